@@ -1,0 +1,27 @@
+"""The engine: it records calls of ops on a tape and replays them in reverse. It knows no op."""
+
+from chainrule.autograd.capture import Capture, Captured, capture
+from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
+from chainrule.autograd.mode import backend, enable_grad, no_grad, scope
+from chainrule.autograd.op import Example, Op
+from chainrule.autograd.param import Param, Parameters
+from chainrule.autograd.recompute import checkpoint
+from chainrule.autograd.tensor import Tensor
+
+__all__ = [
+    "Capture",
+    "Captured",
+    "Example",
+    "Op",
+    "Param",
+    "Parameters",
+    "Tensor",
+    "backend",
+    "capture",
+    "checkpoint",
+    "enable_grad",
+    "gradcheck",
+    "gradcheck_model",
+    "no_grad",
+    "scope",
+]

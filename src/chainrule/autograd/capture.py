@@ -1,0 +1,88 @@
+"""Named captures: read any intermediate value and its gradient while a model runs, without touching the model.
+
+>>> import chainrule as cr
+>>> x = cr.Tensor([1.0, 2.0], requires_grad=True)
+>>> with cr.capture() as seen:
+...     (x * 3.0).exp().sum().backward()
+>>> seen["mul"].value, seen["exp"].grad
+(array([3., 6.], dtype=float32), array([1., 1.], dtype=float32))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from chainrule.autograd.mode import mode
+from chainrule.autograd.types import Array, Saved
+from chainrule.errors import GraphError
+
+if TYPE_CHECKING:
+    from chainrule.autograd.tensor import Tensor
+
+
+@dataclass
+class Captured:
+    """One call of an op: its output, what it saved, and after backward the gradient of the output."""
+
+    name: str
+    values: tuple[Array, ...]
+    saved: Saved
+    grads: list[Array | None]
+
+    @property
+    def value(self) -> Array:
+        return self.values[0]
+
+    @property
+    def grad(self) -> Array | None:
+        return self.grads[0]
+
+
+class Capture(Mapping[str, Captured]):
+    """What was seen, by name: `h.0.attn.attention`; the second call of the same name is `...attention#2`."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self.patterns = patterns
+        self.found: dict[str, Captured] = {}
+
+    def add(self, name: str, values: tuple[Array, ...], saved: Saved, tensors: tuple[Tensor, ...]) -> None:
+        if self.patterns and not any(fnmatchcase(name, pattern) for pattern in self.patterns):
+            return
+        unique, copies = name, 1
+        while unique in self.found:
+            copies += 1
+            unique = f"{name}#{copies}"
+        entry = Captured(unique, values, saved, [None] * len(values))
+        self.found[unique] = entry
+        for i, tensor in enumerate(tensors):
+            if tensor.requires_grad:
+                tensor.register_hook(lambda grad, i=i: entry.grads.__setitem__(i, grad))  # type: ignore[misc]
+
+    def __getitem__(self, name: str) -> Captured:
+        if name not in self.found:
+            near = [other for other in self.found if name.split(".")[-1].split("#")[0] in other]
+            hint = f"; there are {', '.join(near[:5])}" if near else ""
+            raise GraphError(f"capture: nothing named {name!r} among {len(self.found)} captured calls{hint}")
+        return self.found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+
+@contextmanager
+def capture(*patterns: str) -> Iterator[Capture]:
+    """Keep the values and gradients of every op called inside, or only of names that match a pattern (`*.attn.*`)."""
+    seen = Capture(patterns)
+    before = mode.captures
+    mode.captures = (*before, seen)
+    try:
+        yield seen
+    finally:
+        mode.captures = before

@@ -1,0 +1,79 @@
+"""What is switched on right now, per thread: recording, the backend, the name scope, captures."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from chainrule.errors import ConfigError
+
+if TYPE_CHECKING:
+    from chainrule.autograd.capture import Capture
+
+BACKENDS = ("native", "reference")
+
+
+def _check_backend(name: str) -> str:
+    if name not in BACKENDS:
+        raise ConfigError(f"backend: got {name!r} (must be one of {', '.join(BACKENDS)})")
+    return name
+
+
+class _Mode(threading.local):
+    def __init__(self) -> None:
+        self.grad = True
+        self.backend = _check_backend(os.environ.get("CHAINRULE_BACKEND", "native"))
+        self.scope = ""
+        self.captures: tuple[Capture, ...] = ()
+
+
+mode = _Mode()
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Compute without recording: `with cr.no_grad(): model(x)` keeps nothing for a backward pass."""
+    before, mode.grad = mode.grad, False
+    try:
+        yield
+    finally:
+        mode.grad = before
+
+
+@contextmanager
+def enable_grad() -> Iterator[None]:
+    """Record again inside a `no_grad` block (used by recomputation)."""
+    before, mode.grad = mode.grad, True
+    try:
+        yield
+    finally:
+        mode.grad = before
+
+
+@contextmanager
+def backend(name: str) -> Iterator[None]:
+    """Choose who computes: "native" (C++ where there is a kernel) or "reference" (plain NumPy everywhere).
+
+    >>> import chainrule as cr
+    >>> with cr.backend("reference"):
+    ...     y = cr.ops.exp(cr.Tensor([0.0]))
+    """
+    before, mode.backend = mode.backend, _check_backend(name)
+    try:
+        yield
+    finally:
+        mode.backend = before
+
+
+@contextmanager
+def scope(name: str) -> Iterator[None]:
+    """Prefix the names of what is recorded inside; layers use it so that `capture` can find `h.0.attn`."""
+    before = mode.scope
+    mode.scope = f"{before}.{name}" if before and name else before or name
+    try:
+        yield
+    finally:
+        mode.scope = before

@@ -1,0 +1,130 @@
+"""Op: a forward and a backward over plain arrays, made callable.
+
+    y, saved = forward(*inputs, **constants)        positional arguments are differentiable, keywords are constants
+    dinputs  = backward(dy, saved, needs)           one gradient per positional argument
+
+Called with arrays an op just computes; called with Tensors it records itself on the tape.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from chainrule import native
+from chainrule.autograd.mode import mode
+from chainrule.autograd.tape import record
+from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.types import Array, Grads, Needs, Saved, is_float
+from chainrule.errors import ChainruleError, ShapeError
+
+Forward: TypeAlias = Callable[..., tuple[Any, Saved]]
+Backward: TypeAlias = Callable[[Any, Saved, Needs], Grads]
+
+
+@dataclass(frozen=True)
+class Example:
+    """Inputs on which the test battery tries an op."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+Examples: TypeAlias = Callable[[np.random.Generator], Iterable[Example]]
+
+
+class Op:
+    """One differentiable operation.
+
+    `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
+    float32 C-contiguous arrays. `composed` builds the same result from smaller ops, for fused operations.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        forward: Forward,
+        backward: Backward,
+        example: Examples,
+        *,
+        composed: Callable[..., Any] | None = None,
+        native: tuple[Forward, Backward] | None = None,
+    ) -> None:
+        self.name = name
+        self.forward = forward
+        self.backward = backward
+        self.example = example
+        self.composed = composed
+        self.native = native
+        kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
+        self.arity = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self.__name__ = name
+        self.__doc__ = forward.__doc__
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def __call__(self, *args: Any, **constants: Any) -> Any:
+        args += (None,) * (self.arity - len(args))  # an omitted optional argument (a bias) is None, to both passes
+        arrays = [arg.array if isinstance(arg, Tensor) else arg for arg in args]
+        needs = tuple([isinstance(arg, Tensor) and arg.requires_grad and mode.grad for arg in args])
+        for arg in arrays:
+            if type(arg) is not np.ndarray:
+                arrays = as_arrays(arrays)
+                break
+        outputs, saved = self.run_forward(arrays, constants)
+        single = not isinstance(outputs, tuple)
+        values = [np.asarray(y) for y in ((outputs,) if single else outputs)]
+        name = f"{mode.scope}.{self.name}" if mode.scope else self.name
+
+        results: list[Any]
+        if True in needs:
+            entry = record(self, name, args, values, single, saved, needs)
+            results = [Tensor.recorded(y, entry, i) for i, y in enumerate(values)]
+        elif any(isinstance(arg, Tensor) for arg in args):
+            results = [Tensor.wrap(y) for y in values]
+        else:
+            results = values
+        for capture in mode.captures:
+            capture.add(name, tuple(values), saved, tuple(r for r in results if isinstance(r, Tensor)))
+        return results[0] if single else tuple(results)
+
+    def run_forward(self, arrays: Sequence[Array | None], constants: dict[str, Any]) -> tuple[Any, Saved]:
+        """The forward pass on arrays, native where it can be."""
+        forward = self.native[0] if self.native and self._native_serves(arrays) else self.forward
+        try:
+            return forward(*arrays, **constants)
+        except ChainruleError:
+            raise
+        except (ValueError, IndexError) as error:  # NumPy's own complaint: add which op and which shapes
+            shapes = ", ".join("None" if a is None else str(a.shape) for a in arrays)
+            raise ShapeError(f"{self.name}: cannot take shapes {shapes} ({error})") from error
+
+    def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
+        """The backward pass on arrays, native where it can be."""
+        if self.native:
+            dy = tuple(map(np.ascontiguousarray, dy)) if isinstance(dy, tuple) else np.ascontiguousarray(dy)
+            if self._native_serves((*(dy if isinstance(dy, tuple) else (dy,)), *saved)):
+                return self.native[1](dy, saved, needs)
+        return self.backward(dy, saved, needs)
+
+    def _native_serves(self, arrays: Iterable[Any]) -> bool:
+        return (
+            mode.backend == "native"
+            and native.available()
+            and all(
+                a.dtype == np.float32 and a.flags.c_contiguous
+                for a in arrays
+                if isinstance(a, np.ndarray) and is_float(a)
+            )
+        )
+
+
+def as_arrays(args: Sequence[Any]) -> list[Array | None]:
+    """Arguments as arrays. Python numbers are weak: they take the float dtype of the arrays beside them."""
+    dtype = next((a.dtype for a in args if isinstance(a, np.ndarray) and is_float(a)), np.dtype(np.float32))
+    return [a if a is None or isinstance(a, np.ndarray) else np.asarray(a, dtype=dtype) for a in args]

@@ -1,0 +1,143 @@
+"""Parameters, and the one flat block they live in.
+
+All parameters of a model are views into one array, their gradients into another. The optimiser step, clipping, zeroing
+and averaging across processes are then each one call on one array, and a checkpoint is two writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.types import Array
+from chainrule.errors import GraphError, ShapeError
+
+ALIGN = 16  # elements: every float32 parameter starts on a 64-byte line
+
+
+class Param(Tensor):
+    """A leaf that learns. Frozen with `param.requires_grad = False`; `decay=False` keeps weight decay away."""
+
+    __slots__ = ("block", "decay")
+
+    def __init__(self, data: Any, name: str = "", *, decay: bool | None = None, dtype: Any = np.float32) -> None:
+        super().__init__(data, requires_grad=True, dtype=dtype, name=name)
+        # Matrices decay, gains and biases do not: shrinking a scale towards 0 is not a simpler model.
+        self.decay = self.ndim >= 2 if decay is None else decay
+        self.block: Parameters | None = None
+
+    def zero_grad(self) -> None:
+        """Set the gradient to zero (in the flat block, if the parameter lives in one)."""
+        if self.block is None:
+            self.grad = None
+        else:
+            self.grad = self.block.grad_view(self)
+            self.grad[...] = 0
+
+
+class Parameters(Mapping[str, Param]):
+    """The parameters of a model by name, over one flat block of values (`data`) and one of gradients (`grad`).
+
+    Trainable matrices come first, then trainable vectors, then frozen parameters, so that each group an optimiser
+    treats alike is one contiguous range (`ranges`).
+    """
+
+    def __init__(self, named: Iterable[tuple[str, Param]], dtype: Any = None) -> None:
+        self.named: dict[str, Param] = {}
+        for name, param in named:
+            if name in self.named:
+                raise GraphError(f"parameters: two parameters are named {name!r} (names must differ)")
+            self.named[name] = param
+        self.unique = list({id(p): p for p in self.named.values()}.values())  # tied parameters count once
+        self.unique.sort(key=lambda p: (not p.requires_grad, not p.decay))
+        kinds = {p.dtype for p in self.unique}
+        if dtype is None and len(kinds) > 1:
+            raise GraphError(f"parameters: dtypes {sorted(map(str, kinds))} in one block (must be equal; pass dtype)")
+        self.dtype = np.dtype(dtype) if dtype is not None else next(iter(kinds), np.dtype(np.float32))
+        self.offsets: dict[int, int] = {}
+        end = 0
+        for param in self.unique:
+            self.offsets[id(param)] = end
+            end += -(-param.size // ALIGN) * ALIGN
+        self.data = np.zeros(end, self.dtype)
+        self.grad = np.zeros(end, self.dtype)
+        for name, param in self.named.items():
+            self._adopt(name, param)
+
+    def _adopt(self, name: str, param: Param) -> None:
+        view = self._view(self.data, param)
+        view[...] = param.array
+        param.array, param.block = view, self
+        param.name = param.name or name
+        param.grad = self.grad_view(param)
+        param.version += 1
+
+    def _view(self, block: Array, param: Param) -> Array:
+        start = self.offsets[id(param)]
+        return block[start : start + param.size].reshape(param.shape)
+
+    def grad_view(self, param: Param) -> Array:
+        """The gradient of `param`, as a view into the flat gradient block."""
+        return self._view(self.grad, param)
+
+    def ranges(self) -> list[tuple[slice, bool]]:
+        """The trainable part of the block as contiguous (range, decays) pieces."""
+        pieces: list[tuple[slice, bool]] = []
+        for param in self.unique:
+            if not param.requires_grad:
+                continue
+            start = self.offsets[id(param)]
+            stop = start + -(-param.size // ALIGN) * ALIGN
+            if pieces and pieces[-1][1] == param.decay and pieces[-1][0].stop == start:
+                pieces[-1] = (slice(pieces[-1][0].start, stop), param.decay)
+            else:
+                pieces.append((slice(start, stop), param.decay))
+        return pieces
+
+    def zero_grad(self) -> None:
+        """Zero all gradients in one pass."""
+        self.grad[...] = 0
+
+    def changed(self) -> None:
+        """Tell pending backward passes that the values were changed (optimisers call this)."""
+        for param in self.unique:
+            param.version += 1
+
+    def count(self, *, trainable: bool = False) -> int:
+        """The number of parameters; tied ones count once."""
+        return sum(p.size for p in self.unique if p.requires_grad or not trainable)
+
+    def state(self) -> dict[str, Array]:
+        """Copies of all values by name, for a checkpoint."""
+        return {name: param.array.copy() for name, param in self.named.items()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take values by name; names and shapes must match exactly. Nothing changes unless all of them do."""
+        missing, unknown = sorted(set(self.named) - set(state)), sorted(set(state) - set(self.named))
+        if missing or unknown:
+            parts = [f"{what} {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
+                     for what, names in (("missing", missing), ("unknown", unknown)) if names]
+            raise GraphError(f"parameters: state does not fit the model ({'; '.join(parts)})")
+        for name, param in self.named.items():
+            if state[name].shape != param.shape:
+                raise ShapeError(
+                    f"parameters: {name} has shape {param.shape}, state has {state[name].shape} (must be equal)"
+                )
+        for name, param in self.named.items():
+            param.array[...] = state[name]
+        self.changed()
+
+    def __getitem__(self, name: str) -> Param:
+        return self.named[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.named)
+
+    def __len__(self) -> int:
+        return len(self.named)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} parameters, {self.count():,} numbers, {self.dtype}>"

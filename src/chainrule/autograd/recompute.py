@@ -1,0 +1,83 @@
+"""Activation recomputation: forget what a piece of the model saved, and run it again when backward needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule import random
+from chainrule.autograd.mode import enable_grad, mode, no_grad
+from chainrule.autograd.tape import Output, now, record, replay
+from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.types import Grads, Needs, Saved
+
+
+class _Recomputed:
+    """The record of one checkpointed call: it saves the inputs only, and its backward runs the function again."""
+
+    name = "checkpoint"
+
+    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.fn = fn
+        self.args = args
+        self.draws = random.calls()  # dropout must fall on the same places the second time
+        self.scope = mode.scope
+
+    def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
+        inputs = [
+            _leaf(array, need) if isinstance(arg, Tensor) else arg
+            for arg, array, need in zip(self.args, saved, needs, strict=True)
+        ]
+        start = now()
+        before, mode.scope = mode.scope, self.scope
+        try:
+            with enable_grad(), random.replay(self.draws):
+                outputs = self.fn(*inputs)
+        finally:
+            mode.scope = before
+        several = isinstance(outputs, tuple)
+        roots = [
+            (Output(y.record, y.index), grad)
+            for y, grad in zip(outputs if several else (outputs,), dy if several else (dy,), strict=True)
+            if y.record is not None
+        ]
+        replay(roots, since=start)
+        return tuple(_gradient(tensor) if need else None for tensor, need in zip(inputs, needs, strict=True))
+
+
+def _leaf(array: Any, need: bool) -> Tensor:
+    tensor = Tensor.wrap(array)
+    tensor.requires_grad = need
+    return tensor
+
+
+def _gradient(tensor: Tensor) -> Any:
+    return np.zeros(tensor.shape, tensor.dtype) if tensor.grad is None else tensor.grad
+
+
+def checkpoint(fn: Callable[..., Any], *args: Any) -> Any:
+    """`fn(*args)`, saving only `args`: memory of one call instead of all it records, for a second forward pass.
+
+    Everything `fn` differentiates through must be among `args` or be a parameter.
+
+    >>> import chainrule as cr
+    >>> x = cr.Tensor([1.0, 2.0], requires_grad=True)
+    >>> cr.checkpoint(lambda t: (t * t).sum(), x).backward()
+    >>> x.grad
+    array([2., 4.], dtype=float32)
+    """
+    call = _Recomputed(fn, args)
+    with no_grad():
+        outputs = fn(*args)
+    if not mode.grad:
+        return outputs
+    single = not isinstance(outputs, tuple)
+    values = [y.array for y in ((outputs,) if single else outputs)]
+    arrays = tuple(a.array if isinstance(a, Tensor) else None for a in args)
+    needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+    name = f"{mode.scope}.checkpoint" if mode.scope else "checkpoint"
+    entry = record(call, name, args, values, single, arrays, needs)
+    results = tuple(Tensor.recorded(y, entry, i) for i, y in enumerate(values))
+    return results[0] if single else results

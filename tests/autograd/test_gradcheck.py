@@ -1,0 +1,57 @@
+"""gradcheck finds wrong gradients, names the guilty input, and is quiet about right ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.autograd import Op, Param, Parameters
+from chainrule.autograd.gradcheck import slope
+
+
+@pytest.mark.requirement("R-023")
+def test_five_point_slope_is_exact_for_quartics() -> None:
+    assert slope(lambda h: (2 + h) ** 4, 0.1) == pytest.approx(32, abs=1e-11)
+
+
+@pytest.mark.requirement("R-015", "R-033")
+def test_right_gradients_pass() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 2))
+    assert cr.gradcheck(lambda t: ((((t * 0.5).exp() + 1.0).log()) ** 2).sqrt(), x) < 1e-8  # five deep
+    assert cr.gradcheck(lambda t: (t * t) * (t + 3.0).exp(), x) < 1e-9  # two paths, summed
+
+
+def test_it_names_the_guilty_input() -> None:
+    bad = Op("bad", lambda a, b: (a * b, (a, b)), lambda dy, s, n: (dy * s[1], dy * s[0] * 1.01), lambda rng: ())
+    with pytest.raises(cr.GradientError, match=r"input 1: backward gives .* central difference"):
+        cr.gradcheck(bad, np.array([2.0]), np.array([3.0]))
+    assert cr.gradcheck(bad, np.array([2.0]), np.array([3.0]), wrt=(0,)) < 1e-9
+
+
+def test_nan_gradients_fail() -> None:
+    bad = Op("bad", lambda a: (a * 2, ()), lambda dy, s, n: (dy * np.nan,), lambda rng: ())
+    with pytest.raises(cr.GradientError):
+        cr.gradcheck(bad, np.array([2.0]))
+
+
+def test_a_gradient_that_never_arrives_fails() -> None:
+    with pytest.raises(cr.GradientError):
+        cr.gradcheck(lambda a, b: a * b.detach(), np.array([2.0]), np.array([3.0]))
+
+
+def test_several_outputs_and_integer_inputs() -> None:
+    assert cr.gradcheck(lambda t, n: (t**n, t * 2.0), np.array([2.0, 3.0]), 3) < 1e-9
+
+
+def test_whole_models() -> None:
+    a, b = Param(np.array([[0.3, -0.2]]), dtype=np.float64), Param(np.array([0.5]), dtype=np.float64)
+    block = Parameters([("a", a), ("b", b)])
+    assert cr.gradcheck_model(block, lambda: ((a * b).tanh() * a).sum()) < 1e-9
+    wrong = Op("wrong", lambda x: (x * x, (x,)), lambda dy, s, n: (dy * s[0],), lambda rng: ())
+    with pytest.raises(cr.GradientError, match="gradcheck: b: "):
+        cr.gradcheck_model(block, lambda: (a * a).sum() + wrong(b).sum())
+    with pytest.raises(cr.GradientError, match="parameters are float32"):
+        cr.gradcheck_model(Parameters([("w", Param([1.0]))]), lambda: a.sum())
+    assert a.data[0, 0] == 0.3  # values are put back

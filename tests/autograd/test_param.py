@@ -1,0 +1,94 @@
+"""The flat block: names, views, ties, groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.autograd import Param, Parameters
+
+
+def build() -> tuple[Parameters, Param, Param, Param]:
+    bias, weight, frozen = Param(np.ones(3)), Param(np.full((2, 3), 2.0)), Param(np.full((4, 4), 3.0))
+    frozen.requires_grad = False
+    return Parameters([("bias", bias), ("weight", weight), ("frozen", frozen)]), bias, weight, frozen
+
+
+def test_values_and_gradients_are_views_of_one_block() -> None:
+    block, bias, weight, _ = build()
+    block.data[...] = 7.0
+    assert (bias.data == 7).all() and (weight.data == 7).all()
+    (weight * 2.0 + bias).sum().backward()
+    assert np.shares_memory(weight.grad, block.grad) and (weight.grad == 2).all() and (bias.grad == 2).all()
+    block.zero_grad()
+    assert (weight.grad == 0).all()
+
+
+def test_groups_are_contiguous() -> None:
+    block, bias, weight, frozen = build()
+    (matrices, decays), (vectors, other) = block.ranges()
+    assert (decays, other) == (True, False)
+    assert np.shares_memory(block.data[matrices], weight.data)
+    assert np.shares_memory(block.data[vectors], bias.data)
+    assert not np.shares_memory(block.data[: vectors.stop], frozen.data)
+    assert block.count() == 25 and block.count(trainable=True) == 9
+
+
+def test_every_parameter_starts_on_a_cache_line() -> None:
+    block, *_ = build()
+    assert all(offset % 16 == 0 for offset in block.offsets.values())
+
+
+def test_tied_parameters_count_once_and_add_up() -> None:
+    shared = Param(np.array([2.0, 3.0]))
+    block = Parameters([("a", shared), ("b", shared)])
+    (block["a"] * block["b"]).sum().backward()
+    np.testing.assert_array_equal(shared.grad, [4.0, 6.0])
+    assert block.count() == 2
+
+
+def test_state_round_trip_and_its_errors() -> None:
+    block, bias, _, _ = build()
+    state = block.state()
+    block.data[...] = 0
+    block.load(state)
+    assert (bias.data == 1).all()
+    with pytest.raises(cr.GraphError, match="missing bias; unknown bais"):
+        block.load({"bais" if k == "bias" else k: v for k, v in state.items()})
+    state["weight"] = np.zeros((3, 2))
+    state["bias"] = np.zeros(3)
+    with pytest.raises(cr.ShapeError, match=r"weight has shape \(2, 3\), state has \(3, 2\)"):
+        block.load(state)
+    assert (bias.data == 1).all()  # nothing was taken
+
+
+def test_changing_parameters_between_forward_and_backward_is_noticed() -> None:
+    block, bias, weight, _ = build()
+    loss = (weight * bias).sum()
+    block.data += 0.1
+    block.changed()
+    with pytest.raises(cr.GraphError, match=r"weight of shape \(2, 3\) was changed in place after mul saved it"):
+        loss.backward()
+
+
+def test_names_must_differ() -> None:
+    with pytest.raises(cr.GraphError, match="two parameters are named 'w'"):
+        Parameters([("w", Param(np.ones(1))), ("w", Param(np.ones(1)))])
+
+
+def test_mixed_dtypes_need_a_decision() -> None:
+    pair = [("a", Param(np.ones(1))), ("b", Param(np.ones(1), dtype=np.float64))]
+    with pytest.raises(cr.GraphError, match=r"dtypes \['float32', 'float64'\] in one block"):
+        Parameters(pair)
+    assert Parameters(pair, dtype=np.float64).dtype == np.float64
+
+
+def test_manual_gradient_descent() -> None:
+    """The loop of a first lesson works on parameters as it does in any book."""
+    w = Param([4.0])
+    for _ in range(50):
+        w.zero_grad()
+        (w * w).sum().backward()
+        w.data -= 0.1 * w.grad
+    assert abs(w.item()) < 1e-3
