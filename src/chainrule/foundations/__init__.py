@@ -1,0 +1,10 @@
+"""The mathematics the lessons stand on, as small exact functions of plain arrays.
+
+>>> from chainrule.foundations import calculus
+>>> calculus.gradient(lambda x: x @ x, [3.0, 4.0]).round(6).tolist()
+[6.0, 8.0]
+"""
+
+from chainrule.foundations import calculus, information, jacobians, linear_algebra, matrices, probability
+
+__all__ = ["calculus", "information", "jacobians", "linear_algebra", "matrices", "probability"]

@@ -1,0 +1,48 @@
+"""What every function of this room asks of its arguments, said once."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.errors import ShapeError
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Matrix: TypeAlias = npt.NDArray[Any]  # real or complex
+
+
+def array(x: npt.ArrayLike) -> Array:
+    """x as a float64 array of any shape."""
+    return np.asarray(x, dtype=np.float64)
+
+
+def vector(x: npt.ArrayLike, name: str) -> Array:
+    """x as a float64 vector (n,)."""
+    v = array(x)
+    if v.ndim != 1:
+        raise ShapeError(f"{name}: got shape {v.shape} (must be a vector, one axis)")
+    return v
+
+
+def matrix(x: npt.ArrayLike, name: str) -> Array:
+    """x as a float64 matrix (m, n)."""
+    A = array(x)
+    if A.ndim != 2:
+        raise ShapeError(f"{name}: got shape {A.shape} (must be a matrix, two axes)")
+    return A
+
+
+def square(x: npt.ArrayLike, name: str) -> Array:
+    """x as a float64 matrix (n, n)."""
+    A = matrix(x, name)
+    if A.shape[0] != A.shape[1]:
+        raise ShapeError(f"{name}: got shape {A.shape} (must be square)")
+    return A
+
+
+def same_shape(a: Array, b: Array, name: str) -> None:
+    """Raise unless both arrays have one shape."""
+    if a.shape != b.shape:
+        raise ShapeError(f"{name}: shapes {a.shape} and {b.shape} (must be equal)")

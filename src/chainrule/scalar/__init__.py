@@ -1,0 +1,8 @@
+"""The idea on one screen: reverse-mode differentiation of single numbers, and the oracle of tiny tests."""
+
+from chainrule.scalar import graphs
+from chainrule.scalar.draw import dot, svg
+from chainrule.scalar.engine import Value, add, multiply
+from chainrule.scalar.nn import MLP, Layer, Neuron
+
+__all__ = ["MLP", "Layer", "Neuron", "Value", "add", "dot", "graphs", "multiply", "svg"]
