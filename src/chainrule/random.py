@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,7 +23,9 @@ _MASK64 = (1 << 64) - 1
 class _State(threading.local):
     seed = 0
     step = 0
-    calls = 0  # draws made so far in this step; a new step or seed starts it again
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()  # draws so far in this step, by purpose; a new step starts again
 
 
 _state = _State()
@@ -36,7 +39,7 @@ def seed(value: int) -> None:
     """
     if not isinstance(value, int | np.integer) or not 0 <= value <= _MASK64:
         raise ConfigError(f"seed: got {value!r} (must be an integer from 0 to 2**64 - 1)")
-    _state.seed, _state.step, _state.calls = int(value), 0, 0
+    _state.seed, _state.step, _state.calls = int(value), 0, Counter()
 
 
 def current_seed() -> int:
@@ -73,7 +76,7 @@ def generator(purpose: str, *index: int, seed: int | None = None) -> np.random.G
 def step(number: int) -> Iterator[None]:
     """Tie the draws of layers such as dropout to a training step: step 812 always gives the same masks."""
     before = _state.step, _state.calls
-    _state.step, _state.calls = number, 0
+    _state.step, _state.calls = number, Counter()
     try:
         yield
     finally:
@@ -82,20 +85,19 @@ def step(number: int) -> Iterator[None]:
 
 def next_key(purpose: str) -> tuple[int, ...]:
     """A fresh key for the next draw of this step (dropout masks)."""
-    _state.calls += 1
-    return key(purpose, _state.step, _state.calls)
+    _state.calls[purpose] += 1
+    return key(purpose, _state.step, _state.calls[purpose])
 
 
-def calls() -> int:
+def calls() -> Counter[str]:
     """How many keys this step has handed out; with `replay` a recomputation repeats its draws."""
-    return _state.calls
+    return _state.calls.copy()
 
 
 @contextmanager
-def replay(count: int) -> Iterator[None]:
-    """Hand out again the keys that followed call number `count`, then go on as if nothing had happened."""
-    before = _state.calls
-    _state.calls = count
+def replay(since: Counter[str]) -> Iterator[None]:
+    """Hand out again the keys that followed `since`, then go on as if nothing had happened."""
+    before, _state.calls = _state.calls, since.copy()
     try:
         yield
     finally:

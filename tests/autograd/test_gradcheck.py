@@ -24,7 +24,9 @@ def test_right_gradients_pass() -> None:
 
 
 def test_it_names_the_guilty_input() -> None:
-    bad = Op("bad", lambda a, b: (a * b, (a, b)), lambda dy, s, n: (dy * s[1], dy * s[0] * 1.01), lambda rng: ())
+    bad = Op(
+        "bad", lambda a, b: (a * b, (a, b)), lambda dy, s, n: (dy * s[1], dy * s[0] * 1.01), lambda rng: ()
+    )
     with pytest.raises(cr.GradientError, match=r"input 1: backward gives .* central difference"):
         cr.gradcheck(bad, np.array([2.0]), np.array([3.0]))
     assert cr.gradcheck(bad, np.array([2.0]), np.array([3.0]), wrt=(0,)) < 1e-9

@@ -68,7 +68,9 @@ def test_changing_parameters_between_forward_and_backward_is_noticed() -> None:
     loss = (weight * bias).sum()
     block.data += 0.1
     block.changed()
-    with pytest.raises(cr.GraphError, match=r"weight of shape \(2, 3\) was changed in place after mul saved it"):
+    with pytest.raises(
+        cr.GraphError, match=r"weight of shape \(2, 3\) was changed in place after mul saved it"
+    ):
         loss.backward()
 
 

@@ -87,6 +87,11 @@ def test_python_numbers_keep_float32() -> None:
         assert y.dtype == np.float32
 
 
+def test_numbers_keep_their_own_dtype_when_alone() -> None:
+    assert cr.ops.sigmoid(np.float64(1.0)).dtype == np.float64
+    assert cr.ops.sigmoid(1.0).dtype == np.float32
+
+
 def test_no_grad_records_nothing() -> None:
     x = leaf(2.0)
     with cr.no_grad():
@@ -317,11 +322,22 @@ def test_in_place_change_of_a_saved_array(size: int) -> None:
     x = Tensor(np.ones(size), requires_grad=True)
     y = (x * x).sum()
     x.data[...] = 5.0
-    with pytest.raises(cr.GraphError, match=rf"input 0 of shape \({size},\) was changed in place after mul saved it"):
+    with pytest.raises(
+        cr.GraphError, match=rf"input 0 of shape \({size},\) was changed in place after mul saved it"
+    ):
         y.backward()
     y = (x * x).sum()
     x.data -= 0.0  # assigning counts as a change even when the numbers stay
     with pytest.raises(cr.GraphError, match="changed in place"):
+        y.backward()
+
+
+def test_in_place_change_behind_a_view() -> None:
+    x = Tensor(np.ones((2, 3)), requires_grad=True)
+    flipped = x.T
+    y = (flipped * flipped).sum()
+    x.data[...] = 5.0
+    with pytest.raises(cr.GraphError, match="changed in place after transpose saved it"):
         y.backward()
 
 

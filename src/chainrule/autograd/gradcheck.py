@@ -84,7 +84,9 @@ def gradcheck_model(
     Returns the largest relative error over all parameters; raises `GradientError` naming the first one above `rtol`.
     """
     if parameters.dtype != np.float64:
-        raise GradientError(f"gradcheck_model: parameters are {parameters.dtype} (must be float64: model.to(float64))")
+        raise GradientError(
+            f"gradcheck_model: parameters are {parameters.dtype} (must be float64: model.to(float64))"
+        )
     rng = np.random.default_rng(seed)
     worst = 0.0
     with backend("reference"):
@@ -98,7 +100,9 @@ def gradcheck_model(
             direction = _unit(rng, param.shape)
             analytic = float(np.sum(grad * direction))
 
-            def along(h: float, start: Array = start, u: Array = direction, values: Array = param.array) -> float:
+            def along(
+                h: float, start: Array = start, u: Array = direction, values: Array = param.array
+            ) -> float:
                 values[...] = start + h * u
                 with no_grad():
                     return loss().item()
@@ -112,7 +116,9 @@ def gradcheck_model(
 
 
 def _differentiable(value: Any) -> bool:
-    return isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+    return isinstance(value, float | np.floating) or (
+        isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    )
 
 
 def _unit(rng: np.random.Generator, shape: Shape) -> Array:
@@ -129,8 +135,12 @@ def _outputs(fn: Callable[..., Any], args: list[Any]) -> list[Array]:
         return [y.array for y in _tensors(fn(*(Tensor(a) if _differentiable(a) else a for a in args)))]
 
 
-def _backward(fn: Callable[..., Any], args: list[Any], positions: list[int], seeds: list[Array]) -> dict[int, Array]:
-    tensors = [Tensor(a, requires_grad=i in positions) if _differentiable(a) else a for i, a in enumerate(args)]
+def _backward(
+    fn: Callable[..., Any], args: list[Any], positions: list[int], seeds: list[Array]
+) -> dict[int, Array]:
+    tensors = [
+        Tensor(a, requires_grad=i in positions) if _differentiable(a) else a for i, a in enumerate(args)
+    ]
     outputs = zip(_tensors(fn(*tensors)), seeds, strict=True)
     replay([(Output(y.record, y.index), v) for y, v in outputs if y.record is not None])
     return {i: _gradient(tensors[i]) for i in positions}

@@ -69,7 +69,9 @@ class Op:
         return f"<op {self.name}>"
 
     def __call__(self, *args: Any, **constants: Any) -> Any:
-        args += (None,) * (self.arity - len(args))  # an omitted optional argument (a bias) is None, to both passes
+        args += (None,) * (
+            self.arity - len(args)
+        )  # an omitted optional argument (a bias) is None, to both passes
         arrays = [arg.array if isinstance(arg, Tensor) else arg for arg in args]
         needs = tuple([isinstance(arg, Tensor) and arg.requires_grad and mode.grad for arg in args])
         for arg in arrays:
@@ -125,6 +127,7 @@ class Op:
 
 
 def as_arrays(args: Sequence[Any]) -> list[Array | None]:
-    """Arguments as arrays. Python numbers are weak: they take the float dtype of the arrays beside them."""
-    dtype = next((a.dtype for a in args if isinstance(a, np.ndarray) and is_float(a)), np.dtype(np.float32))
-    return [a if a is None or isinstance(a, np.ndarray) else np.asarray(a, dtype=dtype) for a in args]
+    """Arguments as arrays. Single numbers are weak: they take the float dtype of the arrays beside them."""
+    kinds = [a.dtype for a in args if isinstance(a, np.ndarray) and is_float(a)]
+    kinds += [a.dtype for a in args if isinstance(a, np.floating)] + [np.dtype(np.float32)]
+    return [a if a is None or isinstance(a, np.ndarray) else np.asarray(a, dtype=kinds[0]) for a in args]

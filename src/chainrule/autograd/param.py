@@ -23,7 +23,9 @@ class Param(Tensor):
 
     __slots__ = ("block", "decay")
 
-    def __init__(self, data: Any, name: str = "", *, decay: bool | None = None, dtype: Any = np.float32) -> None:
+    def __init__(
+        self, data: Any, name: str = "", *, decay: bool | None = None, dtype: Any = np.float32
+    ) -> None:
         super().__init__(data, requires_grad=True, dtype=dtype, name=name)
         # Matrices decay, gains and biases do not: shrinking a scale towards 0 is not a simpler model.
         self.decay = self.ndim >= 2 if decay is None else decay
@@ -55,7 +57,9 @@ class Parameters(Mapping[str, Param]):
         self.unique.sort(key=lambda p: (not p.requires_grad, not p.decay))
         kinds = {p.dtype for p in self.unique}
         if dtype is None and len(kinds) > 1:
-            raise GraphError(f"parameters: dtypes {sorted(map(str, kinds))} in one block (must be equal; pass dtype)")
+            raise GraphError(
+                f"parameters: dtypes {sorted(map(str, kinds))} in one block (must be equal; pass dtype)"
+            )
         self.dtype = np.dtype(dtype) if dtype is not None else next(iter(kinds), np.dtype(np.float32))
         self.offsets: dict[int, int] = {}
         end = 0
@@ -118,8 +122,11 @@ class Parameters(Mapping[str, Param]):
         """Take values by name; names and shapes must match exactly. Nothing changes unless all of them do."""
         missing, unknown = sorted(set(self.named) - set(state)), sorted(set(state) - set(self.named))
         if missing or unknown:
-            parts = [f"{what} {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
-                     for what, names in (("missing", missing), ("unknown", unknown)) if names]
+            parts = [
+                f"{what} {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
+                for what, names in (("missing", missing), ("unknown", unknown))
+                if names
+            ]
             raise GraphError(f"parameters: state does not fit the model ({'; '.join(parts)})")
         for name, param in self.named.items():
             if state[name].shape != param.shape:

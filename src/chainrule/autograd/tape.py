@@ -73,19 +73,28 @@ class Record:
 
 
 def record(
-    op: Operation, name: str, args: tuple[Any, ...], outputs: list[Array], single: bool, saved: Saved, needs: Needs
+    op: Operation,
+    name: str,
+    args: tuple[Any, ...],
+    outputs: list[Array],
+    single: bool,
+    saved: Saved,
+    needs: Needs,
 ) -> Record:
     """Append one call to the tape."""
-    inputs = tuple([_source(arg, saved) if need else None for arg, need in zip(args, needs, strict=True)])
+    kept = (*saved, *outputs)  # an output may be a view of its input, which a later op saves
+    inputs = tuple([_source(arg, kept) if need else None for arg, need in zip(args, needs, strict=True)])
     return Record(op, name, inputs, saved, needs, [(y.shape, y.dtype) for y in outputs], single)
 
 
-def _source(tensor: Tensor, saved: Saved) -> Source:
+def _source(tensor: Tensor, kept: tuple[Any, ...]) -> Source:
     if tensor.record is not None:
         return Output(tensor.record, tensor.index)
-    for value in saved:
-        if value is tensor.array:
-            return Leaf(tensor, (tensor.version, fingerprint(value)))
+    array = tensor.array
+    for value in kept:
+        base = value.base if isinstance(value, np.ndarray) else None
+        if value is array or (base is not None and (base is array or base is array.base)):
+            return Leaf(tensor, (tensor.version, fingerprint(array)))
     return Leaf(tensor, None)
 
 
@@ -125,7 +134,9 @@ def _check(step: Record, since: int) -> None:
     if step.spent:
         raise GraphError(f"backward: {step.name} {USED_UP}")
     if step.place < since:
-        raise GraphError(f"backward: {step.name} was computed outside checkpoint() (pass its result as an argument)")
+        raise GraphError(
+            f"backward: {step.name} was computed outside checkpoint() (pass its result as an argument)"
+        )
     for position, source in enumerate(step.inputs):
         if isinstance(source, Leaf) and source.state is not None:
             leaf = source.tensor

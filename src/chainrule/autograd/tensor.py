@@ -26,7 +26,17 @@ class Tensor:
     array([2., 4., 6.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "array", "grad", "hooks", "index", "name", "record", "requires_grad", "version")
+    __slots__ = (
+        "__weakref__",
+        "array",
+        "grad",
+        "hooks",
+        "index",
+        "name",
+        "record",
+        "requires_grad",
+        "version",
+    )
     __array_ufunc__ = None  # so that `ndarray + Tensor` comes to us instead of NumPy looping over it
 
     # Filled by chainrule.ops: the engine calls operations by name and knows none of them.
@@ -83,11 +93,15 @@ class Tensor:
     @data.setter
     def data(self, value: Any) -> None:
         if self.record is not None:
-            raise GraphError(f"{self.name}: cannot change the values of a computed tensor (detach() a copy first)")
+            raise GraphError(
+                f"{self.name}: cannot change the values of a computed tensor (detach() a copy first)"
+            )
         if value is not self.array:
             value = np.asarray(value, dtype=self.array.dtype)
             if value.shape != self.array.shape:
-                raise ShapeError(f"data: got shape {value.shape} for a tensor of shape {self.shape} (must be equal)")
+                raise ShapeError(
+                    f"data: got shape {value.shape} for a tensor of shape {self.shape} (must be equal)"
+                )
             self.array[...] = value
         self.version += 1
 
@@ -165,7 +179,9 @@ class Tensor:
             )
         grad = np.ones(self.shape, self.dtype) if seed is None else np.asarray(seed, dtype=self.dtype)
         if grad.shape != self.shape:
-            raise ShapeError(f"backward: seed has shape {grad.shape}, output has shape {self.shape} (must be equal)")
+            raise ShapeError(
+                f"backward: seed has shape {grad.shape}, output has shape {self.shape} (must be equal)"
+            )
         if self.record is None:
             self.accumulate(run_hooks(self.hooks, grad))
         else:
@@ -261,7 +277,9 @@ class Tensor:
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same values in another shape; one size may be -1."""
-        return self.ops["reshape"](self, shape=shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape)
+        return self.ops["reshape"](
+            self, shape=shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        )
 
     def transpose(self, *axes: int) -> Tensor:
         """The axes in another order (reversed by default)."""

@@ -5,6 +5,14 @@
 [6.0, 8.0]
 """
 
-from chainrule.foundations import calculus, information, jacobians, linear_algebra, matrices, probability
+from chainrule.foundations import (
+    calculus,
+    calibration,
+    information,
+    jacobians,
+    linear_algebra,
+    matrices,
+    probability,
+)
 
-__all__ = ["calculus", "information", "jacobians", "linear_algebra", "matrices", "probability"]
+__all__ = ["calculus", "calibration", "information", "jacobians", "linear_algebra", "matrices", "probability"]

@@ -1,0 +1,128 @@
+"""Every differentiable operation, one file per op or family: forward, backward, example, derivation page.
+
+Called with Tensors they record themselves; called with NumPy arrays they just compute.
+"""
+
+from __future__ import annotations
+
+from chainrule.autograd import Op, Tensor
+from chainrule.ops.activations import (
+    elu,
+    leaky_relu,
+    log_sigmoid,
+    prelu,
+    relu,
+    sigmoid,
+    silu,
+    softplus,
+    swiglu,
+    tanh,
+)
+from chainrule.ops.attention import attention, attention_weights, causal_mask
+from chainrule.ops.batchnorm import batchnorm, batchnorm_eval, fold_batchnorm, groupnorm, update_running
+from chainrule.ops.cross_entropy import cross_entropy, smooth_labels
+from chainrule.ops.dropout import dropout, keep_mask
+from chainrule.ops.elementwise import add, cos, div, exp, log, mul, neg, pow, sin, sqrt, sub
+from chainrule.ops.gelu import erf, gelu, gelu_tanh
+from chainrule.ops.indexing import embedding, gather, getitem, one_hot
+from chainrule.ops.layernorm import layernorm
+from chainrule.ops.likelihood import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy_probs,
+    kl_divergence,
+    kl_divergence_logits,
+)
+from chainrule.ops.linear import linear
+from chainrule.ops.losses import huber, l2_to_reference, mae, mse
+from chainrule.ops.matmul import matmul
+from chainrule.ops.pairs import bradley_terry, negative_sampling
+from chainrule.ops.recurrent import gru_cell, lstm_cell, rnn_cell
+from chainrule.ops.reduce import logsumexp, max, mean, sum
+from chainrule.ops.rmsnorm import rmsnorm
+from chainrule.ops.rotary import rotary
+from chainrule.ops.shape import broadcast_to, concat, reshape, transpose, where
+from chainrule.ops.softmax import log_softmax, softmax, softmax_jacobian
+
+
+def all_ops() -> dict[str, Op]:
+    """Every op of this package by name; the test battery runs over these."""
+    return {value.name: value for value in globals().values() if isinstance(value, Op)}
+
+
+Tensor.ops.update(all_ops())
+
+__all__ = [
+    "add",
+    "all_ops",
+    "attention",
+    "attention_weights",
+    "batchnorm",
+    "batchnorm_eval",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "bradley_terry",
+    "broadcast_to",
+    "causal_mask",
+    "concat",
+    "cos",
+    "cross_entropy",
+    "cross_entropy_probs",
+    "div",
+    "dropout",
+    "elu",
+    "embedding",
+    "erf",
+    "exp",
+    "fold_batchnorm",
+    "gather",
+    "gelu",
+    "gelu_tanh",
+    "getitem",
+    "groupnorm",
+    "gru_cell",
+    "huber",
+    "keep_mask",
+    "kl_divergence",
+    "kl_divergence_logits",
+    "l2_to_reference",
+    "layernorm",
+    "leaky_relu",
+    "linear",
+    "log",
+    "log_sigmoid",
+    "log_softmax",
+    "logsumexp",
+    "lstm_cell",
+    "mae",
+    "matmul",
+    "max",
+    "mean",
+    "mse",
+    "mul",
+    "neg",
+    "negative_sampling",
+    "one_hot",
+    "pow",
+    "prelu",
+    "relu",
+    "reshape",
+    "rmsnorm",
+    "rnn_cell",
+    "rotary",
+    "sigmoid",
+    "silu",
+    "sin",
+    "smooth_labels",
+    "softmax",
+    "softmax_jacobian",
+    "softplus",
+    "sqrt",
+    "sub",
+    "sum",
+    "swiglu",
+    "tanh",
+    "transpose",
+    "update_running",
+    "where",
+]

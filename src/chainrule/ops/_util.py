@@ -1,0 +1,40 @@
+"""Small helpers shared by the ops."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainrule.autograd.types import Array, Shape
+
+
+def unbroadcast(grad: Array, shape: Shape) -> Array:
+    """Sum `grad` over the axes along which an input of `shape` was repeated: the adjoint of broadcasting."""
+    if grad.shape == shape:
+        return grad
+    lead = grad.ndim - len(shape)
+    stretched = tuple(i + lead for i, n in enumerate(shape) if n == 1 and grad.shape[i + lead] != 1)
+    total: Array = grad.sum(axis=tuple(range(lead)) + stretched, keepdims=True)
+    return total.reshape(shape)
+
+
+def sum_lead(grad: Array, axes: int = 1) -> Array:
+    """Sum over all but the last `axes` axes: the gradient of a parameter shared by every row."""
+    total: Array = grad.sum(axis=tuple(range(grad.ndim - axes)))
+    return total
+
+
+def mean_last(x: Array) -> Array:
+    """Mean over the last axis, kept as an axis of size 1."""
+    mean: Array = x.mean(axis=-1, keepdims=True)
+    return mean
+
+
+def normal(rng: np.random.Generator, *shape: int) -> Array:
+    """Standard normal example values."""
+    return rng.normal(size=shape)
+
+
+def away_from_zero(rng: np.random.Generator, *shape: int, gap: float = 0.2) -> Array:
+    """Example values of both signs with |x| > gap, for functions with a kink at 0."""
+    x = rng.normal(size=shape)
+    return x + gap * np.sign(x)

@@ -1,0 +1,259 @@
+"""Activation functions, each element by itself.        Derivations: docs/derivations/activations.md
+
+R-078 to R-084, R-349, R-350, R-361
+(seed 000 §3.3; seed 001 gelu; seed 002 §14.2; seed 003 §3; seed 004 §2.7, §9.8)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.ops._util import away_from_zero, normal, unbroadcast
+from chainrule.ops.elementwise import add, div, exp, log, mul, neg, sub
+
+
+def _smooth(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4),))
+    yield Example((3 * normal(rng, 2, 7, 1),))
+
+
+def _kinked(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((away_from_zero(rng, 3, 4),))
+    yield Example((away_from_zero(rng, 2, 7, 1),))
+
+
+def _sigmoid(x: Array) -> Array:
+    with np.errstate(over="ignore"):  # e⁻ˣ = inf gives 1/inf = 0, the right limit
+        y = np.asarray(np.exp(-x))
+    y += 1
+    np.divide(1, y, out=y)
+    return y
+
+
+def sigmoid_forward(x: Array) -> tuple[Array, Saved]:
+    """y = 1 / (1 + e⁻ˣ), between 0 and 1        R-078"""
+    y = _sigmoid(x)
+    return y, (y,)
+
+
+def sigmoid_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (y,) = saved
+    return (dy * (y * (1 - y)),)  # forward was: y = σ(x)                                          [AC.1]
+
+
+def sigmoid_composed(x: Any) -> Any:
+    return div(1, add(1, exp(neg(x))))
+
+
+sigmoid = Op("sigmoid", sigmoid_forward, sigmoid_backward, _smooth, composed=sigmoid_composed)
+
+
+def tanh_forward(x: Array) -> tuple[Array, Saved]:
+    """y = (eˣ - e⁻ˣ) / (eˣ + e⁻ˣ), between -1 and 1        R-079"""
+    y = np.tanh(x)
+    return y, (y,)
+
+
+def tanh_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (y,) = saved
+    return (dy * (1 - y * y),)  # forward was: y = tanh x                                          [AC.2]
+
+
+def tanh_composed(x: Any) -> Any:
+    up, down = exp(x), exp(neg(x))
+    return div(sub(up, down), add(up, down))
+
+
+tanh = Op("tanh", tanh_forward, tanh_backward, _smooth, composed=tanh_composed)
+
+
+def relu_forward(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
+    """y = max(x, 0); the derivative at exactly 0 is `at_zero`, 0 or 1 (C-03)        R-080, R-081, R-349"""
+    if at_zero not in (0, 1):
+        raise ConfigError(f"relu: at_zero is {at_zero} (must be 0 or 1)")
+    return np.maximum(x, 0), (x >= 0 if at_zero else x > 0,)
+
+
+def relu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (active,) = saved
+    return (dy * active,)  # forward was: y = max(x, 0); the diagonal Jacobian is never built      [AC.3]
+
+
+relu = Op("relu", relu_forward, relu_backward, _kinked)
+
+
+def leaky_relu_forward(x: Array, *, slope: float = 0.01) -> tuple[Array, Saved]:
+    """y = x for x > 0, slope · x otherwise        R-082"""
+    return np.maximum(x, 0) + slope * np.minimum(x, 0), (x > 0, slope)
+
+
+def leaky_relu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    active, slope = saved
+    return (dy * active + slope * (dy * ~active),)  # forward was: y = max(x, 0) + slope min(x, 0) [AC.4]
+
+
+def leaky_relu_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield from _kinked(rng)
+    yield Example((away_from_zero(rng, 5),), {"slope": 0.3})
+
+
+def leaky_relu_composed(x: Any, *, slope: float = 0.01) -> Any:
+    return sub(relu(x), mul(slope, relu(neg(x))))
+
+
+leaky_relu = Op(
+    "leaky_relu", leaky_relu_forward, leaky_relu_backward, leaky_relu_example, composed=leaky_relu_composed
+)
+
+
+def prelu_forward(x: Array, alpha: Array) -> tuple[Array, Saved]:
+    """y = x for x > 0, α x otherwise, α learnable, () or (C,) or broadcasting to x        R-083, R-361"""
+    try:
+        fits = np.broadcast_shapes(x.shape, alpha.shape) == x.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"prelu: alpha is {alpha.shape}, x is {x.shape} (alpha must broadcast to x)")
+    return np.maximum(x, 0) + alpha * np.minimum(x, 0), (x, alpha)
+
+
+def prelu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, alpha = saved
+    dx = dalpha = None
+    if needs[0]:
+        active = x > 0  # forward was: y = max(x, 0) + α min(x, 0)
+        dx = dy * active + alpha * (dy * ~active)  #                                               [AC.5]
+    if needs[1]:
+        dalpha = unbroadcast(dy * np.minimum(x, 0), alpha.shape)  #                                [AC.6]
+    return dx, dalpha
+
+
+def prelu_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((away_from_zero(rng, 3, 4), np.array(0.25)))
+    yield Example((away_from_zero(rng, 2, 7, 3), rng.normal(size=3)))
+    yield Example((away_from_zero(rng, 2, 3), np.array([[0.1], [-0.4]])))
+
+
+def prelu_composed(x: Any, alpha: Any) -> Any:
+    return sub(relu(x), mul(alpha, relu(neg(x))))
+
+
+prelu = Op("prelu", prelu_forward, prelu_backward, prelu_example, composed=prelu_composed)
+
+
+def elu_forward(x: Array, *, alpha: float = 1.0) -> tuple[Array, Saved]:
+    """y = x for x > 0, α (eˣ - 1) otherwise"""
+    if alpha < 0:
+        raise ConfigError(f"elu: alpha is {alpha} (must be at least 0)")
+    y = np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0))
+    return y, (y, alpha)
+
+
+def elu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    y, alpha = saved
+    active = y > 0  # as x is; forward was: y = max(x, 0) + α (e^min(x, 0) - 1), so α eˣ = y + α
+    return (dy * active + (dy * ~active) * (y + alpha),)  #                                        [AC.7]
+
+
+def elu_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield from _kinked(rng)
+    yield Example((away_from_zero(rng, 5),), {"alpha": 0.3})
+
+
+def elu_composed(x: Any, *, alpha: float = 1.0) -> Any:
+    return add(relu(x), mul(alpha, sub(exp(neg(relu(neg(x)))), 1)))
+
+
+elu = Op("elu", elu_forward, elu_backward, elu_example, composed=elu_composed)
+
+
+def softplus_forward(x: Array) -> tuple[Array, Saved]:
+    """y = ln(1 + eˣ), a smooth max(x, 0)"""
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))), (x,)  #                                [AC.8]
+
+
+def softplus_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (x,) = saved
+    return (dy * _sigmoid(x),)  # forward was: y = ln(1 + eˣ)                                      [AC.9]
+
+
+def softplus_composed(x: Any) -> Any:
+    return log(add(1, exp(x)))
+
+
+softplus = Op("softplus", softplus_forward, softplus_backward, _smooth, composed=softplus_composed)
+
+
+def log_sigmoid_forward(x: Array) -> tuple[Array, Saved]:
+    """y = ln σ(x) = -softplus(-x), finite where σ(x) itself rounds to 0"""
+    return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), (x,)  #                                [AC.10]
+
+
+def log_sigmoid_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (x,) = saved
+    return (dy * _sigmoid(-x),)  # forward was: y = -softplus(-x)                                  [AC.11]
+
+
+def log_sigmoid_composed(x: Any) -> Any:
+    return log(sigmoid(x))
+
+
+log_sigmoid = Op(
+    "log_sigmoid", log_sigmoid_forward, log_sigmoid_backward, _smooth, composed=log_sigmoid_composed
+)
+
+
+def silu_forward(x: Array) -> tuple[Array, Saved]:
+    """y = x σ(x), also called swish"""
+    s = _sigmoid(x)
+    y = x * s
+    return y, (s, y)
+
+
+def silu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    s, y = saved
+    return (dy * (s + y * (1 - s)),)  # forward was: y = x s                                       [AC.12]
+
+
+def silu_composed(x: Any) -> Any:
+    return mul(x, sigmoid(x))
+
+
+silu = Op("silu", silu_forward, silu_backward, _smooth, composed=silu_composed)
+
+
+def swiglu_forward(gate: Array, up: Array) -> tuple[Array, Saved]:
+    """y = silu(gate) · up, both (..., C)"""
+    if gate.shape != up.shape:
+        raise ShapeError(f"swiglu: gate has shape {gate.shape}, up has shape {up.shape} (must be equal)")
+    s = _sigmoid(gate)
+    y = gate * s
+    y *= up
+    return y, (gate, up, s)
+
+
+def swiglu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    gate, up, s = saved
+    a = gate * s  # forward was: y = a up, a = silu(gate)
+    return (
+        dy * up * (s + a * (1 - s)) if needs[0] else None,  #                                      [AC.13]
+        dy * a if needs[1] else None,  #                                                           [AC.14]
+    )
+
+
+def swiglu_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4), normal(rng, 3, 4)))
+    yield Example((normal(rng, 2, 1, 7), normal(rng, 2, 1, 7)))
+
+
+def swiglu_composed(gate: Any, up: Any) -> Any:
+    return mul(silu(gate), up)
+
+
+swiglu = Op("swiglu", swiglu_forward, swiglu_backward, swiglu_example, composed=swiglu_composed)

@@ -1,0 +1,268 @@
+"""Scaled dot-product attention, fused.        Derivation: docs/derivations/attention.md
+
+    Z = s q kᵀ + M,   A = softmax(Z),   o = A v
+                            R-281, R-286, R-287, R-290, R-352 (seed 004 §8.4, §12.4.6; E-003-01, C-22, C-30)
+
+Saved are q, k, v, o and L, the log-sum-exp of each row of Z, but not the T×S matrix A: backward computes it
+again as exp(Z - L). A native kernel that never writes A down saves the same things as this reference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Example, Op, Tensor
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape, is_float
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.ops._util import normal
+from chainrule.ops.dropout import dropout as dropout_op
+from chainrule.ops.dropout import keep_mask
+from chainrule.ops.elementwise import add, mul
+from chainrule.ops.matmul import matmul
+from chainrule.ops.shape import broadcast_to, reshape, transpose
+from chainrule.ops.softmax import softmax
+from chainrule.random import key as random_key
+
+
+def forward(
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    causal: bool = False,
+    mask: Any = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    key: tuple[int, ...] | None = None,
+) -> tuple[Array, Saved]:
+    """Every query takes an average of the values, weighted by how well their keys match: softmax(s q kᵀ) v.
+
+    q (..., H, T, D), k (..., Hk, S, D), v (..., Hk, S, Dv) -> (..., H, T, Dv). Hk divides H: neighbouring
+    query heads share a key head. Plain matrices, without heads, will do. `scale` is 1/√D unless given.
+
+    `mask` broadcasts to (..., H, T, S): boolean, True where the query may attend, or float, added to the
+    scores. `causal` lets query t see the keys up to t + S - T: the last query sees all of them. A query that
+    may attend to nothing gives zeros. `dropout` drops that share of the weights, at places chosen by `key`.
+    """
+    _check(q, k, v)
+    if not 0 <= dropout < 1:
+        raise ConfigError(f"attention: dropout is {dropout} (must be at least 0 and below 1)")
+    mask = _as_mask(mask, _scores_shape(q, k), q.dtype)
+    scale = _scale(scale, q)
+    weights, total, lse = _softmax(_scores(q, k, causal, mask, scale))
+    if dropout:
+        weights *= _kept(q, k, dropout, key)
+        total *= 1 - dropout
+    o = weights @ v  # (..., Hk, G·T, Dv)
+    o /= total  # the (T, Dv) outputs instead of the (T, S) weights    [AT.3]
+    o = o.reshape(*q.shape[:-1], v.shape[-1])  # (..., H, T, Dv)
+    return o, (q, k, v, o, lse.reshape(q.shape[:-1]), causal, mask, scale, dropout, key)
+
+
+def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    q, k, v, o, lse, causal, mask, scale, dropout, key = saved
+    dq = dk = dv = None
+    A = _scores(q, k, causal, mask, scale)  # (..., Hk, G·T, S)
+    A -= _fold(lse[..., None], k)
+    np.exp(A, out=A)  # [AT.5]
+    keep = _kept(q, k, dropout, key) / q.dtype.type(1 - dropout) if dropout else None
+    do = _fold(dy, k)  # (..., Hk, G·T, Dv)
+    if needs[2]:
+        used = A if keep is None else A * keep
+        dv = used.swapaxes(-1, -2) @ do  # forward was: o = A v; sums over the group    [AT.6]
+    if needs[0] or needs[1]:
+        dZ = do @ v.swapaxes(-1, -2)  # dA so far    [AT.7]
+        if keep is not None:
+            dZ *= keep  # [AT.13]
+        dZ -= _fold((dy * o).sum(axis=-1, keepdims=True), k)  # Σ_j dA_ij A_ij = do_i · o_i    [AT.9]
+        dZ *= A  # [AT.8]
+        if needs[0]:
+            dq = dZ @ k  # forward was: Z = s q kᵀ    [AT.10]
+            dq *= scale
+            dq = dq.reshape(q.shape)  # (..., H, T, D)
+        if needs[1]:
+            dk = dZ.swapaxes(-1, -2) @ _fold(q, k)  # [AT.11]
+            dk *= scale
+    return dq, dk, dv
+
+
+def _scores_shape(q: Any, k: Any) -> Shape:
+    return (*q.shape[:-1], k.shape[-2])
+
+
+def _scale(scale: float | None, q: Any) -> float:
+    return 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+
+
+def _fold(x: Array, k: Array) -> Array:
+    """(..., H, T, n) -> (..., Hk, G·T, n): the G query heads of one key head as one longer list."""
+    groups = x.shape[-3] // k.shape[-3] if x.ndim > 2 else 1
+    return x.reshape(*k.shape[:-2], groups * x.shape[-2], x.shape[-1])
+
+
+def _kept(q: Array, k: Array, dropout: float, key: tuple[int, ...] | None) -> Array:
+    """Which weights dropout keeps, (..., Hk, G·T, S); drawn again in backward instead of saved."""
+    if key is None:
+        raise ConfigError(f"attention: dropout is {dropout}, key is None (needs a key: chainrule.random.key)")
+    return _fold(keep_mask(_scores_shape(q, k), dropout, key), k)
+
+
+def _scores(q: Array, k: Array, causal: bool, mask: Array | None, scale: float) -> Array:
+    """Z = s q kᵀ + M as a new array (..., Hk, G·T, S)."""
+    shape = _scores_shape(q, k)
+    Z = _fold(q * scale, k) @ k.swapaxes(-1, -2)  # (..., Hk, G·T, S), scaling the smaller factor    [AT.1]
+    Z = Z.reshape(shape)  # (..., H, T, S), as the mask sees it
+    bias = _bias(causal, mask, shape, q.dtype)
+    if bias is not None:
+        Z += bias
+    return _fold(Z, k)
+
+
+def _softmax(Z: Array) -> tuple[Array, Array, Array]:
+    """In place e^(Z - max); its row sums (1 for a row without a key), and the log-sum-exp of Z."""
+    top = Z.max(axis=-1, keepdims=True, initial=-np.inf)  # (..., Hk, G·T, 1)
+    empty = top == -np.inf
+    top[empty] = 0  # with the sum set to 1, L is 0 there and backward's exp(Z - L) is 0, not NaN    [AT.12]
+    Z -= top
+    np.exp(Z, out=Z)
+    total = Z.sum(axis=-1, keepdims=True)
+    total[empty] = 1
+    return Z, total, top + np.log(total)  # [AT.4]
+
+
+def _bias(causal: bool, mask: Array | None, shape: Shape, dtype: np.dtype[Any]) -> Array | None:
+    """M: 0 (or the float mask) where attention is allowed, -inf elsewhere; None if there is no mask."""
+    bias = mask if mask is None or is_float(mask) else _closed(mask, dtype)
+    if causal:
+        future = _closed(causal_mask(*shape[-2:]), dtype)  # (T, S)
+        bias = future if bias is None else bias + future
+    return bias
+
+
+def _closed(allowed: Array, dtype: np.dtype[Any]) -> Array:
+    """0 where allowed, else -inf."""
+    return np.where(allowed, 0.0, -np.inf).astype(dtype)
+
+
+def _as_mask(mask: Any, shape: Shape, dtype: np.dtype[Any]) -> Array | None:
+    """The mask as an array of booleans or of `dtype`."""
+    if mask is None:
+        return None
+    mask = np.asarray(mask)
+    if mask.dtype != bool and not is_float(mask):
+        raise ConfigError(
+            f"attention: mask has dtype {mask.dtype} (must be bool, True = may attend, or float, to be added)"
+        )
+    pairs = zip(reversed(mask.shape), reversed(shape), strict=False)
+    if mask.ndim > len(shape) or any(n not in (1, m) for n, m in pairs):
+        raise ShapeError(f"attention: mask has shape {mask.shape}, scores {shape} (must broadcast to it)")
+    return np.asarray(mask, dtype=bool if mask.dtype == bool else dtype)
+
+
+def _check(q: Array, k: Array, v: Array) -> None:
+    if q.ndim < 2 or not q.ndim == k.ndim == v.ndim:
+        raise ShapeError(f"attention: q has {q.ndim} axes, k {k.ndim}, v {v.ndim} (must be equal, 2 or more)")
+    if q.shape[-1] != k.shape[-1] or q.shape[-1] == 0:
+        raise ShapeError(
+            f"attention: q has head size {q.shape[-1]}, k has {k.shape[-1]} (must be equal, at least 1)"
+        )
+    if k.shape[-2] != v.shape[-2]:
+        raise ShapeError(f"attention: k has {k.shape[-2]} positions, v has {v.shape[-2]} (must be equal)")
+    if not q.shape[:-3] == k.shape[:-3] == v.shape[:-3]:
+        raise ShapeError(
+            f"attention: q has batch {q.shape[:-3]}, k {k.shape[:-3]}, v {v.shape[:-3]} (must be equal)"
+        )
+    if q.ndim > 2:
+        H, Hk, Hv = q.shape[-3], k.shape[-3], v.shape[-3]
+        if Hk != Hv:
+            raise ShapeError(f"attention: k has {Hk} heads, v has {Hv} (must be equal)")
+        if Hk == 0 or H % Hk:
+            raise ShapeError(f"attention: q has {H} heads, k has {Hk} (must divide)")
+
+
+def causal_mask(T: int, S: int | None = None) -> Array:
+    """(T, S) booleans: query t may attend to the keys up to t + S - T; the lower triangle for S = T.
+
+    >>> import chainrule as cr
+    >>> cr.ops.causal_mask(2, 3)
+    array([[ True,  True, False],
+           [ True,  True,  True]])
+    """
+    S = T if S is None else S
+    return np.tri(T, S, S - T, dtype=bool)
+
+
+def attention_weights(
+    q: Any, k: Any, *, causal: bool = False, mask: Any = None, scale: float | None = None
+) -> Array:
+    """The maps A = softmax(Z) themselves, (..., H, T, S), to look at; arguments as in `attention`."""
+    q, k = (x.array if isinstance(x, Tensor) else np.asarray(x) for x in (q, k))
+    _check(q, k, k)
+    shape = _scores_shape(q, k)
+    mask = _as_mask(mask, shape, q.dtype)
+    scale = _scale(scale, q)
+    A, total, _ = _softmax(_scores(q, k, causal, mask, scale))
+    A /= total  # [AT.2]
+    return A.reshape(shape)
+
+
+def composed(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    causal: bool = False,
+    mask: Any = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    key: tuple[int, ...] | None = None,
+) -> Any:
+    """The same from matmul and softmax: what the formula says, with every matrix written down."""
+    shape = _scores_shape(q, k)
+    k, v = _repeat_heads(k, shape), _repeat_heads(v, shape)
+    scores = mul(matmul(q, _swap_last(k)), _scale(scale, q))  # (..., H, T, S)
+    bias = _bias(causal, _as_mask(mask, shape, q.dtype), shape, q.dtype)
+    weights = softmax(scores if bias is None else add(scores, bias))
+    if dropout:
+        weights = dropout_op(weights, p=dropout, key=key)
+    return matmul(weights, v)  # (..., H, T, Dv)
+
+
+def _repeat_heads(x: Any, shape: Shape) -> Any:
+    """(..., Hk, S, D) -> (..., H, S, D), each head repeated for the query heads that share it."""
+    if len(shape) == 2 or x.shape[-3] == shape[-3]:
+        return x
+    *lead, Hk, S, D = x.shape
+    groups = shape[-3] // Hk
+    x = reshape(x, shape=(*lead, Hk, 1, S, D))
+    x = broadcast_to(x, shape=(*lead, Hk, groups, S, D))
+    return reshape(x, shape=(*lead, Hk * groups, S, D))
+
+
+def _swap_last(x: Any) -> Any:
+    axes = tuple(range(len(x.shape)))
+    return transpose(x, axes=(*axes[:-2], axes[-1], axes[-2]))
+
+
+def example(rng: np.random.Generator) -> Iterator[Example]:
+    def qkv(lead: Shape, T: int, S: int, D: int, Dv: int, kv: Shape | None = None) -> tuple[Array, ...]:
+        kv = lead if kv is None else kv
+        return normal(rng, *lead, T, D), normal(rng, *kv, S, D), normal(rng, *kv, S, Dv)
+
+    yield Example(qkv((2, 3), 5, 5, 4, 4), {"causal": True})
+    yield Example(qkv((), 3, 7, 4, 2))
+    yield Example(qkv((2, 4), 3, 5, 3, 2, kv=(2, 2)), {"causal": True, "scale": 0.3})  # grouped heads
+    yield Example(qkv((1, 1), 1, 1, 1, 1))
+    yield Example(qkv((1, 2), 5, 3, 4, 4), {"causal": True})  # T > S: the first two queries see nothing
+    padding = np.array([[1, 1, 1, 0], [0, 0, 0, 0]], dtype=bool)[:, None, None, :]  # (B, 1, 1, S)
+    yield Example(qkv((2, 2), 4, 4, 3, 3), {"causal": True, "mask": padding})
+    yield Example(qkv((2, 2), 4, 6, 3, 3), {"mask": normal(rng, 2, 4, 6)})
+    dropped = {"dropout": 0.3, "key": random_key("dropout", 1, seed=7)}
+    yield Example(qkv((2, 4), 7, 7, 3, 3, kv=(2, 1)), {"causal": True, **dropped})
+
+
+attention = Op("attention", forward, backward, example, composed=composed)

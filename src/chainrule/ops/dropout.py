@@ -1,0 +1,64 @@
+"""Inverted dropout.        Derivation: docs/derivations/dropout.md
+
+    y = x k / (1 - p),   k = 1 with probability 1 - p, else 0
+                                                R-130, R-302, R-335 (seed 002 §17.1; seed 004 §12.9; C-31)
+
+The mask is a pure function of (key, shape, p): no state, the same bits for any number of threads, and simple
+enough to be repeated inside a kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from chainrule import random
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
+from chainrule.errors import ConfigError
+from chainrule.ops._util import normal
+
+
+def keep_mask(shape: Shape, p: float, key: tuple[int, ...]) -> Array:
+    """True where a value is kept: element i if the i-th 32-bit word of the stream is at least p · 2³²."""
+    n = math.prod(shape)
+    words = random.from_key(key).bit_generator.random_raw((n + 1) // 2)  # 64 bits each
+    words = words.astype("<u8", copy=False).view("<u4")[:n]  # low half first
+    return (words >= round(p * 2**32)).reshape(shape)  # [DO.1]
+
+
+def forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> tuple[Array, Saved]:
+    """Each value becomes 0 with probability p, else x / (1 - p), so that its mean stays x; p = 0 returns x.
+
+    `key` names the mask: `chainrule.random.key("dropout", step, layer)`.
+    """
+    if not 0 <= p < 1:
+        raise ConfigError(f"dropout: p is {p} (must be at least 0 and below 1)")
+    if p == 0:
+        return x, (None, 1.0)
+    if key is None:
+        raise ConfigError(f"dropout: p is {p}, key is None (a mask needs a key: chainrule.random.key)")
+    keep, scale = keep_mask(x.shape, p, key), 1 / (1 - p)
+    y = x * keep
+    y *= scale  # [DO.2]
+    return y, (keep, scale)
+
+
+def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    keep, scale = saved
+    if keep is None:
+        return (dy,)
+    dx = dy * keep
+    dx *= scale  # forward was: y = x keep / (1 - p)                                                  [DO.3]
+    return (dx,)
+
+
+def example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 5),), {"p": 0.4, "key": random.key("example", 1, seed=0)})
+    yield Example((normal(rng, 7, 1),), {"p": 0.1, "key": random.key("example", 2, seed=0)})
+    yield Example((normal(rng, 2, 3),), {"p": 0.0})
+
+
+dropout = Op("dropout", forward, backward, example)

@@ -1,0 +1,212 @@
+"""Elementwise arithmetic with broadcasting.        Derivations: docs/derivations/elementwise.md
+
+Each input is repeated along the axes it lacks; its gradient is the sum over those repetitions (`unbroadcast`).
+R-006, R-007, R-012, R-013 (seed 002 §2 Lemmas 1-2; seed 004 §2.2, §2.4)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.ops._util import away_from_zero, normal, unbroadcast
+
+
+def _pairs(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4), normal(rng, 3, 4)))
+    yield Example((normal(rng, 2, 3, 4), normal(rng, 4)))
+    yield Example((normal(rng, 7, 1), normal(rng, 1, 5)))
+    yield Example((normal(rng), normal(rng, 2, 1)))
+
+
+def _single(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4),))
+    yield Example((normal(rng, 7, 1),))
+
+
+def _positive(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((rng.uniform(0.3, 3.0, size=(3, 4)),))
+    yield Example((rng.uniform(0.3, 3.0, size=(7, 1)),))
+
+
+def add_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+    """y = a + b"""
+    return a + b, (a.shape, b.shape)
+
+
+def add_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    a_shape, b_shape = saved
+    return (  # forward was: y = a + b, local derivative 1 for both                      [EL.1]
+        unbroadcast(dy, a_shape) if needs[0] else None,
+        unbroadcast(dy, b_shape) if needs[1] else None,
+    )
+
+
+add = Op("add", add_forward, add_backward, _pairs)
+
+
+def sub_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+    """y = a - b"""
+    return a - b, (a.shape, b.shape)
+
+
+def sub_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    a_shape, b_shape = saved
+    return (  # forward was: y = a - b                                                   [EL.2]
+        unbroadcast(dy, a_shape) if needs[0] else None,
+        unbroadcast(-dy, b_shape) if needs[1] else None,
+    )
+
+
+sub = Op("sub", sub_forward, sub_backward, _pairs)
+
+
+def mul_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+    """y = a b"""
+    return a * b, (a, b)
+
+
+def mul_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    a, b = saved
+    return (  # forward was: y = a b; each factor's derivative is the other               [EL.3]
+        unbroadcast(dy * b, a.shape) if needs[0] else None,
+        unbroadcast(dy * a, b.shape) if needs[1] else None,
+    )
+
+
+mul = Op("mul", mul_forward, mul_backward, _pairs)
+
+
+def div_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+    """y = a / b"""
+    y = a / b
+    return y, (a.shape, b, y)
+
+
+def div_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    a_shape, b, y = saved
+    da = dy / b  # forward was: y = a / b                                                  [EL.4]
+    return (
+        unbroadcast(da, a_shape) if needs[0] else None,
+        unbroadcast(-da * y, b.shape) if needs[1] else None,  # -a/b² = -y/b                [EL.5]
+    )
+
+
+def div_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4), away_from_zero(rng, 3, 4, gap=0.5)))
+    yield Example((normal(rng, 2, 3, 4), away_from_zero(rng, 4, gap=0.5)))
+    yield Example((normal(rng, 7, 1), away_from_zero(rng, 1, 5, gap=0.5)))
+
+
+div = Op("div", div_forward, div_backward, div_example)
+
+
+def neg_forward(x: Array) -> tuple[Array, Saved]:
+    """y = -x"""
+    return -x, ()
+
+
+def neg_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    return (-dy,)
+
+
+neg = Op("neg", neg_forward, neg_backward, _single)
+
+
+def exp_forward(x: Array) -> tuple[Array, Saved]:
+    """y = eˣ; infinite where eˣ exceeds the largest float"""
+    with np.errstate(over="ignore"):
+        y = np.exp(x)
+    return y, (y,)
+
+
+def exp_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (y,) = saved
+    return (dy * y,)  # forward was: y = eˣ, its own derivative                             [EL.6]
+
+
+exp = Op("exp", exp_forward, exp_backward, _single)
+
+
+def log_forward(x: Array) -> tuple[Array, Saved]:
+    """y = ln x, the natural logarithm; -inf at 0"""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(x), (x,)
+
+
+def log_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (x,) = saved
+    return (dy / x,)  # forward was: y = ln x                                               [EL.7]
+
+
+log = Op("log", log_forward, log_backward, _positive)
+
+
+def sqrt_forward(x: Array) -> tuple[Array, Saved]:
+    """y = √x"""
+    y = np.sqrt(x)
+    return y, (y,)
+
+
+def sqrt_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (y,) = saved
+    return (dy / (2 * y),)  # forward was: y = √x                                           [EL.8]
+
+
+sqrt = Op("sqrt", sqrt_forward, sqrt_backward, _positive)
+
+
+def pow_forward(x: Array, p: Array) -> tuple[Array, Saved]:
+    """y = xᵖ; the exponent may be a number or an array and has a gradient too (x > 0 there)"""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = x**p
+    return y, (x, p, y)
+
+
+def pow_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, p, y = saved
+    dx = dp = None
+    if needs[0]:
+        dx = unbroadcast(dy * p * x ** (p - 1), x.shape)  # forward was: y = xᵖ            [EL.9]
+    if needs[1]:
+        logs = np.log(np.where(x > 0, x, 1))  # d/dp xᵖ = xᵖ ln x; 0 where x = 0           [EL.10]
+        dp = unbroadcast(dy * y * logs, p.shape)
+    return dx, dp
+
+
+def pow_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((rng.uniform(0.3, 3.0, size=(3, 4)), np.float64(2.5)))
+    yield Example((rng.uniform(0.3, 3.0, size=(2, 3)), normal(rng, 3)))
+    yield Example((away_from_zero(rng, 3, 4), 3))
+
+
+pow = Op("pow", pow_forward, pow_backward, pow_example)
+
+
+def sin_forward(x: Array) -> tuple[Array, Saved]:
+    """y = sin x"""
+    return np.sin(x), (x,)
+
+
+def sin_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (x,) = saved
+    return (dy * np.cos(x),)  # forward was: y = sin x                                      [EL.11]
+
+
+sin = Op("sin", sin_forward, sin_backward, _single)
+
+
+def cos_forward(x: Array) -> tuple[Array, Saved]:
+    """y = cos x"""
+    return np.cos(x), (x,)
+
+
+def cos_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (x,) = saved
+    return (-dy * np.sin(x),)  # forward was: y = cos x                                     [EL.12]
+
+
+cos = Op("cos", cos_forward, cos_backward, _single)

@@ -1,0 +1,107 @@
+"""Layer normalisation over the last axis.        Derivation: docs/derivations/layernorm.md
+
+y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε)         R-162 .. R-167, R-348, R-472
+                                    (seed 001; seed 004 §9.9.5, §12.3.2.2, §12.4.4; C-04, E-001-02)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule import native
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.ops import reduce
+from chainrule.ops._util import mean_last, normal, sum_lead
+from chainrule.ops.elementwise import add, div, mul, sqrt, sub
+
+
+def forward(
+    x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode: str = "inside"
+) -> tuple[Array, Saved]:
+    """Each row of x with mean 0 and variance 1, then scaled and shifted: (x - μ) / √(σ² + ε) · γ + β
+
+    x (..., C), gamma (C,), beta (C,) -> y (..., C). `eps_mode="outside"` divides by σ + ε instead (C-04).
+    """
+    if x.ndim == 0 or gamma.shape != x.shape[-1:] or beta.shape != x.shape[-1:]:
+        raise ShapeError(
+            f"layernorm: x {x.shape}, gamma {gamma.shape}, beta {beta.shape} "
+            "(gamma and beta must have the size of x's last axis)"
+        )
+    mean = mean_last(x)  # (..., 1)
+    y = x - mean
+    var = mean_last(y * y)  # (..., 1)                                                                [LN.1]
+    saved: Saved
+    if eps_mode == "inside":
+        rstd = 1 / np.sqrt(var + eps)  # (..., 1)                                                     [LN.2]
+        saved = (x, gamma, mean, rstd)
+    elif eps_mode == "outside":
+        std = np.sqrt(var)
+        rstd = 1 / (std + eps)
+        saved = (x, gamma, mean, rstd, std)
+    else:
+        raise ConfigError(f"layernorm: eps_mode is {eps_mode!r} (must be 'inside' or 'outside')")
+    y *= rstd
+    y *= gamma
+    y += beta
+    return y, saved  # x̂ is computed again: storing it would cost another (..., C) array
+
+
+def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, gamma, mean, rstd, *std = saved
+    dx = dgamma = dbeta = None
+    xhat = x - mean
+    xhat *= rstd  # forward was: y = xhat * gamma + beta
+    product = dy * xhat
+    if needs[1]:
+        dgamma = sum_lead(product)  # [LN.4]
+    if needs[2]:
+        dbeta = sum_lead(dy)  # [LN.5]
+    if needs[0]:
+        product *= gamma
+        through_var = mean_last(product)  # mean(dxhat * xhat)
+        if std:  # forward was: rstd = 1 / (std + eps); a row with std = 0 has xhat = 0
+            through_var /= np.where(std[0] > 0, std[0], 1) * rstd  # [LN.7]
+        dx = dy * gamma  # dxhat                                                                      [LN.3]
+        dx -= mean_last(dx)
+        xhat *= through_var
+        dx -= xhat
+        dx *= rstd  # r (dx̂ - mean(dx̂) - x̂ mean(dx̂ x̂))                                                [LN.6]
+    return dx, dgamma, dbeta
+
+
+def native_forward(
+    x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode: str = "inside"
+) -> tuple[Array, Saved]:
+    """The kernel knows ε inside the root only."""
+    if eps_mode == "inside":
+        return native.layernorm_forward(x, gamma, beta, eps=eps)
+    return forward(x, gamma, beta, eps=eps, eps_mode=eps_mode)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    return native.layernorm_backward(dy, saved, needs) if len(saved) == 4 else backward(dy, saved, needs)
+
+
+def composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5, eps_mode: str = "inside") -> Any:
+    """The same from small ops."""
+    centred = sub(x, reduce.mean(x, axis=-1, keepdims=True))
+    var = reduce.mean(mul(centred, centred), axis=-1, keepdims=True)
+    scale = sqrt(add(var, eps)) if eps_mode == "inside" else add(sqrt(var), eps)
+    return add(mul(div(centred, scale), gamma), beta)
+
+
+def example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 2, 3, 5), normal(rng, 5), normal(rng, 5)))
+    yield Example((normal(rng, 7), normal(rng, 7), normal(rng, 7)), {"eps": 0.1})
+    yield Example((normal(rng, 3, 4), normal(rng, 4), normal(rng, 4)), {"eps": 0.1, "eps_mode": "outside"})
+    yield Example((normal(rng, 5, 1), normal(rng, 1), normal(rng, 1)))
+
+
+layernorm = Op(
+    "layernorm", forward, backward, example, composed=composed, native=(native_forward, native_backward)
+)

@@ -1,0 +1,77 @@
+"""Linear layer.        Derivation: docs/derivations/linear.md
+
+    y = x Wᵀ + b,   dx = dy W,   dW = dyᵀ x,   db = Σ dy
+
+R-019, R-345, R-346 (seed 000 §3.2; seed 004 §12.4.3; E-000-02)
+
+Weights are stored (out, in); `layout="in_out"` takes them as (in, out) and computes x W + b (C-01).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.ops._util import normal, sum_lead
+from chainrule.ops.elementwise import add
+from chainrule.ops.matmul import matmul, rows
+from chainrule.ops.shape import transpose
+
+LAYOUTS = ("out_in", "in_out")
+
+
+def forward(x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in") -> tuple[Array, Saved]:
+    """x (..., in), W (out, in) or (in, out) by `layout`, b (out,) or None -> y (..., out)"""
+    _check(x, W, b, layout)
+    M = W if layout == "in_out" else W.T  # (in, out)
+    y = rows(x) @ M  # (rows, out): one product for the whole batch
+    if b is not None:
+        y += b
+    return y.reshape(*x.shape[:-1], M.shape[1]), (x, W, layout)  # (..., out)
+
+
+def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, W, layout = saved
+    X, dY = rows(x), rows(dy)  # (rows, in), (rows, out)
+    M = W if layout == "in_out" else W.T  # (in, out)
+    dx = dW = db = None
+    if needs[0]:
+        dx = (dY @ M.T).reshape(x.shape)  # forward was: Y = X M + b                               [LI.1]
+    if needs[1]:
+        dW = X.T @ dY if layout == "in_out" else dY.T @ X  #                                       [LI.2]
+    if needs[2]:
+        db = sum_lead(dY)  #                                                                       [LI.3]
+    return dx, dW, db
+
+
+def _check(x: Array, W: Array, b: Array | None, layout: str) -> None:
+    if layout not in LAYOUTS:
+        raise ConfigError(f"linear: layout is {layout!r} (must be one of {', '.join(LAYOUTS)})")
+    if W.ndim != 2 or x.ndim < 1:
+        raise ShapeError(f"linear: x is {x.shape}, W is {W.shape} (x must have an axis, W two)")
+    out, size = W.shape if layout == "out_in" else W.shape[::-1]
+    if x.shape[-1] != size:
+        raise ShapeError(f"linear: x has {x.shape[-1]} features, W {W.shape} takes {size} (must be equal)")
+    if b is not None and b.shape != (out,):
+        raise ShapeError(f"linear: b is {b.shape}, W {W.shape} gives {out} features (b must be ({out},))")
+
+
+def example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4), normal(rng, 5, 4), normal(rng, 5)))
+    yield Example((normal(rng, 2, 3, 4), normal(rng, 7, 4), normal(rng, 7)))
+    yield Example((normal(rng, 4), normal(rng, 1, 4), normal(rng, 1)))
+    yield Example((normal(rng, 2, 3, 4), normal(rng, 5, 4)))
+    yield Example((normal(rng, 2, 3, 4), normal(rng, 4, 5), normal(rng, 5)), {"layout": "in_out"})
+
+
+def composed(x: Any, W: Any, b: Any = None, *, layout: str = "out_in") -> Any:
+    y = matmul(x, W if layout == "in_out" else transpose(W))
+    return y if b is None else add(y, b)
+
+
+linear = Op("linear", forward, backward, example, composed=composed)

@@ -1,0 +1,85 @@
+"""Matrix product, batched, with broadcasting.        Derivation: docs/derivations/matmul.md
+
+    C = A B,   dA = dC Bᵀ,   dB = Aᵀ dC            R-045, R-046 (seed 001 "two ways of matmul"; seed 004 §1.3)
+
+The derivation compares the two loop orders of R-045; BLAS, behind NumPy's `@`, suits its order to the layout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
+from chainrule.errors import ShapeError
+from chainrule.ops._util import normal, unbroadcast
+
+
+def forward(a: Array, b: Array) -> tuple[Array, Saved]:
+    """a (..., n, k), b (..., k, m) -> c (..., n, m); leading axes broadcast.
+
+    As in NumPy a vector a is a row, a vector b is a column, and the added axis is dropped from the result.
+    """
+    _check(a.shape, b.shape)
+    return _product(a, b), (a, b)
+
+
+def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    a, b = saved
+    A = a[None, :] if a.ndim == 1 else a  # (..., n, k)
+    B = b[:, None] if b.ndim == 1 else b  # (..., k, m)
+    batch = dy.shape[: dy.ndim - (a.ndim > 1) - (b.ndim > 1)]
+    dC = dy.reshape(*batch, A.shape[-2], B.shape[-1])  # (..., n, m)
+    da = db = None
+    if needs[0]:
+        dA = _product(dC, B.swapaxes(-1, -2))  # forward was: C = A B                              [MM.1]
+        da = unbroadcast(dA, A.shape).reshape(a.shape)
+    if needs[1] and B.ndim == 2:
+        db = (rows(A).T @ rows(dC)).reshape(b.shape)  # the sum over the batch is one product      [MM.3]
+    elif needs[1]:
+        dB = A.swapaxes(-1, -2) @ dC  #                                                            [MM.2]
+        db = unbroadcast(dB, B.shape).reshape(b.shape)
+    return da, db
+
+
+def _product(a: Array, b: Array) -> Array:
+    """a @ b; a batch of matrices times one matrix is one large product instead of many small ones."""
+    if a.ndim > 2 and b.ndim == 2:
+        return (rows(a) @ b).reshape(*a.shape[:-1], b.shape[-1])  # (..., n, m)
+    return np.asarray(a @ b)
+
+
+def rows(x: Array) -> Array:
+    """All leading axes in one: (..., k) -> (rows, k)."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def _check(a: Shape, b: Shape) -> None:
+    if not a or not b:
+        raise ShapeError(f"matmul: a is {a}, b is {b} (both must have at least one axis; use * for a number)")
+    inner = b[-2] if len(b) > 1 else b[0]
+    if a[-1] != inner:
+        raise ShapeError(f"matmul: a is {a}, b is {b} (inner sizes {a[-1]} and {inner} must be equal)")
+    try:
+        np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError:
+        rule = f"batch axes {a[:-2]} and {b[:-2]} must broadcast"
+        raise ShapeError(f"matmul: a is {a}, b is {b} ({rule})") from None
+
+
+def example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4), normal(rng, 4, 5)))
+    yield Example((normal(rng, 7, 1), normal(rng, 1, 5)))
+    yield Example((normal(rng, 2, 3, 4), normal(rng, 2, 4, 5)))
+    yield Example((normal(rng, 2, 3, 4), normal(rng, 4, 5)))
+    yield Example((normal(rng, 3, 4), normal(rng, 2, 4, 5)))
+    yield Example((normal(rng, 2, 1, 3, 4), normal(rng, 7, 4, 2)))
+    yield Example((normal(rng, 4), normal(rng, 4)))
+    yield Example((normal(rng, 4), normal(rng, 2, 4, 3)))
+    yield Example((normal(rng, 2, 3, 4), normal(rng, 4)))
+
+
+matmul = Op("matmul", forward, backward, example)

@@ -1,0 +1,142 @@
+"""Losses that compare: a true neighbour with sampled words, a preferred answer with a rejected one.
+
+    negative sampling   -log σ(c·p) - Σ_k log σ(-c·n_k)             R-254, R-255 (seed 004 §7.3.3, §7.3.4)
+    Bradley-Terry       -log σ(r_chosen - r_rejected)               R-413, R-414 (seed 004 §13.7.3, §13.7.4)
+
+Both are computed as softplus(-z) = log(1 + e^-z), which is finite where σ(z) itself has rounded to 0.
+Derivations: docs/derivations/pairs.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.errors import ShapeError
+from chainrule.ops import reduce
+from chainrule.ops._reduction import reduced, spread
+from chainrule.ops._util import normal
+from chainrule.ops.activations import log_sigmoid, sigmoid, softplus
+from chainrule.ops.elementwise import add, mul, neg, sub
+from chainrule.ops.shape import reshape
+
+
+def _sigmoid(z: Array) -> Any:
+    return sigmoid.forward(z)[0]
+
+
+def _softplus(z: Array) -> Any:
+    return softplus.forward(z)[0]  # [PR.1]
+
+
+def _reduce_composed(losses: Any, reduction: str) -> Any:
+    if reduction == "none":
+        return losses
+    return reduce.sum(losses) if reduction == "sum" else reduce.mean(losses)
+
+
+# -- negative sampling --------------------------------------------------------------------------------------
+
+
+def negative_sampling_forward(
+    centre: Array, positive: Array, negatives: Array, *, reduction: str = "mean"
+) -> tuple[Array, Saved]:
+    """-log σ(c·p) - Σ_k log σ(-c·n_k): pull a word's vector to its neighbour, push it from K sampled words.
+
+    centre (..., C), positive (..., C), negatives (..., K, C); `reduction` "mean" or "sum" over the leading
+    axes, or "none". K+1 dot products stand in for the V of a full softmax.
+    """
+    if centre.shape != positive.shape:
+        raise ShapeError(
+            f"negative_sampling: centre has shape {centre.shape}, positive {positive.shape} (must be equal)"
+        )
+    if negatives.ndim != centre.ndim + 1 or (*negatives.shape[:-2], negatives.shape[-1]) != centre.shape:
+        raise ShapeError(
+            f"negative_sampling: negatives have shape {negatives.shape}, centre {centre.shape} "
+            "(must be centre's shape with an axis of samples before the last)"
+        )
+    s_p = (centre * positive).sum(axis=-1)  # (...)
+    s_n = (negatives @ centre[..., None])[..., 0]  # (..., K)
+    losses = _softplus(-s_p) + _softplus(s_n).sum(axis=-1)  # [PR.2]
+    return reduced("negative_sampling", losses, reduction), (centre, positive, negatives, s_p, s_n, reduction)
+
+
+def negative_sampling_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    centre, positive, negatives, s_p, s_n, reduction = saved
+    dy = spread(dy, s_p.size, reduction)  # () or (...)
+    ds_p = (-dy * _sigmoid(-s_p))[..., None]  # (..., 1)    [PR.3]
+    ds_n = (dy[..., None] * _sigmoid(s_n))[..., None]  # (..., K, 1)    [PR.4]
+    dc = ds_p * positive + (ds_n * negatives).sum(axis=-2) if needs[0] else None  # [PR.5]
+    dp = ds_p * centre if needs[1] else None  # [PR.6]
+    dn = ds_n * centre[..., None, :] if needs[2] else None
+    return dc, dp, dn
+
+
+def negative_sampling_composed(centre: Any, positive: Any, negatives: Any, *, reduction: str = "mean") -> Any:
+    s_p = reduce.sum(mul(centre, positive), axis=-1)
+    row = reshape(centre, shape=(*centre.shape[:-1], 1, centre.shape[-1]))  # (..., 1, C)
+    s_n = reduce.sum(mul(row, negatives), axis=-1)  # (..., K)
+    losses = neg(add(log_sigmoid(s_p), reduce.sum(log_sigmoid(neg(s_n)), axis=-1)))
+    return _reduce_composed(losses, reduction)
+
+
+def negative_sampling_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 4, 5), normal(rng, 4, 5), normal(rng, 4, 3, 5)))
+    yield Example((normal(rng, 7), normal(rng, 7), normal(rng, 1, 7)), {"reduction": "sum"})
+    words = normal(rng, 2, 3, 1), normal(rng, 2, 3, 1), normal(rng, 2, 3, 6, 1)
+    yield Example(words, {"reduction": "none"})
+
+
+negative_sampling = Op(
+    "negative_sampling",
+    negative_sampling_forward,
+    negative_sampling_backward,
+    negative_sampling_example,
+    composed=negative_sampling_composed,
+)
+
+
+# -- Bradley-Terry ------------------------------------------------------------------------------------------
+
+
+def bradley_terry_forward(chosen: Array, rejected: Array, *, reduction: str = "mean") -> tuple[Array, Saved]:
+    """-log σ(chosen - rejected), both rewards (...): how surprising it is that the first was preferred.
+
+    σ(r_i - r_j) = p_i / (p_i + p_j) for strengths p = e^r; only differences of rewards matter.
+    """
+    if chosen.shape != rejected.shape:
+        raise ShapeError(
+            f"bradley_terry: chosen has shape {chosen.shape}, rejected has {rejected.shape} (must be equal)"
+        )
+    z = chosen - rejected  # [PR.7]
+    return reduced("bradley_terry", _softplus(-z), reduction), (z, reduction)  # [PR.8]
+
+
+def bradley_terry_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    z, reduction = saved
+    dz = -spread(dy, z.size, reduction) * _sigmoid(-z)  # the surer the model is, the less it learns    [PR.9]
+    return dz if needs[0] else None, -dz if needs[1] else None
+
+
+def bradley_terry_composed(chosen: Any, rejected: Any, *, reduction: str = "mean") -> Any:
+    return _reduce_composed(neg(log_sigmoid(sub(chosen, rejected))), reduction)
+
+
+def bradley_terry_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 5), normal(rng, 5)))
+    yield Example((normal(rng, 7, 1), normal(rng, 7, 1)), {"reduction": "sum"})
+    yield Example((normal(rng, 2, 3), normal(rng, 2, 3)), {"reduction": "none"})
+    yield Example((normal(rng), normal(rng)))
+
+
+bradley_terry = Op(
+    "bradley_terry",
+    bradley_terry_forward,
+    bradley_terry_backward,
+    bradley_terry_example,
+    composed=bradley_terry_composed,
+)

@@ -1,0 +1,64 @@
+"""Root-mean-square normalisation over the last axis.        Derivation: docs/derivations/rmsnorm.md
+
+y = x̂ γ,   x̂ = x r,   r = 1/√(mean(x²) + ε)               R-472: layer norm without its mean and shift
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.errors import ShapeError
+from chainrule.ops import reduce
+from chainrule.ops._util import mean_last, normal, sum_lead
+from chainrule.ops.elementwise import add, div, mul, sqrt
+
+
+def forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> tuple[Array, Saved]:
+    """Each row of x divided by its root mean square, then scaled: x / √(mean(x²) + ε) · γ
+
+    x (..., C), gamma (C,) -> y (..., C)
+    """
+    if x.ndim == 0 or gamma.shape != x.shape[-1:]:
+        raise ShapeError(
+            f"rmsnorm: x {x.shape}, gamma {gamma.shape} (gamma must have the size of x's last axis)"
+        )
+    rstd = 1 / np.sqrt(mean_last(x * x) + eps)  # (..., 1)                                            [RN.1]
+    y = x * rstd
+    y *= gamma
+    return y, (x, gamma, rstd)
+
+
+def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, gamma, rstd = saved
+    dx = dgamma = None
+    xhat = x * rstd  # forward was: y = xhat * gamma
+    product = dy * xhat
+    if needs[1]:
+        dgamma = sum_lead(product)  # [RN.2]
+    if needs[0]:
+        product *= gamma
+        xhat *= mean_last(product)  # mean(dxhat * xhat)
+        dx = dy * gamma  # dxhat
+        dx -= xhat
+        dx *= rstd  # r (dx̂ - x̂ mean(dx̂ x̂))                                                           [RN.3]
+    return dx, dgamma
+
+
+def composed(x: Any, gamma: Any, *, eps: float = 1e-6) -> Any:
+    """The same from small ops."""
+    mean_square = reduce.mean(mul(x, x), axis=-1, keepdims=True)
+    return mul(div(x, sqrt(add(mean_square, eps))), gamma)
+
+
+def example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 2, 3, 5), normal(rng, 5)))
+    yield Example((normal(rng, 7), normal(rng, 7)), {"eps": 0.1})
+    yield Example((normal(rng, 5, 1), normal(rng, 1)), {"eps": 0.5})
+
+
+rmsnorm = Op("rmsnorm", forward, backward, example, composed=composed)

@@ -1,0 +1,93 @@
+"""Rotary positions: each pair of features is turned by an angle that grows with the position.
+
+    (a, b) -> (a cos φ - b sin φ,  b cos φ + a sin φ),   φ = t base^(-2i/D)
+
+The score of a query at t and a key at s then depends on t - s alone. R-318 (seed 004 §11.4; C-16)
+Derivation: docs/derivations/rotary.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
+from chainrule.errors import ShapeError
+from chainrule.ops._util import normal
+from chainrule.ops.elementwise import add, mul, sub
+from chainrule.ops.shape import concat, reshape, transpose
+
+
+def forward(
+    x: Array, *, positions: Any, base: float = 10000.0, interleaved: bool = False
+) -> tuple[Array, Saved]:
+    """Turn the pairs of x (..., T, D) by position: queries and keys, before attention.
+
+    `positions` is (T,), or broadcasts to x.shape[:-1]. Pair i is (x_i, x_{i + D/2}), as in Llama, or with
+    `interleaved` (x_{2i}, x_{2i+1}), as in the original paper.
+    """
+    cos, sin = _angles(x.shape, positions, base, x.dtype)
+    return _rotate(x, cos, sin, interleaved), (cos, sin, interleaved)
+
+
+def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    cos, sin, interleaved = saved
+    return (_rotate(dy, cos, -sin, interleaved),)  # transpose = rotation by -φ    [RO.3]
+
+
+def _angles(shape: Shape, positions: Any, base: float, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """cos φ and sin φ, each (..., T, D/2)."""
+    if len(shape) < 2 or shape[-1] % 2:
+        raise ShapeError(f"rotary: x has shape {shape} (must be (..., time, size) with an even size)")
+    t = np.asarray(positions, dtype=np.float64)
+    pairs = zip(reversed(t.shape), reversed(shape[:-1]), strict=False)
+    if t.ndim > len(shape) - 1 or any(n not in (1, m) for n, m in pairs):
+        raise ShapeError(
+            f"rotary: positions have shape {t.shape}, x has {shape} (must broadcast to {shape[:-1]})"
+        )
+    D = shape[-1]
+    frequency = base ** (-np.arange(0, D, 2) / D)  # (D/2,)    [RO.1]
+    angle = t[..., None] * frequency  # (..., T, D/2), in float64: far positions turn many times
+    return np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
+
+
+def _pairs(x: Any, interleaved: bool) -> tuple[Any, Any]:
+    """First and second partner of every pair, each (..., T, D/2)."""
+    half = x.shape[-1] // 2
+    return (x[..., 0::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
+
+
+def _rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
+    a, b = _pairs(x, interleaved)
+    y = np.empty_like(x)
+    first, second = _pairs(y, interleaved)
+    np.subtract(a * cos, b * sin, out=first)  # [RO.2]
+    np.add(b * cos, a * sin, out=second)
+    return y
+
+
+def composed(x: Any, *, positions: Any, base: float = 10000.0, interleaved: bool = False) -> Any:
+    """The same from slices, products and a concatenation."""
+    cos, sin = _angles(x.shape, positions, base, x.dtype)
+    a, b = _pairs(x, interleaved)
+    y = concat(sub(mul(a, cos), mul(b, sin)), add(mul(b, cos), mul(a, sin)), axis=-1)  # (..., T, D), halves
+    if not interleaved:
+        return y
+    *lead, D = x.shape
+    axes = tuple(range(len(lead)))
+    y = reshape(y, shape=(*lead, 2, D // 2))
+    y = transpose(y, axes=(*axes, len(lead) + 1, len(lead)))  # (..., T, D/2, 2)
+    return reshape(y, shape=x.shape)
+
+
+def example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 2, 3, 5, 8),), {"positions": np.arange(5)})
+    yield Example((normal(rng, 7, 2),), {"positions": np.arange(100, 107), "base": 100.0})
+    yield Example((normal(rng, 2, 3, 5, 6),), {"positions": np.arange(5), "interleaved": True})
+    yield Example((normal(rng, 2, 3, 1, 4),), {"positions": np.array([[[4]], [[9]]])})  # (B, 1, 1)
+
+
+rotary = Op("rotary", forward, backward, example, composed=composed)

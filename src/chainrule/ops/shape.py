@@ -1,0 +1,150 @@
+"""Shape operations.        Derivations: docs/derivations/shape.md
+
+They move or repeat numbers; their gradients move them back and add up the repetitions.
+R-047 (seed 004 §1.3), R-200 (seed 002 §12)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
+from chainrule.errors import ShapeError
+from chainrule.ops._util import normal, unbroadcast
+
+
+def reshape_forward(x: Array, *, shape: Shape | int) -> tuple[Array, Saved]:
+    """The same numbers, in row-major order, in another shape; one size may be -1"""
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    try:
+        return x.reshape(shape), (x.shape,)
+    except ValueError:
+        rule = "one size may be -1, the others must divide" if -1 in shape else "must be equal"
+        count = math.prod(n for n in shape if n != -1)
+        raise ShapeError(f"reshape: {x.shape} has {x.size} elements, {shape} has {count} ({rule})") from None
+
+
+def reshape_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (shape,) = saved
+    return (dy.reshape(shape),)  # forward was: y = x in another shape                             [SH.1]
+
+
+def reshape_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4),), {"shape": (2, 6)})
+    yield Example((normal(rng, 2, 3, 4),), {"shape": (-1, 4)})
+    yield Example((normal(rng, 7, 1),), {"shape": 7})
+    yield Example((normal(rng),), {"shape": (1, 1)})
+
+
+reshape = Op("reshape", reshape_forward, reshape_backward, reshape_example)
+
+
+def transpose_forward(x: Array, *, axes: Shape | None = None) -> tuple[Array, Saved]:
+    """Axis i of y is axis `axes[i]` of x; reversed when `axes` is None"""
+    order = tuple(range(x.ndim))[::-1] if axes is None else tuple(axes)
+    places = [a % x.ndim if -x.ndim <= a < x.ndim else a for a in order]
+    if sorted(places) != list(range(x.ndim)):
+        raise ShapeError(f"transpose: axes {order} for shape {x.shape} (each axis must appear once)")
+    return x.transpose(places), (tuple(np.argsort(places).tolist()),)
+
+
+def transpose_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (inverse,) = saved
+    return (dy.transpose(inverse),)  # forward was: y = x with its axes reordered                  [SH.2]
+
+
+def transpose_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4),))
+    yield Example((normal(rng, 2, 3, 4),), {"axes": (1, 2, 0)})
+    yield Example((normal(rng, 2, 1, 7),), {"axes": (0, -1, 1)})
+
+
+transpose = Op("transpose", transpose_forward, transpose_backward, transpose_example)
+
+
+def broadcast_to_forward(x: Array, *, shape: Shape | int) -> tuple[Array, Saved]:
+    """x repeated along new leading axes and along its axes of size 1, up to `shape`"""
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    try:
+        return np.broadcast_to(x, shape), (x.shape,)
+    except ValueError:
+        rule = "from the right, each size must be equal or 1"
+        raise ShapeError(f"broadcast_to: {x.shape} to {shape} ({rule})") from None
+
+
+def broadcast_to_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (shape,) = saved
+    return (unbroadcast(dy, shape),)  # forward was: y = copies of x; their gradients add up       [SH.3]
+
+
+def broadcast_to_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 4),), {"shape": (3, 4)})
+    yield Example((normal(rng, 3, 1),), {"shape": (2, 3, 7)})
+    yield Example((normal(rng),), {"shape": 5})
+
+
+broadcast_to = Op("broadcast_to", broadcast_to_forward, broadcast_to_backward, broadcast_to_example)
+
+
+def concat_forward(*xs: Array, axis: int = 0) -> tuple[Array, Saved]:
+    """x₁, x₂, ... one after the other along `axis`; all other sizes must be equal"""
+    shapes = [x.shape for x in xs]
+    if not shapes:
+        raise ShapeError("concat: got no arrays (must have at least one)")
+    ndim = len(shapes[0])
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"concat: axis {axis} for shape {shapes[0]} (must be one of its {ndim} axes)")
+    axis %= ndim
+    for shape in shapes[1:]:
+        if len(shape) != ndim or _without(shape, axis) != _without(shapes[0], axis):
+            raise ShapeError(f"concat: {shapes[0]} and {shape} along axis {axis} (other sizes must be equal)")
+    return np.concatenate(xs, axis=axis), (axis, tuple(accumulate((s[axis] for s in shapes), initial=0)))
+
+
+def _without(shape: Shape, axis: int) -> Shape:
+    return shape[:axis] + shape[axis + 1 :]
+
+
+def concat_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    axis, edges = saved
+    front = (slice(None),) * axis
+    pieces = zip(needs, pairwise(edges), strict=True)  # forward was: y = [x₁, x₂, ...]
+    return tuple(dy[*front, start:stop] if need else None for need, (start, stop) in pieces)  #    [SH.4]
+
+
+def concat_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4), normal(rng, 2, 4)))
+    yield Example((normal(rng, 2, 3, 1), normal(rng, 2, 3, 7), normal(rng, 2, 3, 2)), {"axis": -1})
+    yield Example((normal(rng, 5),))
+
+
+concat = Op("concat", concat_forward, concat_backward, concat_example)
+
+
+def where_forward(a: Array, b: Array, *, condition: Any) -> tuple[Array, Saved]:
+    """y = a where `condition` holds, b elsewhere; all three broadcast"""
+    chosen = np.array(condition, dtype=bool)
+    return np.where(chosen, a, b), (chosen, a.shape, b.shape)
+
+
+def where_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    chosen, a_shape, b_shape = saved
+    return (  # forward was: y = a or b; only the chosen one moves y                               [SH.5]
+        unbroadcast(np.where(chosen, dy, 0), a_shape) if needs[0] else None,
+        unbroadcast(np.where(chosen, 0, dy), b_shape) if needs[1] else None,
+    )
+
+
+def where_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4), normal(rng, 3, 4)), {"condition": rng.random((3, 4)) < 0.5})
+    yield Example((normal(rng, 4), normal(rng, 7, 1)), {"condition": rng.random((7, 4)) < 0.5})
+    yield Example((normal(rng, 2, 3), normal(rng)), {"condition": np.array([True, False, True])})
+
+
+where = Op("where", where_forward, where_backward, where_example)

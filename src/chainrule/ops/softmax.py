@@ -1,0 +1,127 @@
+"""Softmax and log-softmax along one axis.        Derivation: docs/derivations/softmax.md
+
+y_i = e^(x_i - m) / Σ_j e^(x_j - m),   m = max_j x_j    R-085 .. R-089, R-351, R-467, R-468, R-471
+log y_i = x_i - m - log Σ_j e^(x_j - m)                 (seeds 000 §3.4, 001, 004 §2.8; C-11, C-22)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.errors import ConfigError
+from chainrule.ops._util import normal
+from chainrule.ops.elementwise import sub
+from chainrule.ops.reduce import logsumexp
+
+
+def softmax_forward(
+    x: Array, *, axis: int = -1, clip: tuple[float, float] | None = None
+) -> tuple[Array, Saved]:
+    """Positive numbers in the order of x that sum to 1 along `axis`: e^x_i / Σ_j e^x_j.
+
+    An entry of -inf gives exactly 0, and a row of nothing but -inf all zeros. `clip=(-50, 50)` first forces
+    the finite entries into that interval: an old way to avoid overflow which, unlike subtracting the maximum,
+    changes the result (E-000-06).
+    """
+    inside = None
+    if clip is not None:
+        x, inside = _clip(x, *clip)
+    y, _ = minus_max(x, axis)
+    np.exp(y, out=y)
+    y /= one_if_empty(y.sum(axis=axis, keepdims=True))  # [SM.2]
+    return y, (y, axis, inside)
+
+
+def softmax_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    y, axis, inside = saved
+    dx = dy * y
+    dx -= y * dx.sum(axis=axis, keepdims=True)  # y (dy - Σ dy y), without the Jacobian               [SM.4]
+    if inside is not None:
+        dx *= inside  # forward was: y = softmax(clip(x))                                             [SM.5]
+    return (dx,)
+
+
+def softmax_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4),))
+    yield Example((normal(rng, 2, 3, 5),), {"axis": 1})
+    yield Example((normal(rng, 7, 1),))
+    yield Example((np.array([[0.5, -3.0, 2.5], [1.5, 0.0, -0.7]]),), {"clip": (-1.0, 1.0)})
+
+
+softmax = Op("softmax", softmax_forward, softmax_backward, softmax_example)
+
+
+def log_softmax_forward(x: Array, *, axis: int = -1) -> tuple[Array, Saved]:
+    """log(softmax(x)) computed directly: finite where softmax would round to 0; -inf stays -inf"""
+    y, _ = minus_max(x, axis)
+    y -= np.log(one_if_empty(np.exp(y).sum(axis=axis, keepdims=True)))  # [SM.6]
+    return y, (y, axis)
+
+
+def log_softmax_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    y, axis = saved
+    dx = np.exp(y)  # softmax(x)
+    dx *= -dy.sum(axis=axis, keepdims=True)
+    dx += dy  # forward was: y = x - logsumexp(x)                                                     [SM.7]
+    return (dx,)
+
+
+def log_softmax_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4),))
+    yield Example((normal(rng, 2, 3, 5),), {"axis": 0})
+    yield Example((normal(rng, 7, 1),))
+
+
+def log_softmax_composed(x: Any, *, axis: int = -1) -> Any:
+    """The same from small ops."""
+    return sub(x, logsumexp(x, axis=axis, keepdims=True))
+
+
+log_softmax = Op(
+    "log_softmax",
+    log_softmax_forward,
+    log_softmax_backward,
+    log_softmax_example,
+    composed=log_softmax_composed,
+)
+
+
+def softmax_jacobian(p: Any) -> Array:
+    """∂p_i/∂x_j = p_i (δ_ij - p_j), that is diag(p) - p pᵀ, of a softmax output p: (..., V) -> (..., V, V).
+
+    For looking at: backward never forms it.
+
+    >>> import chainrule as cr
+    >>> cr.ops.softmax_jacobian([0.5, 0.5])
+    array([[ 0.25, -0.25],
+           [-0.25,  0.25]])
+    """
+    p = np.asarray(p)
+    J: Array = p[..., :, None] * (np.eye(p.shape[-1], dtype=p.dtype) - p[..., None, :])  # (..., V, V)  [SM.3]
+    return J
+
+
+def minus_max(x: Array, axis: int) -> tuple[Array, Array]:
+    """x minus its maximum along `axis`, a new array whose exponential cannot overflow; and the maximum."""
+    peak = x.max(axis=axis, keepdims=True)
+    peak[peak == -np.inf] = 0  # a row of -inf stays a row of -inf
+    return x - peak, peak  # [SM.1]
+
+
+def one_if_empty(total: Array) -> Array:
+    """Sums of exponentials to divide by: the 0 of a row of -inf becomes 1, in place."""
+    total[total == 0] = 1
+    return total
+
+
+def _clip(x: Array, low: float, high: float) -> tuple[Array, Array]:
+    """x forced into [low, high], but for -inf, which is a mask and not a logit; and where x was inside."""
+    if not low < high:
+        raise ConfigError(f"softmax: clip is ({low}, {high}) (the first must be below the second)")
+    inside = (x >= low) & (x <= high)
+    return np.clip(x, low, high, out=x.copy(), where=x != -np.inf), inside
