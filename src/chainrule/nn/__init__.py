@@ -1,0 +1,53 @@
+"""Layers: parameters and calls to ops."""
+
+from chainrule.nn import init
+from chainrule.nn.activation import PReLU, activation
+from chainrule.nn.adapters import Adapted, Adapter, LoRALinear
+from chainrule.nn.attention import MultiHeadAttention, TransformerBlock
+from chainrule.nn.dropout import Dropout
+from chainrule.nn.embedding import Embedding
+from chainrule.nn.layer import Layer
+from chainrule.nn.linear import Linear
+from chainrule.nn.mlp import MLP, FeedForward, GatedFeedForward
+from chainrule.nn.norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
+from chainrule.nn.positions import (
+    LearnedPositions,
+    SinusoidalPositions,
+    frequencies,
+    shift_matrix,
+    sinusoidal,
+    wavelengths,
+)
+from chainrule.nn.recurrent import GRU, LSTM, RNN
+
+__all__ = [
+    "GRU",
+    "LSTM",
+    "MLP",
+    "RNN",
+    "Adapted",
+    "Adapter",
+    "BatchNorm",
+    "Dropout",
+    "Embedding",
+    "FeedForward",
+    "GatedFeedForward",
+    "GroupNorm",
+    "InstanceNorm",
+    "Layer",
+    "LayerNorm",
+    "LearnedPositions",
+    "Linear",
+    "LoRALinear",
+    "MultiHeadAttention",
+    "PReLU",
+    "RMSNorm",
+    "SinusoidalPositions",
+    "TransformerBlock",
+    "activation",
+    "frequencies",
+    "init",
+    "shift_matrix",
+    "sinusoidal",
+    "wavelengths",
+]

@@ -1,0 +1,56 @@
+"""Activations by name, and PReLU, the one that learns.    R-083, R-096 (seed 000 §3; seed 003 §1, §3.4)"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.autograd import Param, Tensor
+from chainrule.errors import ConfigError
+from chainrule.nn.layer import Layer
+
+Activation: TypeAlias = Callable[[Any], Any]
+
+
+class PReLU(Layer):
+    """x where x > 0, α x elsewhere, with a learned α: one for all features (`size=1`) or one for each."""
+
+    def __init__(self, size: int = 1, alpha: float = 0.25) -> None:
+        self.alpha = Param(np.full(size, alpha))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (..., C) -> (..., C)"""
+        return ops.prelu(x, self.alpha)
+
+
+def identity(x: Any) -> Any:
+    """x itself: a stack of such layers is one linear map (R-090)."""
+    return x
+
+
+ACTIVATIONS: dict[str, Callable[[], Activation]] = {
+    "linear": lambda: identity,
+    "sigmoid": lambda: ops.sigmoid,
+    "tanh": lambda: ops.tanh,
+    "relu": lambda: ops.relu,
+    "leaky_relu": lambda: ops.leaky_relu,
+    "prelu": PReLU,
+    "elu": lambda: ops.elu,
+    "silu": lambda: ops.silu,
+    "gelu": lambda: ops.gelu,
+    "gelu_tanh": lambda: ops.gelu_tanh,
+    "softplus": lambda: ops.softplus,
+    "softmax": lambda: ops.softmax,
+}
+
+
+def activation(f: str | Activation) -> Activation:
+    """The activation called `f`: an op, or for "prelu" a new layer with its own α; a function is itself."""
+    if not isinstance(f, str):
+        return f
+    if f not in ACTIVATIONS:
+        raise ConfigError(f"activation: {f!r} (must be one of {', '.join(ACTIVATIONS)})")
+    return ACTIVATIONS[f]()

@@ -1,0 +1,111 @@
+"""Multi-head attention, and the transformer block.
+
+R-168, R-284 .. R-293 (seed 002 §17; seed 004 ch. 8-10); conventions C-13, C-14, C-28
+"""
+
+from __future__ import annotations
+
+from chainrule import ops
+from chainrule.autograd import Tensor
+from chainrule.autograd.types import Array
+from chainrule.errors import ConfigError
+from chainrule.nn.activation import Activation
+from chainrule.nn.init import Init, xavier_uniform
+from chainrule.nn.layer import Layer
+from chainrule.nn.linear import Linear
+from chainrule.nn.mlp import FeedForward
+from chainrule.nn.norm import LayerNorm
+from chainrule.random import next_key
+
+
+class MultiHeadAttention(Layer):
+    """Queries from `x`, keys and values from `x` too (self-attention) or from `context` (cross-attention).
+
+    `kv_heads` fewer than `heads` are each shared by a group of query heads. `out_proj=False` ends at the
+    concatenation of the heads, as seed 002 does (C-13).
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        kv_heads: int | None = None,
+        context_dim: int | None = None,
+        bias: bool = False,
+        out_proj: bool = True,
+        dropout: float = 0.0,
+        init: Init = xavier_uniform,
+    ) -> None:
+        kv_heads = heads if kv_heads is None else kv_heads
+        if heads < 1 or dim % heads:
+            raise ConfigError(f"MultiHeadAttention: {dim} features, {heads} heads (must divide)")
+        if kv_heads < 1 or heads % kv_heads:
+            raise ConfigError(f"MultiHeadAttention: {heads} heads, {kv_heads} key/value heads (must divide)")
+        if not 0 <= dropout < 1:
+            raise ConfigError(f"MultiHeadAttention: dropout is {dropout!r} (must be at least 0 and below 1)")
+        size = dim // heads
+        source = dim if context_dim is None else context_dim
+        self.heads = heads
+        self.kv_heads = kv_heads
+        self.dropout = dropout
+        self.q_proj = Linear(dim, dim, bias=bias, init=init)
+        self.k_proj = Linear(source, kv_heads * size, bias=bias, init=init)
+        self.v_proj = Linear(source, kv_heads * size, bias=bias, init=init)
+        self.out_proj = Linear(dim, dim, bias=bias, init=init) if out_proj else None
+
+    def forward(
+        self, x: Tensor, context: Tensor | None = None, *, causal: bool = False, mask: Array | None = None
+    ) -> Tensor:
+        """x (B, T, C), context (B, S, context_dim), mask as in `ops.attention`, (B, H, T, S) -> (B, T, C)"""
+        B, T, C = x.shape
+        source = x if context is None else context
+        q = self._split(self.q_proj(x), self.heads)  # (B, H, T, D)
+        k = self._split(self.k_proj(source), self.kv_heads)  # (B, Hk, S, D)
+        v = self._split(self.v_proj(source), self.kv_heads)  # (B, Hk, S, D)
+        p = self.dropout if self.training else 0.0
+        key = next_key("dropout") if p else None
+        mixed = ops.attention(q, k, v, causal=causal, mask=mask, dropout=p, key=key)  # (B, H, T, D)
+        joined = mixed.transpose(0, 2, 1, 3).reshape(B, T, C)
+        return joined if self.out_proj is None else self.out_proj(joined)
+
+    def _split(self, x: Tensor, heads: int) -> Tensor:
+        B, T, C = x.shape
+        return x.reshape(B, T, heads, C // heads).transpose(0, 2, 1, 3)  # (B, H, T, D)
+
+
+class TransformerBlock(Layer):
+    """Attention, then a feed-forward part, each with a residual connection and a layer norm.
+
+    `norm="pre"`: x + f(norm(x)), and a stack of blocks ends in one more norm; `norm="post"`: norm(x + f(x)).
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        hidden: int | None = None,
+        *,
+        norm: str = "pre",
+        causal: bool = False,
+        activation: str | Activation = "relu",
+        bias: bool = False,
+        dropout: float = 0.0,
+        init: Init = xavier_uniform,
+    ) -> None:
+        if norm not in ("pre", "post"):
+            raise ConfigError(f"TransformerBlock: norm {norm!r} (must be pre or post)")
+        self.norm = norm
+        self.causal = causal
+        self.ln_1 = LayerNorm(dim)
+        self.attn = MultiHeadAttention(dim, heads, bias=bias, dropout=dropout, init=init)
+        self.ln_2 = LayerNorm(dim)
+        self.mlp = FeedForward(dim, hidden, activation=activation, dropout=dropout, init=init)
+
+    def forward(self, x: Tensor, *, mask: Array | None = None) -> Tensor:
+        """x (B, T, C), mask as in MultiHeadAttention -> (B, T, C)"""
+        if self.norm == "pre":
+            x = x + self.attn(self.ln_1(x), causal=self.causal, mask=mask)
+            return x + self.mlp(self.ln_2(x))
+        x = self.ln_1(x + self.attn(x, causal=self.causal, mask=mask))
+        return self.ln_2(x + self.mlp(x))

@@ -1,0 +1,219 @@
+"""Layer: parameters, sub-layers and a forward function, found by looking at its attributes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from chainrule.autograd import Param, Parameters, scope
+from chainrule.autograd.types import Array
+from chainrule.errors import CheckpointError, ConfigError, ShapeError
+
+
+class Layer:
+    """Base of all layers and models.
+
+    A subclass sets Params, Layers, and lists, tuples or dicts of Layers as attributes and defines `forward`.
+    Names follow the attributes: `self.h = [Block(), Block()]` gives parameters such as `h.0.ln_1.weight`.
+    Arrays that belong to the state but do not learn (running statistics) are attributes listed in `buffers`.
+
+    >>> from chainrule import nn
+    >>> layer = nn.Linear(3, 2)
+    >>> [(name, p.shape) for name, p in layer.named_parameters()]
+    [('weight', (2, 3)), ('bias', (2,))]
+    """
+
+    buffers: ClassVar[tuple[str, ...]] = ()
+
+    training = True
+    forward: Callable[..., Any]
+    _name = ""  # the attribute of the parent that holds this layer: `attn`, `h.0`
+    _block: Parameters | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        for _ in _walk(name, value):  # the walk names the layers it meets
+            pass
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with scope(self._name):
+            return self.forward(*args, **kwargs)
+
+    # -- what is inside -------------------------------------------------------------------------------------
+
+    def named_layers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
+        """This layer, then all layers below it, with their paths (`h.0.attn`)."""
+        yield prefix, self
+        for name, part in self._parts():
+            if isinstance(part, Layer):
+                yield from part.named_layers(_join(prefix, name))
+
+    def named_parameters(self) -> Iterator[tuple[str, Param]]:
+        """All parameters with their paths; a parameter used in two places (tied) appears under both names."""
+        for name, part in self._parts():
+            if isinstance(part, Param):
+                yield name, part
+            else:
+                yield from ((f"{name}.{path}", param) for path, param in part.named_parameters())
+
+    def named_buffers(self) -> Iterator[tuple[str, Array]]:
+        """All buffers with their paths."""
+        for path, layer in self.named_layers():
+            for name in layer.buffers:
+                yield _join(path, name), getattr(layer, name)
+
+    def parameters(self) -> Parameters:
+        """All parameters in one flat block, the same object until the set of (trainable) parameters changes.
+
+        Parameters live in one block only, the one asked for last: ask the whole model, not its parts. An
+        optimiser whose parameters have moved to another block says so.
+        """
+        named = dict(self.named_parameters())
+        if self._block is None or not _fits(self._block, named):
+            self._block = Parameters(named.items())
+        return self._block
+
+    def count(self, *, trainable: bool = False) -> int:
+        """The number of parameters; tied ones count once."""
+        unique = {id(p): p for _, p in self.named_parameters()}.values()
+        return sum(p.size for p in unique if p.requires_grad or not trainable)
+
+    def _parts(self) -> Iterator[tuple[str, Layer | Param]]:
+        for name, value in vars(self).items():
+            yield from _walk(name, value)
+
+    # -- modes ----------------------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Self:
+        """Training behaviour (dropout on, batch statistics) here and below."""
+        for _, layer in self.named_layers():
+            layer.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Evaluation behaviour (no dropout, running statistics) here and below."""
+        return self.train(False)
+
+    def freeze(self) -> Self:
+        """Stop learning: the parameters here and below get no gradient."""
+        return self._set_trainable(False)
+
+    def unfreeze(self) -> Self:
+        """Learn again."""
+        return self._set_trainable(True)
+
+    def _set_trainable(self, value: bool) -> Self:
+        for _, param in self.named_parameters():
+            param.requires_grad = value
+        return self
+
+    def to(self, dtype: Any) -> Self:
+        """Convert parameters and buffers to float32 or float64 (for gradient checks); drops gradients."""
+        dtype = np.dtype(dtype)
+        if dtype.kind != "f":
+            raise ConfigError(f"to: dtype {dtype} (must be a float dtype)")
+        for _, param in self.named_parameters():
+            param.array, param.grad, param.block = param.array.astype(dtype), None, None
+            param.version += 1
+        for _, layer in self.named_layers():
+            layer._block = None
+            for name in layer.buffers:
+                setattr(layer, name, getattr(layer, name).astype(dtype))
+        return self
+
+    # -- state ----------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Array]:
+        """Copies of all parameters and buffers by name, for a checkpoint."""
+        parameters = {name: param.array.copy() for name, param in self.named_parameters()}
+        return parameters | {name: buffer.copy() for name, buffer in self.named_buffers()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take all values of `state()`; names and shapes must match exactly. Changes all or nothing."""
+        params = dict(self.named_parameters())
+        arrays = {name: param.array for name, param in params.items()} | dict(self.named_buffers())
+        wrong = {
+            "missing": [name for name in arrays if name not in state],
+            "unknown": [name for name in state if name not in arrays],
+        }
+        if any(wrong.values()):
+            what = "; ".join(f"{kind} {_first(names)}" for kind, names in wrong.items() if names)
+            raise CheckpointError(f"load: state does not fit {type(self).__name__} ({what})")
+        for name, array in arrays.items():
+            if np.shape(state[name]) != array.shape:
+                raise ShapeError(f"load: {name} has shape {array.shape}, state has {np.shape(state[name])}")
+        for name, array in arrays.items():
+            array[...] = state[name]
+        for param in params.values():
+            param.version += 1
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A layer of its own: new parameters with the same values, in no block yet."""
+        for _, param in self.named_parameters():
+            if id(param) not in memo:
+                twin = Param(param.array, param.name, decay=param.decay, dtype=param.dtype)
+                twin.requires_grad = param.requires_grad
+                memo[id(param)] = twin
+        new = type(self).__new__(type(self))
+        memo[id(self)] = new
+        for name, value in vars(self).items():
+            if name not in ("_block", "_name"):
+                setattr(new, name, copy.deepcopy(value, memo))
+        return new
+
+    # -- text -----------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        first, *rest = self._tree()
+        return "\n".join([f"{first}, {self.count():,} parameters", *rest])
+
+    def _tree(self) -> list[str]:
+        """This layer and its parameters, then its sub-layers, equal neighbours of a list as one."""
+        parts = list(self._parts())
+        own = ", ".join(f"{name} {p.shape}" for name, p in parts if isinstance(p, Param))
+        lines = [f"{type(self).__name__}({own})" if own else type(self).__name__]
+        trees = [(name, part._tree()) for name, part in parts if isinstance(part, Layer)]
+        for (_, tree), group in groupby(trees, key=lambda item: (_stem(item[0]), item[1])):
+            names = [name for name, _ in group]
+            label = names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"
+            lines += [f"  {label}: {tree[0]}", *(f"  {line}" for line in tree[1:])]
+        return lines
+
+
+def _walk(name: str, value: Any) -> Iterator[tuple[str, Layer | Param]]:
+    """The Params and Layers in an attribute's value; each Layer learns its name on the way."""
+    if isinstance(value, Param):
+        yield name, value
+    elif isinstance(value, Layer):
+        object.__setattr__(value, "_name", name)
+        yield name, value
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from _walk(f"{name}.{i}", item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _walk(f"{name}.{key}", item)
+
+
+def _stem(name: str) -> str:
+    return name.rpartition(".")[0] or name  # `h` of `h.0`
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (" ..." if names[3:] else "")
+
+
+def _fits(block: Parameters, named: dict[str, Param]) -> bool:
+    """Does the block hold exactly these parameters, grouped as they are trained now?"""
+    if list(block.named) != list(named):
+        return False
+    order = [(not p.requires_grad, not p.decay) for p in block.unique]
+    return order == sorted(order) and all(block.named[n] is p and p.block is block for n, p in named.items())

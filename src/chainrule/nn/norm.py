@@ -1,0 +1,109 @@
+"""Normalisation layers.        R-154 .. R-168 (seed 002 §15; seed 004 §9.9.5, §12.3.2.2)"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.autograd import Tensor
+from chainrule.autograd.types import Array
+from chainrule.errors import ConfigError
+from chainrule.nn.init import ones, parameter, zeros
+from chainrule.nn.layer import Layer
+from chainrule.nn.linear import Linear
+
+
+class LayerNorm(Layer):
+    """Each row (token) to mean 0 and variance 1 over its features, then a learned gain and bias."""
+
+    def __init__(self, dim: int, *, eps: float = 1e-5, bias: bool = True) -> None:
+        self.weight = parameter(ones, (dim,))
+        self.bias = parameter(zeros, (dim,)) if bias else None
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (..., C) -> (..., C)"""
+        beta = np.zeros_like(self.weight.data) if self.bias is None else self.bias
+        return ops.layernorm(x, self.weight, beta, eps=self.eps)
+
+
+class RMSNorm(Layer):
+    """Each row divided by its root mean square, then a learned gain: no mean, no bias."""
+
+    def __init__(self, dim: int, *, eps: float = 1e-6) -> None:
+        self.weight = parameter(ones, (dim,))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (..., C) -> (..., C)"""
+        return ops.rmsnorm(x, self.weight, eps=self.eps)
+
+
+class BatchNorm(Layer):
+    """Each feature to mean 0 and variance 1 over the batch; in evaluation by the running statistics instead.
+
+    In training one example's output depends on its batch. The running mean and variance follow the batch
+    statistics, r ← (1 - momentum) r + momentum · (statistic), with the biased variance (C-18). A linear layer
+    before it needs no bias: the mean takes it out again, so its gradient is zero.
+    """
+
+    buffers = ("running_mean", "running_var")
+
+    def __init__(self, dim: int, *, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        if not 0 <= momentum <= 1:
+            raise ConfigError(f"BatchNorm: momentum is {momentum!r} (must be from 0 to 1)")
+        self.weight = parameter(ones, (dim,))
+        self.bias = parameter(zeros, (dim,))
+        self.running_mean: Array = np.zeros(dim, np.float32)
+        self.running_var: Array = np.ones(dim, np.float32)
+        self.eps = eps
+        self.momentum = momentum
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (..., C) -> (..., C)"""
+        mean, var = self.running_mean, self.running_var
+        if not self.training:
+            return ops.batchnorm_eval(x, self.weight, self.bias, mean=mean, var=var, eps=self.eps)
+        y, *batch = ops.batchnorm(x, self.weight, self.bias, eps=self.eps)
+        seen = (statistic.numpy() for statistic in batch)
+        mean[...], var[...] = ops.update_running(mean, var, *seen, momentum=self.momentum)
+        return y
+
+    def fold_into(self, linear: Linear) -> Linear:
+        """One linear layer that does what `linear` and then this layer do in evaluation mode."""
+        weight, bias = ops.fold_batchnorm(
+            linear.weight.data,
+            None if linear.bias is None else linear.bias.data,
+            self.weight.data,
+            self.bias.data,
+            self.running_mean,
+            self.running_var,
+            eps=self.eps,
+        )
+        n_out, n_in = linear.weight.shape
+        folded = Linear(n_in, n_out).to(weight.dtype)
+        folded.load({"weight": weight, "bias": bias})
+        return folded
+
+
+class GroupNorm(Layer):
+    """Each example to mean 0 and variance 1 over all positions and the features of one group. R-161"""
+
+    def __init__(self, groups: int, dim: int, *, eps: float = 1e-5) -> None:
+        if groups < 1 or dim % groups:
+            raise ConfigError(f"{type(self).__name__}: {dim} features in {groups} groups (must divide)")
+        self.weight = parameter(ones, (dim,))
+        self.bias = parameter(zeros, (dim,))
+        self.groups = groups
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (B, ..., C) -> (B, ..., C)"""
+        return ops.groupnorm(x, self.weight, self.bias, groups=self.groups, eps=self.eps)
+
+
+class InstanceNorm(GroupNorm):
+    """Each feature of each example to mean 0 and variance 1 over its positions: a group for each feature."""
+
+    def __init__(self, dim: int, *, eps: float = 1e-5) -> None:
+        super().__init__(dim, dim, eps=eps)

@@ -1,0 +1,43 @@
+"""AdaGrad: a rate per parameter that only shrinks.        Derivation: docs/derivations/optimisers.md
+
+R-121, R-124 (seed 000 §4.2); ε convention C-05
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainrule.optim.optimizer import Array, Block, Optimizer
+
+
+class AdaGrad(Optimizer):
+    """G ← G + g², w ← w - η g / (√G + ε); with `eps_inside` the root is √(G + ε)."""
+
+    slots = ("G",)
+
+    def __init__(
+        self, params: Block, lr: float = 0.01, *, eps: float = 1e-8, eps_inside: bool = False
+    ) -> None:
+        super().__init__(params, lr)
+        self.require(eps > 0, "eps", eps, "positive")
+        self.eps = eps
+        self.eps_inside = eps_inside
+
+    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+        (G,) = state
+        temp = self.scratch(w)
+        G += np.square(g, out=temp)  # [OP.6]
+        np.copyto(temp, G)
+        root(temp, self.eps, self.eps_inside)
+        np.divide(g, temp, out=temp)
+        temp *= lr
+        w -= temp  # [OP.7]
+
+
+def root(x: Array, eps: float, inside: bool) -> None:
+    """x ← √x + ε, or √(x + ε), in place."""
+    if inside:
+        x += eps  # [OP.9]
+    np.sqrt(x, out=x)
+    if not inside:
+        x += eps  # [OP.8]

@@ -1,0 +1,79 @@
+"""Adam and AdamW.        Derivation: docs/derivations/optimisers.md
+
+R-123, R-124, R-125, R-130 (seed 000 §4.4; seed 004 §5.5.3, §12.5); conventions C-05, C-06, E-004-08
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainrule.optim.adagrad import root
+from chainrule.optim.optimizer import Array, Block, Optimizer
+
+
+class Adam(Optimizer):
+    """m ← β₁ m + (1 - β₁) g,  v ← β₂ v + (1 - β₂) g²,  w ← w - η m̂ / (√v̂ + ε).
+
+    The hats undo the start at zero: m̂ = m / (1 - β₁ᵗ), v̂ = v / (1 - β₂ᵗ). With `eps_inside` the root is
+    √(v̂ + ε). The transformer of seed 004 §12.5 takes betas (0.9, 0.98) and eps 1e-9.
+    """
+
+    slots = ("m", "v")
+
+    def __init__(
+        self,
+        params: Block,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        *,
+        eps: float = 1e-8,
+        eps_inside: bool = False,
+    ) -> None:
+        super().__init__(params, lr)
+        self.require(all(0 <= beta < 1 for beta in betas), "betas", betas, "at least 0 and below 1, both")
+        self.require(eps > 0, "eps", eps, "positive")
+        self.betas = betas
+        self.eps = eps
+        self.eps_inside = eps_inside
+
+    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+        m, v = state
+        temp = self.scratch(w)
+        beta1, beta2 = self.betas
+        m *= beta1
+        m += np.multiply(g, 1 - beta1, out=temp)  # [OP.12]
+        np.square(g, out=temp)
+        temp *= 1 - beta2
+        v *= beta2
+        v += temp  # [OP.13]
+        np.divide(v, 1 - beta2**self.steps, out=temp)  # [OP.14]
+        root(temp, self.eps, self.eps_inside)
+        np.divide(m, temp, out=temp)
+        temp *= lr / (1 - beta1**self.steps)
+        w -= temp  # [OP.15]
+
+
+class AdamW(Adam):
+    """Adam whose weight decay does not pass through the moments: w ← (1 - η λ) w, then Adam's step.
+
+    Only parameters with `decay=True` (matrices, not biases and gains) shrink.
+    """
+
+    def __init__(
+        self,
+        params: Block,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        *,
+        weight_decay: float = 0.01,
+        eps: float = 1e-8,
+        eps_inside: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps=eps, eps_inside=eps_inside)
+        self.require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
+        self.weight_decay = weight_decay
+
+    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+        if decays:
+            w *= 1 - lr * self.weight_decay  # [OP.16]
+        super().update(w, g, state, lr, decays)

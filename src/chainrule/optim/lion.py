@@ -1,0 +1,46 @@
+"""Lion: the sign of a momentum.        Derivation: docs/derivations/optimisers.md
+
+R-130 (named in seed 004 §14.8.2)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainrule.optim.optimizer import Array, Block, Optimizer
+
+
+class Lion(Optimizer):
+    """w ← (1 - η λ) w - η sign(β₁ m + (1 - β₁) g), then m ← β₂ m + (1 - β₂) g.
+
+    Every weight moves by exactly η, so the rate is about a tenth of Adam's. Only matrices decay.
+    """
+
+    slots = ("m",)
+
+    def __init__(
+        self,
+        params: Block,
+        lr: float = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        *,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, lr)
+        self.require(all(0 <= beta < 1 for beta in betas), "betas", betas, "at least 0 and below 1, both")
+        self.require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
+        self.betas = betas
+        self.weight_decay = weight_decay
+
+    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+        (m,) = state
+        beta1, beta2 = self.betas
+        move = np.multiply(m, beta1, out=self.scratch(w))
+        move += (1 - beta1) * g
+        np.sign(move, out=move)
+        move *= lr
+        if decays:
+            w *= 1 - lr * self.weight_decay
+        w -= move  # [OP.17]
+        m *= beta2
+        m += np.multiply(g, 1 - beta2, out=move)  # [OP.18]

@@ -1,0 +1,128 @@
+"""What all optimisers share: one pass over the flat block, state by name, a step count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.errors import CheckpointError, ConfigError, GraphError, ShapeError
+
+Array = npt.NDArray[Any]
+
+CHUNK = 1 << 16  # elements per update: a chunk of values, gradients and state stays in the cache
+
+
+class Block(Protocol):
+    """What an optimiser asks of `chainrule.autograd.Parameters`: flat values and gradients, and names."""
+
+    data: Array
+    grad: Array
+    offsets: dict[int, int]
+
+    def items(self) -> Iterable[tuple[str, Any]]: ...
+
+    def ranges(self) -> list[tuple[slice, bool]]: ...
+
+    def zero_grad(self) -> None: ...
+
+    def changed(self) -> None: ...
+
+
+class Optimizer:
+    """Base of the optimisers: a subclass names its state arrays in `slots` and moves one chunk in `update`.
+
+    Every update is elementwise, so the chunks and their order cannot change a result.
+    """
+
+    slots: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, params: Block, lr: float) -> None:
+        self.params = params
+        self.lr = self._rate(lr)
+        self.steps = 0
+        self.arrays = {slot: np.zeros(params.data.shape, params.data.dtype) for slot in self.slots}
+        self._scratch = np.empty(CHUNK, params.data.dtype)
+
+    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+        """Move the values `w` in place by their gradients `g`; `state` holds the same chunk of every slot."""
+        raise NotImplementedError
+
+    def step(self, lr: float | None = None) -> None:
+        """Update every trainable parameter once, at the rate `lr` (of a schedule) or at `self.lr`."""
+        self._check_block()
+        rate = self.lr if lr is None else self._rate(lr)
+        self.steps += 1
+        for span, decays in self.params.ranges():
+            for start in range(span.start, span.stop, CHUNK):
+                piece = slice(start, min(start + CHUNK, span.stop))
+                state = tuple(self.arrays[slot][piece] for slot in self.slots)
+                self.update(self.params.data[piece], self.params.grad[piece], state, rate, decays)
+        self.params.changed()
+
+    def zero_grad(self) -> None:
+        """Zero all gradients in one pass."""
+        self.params.zero_grad()
+
+    def state(self) -> dict[str, Array]:
+        """For a checkpoint: copies of the step count (`steps`) and the state arrays (`m.h.0.ln_1.weight`)."""
+        return {"steps": np.array(self.steps)} | {name: view.copy() for name, view in self._views()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Go on exactly where `state()` was taken; names and shapes must match. Changes all or nothing."""
+        views = dict(self._views())
+        expected = {"steps", *views}
+        if wrong := sorted(expected ^ set(state)):
+            missing = [name for name in wrong if name in expected]
+            what, names = ("lacks", missing) if missing else ("has the unknown", wrong)
+            raise CheckpointError(
+                f"{self._name}: the saved state {what} {', '.join(names[:3])}{' ...' if names[3:] else ''} "
+                "(must be saved by the same optimiser with the same trainable parameters)"
+            )
+        for name, view in views.items():
+            if state[name].shape != view.shape:
+                raise ShapeError(
+                    f"{self._name}: {name} has shape {view.shape}, state has {state[name].shape}"
+                )
+        for name, view in views.items():
+            view[...] = state[name]
+        self.steps = int(state["steps"])
+
+    def scratch(self, like: Array) -> Array:
+        """Room for a temporary of the size of a chunk, used again by every chunk."""
+        return self._scratch[: like.size]
+
+    def require(self, holds: bool, setting: str, value: object, rule: str) -> None:
+        """Refuse a setting that breaks its rule."""
+        if not holds:
+            raise ConfigError(f"{self._name}: {setting} is {value!r} (must be {rule})")
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _rate(self, lr: float) -> float:
+        self.require(math.isfinite(lr) and lr >= 0, "lr", lr, "a finite number, at least 0")
+        return float(lr)
+
+    def _check_block(self) -> None:
+        for name, param in self.params.items():
+            if param.block is not self.params:
+                raise GraphError(
+                    f"{self._name}: {name} has moved to another block since this optimiser was made "
+                    "(make it anew from model.parameters())"
+                )
+
+    def _views(self) -> Iterator[tuple[str, Array]]:
+        """The state of each trainable parameter by name, as views into the flat state arrays."""
+        for slot, flat in self.arrays.items():
+            for name, param in self.params.items():
+                if param.requires_grad:
+                    start = self.params.offsets[id(param)]
+                    yield f"{slot}.{name}", flat[start : start + param.size].reshape(param.shape)
+
+    def __repr__(self) -> str:
+        return f"<{self._name} lr={self.lr:g}, {self.steps} steps done>"

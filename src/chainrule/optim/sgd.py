@@ -1,0 +1,73 @@
+"""Gradient descent, plain and with momentum.        Derivation: docs/derivations/optimisers.md
+
+R-116, R-117, R-119 (seed 000 §4.1; seed 004 §5.5, §5.5.3); conventions C-07, E-000-10
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainrule.optim.optimizer import Array, Block, Optimizer
+
+
+class SGD(Optimizer):
+    """w ← w - η g; full-batch, stochastic or mini-batch is decided by what `g` was averaged over.
+
+    `weight_decay` adds the gradient λ w of the penalty λ|w|²/2 to matrices (not to biases and gains).
+    """
+
+    def __init__(self, params: Block, lr: float, *, weight_decay: float = 0.0) -> None:
+        super().__init__(params, lr)
+        self.require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
+        self.weight_decay = weight_decay
+
+    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+        w -= np.multiply(self.penalised(w, g, decays), lr, out=self.scratch(w))  # [OP.1]
+
+    def penalised(self, w: Array, g: Array, decays: bool) -> Array:
+        """The gradient with that of the penalty added."""
+        if not (decays and self.weight_decay):
+            return g
+        total = np.multiply(w, self.weight_decay, out=self.scratch(w))  # [OP.2]
+        total += g
+        return total
+
+
+class Momentum(SGD):
+    """Gradient descent with a velocity that remembers: v ← ρ v + η g, w ← w - v.
+
+    Under a constant gradient the velocity settles at η g / (1 - ρ). With `lr_inside=False` the rate
+    multiplies the velocity instead (v ← ρ v + g, w ← w - η v): the same until the rate changes. `nesterov`
+    steps along the velocity as it will be after the next decay.
+    """
+
+    slots = ("v",)
+
+    def __init__(
+        self,
+        params: Block,
+        lr: float,
+        momentum: float = 0.9,
+        *,
+        lr_inside: bool = True,
+        nesterov: bool = False,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, lr, weight_decay=weight_decay)
+        self.require(0 <= momentum < 1, "momentum", momentum, "at least 0 and below 1")
+        self.momentum = momentum
+        self.lr_inside = lr_inside
+        self.nesterov = nesterov
+
+    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+        (v,) = state
+        inside, outside = (lr, 1.0) if self.lr_inside else (1.0, lr)  # [OP.3] [OP.4]
+        move = np.multiply(self.penalised(w, g, decays), inside, out=self.scratch(w))
+        v *= self.momentum
+        v += move
+        if self.nesterov:
+            move += self.momentum * v  # [OP.5]
+            move *= outside
+        else:
+            np.multiply(v, outside, out=move)
+        w -= move
