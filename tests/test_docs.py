@@ -1,0 +1,62 @@
+"""What the documentation shows is what happens: every example in it is run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MODULES = [m.name for m in pkgutil.walk_packages(cr.__path__, "chainrule.") if not m.name.endswith("_native")]
+
+
+@pytest.fixture(autouse=True)
+def plain_numbers():
+    cr.seed(0)
+    with np.printoptions(precision=8, legacy=False):
+        yield
+    cr.seed(0)
+
+
+def test_pages_run() -> None:
+    attempted = 0
+    for page in PAGES:
+        failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8", verbose=False)
+        assert failed == 0, f"{page.name}: {failed} of {tried} examples failed"
+        attempted += tried
+    assert attempted > 20
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_run(name: str) -> None:
+    failed, tried = doctest.testmod(importlib.import_module(name))
+    assert failed == 0, f"{name}: {failed} of {tried} examples failed"
+
+
+def test_links_between_pages_exist() -> None:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+
+
+PUBLIC = [
+    "Tensor", "no_grad", "backend", "gradcheck", "seed", "set_threads", "ChainruleError",
+    "ops", "nn", "optim", "models.GPT", "models.GPTConfig", "scalar.Value",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_are_documented(name: str) -> None:
+    thing = cr
+    for part in name.split("."):
+        thing = getattr(thing, part)
+    assert thing.__doc__ and len(thing.__doc__.strip()) > 20
