@@ -1,0 +1,87 @@
+# Two commands to begin with:  make demo   make test
+# They need Python 3.11 or newer and make; a C++ compiler makes things faster but is not required.
+
+PYTHON ?= python3
+JOBS ?= 2
+
+VENV := .venv
+REFERENCE := .venv-reference
+BIN := $(VENV)/bin
+PIP := -m pip install -qq --disable-pip-version-check --no-input
+RECORDS := build/conformance
+NATIVE_SOURCES := $(shell find native -type f)
+SOURCES := $(shell find src -name '*.py') $(NATIVE_SOURCES)
+
+# The workers of a test run share the cores, so each keeps its matrix products on one.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-peers test-reference lint format conformance docs clean fresh
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(VENV)/installed  ## Create .venv and install chainrule in it
+
+demo: $(VENV)/installed  ## Train a small language model on text that needs no download (about two minutes)
+	@$(BIN)/chainrule demo
+
+test: $(VENV)/installed  ## Run every test that needs no other framework
+	@$(PYTEST) --ignore=tests/peers --conformance=$(RECORDS)/tests.json
+
+test-peers: $(VENV)/installed-peers  ## Compare with PyTorch (installs torch)
+	@$(PYTEST) tests/peers --conformance=$(RECORDS)/peers.json
+
+test-reference: $(REFERENCE)/installed  ## Run the battery on an install without the C++ kernels
+	@$(REFERENCE)/bin/python -c "from chainrule import native; assert not native.available()"
+	@OPENBLAS_NUM_THREADS=1 $(REFERENCE)/bin/python -m pytest -q -n $(JOBS) tests/test_battery.py tests/test_package.py
+
+lint: $(VENV)/installed-lint  ## Check style, types and the direction of imports
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo --no-cache
+
+format: $(VENV)/installed-lint  ## Format the sources
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+conformance: $(VENV)/installed  ## Print which of the 520 requirements the tests settle
+	@$(BIN)/python -m tests.conformance.report $(RECORDS)/tests.json > /dev/null 2>&1 || $(MAKE) --no-print-directory test || true
+	@$(BIN)/python -m tests.conformance.report $(RECORDS)/tests.json $(RECORDS)/peers.json
+
+docs: $(VENV)/installed-docs  ## Build the documentation in docs/_build
+	@$(BIN)/sphinx-build -q -W -b html docs docs/_build
+	@echo "docs/_build/index.html"
+
+clean:  ## Remove what was built
+	rm -rf build dist docs/_build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+fresh: clean  ## Remove the environments as well
+	rm -rf $(VENV) $(REFERENCE)
+
+# An editable install: changes of Python files need no new one, changes of C++ files do.
+$(VENV)/installed: $(VENV)/created pyproject.toml $(NATIVE_SOURCES)
+	@echo "Installing chainrule and what it needs into $(VENV) (a minute or two the first time)"
+	@$(BIN)/python $(PIP) -e '.[test,plots]'
+	@$(BIN)/python -c "from chainrule import native; print('C++ kernels:', native.cpu_level() or 'none, ' + native.why_missing())"
+	@touch $@
+
+$(VENV)/installed-%: $(VENV)/installed
+	@echo "Installing chainrule[$*]"
+	@$(BIN)/python $(PIP) 'chainrule[$*]'
+	@touch $@
+
+# The real thing, not editable: what a user gets from a machine without a compiler.
+$(REFERENCE)/installed: $(REFERENCE)/created pyproject.toml $(SOURCES)
+	@echo "Installing chainrule without the C++ kernels into $(REFERENCE)"
+	@CHAINRULE_NATIVE=OFF $(REFERENCE)/bin/python $(PIP) '.[test]'
+	@touch $@
+
+%/created:
+	@$(PYTHON) -c "import sys; v = sys.version.split()[0]; sys.version_info >= (3, 11) or sys.exit( \
+	  f'{sys.executable} is Python {v}, chainrule needs 3.11 or newer (try: make PYTHON=python3.12 ...)')"
+	@echo "Creating $* with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $*
+	@touch $@

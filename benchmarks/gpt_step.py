@@ -1,0 +1,91 @@
+"""One training step of a GPT: forward, loss, backward, clipping, AdamW, on a fresh batch each time.
+
+    python benchmarks/gpt_step.py --config a --threads 2              prints one JSON line
+    python benchmarks/gpt_step.py --config a --threads 2 --serve      for an interleaved comparison with another program
+
+With --serve it prints {"ready": true, ...} after warm-up; then each line "N" on standard input makes it run N steps and
+print {"ms": [...], "loss": ..., "rss_mb": ...}. Only ratios of medians taken in one interleaved run mean anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+
+SIZES = {  # layers, heads, width, context, batch, vocabulary
+    "a": (4, 4, 128, 64, 12, 65),
+    "b": (6, 6, 384, 256, 16, 65),
+    "c": (12, 12, 768, 256, 4, 50257),
+}
+WARMUP = {"a": 20, "b": 2, "c": 1}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", choices=SIZES, default="a")
+    parser.add_argument("--dtype", choices=["fp32"], default="fp32")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--serve", action="store_true")
+    args = parser.parse_args()
+    os.environ["OPENBLAS_NUM_THREADS"] = str(args.threads)  # before NumPy is imported
+
+    step, info = prepare(args.config, args.threads)
+    for _ in range(1 + WARMUP[args.config]):
+        step()
+    info |= {"config": args.config, "dtype": args.dtype, "threads": args.threads}
+    if args.serve:
+        print(json.dumps({"ready": True, **info}), flush=True)
+        for line in sys.stdin:
+            print(json.dumps(run(step, int(line))), flush=True)
+    else:
+        result = run(step, args.steps)
+        times = sorted(result.pop("ms"))
+        print(json.dumps({**info, "ms_median": round(times[len(times) // 2], 2), "ms_min": times[0], **result}))
+
+
+def prepare(config: str, threads: int):
+    """A function that makes one step, and what is known about it beforehand."""
+    import numpy as np
+
+    import chainrule as cr
+
+    L, H, C, T, B, V = SIZES[config]
+    cr.set_threads(threads)
+    cr.seed(0)
+    model = cr.models.GPT(cr.models.GPTConfig(n_layer=L, n_head=H, n_embd=C, block_size=T, vocab_size=V))
+    parameters = model.parameters()
+    optimiser = cr.optim.AdamW(parameters, 3e-4, (0.9, 0.95), weight_decay=0.1)
+    data = np.random.default_rng(0).integers(0, V, 200_000)
+    order = np.random.default_rng(1)
+
+    def step() -> float:
+        starts = order.integers(0, len(data) - T - 1, B)
+        windows = data[starts[:, None] + np.arange(T + 1)]  # (B, T+1)
+        parameters.zero_grad()
+        loss = model.loss(windows[:, :-1], windows[:, 1:])
+        loss.backward()
+        cr.optim.clip_global_norm(parameters, 1.0)
+        optimiser.step()
+        return loss.item()
+
+    flop = 6 * B * T * (L * 12 * C * C + V * C) + 6 * L * T * C * B * T  # half of the attention: it is causal
+    return step, {"lib": f"chainrule {cr.__version__}", "tokens": B * T, "gflop_step": flop / 1e9}
+
+
+def run(step, steps: int) -> dict[str, object]:
+    times, loss = [], 0.0
+    for _ in range(steps):
+        began = time.perf_counter()
+        loss = step()
+        times.append((time.perf_counter() - began) * 1e3)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"ms": times, "loss": loss, "rss_mb": peak}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Chainrule: the whole transformer stack from scratch, every gradient derived by hand and checked.
+
+>>> import chainrule as cr
+>>> x = cr.Tensor([[1.0, 2.0]], requires_grad=True)
+>>> cr.ops.softmax(x).max().backward()
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from chainrule import ops
+from chainrule.autograd import (
+    Op,
+    Param,
+    Parameters,
+    Tensor,
+    backend,
+    capture,
+    checkpoint,
+    gradcheck,
+    gradcheck_model,
+    no_grad,
+    scope,
+)
+from chainrule.errors import (
+    ChainruleError,
+    CheckpointError,
+    ConfigError,
+    DataError,
+    FormatError,
+    GradientError,
+    GraphError,
+    ShapeError,
+)
+from chainrule.native import get_threads, set_threads
+from chainrule.random import seed
+
+if TYPE_CHECKING:
+    from chainrule import data, foundations, generate, models, nn, optim, scalar, text, train
+
+__version__ = "0.1.0"
+
+# Rooms opened on first use, so that `import chainrule` costs little more than NumPy's own import.
+_LAZY = {"data", "foundations", "generate", "models", "nn", "optim", "scalar", "text", "train"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"chainrule.{name}")
+    raise AttributeError(f"module 'chainrule' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_LAZY])
+
+
+__all__ = [
+    "ChainruleError",
+    "CheckpointError",
+    "ConfigError",
+    "DataError",
+    "FormatError",
+    "GradientError",
+    "GraphError",
+    "Op",
+    "Param",
+    "Parameters",
+    "ShapeError",
+    "Tensor",
+    "backend",
+    "capture",
+    "checkpoint",
+    "data",
+    "foundations",
+    "generate",
+    "get_threads",
+    "gradcheck",
+    "gradcheck_model",
+    "models",
+    "nn",
+    "no_grad",
+    "ops",
+    "optim",
+    "scalar",
+    "scope",
+    "seed",
+    "set_threads",
+    "text",
+    "train",
+]

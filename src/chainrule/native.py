@@ -1,0 +1,158 @@
+"""The door to the C++ kernels. Without the extension everything runs on the NumPy reference, more slowly.
+
+Two environment variables are read when the extension is first used:
+
+    CHAINRULE_THREADS   how many threads the kernels use (default: the cores this process may run on)
+    CHAINRULE_CPU       baseline, avx2 or avx512: force a level that the CPU supports (default: the highest)
+
+Neither changes a result: work and sums are split into fixed blocks, and all levels add in the same order.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from functools import cache
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.errors import ConfigError, ShapeError
+
+Array: TypeAlias = npt.NDArray[Any]
+Saved: TypeAlias = tuple[Any, ...]
+
+MOST_THREADS = 1024
+
+
+def available() -> bool:
+    """True if the C++ kernels can be used."""
+    return _extension() is not None
+
+
+def why_missing() -> str | None:
+    """Why the kernels cannot be used; None if they can."""
+    return None if available() else _load()[1]
+
+
+def cpu_level() -> str | None:
+    """The CPU level the kernels run at (baseline, avx2 or avx512); None without the extension."""
+    extension = _extension()
+    return None if extension is None else str(extension.cpu_level())
+
+
+def cpu_levels() -> tuple[str, ...]:
+    """The levels this CPU can run, lowest first; empty without the extension."""
+    extension = _extension()
+    return () if extension is None else tuple(extension.cpu_levels())
+
+
+def set_threads(n: int) -> None:
+    """Let the kernels use `n` threads. Results are the same, to the bit, for every `n`.
+
+    NumPy's own matrix products keep their own setting (OPENBLAS_NUM_THREADS).
+
+    >>> import chainrule as cr
+    >>> cr.set_threads(2)
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= MOST_THREADS:
+        raise ConfigError(f"set_threads: got {n!r} (must be an integer from 1 to {MOST_THREADS})")
+    global _threads
+    _threads = int(n)
+    if (extension := _extension()) is not None:
+        extension.set_threads(_threads)
+
+
+def get_threads() -> int:
+    """How many threads the kernels use."""
+    return _threads or _default_threads()
+
+
+def layernorm_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5) -> tuple[Array, Saved]:
+    """x (..., C), gamma (C,), beta (C,) -> y (..., C), all float32; saves (x, gamma, mean, rstd)"""
+    if x.ndim == 0 or gamma.shape != x.shape[-1:] or beta.shape != x.shape[-1:]:
+        raise ShapeError(
+            f"layernorm: x {x.shape}, gamma {gamma.shape}, beta {beta.shape} "
+            "(gamma and beta must have the size of x's last axis)"
+        )
+    *lead, C = x.shape
+    rows = (math.prod(lead), C)
+    y = np.empty_like(x)
+    mean = np.empty((*lead, 1), np.float32)
+    rstd = np.empty((*lead, 1), np.float32)
+    _kernels().layernorm_forward(
+        y.reshape(rows), mean.ravel(), rstd.ravel(), x.reshape(rows), gamma, beta, eps
+    )
+    return y, (x, gamma, mean, rstd)
+
+
+def layernorm_backward(dy: Array, saved: Saved, needs: tuple[bool, ...]) -> tuple[Array | None, ...]:
+    """dy (..., C) -> dx (..., C), dgamma (C,), dbeta (C,)"""
+    x, gamma, mean, rstd = saved
+    *lead, C = x.shape
+    rows = (math.prod(lead), C)
+    dx = np.empty_like(x) if needs[0] else None
+    dgamma, dbeta = np.zeros((2, C), np.float32) if any(needs[1:]) else (None, None)  # the kernel adds
+    _kernels().layernorm_backward(
+        None if dx is None else dx.reshape(rows),
+        dgamma,
+        dbeta,
+        x.reshape(rows),
+        gamma,
+        mean.ravel(),
+        rstd.ravel(),
+        dy.reshape(rows),
+    )
+    return dx, dgamma, dbeta
+
+
+_threads = 0  # what `set_threads` asked for; 0 until then
+
+
+@cache
+def _load() -> tuple[ModuleType | None, str]:
+    """The extension module, or None and the reason."""
+    try:
+        return importlib.import_module("chainrule._native"), ""
+    except ModuleNotFoundError:
+        return None, "the extension was not built: no C++ compiler at installation, or CHAINRULE_NATIVE=OFF"
+    except ImportError as error:
+        return None, f"the extension cannot be loaded: {error}"
+
+
+@cache
+def _extension() -> ModuleType | None:
+    """The extension, set up as the environment asks."""
+    extension = _load()[0]
+    if extension is not None:
+        _choose_level(extension, os.environ.get("CHAINRULE_CPU", ""))
+        extension.set_threads(get_threads())
+    return extension
+
+
+def _kernels() -> ModuleType:
+    extension = _extension()
+    if extension is None:
+        raise ConfigError(f"native kernels: {why_missing()} (use backend 'reference')")
+    return extension
+
+
+def _choose_level(extension: ModuleType, level: str) -> None:
+    if level and not extension.set_cpu_level(level):
+        raise ConfigError(
+            f"CHAINRULE_CPU: got {level!r}, this machine supports {', '.join(extension.cpu_levels())}"
+        )
+
+
+def _default_threads() -> int:
+    if value := os.environ.get("CHAINRULE_THREADS", ""):
+        if not value.isdecimal() or not 1 <= int(value) <= MOST_THREADS:
+            raise ConfigError(
+                f"CHAINRULE_THREADS: got {value!r} (must be an integer from 1 to {MOST_THREADS})"
+            )
+        return int(value)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_THREADS)
