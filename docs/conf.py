@@ -4,6 +4,7 @@ project = "Chainrule"
 author = "The Chainrule authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+myst_dmath_double_inline = True
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "Chainrule"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 Hook: TypeAlias = Callable[[Array], Array | None]
 Likeness: TypeAlias = "tuple[Shape, np.dtype[Any]]"
 
-_clock = itertools.count()  # the place of each record on the tape
+_clock = itertools.count()
+
+
+def now() -> int:
+    """The present place on the tape; later records come after it."""
+    return next(_clock)
+
 
 USED_UP = (
     "was already used by an earlier backward() and its saved values are freed "
@@ -67,8 +73,8 @@ class Record:
     needs: Needs
     likeness: list[Likeness]  # shape and dtype of each output
     single: bool  # one bare output rather than a tuple
-    place: int = field(default_factory=lambda: next(_clock))
-    hooks: dict[int, list[Hook]] = field(default_factory=dict)  # by output
+    place: int  # its time of recording
+    hooks: dict[int, list[Hook]] | None = None  # by output
     spent: bool = False
 
 
@@ -84,7 +90,7 @@ def record(
     """Append one call to the tape."""
     kept = (*saved, *outputs)  # an output may be a view of its input, which a later op saves
     inputs = tuple([_source(arg, kept) if need else None for arg, need in zip(args, needs, strict=True)])
-    return Record(op, name, inputs, saved, needs, [(y.shape, y.dtype) for y in outputs], single)
+    return Record(op, name, inputs, saved, needs, [(y.shape, y.dtype) for y in outputs], single, now())
 
 
 def _source(tensor: Tensor, kept: tuple[Any, ...]) -> Source:
@@ -112,8 +118,7 @@ def replay(roots: list[tuple[Output, Array]], *, retain: bool = False, since: in
         grads = step.op.run_backward(dy[0] if step.single else dy, step.saved, step.needs)
         _distribute(step, grads, pending)
         if not retain:
-            step.saved, step.inputs, step.spent = (), (), True
-            step.hooks.clear()
+            step.saved, step.inputs, step.hooks, step.spent = (), (), None, True
     for leaf, grad in pending.hooked.values():
         leaf.accumulate(run_hooks(leaf.hooks, grad))
 
@@ -149,7 +154,9 @@ def _check(step: Record, since: int) -> None:
 
 def _output_gradient(step: Record, index: int, pending: _Pending) -> Array:
     dy = pending.take(Output(step, index))
-    return np.zeros(*step.likeness[index]) if dy is None else run_hooks(step.hooks.get(index, ()), dy)
+    if dy is None:
+        return np.zeros(*step.likeness[index])
+    return run_hooks(step.hooks.get(index, ()), dy) if step.hooks else dy
 
 
 def _distribute(step: Record, grads: Grads, pending: _Pending) -> None:
@@ -202,11 +209,6 @@ class _Pending:
             self.hooked[id(leaf)] = (leaf, grad if before is None else before + grad)
         else:
             leaf.accumulate(grad)
-
-
-def now() -> int:
-    """The place the next record will take or surpass."""
-    return next(_clock)
 
 
 def run_hooks(hooks: Iterable[Hook], grad: Array) -> Array:

@@ -66,7 +66,7 @@ class Tensor:
         self.record = None
         self.index = 0
         self.version = 0
-        self.hooks: list[Hook] = []
+        self.hooks: tuple[Hook, ...] = ()
 
     @classmethod
     def wrap(cls, array: Array) -> Tensor:
@@ -78,8 +78,9 @@ class Tensor:
     @classmethod
     def recorded(cls, array: Array, record: Record, index: int) -> Tensor:
         """Output number `index` of a recorded call, read-only since backward may rely on its values."""
-        tensor = cls.wrap(array.view())
-        tensor.array.flags.writeable = False
+        view = array.view()
+        view.setflags(write=False)
+        tensor = cls.wrap(view)
         tensor.requires_grad, tensor.record, tensor.index, tensor.name = True, record, index, record.name
         return tensor
 
@@ -203,8 +204,9 @@ class Tensor:
         if not self.requires_grad:
             raise GraphError(f"register_hook: this tensor of shape {self.shape} gets no gradient")
         if self.record is None:
-            self.hooks.append(hook)
+            self.hooks += (hook,)
         else:
+            self.record.hooks = self.record.hooks or {}
             self.record.hooks.setdefault(self.index, []).append(hook)
 
     def retain_grad(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,9 +16,14 @@ from chainrule.nn.layer import Layer
 
 
 class Recurrent(Layer):
-    """What the recurrent layers share: a matrix for the input, one for the state, the loop over time."""
+    """What the recurrent layers share: a matrix for the input, one for the state, the loop over time.
+
+    A subclass sets `gates` and `cell`, one step: x (B, X) and the state -> the next state, whose first part is the
+    output (B, H).
+    """
 
     gates: ClassVar[int]
+    cell: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]
 
     def __init__(self, n_in: int, n_hidden: int, *, init: Init = xavier_uniform) -> None:
         def stacked(shape: Shape, rng: np.random.Generator) -> Array:
@@ -27,10 +33,6 @@ class Recurrent(Layer):
         self.weight_x = parameter(stacked, (self.gates * n_hidden, n_in))
         self.weight_h = parameter(stacked, (self.gates * n_hidden, n_hidden))
         self.bias = parameter(zeros, (self.gates * n_hidden,))
-
-    def cell(self, x: Tensor, state: tuple[Any, ...]) -> tuple[Any, ...]:
-        """One step: x (B, X) and the state -> the next state; its first part is the output (B, H)."""
-        raise NotImplementedError
 
     def start(self, B: int) -> tuple[Any, ...]:
         """The state before the first step, zeros."""

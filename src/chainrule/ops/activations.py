@@ -151,14 +151,12 @@ def elu_forward(x: Array, *, alpha: float = 1.0) -> tuple[Array, Saved]:
     """y = x for x > 0, α (eˣ - 1) otherwise"""
     if alpha < 0:
         raise ConfigError(f"elu: alpha is {alpha} (must be at least 0)")
-    y = np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0))
-    return y, (y, alpha)
+    return np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0)), (x, alpha)
 
 
 def elu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    y, alpha = saved
-    active = y > 0  # as x is; forward was: y = max(x, 0) + α (e^min(x, 0) - 1), so α eˣ = y + α
-    return (dy * active + (dy * ~active) * (y + alpha),)  #                                        [AC.7]
+    x, alpha = saved  # forward was: y = max(x, 0) + α (e^min(x, 0) - 1)
+    return (dy * np.where(x > 0, 1, alpha * np.exp(np.minimum(x, 0))),)  #                         [AC.7]
 
 
 def elu_example(rng: np.random.Generator) -> Iterator[Example]:

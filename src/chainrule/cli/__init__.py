@@ -1,0 +1,77 @@
+"""The command `chainrule`: a dataclass per command, in a file that is imported only when it is called."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from chainrule.errors import ChainruleError, ConfigError
+
+COMMANDS = {
+    "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
+    "train": ("train", "train a GPT on a text of your own"),
+    "train gpt": ("train", ""),
+    "sample": ("sample", "let a trained model write"),
+    "data list": ("data", "list the corpora that can be trained on"),
+    "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
+}
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run one command. Bad input is one line on stderr and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a model may write what the terminal cannot show
+    try:
+        _dispatch(list(sys.argv[1:] if args is None else args))
+        sys.stdout.flush()
+    except ChainruleError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
+    except BrokenPipeError:  # the reader has gone, as in `chainrule sample RUN | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None
+
+
+def _dispatch(args: list[str]) -> None:
+    if not args or args[0] in ("-h", "--help"):
+        print(_overview())
+        return
+    if args[0] == "--version":
+        from chainrule import __version__
+
+        print(f"chainrule {__version__}")
+        return
+    words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
+    if not words:
+        raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args[0])})")
+    from chainrule.cli.parse import parse
+
+    name = " ".join(args[:words])
+    module = importlib.import_module(f"chainrule.cli.{COMMANDS[name][0]}")
+    parse(module.Command, f"chainrule {name}", args[words:]).run()
+
+
+def _overview() -> str:
+    listed = [f"  {name:<11}{about}" for name, (_, about) in COMMANDS.items() if about]
+    return "\n".join(
+        [
+            "usage: chainrule COMMAND [OPTIONS]",
+            "",
+            *listed,
+            "",
+            "`chainrule COMMAND --help` lists the options of a command. For a start: chainrule demo",
+        ]
+    )
+
+
+def _suggestion(word: str) -> str:
+    known = [name for name, (_, about) in COMMANDS.items() if about]
+    near = [name for name in known if name.split()[0] == word] or difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"

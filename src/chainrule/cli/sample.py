@@ -1,0 +1,49 @@
+"""`chainrule sample`"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from chainrule.generate import write
+from chainrule.train import load_model
+
+
+@dataclass(frozen=True)
+class Command:
+    """Let a trained model go on from a prompt.
+
+    Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --seed 3
+    """
+
+    run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Directory of a run, or one of its checkpoints."""
+    prompt: str = ""
+    """Text to go on from. Nothing stands for a new line."""
+    max_new_tokens: int = 500
+    """Characters to write."""
+    temperature: float = 0.8
+    """0 always takes the likeliest character; the higher, the bolder."""
+    top_k: int | None = None
+    """Draw only from this many of the likeliest characters."""
+    seed: int = 0
+    """The same seed writes the same text."""
+
+    def run(self) -> None:
+        model, tokenizer = load_model(self.run_folder)
+        pieces = write(
+            model,
+            tokenizer,
+            self.prompt,
+            self.max_new_tokens,
+            temperature=self.temperature,
+            top_k=self.top_k,
+            seed=self.seed,
+        )
+        print(self.prompt, end="", flush=True)
+        for piece in pieces:
+            print(piece, end="", flush=True)
+        print()

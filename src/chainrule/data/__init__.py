@@ -1,0 +1,6 @@
+"""Corpora, and batches cut from them."""
+
+from chainrule.data.batches import Batches, split, windows
+from chainrule.data.corpora import BUILT_IN, Corpus, available, load
+
+__all__ = ["BUILT_IN", "Batches", "Corpus", "available", "load", "split", "windows"]

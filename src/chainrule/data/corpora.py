@@ -1,0 +1,195 @@
+"""Text to learn from: what every CPython install carries, files under $CHAINRULE_DATA, and your own files.
+
+The built-in corpora need no download. They depend on the Python version, so each records it with its SHA-256.
+Their documents are ordered by the hash of their names: the order is the same everywhere, and the last tenth
+of the text, on which models are validated, is a fair sample of the whole rather than the end of an alphabet.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import os
+import platform
+import re
+import sysconfig
+import tokenize
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from chainrule.errors import DataError
+
+DEFAULT = "pydoc"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A text, the name by which `load` finds it again, and its version and hash."""
+
+    name: str
+    version: str  # "CPython 3.11.7", or "file"
+    text: str = field(repr=False)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the text in UTF-8."""
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def load(name: str | os.PathLike[str] = DEFAULT) -> Corpus:
+    """A corpus by name (`available()` lists them) or by the path of a text file in UTF-8.
+
+    >>> import chainrule as cr
+    >>> cr.data.load("pydoc").text[:40]  # doctest: +SKIP
+    """
+    if isinstance(name, str) and name in BUILT_IN:
+        return Corpus(name, f"CPython {platform.python_version()}", BUILT_IN[name][1]())
+    path = Path(name)
+    if not path.exists() and len(path.parts) == 1:
+        found = _named_files().get(path.name.removesuffix(".txt"))
+        if found is not None:
+            path = found
+        elif not path.suffix:
+            raise DataError(f"corpus {str(name)!r}: no such corpus or file ({_suggestion(path.name)})")
+    return Corpus(str(path.absolute()), "file", read_text(path))
+
+
+def available() -> dict[str, str]:
+    """Every corpus that `load` finds by name, with one line about it."""
+    return {name: about for name, (about, _) in BUILT_IN.items()} | {
+        name: f"{path} ({path.stat().st_size / 1e6:.2f} MB)" for name, path in _named_files().items()
+    }
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, with line ends as \\n; anything else is a DataError that names the line."""
+    if not path.is_file():
+        what = "not a regular file" if path.exists() else "no such file"
+        raise DataError(f"{path}: {what} (must be a text file)")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+    if not content.strip():
+        raise DataError(f"{path}: no text in {len(content)} bytes (must not be empty)")
+    if (zero := content.find(b"\0")) >= 0:
+        line = content.count(b"\n", 0, zero) + 1
+        raise DataError(f"{path}: binary file, zero byte in line {line} (must be text in UTF-8)")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{path}: line {line} is not UTF-8, byte 0x{content[error.start]:02x} (convert the file to UTF-8)"
+        ) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _pydoc() -> str:
+    """The topics of Python's own help(): prose and code.
+
+    Topics quote whole sections of each other, about a fifth of the text. Each paragraph is kept once, or much
+    of the validation text would have been seen in training.
+    """
+    try:
+        from pydoc_data.topics import topics
+    except ImportError as error:
+        raise DataError("corpus 'pydoc': this Python has no pydoc_data (take 'stdlib' or a file)") from error
+    paragraphs = (p for name in _by_hash(topics) for p in re.split(r"\n\n+", topics[name].strip("\n")))
+    return "\n\n".join(dict.fromkeys(paragraphs)) + "\n"
+
+
+def _stdlib() -> str:
+    """The sources of the standard library, without its tests."""
+    return "\n".join(source for _, source in _sources())
+
+
+def _identifiers() -> str:
+    """Every name used in the standard library, one per line."""
+    names: set[str] = set()
+    for module, source in _sources():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # old escapes such as "\d" in other people's code
+            stack = [compile(source, module, "exec", dont_inherit=True)]
+        while stack:
+            code = stack.pop()
+            names.update(code.co_names, code.co_varnames, (code.co_name,))
+            stack.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return "\n".join(_by_hash(name for name in names if name.isidentifier())) + "\n"
+
+
+def _docstrings() -> str:
+    """Public functions of the standard library: `def name(arguments):` and what the docstring says first."""
+    pairs = set()
+    for _, source in _sources():
+        for function in _functions(ast.parse(source).body):
+            summary = (ast.get_docstring(function) or "").split("\n\n")[0]
+            if summary and not function.name.startswith("_"):
+                pairs.add((f"def {function.name}({ast.unparse(function.args)}):", " ".join(summary.split())))
+    ordered = sorted(pairs, key=lambda pair: (_digest(pair[0]), pair[1]))  # some heads have several summaries
+    return "\n".join(f'{head}\n    """{summary}"""\n' for head, summary in ordered)
+
+
+BUILT_IN: dict[str, tuple[str, Callable[[], str]]] = {
+    "pydoc": ("the topics of Python's help(), prose and code, 0.4 MB", _pydoc),
+    "stdlib": ("sources of Python's standard library, 11 MB", _stdlib),
+    "identifiers": ("names used in the standard library, one per line, 25 thousand", _identifiers),
+    "docstrings": ("functions of the standard library with a summary each, 5 thousand", _docstrings),
+}
+
+
+def _sources() -> Iterator[tuple[str, str]]:
+    """(module path, source) of the standard library."""
+    root = Path(sysconfig.get_path("stdlib"))
+    left_out = {"site-packages", "dist-packages", "test", "tests", "idle_test", "pydoc_data"}
+    paths = [p.relative_to(root) for p in _python_files(root, left_out)]
+    if not paths:
+        raise DataError(f"standard library: no sources in {root} (take 'pydoc' or a file)")
+    for name in _by_hash(p.as_posix() for p in paths):
+        with tokenize.open(root / name) as file:  # honours a coding line
+            yield name, file.read()
+
+
+def _python_files(root: Path, left_out: set[str]) -> Iterator[Path]:
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in left_out]
+        yield from (Path(folder, name) for name in files if name.endswith(".py"))
+
+
+def _functions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node.body)
+
+
+def _by_hash(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=_digest)
+
+
+def _digest(name: str) -> bytes:
+    return hashlib.sha256(name.encode()).digest()
+
+
+def _named_files() -> dict[str, Path]:
+    """NAME -> $CHAINRULE_DATA/NAME.txt, or NAME.txt in a folder there."""
+    folder = os.environ.get("CHAINRULE_DATA")
+    if not folder:
+        return {}
+    if not Path(folder).is_dir():
+        raise DataError(f"CHAINRULE_DATA: {folder} is not a directory (must be a folder of .txt files)")
+    paths = [*Path(folder).glob("*.txt"), *Path(folder).glob("*/*.txt")]
+    return {path.stem: path for path in sorted(paths, reverse=True)}  # the first in alphabetical order wins
+
+
+def _suggestion(name: str) -> str:
+    known = list(available())
+    near = difflib.get_close_matches(name, known, n=1)
+    where = "" if os.environ.get("CHAINRULE_DATA") else "; CHAINRULE_DATA can name a folder of .txt files"
+    return (f"did you mean {near[0]}? " if near else "") + f"there are {', '.join(known)}{where}"

@@ -1,0 +1,103 @@
+"""Sampling: the model scores every token, a seeded draw takes one, and the window moves on.
+
+The draw at position n is a pure function of (seed, n): the same seed writes the same text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.autograd import no_grad
+from chainrule.errors import ChainruleError, ConfigError, DataError
+from chainrule.models import GPT
+from chainrule.random import generator
+
+Ids = npt.NDArray[np.integer[Any]]
+
+
+class Tokenizer(Protocol):
+    """What writing text needs of a tokenizer."""
+
+    def encode(self, text: str) -> Ids: ...
+
+    def decode(self, ids: npt.ArrayLike) -> str: ...
+
+
+def choose(
+    logits: npt.NDArray[np.floating[Any]], rng: np.random.Generator, *, temperature: float, top_k: int | None
+) -> int:
+    """logits (V,) -> a token: the likeliest at temperature 0, else drawn from softmax(logits / temperature)
+
+    With `top_k` only the k likeliest can be drawn.
+    """
+    if not np.isfinite(logits).all():
+        raise ChainruleError("sample: the model's logits are not finite (its training diverged)")
+    order = np.argsort(-logits, kind="stable")  # of equal tokens the first
+    if temperature == 0:
+        return int(order[0])
+    kept = order[:top_k]
+    scores = logits[kept].astype(np.float64)
+    cumulative = np.cumsum(np.exp((scores - scores[0]) / temperature))
+    drawn = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
+    return int(kept[min(drawn, len(kept) - 1)])  # the product may round up to the whole sum
+
+
+def stream(
+    model: GPT,
+    ids: npt.ArrayLike,
+    n: int,
+    *,
+    temperature: float = 0.8,
+    top_k: int | None = None,
+    seed: int = 0,
+) -> Iterator[int]:
+    """ids (t,) -> n tokens that follow them, one by one; the model sees the last `block_size` of them all"""
+    context = np.asarray(ids)
+    if context.ndim != 1 or context.size == 0:
+        raise DataError(f"sample: prompt of shape {context.shape} (must be at least one token)")
+    if n < 1:
+        raise ConfigError(f"sample: n is {n} (must be at least 1)")
+    if not (math.isfinite(temperature) and temperature >= 0):
+        raise ConfigError(
+            f"sample: temperature is {temperature} (must be 0, the likeliest token, or positive)"
+        )
+    if top_k is not None and top_k < 1:
+        raise ConfigError(f"sample: top_k is {top_k} (must be at least 1)")
+
+    def tokens() -> Iterator[int]:
+        window = context[-model.config.block_size :]
+        for position in range(n):
+            rng = generator("sample", position, seed=seed)
+            token = choose(last_logits(model, window), rng, temperature=temperature, top_k=top_k)
+            yield token
+            window = np.append(window, token)[-model.config.block_size :]
+
+    return tokens()
+
+
+def generate(model: GPT, ids: npt.ArrayLike, n: int, **options: Any) -> Ids:
+    """ids (t,) -> the n tokens that follow them (n,); options as for `stream`"""
+    return np.fromiter(stream(model, ids, n, **options), dtype=np.int32, count=n)
+
+
+def write(model: GPT, tokenizer: Tokenizer, prompt: str, n: int, **options: Any) -> Iterator[str]:
+    """n pieces of text that follow `prompt`, one by one; an empty prompt stands for a new line"""
+    return (
+        tokenizer.decode([token]) for token in stream(model, tokenizer.encode(prompt or "\n"), n, **options)
+    )
+
+
+def last_logits(model: GPT, ids: Ids) -> npt.NDArray[np.floating[Any]]:
+    """ids (t,) -> scores of the next token (V,), computed without dropout and without a tape"""
+    training = model.training
+    model.eval()
+    try:
+        with no_grad():
+            return model(ids[None]).numpy()[0, -1]
+    finally:
+        model.train(training)

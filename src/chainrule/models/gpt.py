@@ -1,0 +1,154 @@
+"""GPT: a decoder-only transformer, in one file.
+
+    hidden = wte[ids] + wpe[0..T-1]
+    hidden = hidden + attention(layernorm(hidden))              L times: pre-norm, so that the residual stream
+    hidden = hidden + mlp(layernorm(hidden))                    runs from the embedding to the head untouched
+    logits = layernorm(hidden) wteᵀ                             the head shares the embedding's matrix
+
+Weights carry the names of Hugging Face's GPT-2 (`h.0.attn.c_attn.weight`); matrices are stored (out, in).
+R-331 (seed 002 §17; seed 004 §12.6); conventions C-14, C-15, C-16, C-25, C-28, C-31
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.autograd import Tensor
+from chainrule.autograd.types import Array
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
+from chainrule.nn.init import normal
+from chainrule.random import next_key
+
+STD = 0.02  # of the initial weights: small, so that the first logits are near 0 and the first loss near ln V
+
+
+@dataclass(frozen=True)
+class GPTConfig:
+    """The size of a GPT.
+
+    >>> import chainrule as cr
+    >>> cr.models.GPTConfig(n_layer=2, n_head=2, n_embd=32, vocab_size=65).n_params
+    31488
+    """
+
+    n_layer: int = 4
+    """Blocks."""
+    n_head: int = 4
+    """Attention heads per block."""
+    n_embd: int = 128
+    """Width of the residual stream; a multiple of the heads."""
+    block_size: int = 128
+    """Longest context, in tokens."""
+    vocab_size: int = 256
+    """Different tokens."""
+    dropout: float = 0.0
+    """Share of attention weights and of MLP activations set to 0 in training."""
+    bias: bool = True
+    """Biases in linear layers and norms."""
+
+    def __post_init__(self) -> None:
+        for name in ("n_layer", "n_head", "n_embd", "block_size", "vocab_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"GPT: {name} is {getattr(self, name)} (must be at least 1)")
+        if self.n_embd % self.n_head:
+            raise ConfigError(
+                f"GPT: n_embd is {self.n_embd}, n_head {self.n_head} (heads must divide the width)"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"GPT: dropout is {self.dropout} (must be at least 0 and below 1)")
+
+    @property
+    def n_params(self) -> int:
+        """The number of parameters: V C + T C for the embeddings, 12 C² per block, and the vectors."""
+        C = self.n_embd
+        vectors = 13 * C * self.n_layer + 2 * C if self.bias else 2 * C * self.n_layer + C
+        return (self.vocab_size + self.block_size) * C + 12 * C * C * self.n_layer + vectors
+
+
+class CausalSelfAttention(Layer):
+    """Each position looks at itself and at those before it."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        C = config.n_embd
+        self.n_head = config.n_head
+        self.dropout = config.dropout
+        self.c_attn = Linear(C, 3 * C, bias=config.bias, init=partial(normal, std=STD))
+        self.c_proj = Linear(C, C, bias=config.bias, init=partial(normal, std=residual_std(config)))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """hidden (B, T, C) -> (B, T, C)"""
+        B, T, C = hidden.shape
+        heads = self.c_attn(hidden).reshape(B, T, 3, self.n_head, C // self.n_head)
+        q, k, v = heads.transpose(2, 0, 3, 1, 4)  # (B, H, T, D) each
+        drop = self.dropout if self.training else 0.0
+        mixed = ops.attention(q, k, v, causal=True, dropout=drop, key=next_key("dropout") if drop else None)
+        return self.c_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, C))
+
+
+class MLP(Layer):
+    """Each position on its own: four times wider, GELU, and back."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        C = config.n_embd
+        self.c_fc = Linear(C, 4 * C, bias=config.bias, init=partial(normal, std=STD))
+        self.c_proj = Linear(4 * C, C, bias=config.bias, init=partial(normal, std=residual_std(config)))
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """hidden (B, T, C) -> (B, T, C)"""
+        return self.c_proj(self.dropout(ops.gelu(self.c_fc(hidden))))
+
+
+class Block(Layer):
+    def __init__(self, config: GPTConfig) -> None:
+        self.ln_1 = LayerNorm(config.n_embd, bias=config.bias)
+        self.attn = CausalSelfAttention(config)
+        self.ln_2 = LayerNorm(config.n_embd, bias=config.bias)
+        self.mlp = MLP(config)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """hidden (B, T, C) -> (B, T, C)"""
+        hidden = hidden + self.attn(self.ln_1(hidden))
+        return hidden + self.mlp(self.ln_2(hidden))
+
+
+class GPT(Layer):
+    """A language model: for each position, scores of what comes next.
+
+    >>> import chainrule as cr, numpy as np
+    >>> config = cr.models.GPTConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)
+    >>> cr.models.GPT(config)(np.array([[1, 2, 3]])).shape
+    (1, 3, 10)
+    """
+
+    def __init__(self, config: GPTConfig) -> None:
+        self.config = config
+        self.wte = Embedding(config.vocab_size, config.n_embd, init=partial(normal, std=STD))
+        self.wpe = Embedding(config.block_size, config.n_embd, init=partial(normal, std=STD))
+        self.h = [Block(config) for _ in range(config.n_layer)]
+        self.ln_f = LayerNorm(config.n_embd, bias=config.bias)
+
+    def forward(self, ids: Array) -> Tensor:
+        """ids (B, T) -> logits (B, T, V)"""
+        if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.config.block_size:
+            raise ShapeError(
+                f"GPT: ids {ids.shape} (must be (B, T) with T from 1 to {self.config.block_size})"
+            )
+        hidden = self.wte(ids) + self.wpe(np.arange(ids.shape[1]))  # (B, T, C) + (T, C)
+        for block in self.h:
+            hidden = block(hidden)
+        return ops.linear(self.ln_f(hidden), self.wte.weight)
+
+    def loss(self, ids: Array, targets: Array) -> Tensor:
+        """ids (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
+        return ops.cross_entropy(self(ids), targets=targets)
+
+
+def residual_std(config: GPTConfig) -> float:
+    """2L projections add to the residual stream: scaled by 1/√(2L) the sum stays as wide as one of them."""
+    return STD / (2 * config.n_layer) ** 0.5

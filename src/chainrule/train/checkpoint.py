@@ -1,0 +1,163 @@
+"""Checkpoints: a directory that is there completely or not at all, checked against its hashes when read.
+
+    RUN/checkpoints/step_000500/
+        model.safetensors  optimizer.safetensors  config.json  tokenizer.json  training.json
+        manifest.json                                             sizes and SHA-256 of the others
+
+It is written under another name, flushed to the disk and renamed: a crash leaves the last good one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load as decode_tensors
+from safetensors.numpy import save as encode_tensors
+
+from chainrule.errors import CheckpointError
+
+FORMAT = 1
+KEEP = 2  # checkpoints of a run: the newest, and the one before it
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All that is needed to use a model and to go on training it; each field is a file."""
+
+    model: Mapping[str, npt.NDArray[Any]]
+    optimizer: Mapping[str, npt.NDArray[Any]]
+    config: dict[str, Any]  # of the model
+    tokenizer: dict[str, Any]
+    training: dict[str, Any]  # the step, the settings, the data
+
+    @property
+    def step(self) -> int:
+        return int(self.training["step"])
+
+
+FILES = {
+    field.name: f"{field.name}.{'safetensors' if field.name in ('model', 'optimizer') else 'json'}"
+    for field in fields(Checkpoint)
+}
+
+
+def save(run: Path, checkpoint: Checkpoint) -> Path:
+    """Write RUN/checkpoints/step_N and drop all but the newest few; returns its path."""
+    files = {file: _encode(file, getattr(checkpoint, name)) for name, file in FILES.items()}
+    sums = {file: {"bytes": len(content), "sha256": _sha256(content)} for file, content in files.items()}
+    files["manifest.json"] = _encode("manifest.json", {"format": FORMAT, "files": sums})
+    folder = run / "checkpoints"
+    final = folder / f"step_{checkpoint.step:06d}"
+    partial, old = folder / f".{final.name}.partial", folder / f".{final.name}.old"
+    try:
+        for leftover in (partial, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+        partial.mkdir(parents=True)
+        for file, content in files.items():
+            _write(partial / file, content)
+        _flush(partial)
+        if final.exists():  # the same step again, after a resume
+            final.rename(old)
+        partial.rename(final)
+        _flush(folder)
+        for stale in (old, *_complete(folder)[:-KEEP]):
+            shutil.rmtree(stale, ignore_errors=True)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise CheckpointError(f"{final}: cannot be written ({error.strerror or error})") from error
+    return final
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint, or the newest one of a run. Every file must be as it was saved."""
+    path = find(path)
+    manifest = _decode(path / "manifest.json", _read(path / "manifest.json"))
+    if manifest.get("format") != FORMAT:
+        raise CheckpointError(f"{path}: checkpoint format {manifest.get('format')!r} (must be {FORMAT})")
+    sums = manifest.get("files")
+    if not isinstance(sums, dict) or set(sums) != set(FILES.values()):
+        raise CheckpointError(f"{path / 'manifest.json'}: must list {', '.join(FILES.values())}")
+    contents = {name: _verified(path / file, sums[file]) for name, file in FILES.items()}
+    return Checkpoint(**{name: _decode(path / file, contents[name]) for name, file in FILES.items()})
+
+
+def find(path: Path) -> Path:
+    """The newest checkpoint of a run, or `path` itself if it is a checkpoint."""
+    if (path / "manifest.json").exists():
+        return path
+    found = _complete(path / "checkpoints")
+    if not found:
+        what = "holds no checkpoint" if path.is_dir() else "no such directory"
+        raise CheckpointError(f"{path}: {what} (must be the directory of a run)")
+    return found[-1]
+
+
+def _complete(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, the oldest first."""
+    found = [p for p in folder.glob("step_*") if p.name[5:].isdecimal()]
+    return sorted(found, key=lambda p: int(p.name[5:]))
+
+
+def _encode(file: str, value: Mapping[str, Any]) -> bytes:
+    if file.endswith(".json"):
+        return (json.dumps(value, indent=1) + "\n").encode()
+    # safetensors writes the memory of an array as it lies: a strided one would come back scrambled
+    return encode_tensors({name: np.asarray(array, order="C") for name, array in value.items()})
+
+
+def _decode(path: Path, content: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(content) if path.suffix == ".json" else decode_tensors(content)
+    except (ValueError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: cannot be understood ({error})") from error
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: holds a {type(value).__name__} (must be an object)")
+    return value
+
+
+def _verified(path: Path, expected: Any) -> bytes:
+    content = _read(path)
+    found = {"bytes": len(content), "sha256": _sha256(content)}
+    if found != expected:
+        raise CheckpointError(
+            f"{path}: is damaged, its {len(content)} bytes do not have the hash in manifest.json"
+        )
+    return content
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _flush(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,126 @@
+"""What training says: a live line on a terminal, plain lines elsewhere, and every step in `log.jsonl`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from chainrule.errors import ConfigError
+
+REFRESH = 0.1  # seconds between updates of the live line
+PLAIN = 10.0  # seconds between plain lines
+
+
+class Log:
+    """Writes `path`, one JSON object per line, and tells the person who waits how far training is.
+
+    A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds"}. With
+    `resume_at` the records of an earlier part of the run are kept up to that step.
+    """
+
+    def __init__(
+        self, path: Path, *, tokens: int, resume_at: int = 0, console: Console | None = None
+    ) -> None:
+        self.console = console or Console(highlight=False)
+        self.tokens = tokens  # per step
+        try:
+            if resume_at:
+                cut(path, resume_at)
+            self.file = path.open("a" if resume_at else "w", encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be written ({error.strerror})") from error
+        self.smooth: float | None = None  # the loss of single batches is noisy: show a running mean
+        self.recent: deque[tuple[int, float]] = deque(maxlen=50)  # (step, seconds), for the pace
+        self.said = time.monotonic()
+
+    def __enter__(self) -> Log:
+        terminal = self.console.is_terminal and not self.console.is_dumb_terminal
+        self.live = Live(console=self.console, auto_refresh=False, transient=True) if terminal else None
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live:
+            self.live.stop()
+        self.file.close()
+
+    def step(self, step: int, loss: float, *, lr: float, norm: float, seconds: float, left: float) -> None:
+        self._write({"step": step, "loss": loss, "lr": lr, "norm": norm, "seconds": round(seconds, 3)})
+        self.smooth = loss if self.smooth is None else 0.95 * self.smooth + 0.05 * loss
+        self.recent.append((step, seconds))
+        now = time.monotonic()
+        if now - self.said >= (REFRESH if self.live else PLAIN):
+            self.said = now
+            self._say(line(self._parts(step, left), self.console.width))
+
+    def evaluation(self, step: int, loss: float, *, seconds: float) -> None:
+        self._write({"step": step, "validation": loss, "seconds": round(seconds, 3)})
+        self.console.print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
+
+    def _parts(self, step: int, left: float) -> list[str]:
+        """What the line says, the most important first."""
+        (first, since), (last, until) = self.recent[0], self.recent[-1]
+        pace = (last - first) * self.tokens / (until - since) if last > first else 0.0
+        return [
+            f"step {step:>6}",
+            f"loss {self.smooth:.4f}",
+            f"{clock(left)} left",
+            f"{pace:,.0f} tokens/s",
+        ]
+
+    def _say(self, text: str) -> None:
+        if self.live:
+            self.live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+        else:
+            self.console.print(text)
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self.file.write(encode(record))
+        self.file.flush()
+
+
+def line(parts: list[str], width: int) -> str:
+    """As many of the parts as fit, at least one."""
+    text = parts[0]
+    for part in parts[1:]:
+        if len(text) + 3 + len(part) > width:
+            break
+        text += "   " + part
+    return text
+
+
+def clock(seconds: float) -> str:
+    """90 -> 1:30"""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+def encode(record: dict[str, Any]) -> str:
+    return json.dumps(record) + "\n"
+
+
+def cut(path: Path, step: int) -> None:
+    """Drop the records after `step`; the file is there at every moment, the old one or the new one."""
+    kept = "".join(encode(record) for record in read(path) if record["step"] <= step)
+    partial = path.with_suffix(".partial")
+    partial.write_text(kept, encoding="utf-8")
+    partial.replace(path)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The records of a log; a last line that was cut off by a crash is left out."""
+    records = []
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            records.append(json.loads(text))
+        except json.JSONDecodeError:
+            break
+    return records

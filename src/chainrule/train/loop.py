@@ -1,0 +1,154 @@
+"""The training loop: batch → loss → backward → clip → optimiser, with evaluations and checkpoints in between.
+
+What step n does depends on the parameters, the optimiser's state and n alone: batches and dropout are
+functions of the seed and n. So a run that is stopped and resumed gives the same bits as one that was not.
+R-132, R-513 (seed 002 §15.1; seed 004 §5.6)
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule import random
+from chainrule.autograd import no_grad
+from chainrule.data import Batches, windows
+from chainrule.errors import ChainruleError
+from chainrule.models import GPT
+from chainrule.optim import AdamW, clip_global_norm
+from chainrule.train.config import TrainConfig
+from chainrule.train.plan import Plan
+
+Ids = npt.NDArray[np.integer[Any]]
+
+
+class Logger(Protocol):
+    """Who is told how training goes; `train.Log` prints it and writes it down."""
+
+    def step(
+        self, step: int, loss: float, *, lr: float, norm: float, seconds: float, left: float
+    ) -> None: ...
+
+    def evaluation(self, step: int, loss: float, *, seconds: float) -> None: ...
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended. Losses are mean negative log-likelihoods in nats per token."""
+
+    steps: int
+    validation: float
+    seconds: float
+    interrupted: bool
+
+
+class Trainer:
+    """A model, its optimiser, and how far they have come."""
+
+    def __init__(self, model: GPT, batches: Batches, validation: Ids, config: TrainConfig) -> None:
+        self.model = model
+        self.batches = batches
+        self.validation = validation
+        self.exam = list(
+            windows(
+                validation,
+                batch_size=config.batch_size,
+                block_size=batches.block_size,
+                limit=config.eval_windows,
+            )
+        )
+        self.config = config
+        self.optimiser = AdamW(
+            model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
+        )
+        self.plan = Plan(config)
+        self.steps = 0  # done
+        self.seconds = 0.0  # spent on them, evaluations included
+
+    def run(self, log: Logger, save: Callable[[], object] = lambda: None) -> Result:
+        """Train to the end of the plan, or until Ctrl-C; `save` is called when a checkpoint is due, and last.
+
+        Sets the default seed, of which dropout is drawn, to that of the configuration.
+        """
+        random.seed(self.config.seed)
+        began = time.perf_counter() - self.seconds
+        with Interrupt() as interrupt:
+            while not self.plan.finished(self.steps, self.seconds) and not interrupt.asked:
+                lr = self.plan.lr(self.steps)
+                loss, norm = self.update(lr)
+                self.seconds = time.perf_counter() - began
+                left = self.plan.seconds_left(self.steps, self.seconds)
+                log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
+                self.plan.revise(self.steps, self.seconds)
+                if self.plan.finished(self.steps, self.seconds):
+                    break
+                if self.steps % self.config.eval_every == 0:
+                    log.evaluation(self.steps, self.evaluate(), seconds=self.seconds)
+                if self.steps % self.config.save_every == 0:
+                    save()
+            validation = self.evaluate()
+            log.evaluation(self.steps, validation, seconds=self.seconds)
+            save()
+        return Result(self.steps, validation, self.seconds, interrupt.asked)
+
+    def update(self, lr: float) -> tuple[float, float]:
+        """One step; returns the loss of its batch and the norm of its gradient before clipping."""
+        inputs, targets = self.batches.batch(self.steps)
+        parameters = self.optimiser.params
+        parameters.zero_grad()
+        self.model.train()
+        with random.step(self.steps):
+            loss = self.model.loss(inputs, targets)
+            loss.backward()
+        norm = clip_global_norm(parameters, self.config.clip)
+        if not math.isfinite(loss.item() + norm):
+            raise ChainruleError(
+                f"train: loss {loss.item()}, gradient norm {norm} at step {self.steps + 1} "
+                f"(must be finite: try a smaller lr than {self.config.lr:g}); the step was not taken"
+            )
+        self.optimiser.step(lr)
+        self.steps += 1
+        return loss.item(), norm
+
+    def evaluate(self) -> float:
+        """The mean loss on the validation text."""
+        self.model.eval()
+        total, count = 0.0, 0
+        with no_grad():
+            for inputs, targets in self.exam:
+                total += self.model.loss(inputs, targets).item() * targets.size
+                count += targets.size
+        return total / count
+
+
+class Interrupt:
+    """Ctrl-C asks to stop after the step at hand; a second Ctrl-C stops at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> Interrupt:
+        self.main = (
+            threading.current_thread() is threading.main_thread()
+        )  # elsewhere signals cannot be caught
+        if self.main:
+            self.before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.main:
+            signal.signal(signal.SIGINT, self.before)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True

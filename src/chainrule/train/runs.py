@@ -1,0 +1,154 @@
+"""A run: a directory with a log and checkpoints, and the data, tokenizer, model and trainer behind it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from chainrule.data import Batches, Corpus, load, split
+from chainrule.errors import CheckpointError, ConfigError, DataError
+from chainrule.models import GPT, GPTConfig
+from chainrule.random import seed
+from chainrule.text import CharTokenizer
+from chainrule.train import checkpoint
+from chainrule.train.baselines import count_baselines
+from chainrule.train.checkpoint import Checkpoint
+from chainrule.train.config import TrainConfig
+from chainrule.train.log import Log
+from chainrule.train.loop import Result, Trainer
+from chainrule.train.plan import Plan
+
+
+class Run:
+    """Training of a GPT on the characters of a corpus.
+
+    >>> import chainrule as cr
+    >>> run = cr.train.Run.new("runs/mine", cr.data.load("book.txt"), n_layer=2)  # doctest: +SKIP
+    >>> run.train()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, folder: Path, corpus: Corpus, tokenizer: CharTokenizer, model: GPT, config: TrainConfig
+    ) -> None:
+        self.folder = folder
+        self.corpus = corpus
+        self.tokenizer = tokenizer
+        self.model = model
+        train, validation = split(tokenizer.encode(corpus.text))
+        T = model.config.block_size
+        batches = Batches(train, batch_size=config.batch_size, block_size=T, seed=config.seed)
+        self.trainer = Trainer(model, batches, validation, config)
+
+    @classmethod
+    def new(cls, folder: str | Path, corpus: Corpus, config: TrainConfig | None = None, **size: Any) -> Run:
+        """Start in an empty or new directory; `size` are the fields of `GPTConfig` but for the vocabulary."""
+        config = config or TrainConfig()
+        tokenizer = CharTokenizer.train(corpus.text)
+        seed(config.seed)
+        model = GPT(GPTConfig(**size, vocab_size=tokenizer.vocab_size))
+        run = cls(Path(folder), corpus, tokenizer, model, config)
+        make_empty(run.folder)
+        return run
+
+    @classmethod
+    def resume(cls, folder: str | Path) -> Run:
+        """Go on from the newest checkpoint of a run, as if it had never stopped."""
+        saved = checkpoint.load(Path(folder))
+        model, tokenizer = build(saved)
+        try:
+            config, data = TrainConfig(**saved.training["train"]), saved.training["data"]
+            corpus, seconds, total = load(data["name"]), saved.training["seconds"], saved.training["total"]
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
+        if corpus.sha256 != data["sha256"]:
+            raise DataError(
+                f"{folder}: the corpus {corpus.name} has changed since the run began "
+                f"(SHA-256 {corpus.sha256[:12]}, was {data['sha256'][:12]})"
+            )
+        run = cls(Path(folder), corpus, tokenizer, model, config)
+        run.trainer.optimiser.load(saved.optimizer)
+        run.trainer.steps, run.trainer.seconds = saved.step, seconds
+        run.trainer.plan = Plan(config, total)
+        return run
+
+    def train(self, console: Console | None = None) -> Result:
+        """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
+        trainer = self.trainer
+        with Log(
+            self.log_path, tokens=trainer.batches.tokens, resume_at=trainer.steps, console=console
+        ) as log:
+            return trainer.run(log, self.save)
+
+    def save(self) -> Path:
+        """Write a checkpoint of the run as it is now."""
+        trainer = self.trainer
+        training = {
+            "step": trainer.steps,
+            "seconds": trainer.seconds,
+            "total": trainer.plan.total,
+            "train": asdict(trainer.config),
+            "data": {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256},
+        }
+        return checkpoint.save(
+            self.folder,
+            Checkpoint(
+                model=self.model.state(),
+                optimizer=trainer.optimiser.state(),
+                config={"model_type": "gpt"} | asdict(self.model.config),
+                tokenizer=self.tokenizer.to_dict(),
+                training=training,
+            ),
+        )
+
+    @property
+    def log_path(self) -> Path:
+        return self.folder / "log.jsonl"
+
+    def baselines(self) -> dict[str, float]:
+        """What counting achieves on the same validation text."""
+        return count_baselines(self.trainer.batches.ids, self.trainer.validation, self.tokenizer.vocab_size)
+
+
+def load_model(path: str | Path) -> tuple[GPT, CharTokenizer]:
+    """The model and the tokenizer of a run (its newest checkpoint) or of a checkpoint."""
+    return build(checkpoint.load(Path(path)))
+
+
+def build(saved: Checkpoint) -> tuple[GPT, CharTokenizer]:
+    """The model and the tokenizer in a checkpoint."""
+    config = dict(saved.config)
+    if config.pop("model_type", None) != "gpt":
+        raise CheckpointError(f"checkpoint: model_type {saved.config.get('model_type')!r} (must be 'gpt')")
+    try:
+        model = GPT(GPTConfig(**config))
+    except TypeError as error:
+        raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
+    tokenizer = CharTokenizer.from_dict(saved.tokenizer)
+    if tokenizer.vocab_size != model.config.vocab_size:
+        raise CheckpointError(
+            f"checkpoint: tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}"
+            " (must be equal)"
+        )
+    model.load(saved.model)
+    return model.eval(), tokenizer
+
+
+def make_empty(folder: Path) -> None:
+    """Make the directory of a new run; one with something in it is left alone."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigError(f"{folder}: the directory is not empty (choose another, or resume that run)")
+        (folder / "log.jsonl").touch()
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be used for a run ({error.strerror})") from error
+
+
+def free_folder(folder: Path) -> Path:
+    """`folder` itself, or the first of folder-2, folder-3, ... that does not exist."""
+    names = (folder if n == 1 else folder.with_name(f"{folder.name}-{n}") for n in count(1))
+    return next(path for path in names if not path.exists())

@@ -1,0 +1,270 @@
+"""The command line as a person meets it: commands that work, and one line for everything that cannot."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import chainrule as cr
+from chainrule.cli import COMMANDS, demo, main
+from chainrule.data import load
+from chainrule.train.log import read
+
+SMALL = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "16", "--batch-size", "4"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of our own with a text in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CHAINRULE_DATA", raising=False)
+    Path("text.txt").write_text(load("pydoc").text[:20_000], encoding="utf-8")
+    return tmp_path
+
+
+def start(*args: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "chainrule.cli", *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+
+
+def run(*args: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a process of its own."""
+    process = start(*args)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def test_train_stop_resume_and_sample(folder: Path) -> None:
+    whole = run("train", "gpt", "text.txt", *SMALL, "--max-steps", "40", "--seed", "1", "--out", "whole")
+    assert whole[0] == 0 and whole[2] == ""
+    assert re.search(r"validation loss \d\.\d+ nats = \d\.\d+ bits per character after 40 steps", whole[1])
+    assert Path("whole/checkpoints/step_000040/model.safetensors").exists()
+
+    steps = 100_000
+    process = start("train", "gpt", "text.txt", *SMALL, "--max-steps", str(steps), "--out", "stopped")
+    deadline = time.monotonic() + 60
+    while len(read(Path("stopped/log.jsonl"))) < 5 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and err == ""
+    assert "go on with:" in out and "train gpt --resume stopped" in out
+    assert len(os.listdir("stopped/checkpoints")) == 1
+
+    code, text, err = run(
+        "sample", "whole", "--prompt", "The ", "--max-new-tokens", "20", "--temperature", "0"
+    )
+    assert (code, err) == (0, "") and text.startswith("The ") and len(text) == 4 + 20 + 1
+    assert (
+        run("sample", "whole", "--prompt", "The ", "--max-new-tokens", "20", "--temperature", "0")[1] == text
+    )
+
+
+def test_resume_by_command_is_bit_for_bit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["text.txt", *SMALL, "--max-steps", "20", "--save-every", "10"]
+    main(["train", "gpt", *flags, "--out", "whole"])
+    main(["train", "gpt", *flags, "--out", "again"])
+    newest = Path("again/checkpoints/step_000020")
+    newest.rename("set-aside")
+    main(["train", "gpt", "--resume", "again"])  # from step 10
+    for file in ("model.safetensors", "optimizer.safetensors"):
+        assert (newest / file).read_bytes() == Path("whole/checkpoints/step_000020", file).read_bytes()
+    logs = [[(r["step"], r.get("loss")) for r in read(Path(run, "log.jsonl"))] for run in ("whole", "again")]
+    assert logs[0] == logs[1]
+    assert "validation loss" in capsys.readouterr().out
+
+
+@pytest.fixture
+def small_demo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "SIZE", {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16})
+    monkeypatch.setattr(demo, "LENGTH", 20)
+
+
+@pytest.mark.usefixtures("small_demo")
+def test_the_demo_in_small(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["demo", "--minutes", "0.02"])
+    out = capsys.readouterr().out
+    for expected in (
+        "Corpus",
+        "counting pairs of characters",
+        "this model",
+        "it goes on from 'The '",
+        "Try next",
+    ):
+        assert expected in out
+    assert Path("runs/demo/loss.png").read_bytes().startswith(b"\x89PNG")
+    records = read(Path("runs/demo/log.jsonl"))
+    assert records[0]["step"] == 1 and "validation" in records[-1]
+    told = re.search(r"(sample runs/demo .*)", out)  # what to try next
+    assert told
+    main([*shlex.split(told[1]), "--max-new-tokens", "5"])
+
+
+@pytest.mark.usefixtures("small_demo")
+def test_the_demo_without_matplotlib_does_without_the_picture(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    Path("runs/demo").mkdir(parents=True)
+    main(["demo", "--minutes", "0.01"])
+    out = capsys.readouterr().out
+    assert "matplotlib is not installed" in out and "Try next" in out
+    assert not Path("runs/demo-2/loss.png").exists() and Path("runs/demo-2/log.jsonl").exists()
+    assert not any(Path("runs/demo").iterdir())  # was there before, and is left alone
+
+
+BAD = {
+    "unknown command": (["demmo"], "'demmo': no such command (did you mean demo?)"),
+    "unknown subcommand": (["data", "lost"], "did you mean data list?"),
+    "unknown flag": (
+        ["demo", "--minuts", "2"],
+        "unrecognized options: --minuts, 2. Perhaps you meant: --minutes",
+    ),
+    "text for a number": (["demo", "--minutes", "two"], "--minutes: got 'two' (must be a number)"),
+    "fraction for an integer": (["train", "--n-layer", "1.5"], "--n-layer: got '1.5' (must be an integer)"),
+    "no value": (["train", "--lr"], "missing value for argument '--lr'"),
+    "too many arguments": (["train", "gpt", "text.txt", "more"], "unrecognized options: more"),
+    "negative minutes": (["demo", "--minutes", "-1"], "demo: minutes is -1.0 (must be a positive number)"),
+    "no minutes": (["demo", "--minutes", "nan"], "minutes is nan"),
+    "negative seed": (["demo", "--seed", "-1"], "seed is -1 (must be from 0 to 2**64 - 1)"),
+    "unknown corpus": (["train", "gpt", "pydok"], "did you mean pydoc?"),
+    "missing file": (["train", "gpt", "none.txt"], "none.txt: no such file"),
+    "directory for a file": (["train", "gpt", "."], "not a regular file"),
+    "empty file": (["train", "gpt", "empty.txt"], "empty.txt: no text in 0 bytes"),
+    "binary file": (["train", "gpt", "binary.txt"], "binary.txt: binary file, zero byte in line 2"),
+    "not UTF-8": (["train", "gpt", "latin.txt"], "latin.txt: line 3 is not UTF-8, byte 0xe9"),
+    "short text": (["train", "gpt", "short.txt"], "27 tokens, block_size 128"),
+    "heads": (["train", "gpt", "text.txt", "--n-head", "3"], "n_embd is 128, n_head 3"),
+    "zero width": (["train", "gpt", "text.txt", "--n-embd", "0"], "n_embd is 0 (must be at least 1)"),
+    "negative rate": (["train", "gpt", "text.txt", "--lr", "-1"], "lr is -1.0 (must be a positive number)"),
+    "no steps": (["train", "gpt", "text.txt", "--max-steps", "0"], "max_steps is 0 (must be at least 1)"),
+    "full directory": (["train", "gpt", "text.txt", "--out", "."], "the directory is not empty"),
+    "file in the way": (
+        ["train", "gpt", "text.txt", "--out", "text.txt/run"],
+        "text.txt/run: cannot be used",
+    ),
+    "resume nothing": (["train", "--resume", "none"], "none: no such directory"),
+    "sample what": (["sample"], "missing from chainrule sample: RUN"),
+    "sample nothing": (["sample", "none"], "none: no such directory"),
+    "sample no run": (["sample", "."], ".: holds no checkpoint"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_exit_code_2(
+    folder: Path, capfd: pytest.CaptureFixture[str], case: str
+) -> None:
+    Path("empty.txt").write_bytes(b"")
+    Path("binary.txt").write_bytes(b"\x7fELF\n\0")
+    Path("latin.txt").write_bytes("un\ndeux\nd\xe9j\xe0".encode("latin-1"))
+    Path("short.txt").write_text("To be, or not to be, that is so.\n"[:30])
+    args, message = BAD[case]
+    with pytest.raises(SystemExit) as stop:
+        main(args)
+    assert stop.value.code == 2
+    out, err = capfd.readouterr()
+    assert out == "" and err.startswith("error: ") and err.count("\n") == 1
+    assert message in err
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--temperature", "-1"], "temperature is -1.0"),
+        (["--max-new-tokens", "0"], "n is 0 (must be at least 1)"),
+        (["--top-k", "0"], "top_k is 0"),
+        (["--prompt", "\N{SNOWMAN}"], "unknown character '\N{SNOWMAN}' (U+2603) at position 0"),
+    ],
+)
+def test_bad_options_of_a_good_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
+) -> None:
+    main(["train", "text.txt", *SMALL, "--max-steps", "1", "--out", "run"])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        main(["sample", "run", *flags])
+    assert stop.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("error: ") and err.count("\n") == 1 and message in err
+
+
+def test_a_resume_with_other_settings_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "text.txt", *SMALL, "--max-steps", "2", "--out", "run"])
+    with pytest.raises(SystemExit):
+        main(["train", "--resume", "run", "--n-layer", "2"])
+    assert "resume: n_layer is 2, in the run 1 (leave it out)" in capsys.readouterr().err
+
+
+def test_a_directory_that_cannot_be_written_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*args: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "text.txt", *SMALL, "--out", "run"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "error: run: cannot be used for a run (Permission denied)\n"
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for args in ([], ["--help"], ["-h"]):
+        main(args)
+        out = capsys.readouterr().out
+        assert all(name in out for name, (_, about) in COMMANDS.items() if about)
+    main(["--version"])
+    assert capsys.readouterr().out == f"chainrule {cr.__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([*name.split(), "--help"])
+    assert stop.value.code == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert re.search(rf"Example: (?:\S+=\S+ )?chainrule {name.split()[0]}", out)
+
+
+def test_doctor_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor"])
+    out = capsys.readouterr().out
+    for word in ("chainrule", "python", "cpu", "threads", "native", "blas", "numpy"):
+        assert re.search(rf"^{word} +\S", out, re.MULTILINE)
+
+
+def test_data_list(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CHAINRULE_DATA", str(folder))
+    main(["data", "list"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["pydoc", "stdlib", "identifiers", "docstrings", "text"]
+
+
+def test_the_command_line_starts_without_the_heavy_rooms() -> None:
+    code = "import sys, chainrule.cli; print({'tyro', 'rich', 'chainrule.train'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
+    main(["train", "text.txt", *SMALL, "--max-steps", "1", "--out", "run"])
+    process = start("sample", "run", "--max-new-tokens", "2000")
+    assert process.stdout and process.stderr
+    process.stdout.read(5)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=60) == 141

@@ -1,0 +1,118 @@
+"""Checkpoints: whole or not there, checked when read, the last good one always left."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chainrule.errors import CheckpointError
+from chainrule.train import checkpoint
+from chainrule.train.checkpoint import FILES, Checkpoint
+
+
+def make(step: int = 7) -> Checkpoint:
+    rng = np.random.default_rng(step)
+    return Checkpoint(
+        model={"w": rng.normal(size=(3, 4)).astype(np.float32).T, "b": rng.normal(size=4)},  # w is strided
+        optimizer={"steps": np.array(step), "m.w": rng.normal(size=(4, 3))},
+        config={"n_layer": 2},
+        tokenizer={"type": "char", "characters": "a\N{GRINNING FACE}\ud800"},
+        training={"step": step, "loss": 0.1 + 0.2},
+    )
+
+
+def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path) -> None:
+    saved = make()
+    path = checkpoint.save(tmp_path, saved)
+    assert path == tmp_path / "checkpoints" / "step_000007"
+    for loaded in (checkpoint.load(tmp_path), checkpoint.load(path)):
+        for name in ("model", "optimizer"):
+            before, after = getattr(saved, name), getattr(loaded, name)
+            assert before.keys() == after.keys()
+            for key in before:
+                assert before[key].dtype == after[key].dtype and np.array_equal(before[key], after[key])
+                assert before[key].shape == after[key].shape
+        assert (loaded.config, loaded.tokenizer, loaded.training) == (
+            saved.config,
+            saved.tokenizer,
+            saved.training,
+        )
+
+
+@pytest.mark.parametrize("file", [*FILES.values(), "manifest.json"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "remove"])
+def test_every_damage_is_noticed(tmp_path: Path, file: str, damage: str) -> None:
+    path = checkpoint.save(tmp_path, make()) / file
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle] ^= 1
+    if damage == "remove":
+        path.unlink()
+    else:
+        path.write_bytes({"flip": content, "cut": content[:middle], "empty": bytearray()}[damage])
+    with pytest.raises(CheckpointError) as error:
+        checkpoint.load(tmp_path / "checkpoints" / "step_000007")
+    assert "step_000007" in str(error.value)
+
+
+def test_a_manifest_cannot_point_elsewhere(tmp_path: Path) -> None:
+    path = checkpoint.save(tmp_path, make()) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["files"]["../../secret"] = manifest["files"]["config.json"]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match="must list model"):
+        checkpoint.load(tmp_path)
+
+
+def test_a_format_of_the_future_is_refused(tmp_path: Path) -> None:
+    path = checkpoint.save(tmp_path, make()) / "manifest.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(CheckpointError, match=r"format 2 \(must be 1\)"):
+        checkpoint.load(tmp_path)
+
+
+def test_the_newest_two_are_kept(tmp_path: Path) -> None:
+    for step in (5, 10, 999_999, 1_000_000):
+        checkpoint.save(tmp_path, make(step))
+    assert sorted(os.listdir(tmp_path / "checkpoints")) == ["step_1000000", "step_999999"]
+    assert checkpoint.load(tmp_path).step == 1_000_000
+
+
+def test_saving_a_step_again_replaces_it(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, make())
+    again = Checkpoint(**vars(make()) | {"config": {"n_layer": 3}})
+    checkpoint.save(tmp_path, again)
+    assert checkpoint.load(tmp_path).config == {"n_layer": 3}
+    assert os.listdir(tmp_path / "checkpoints") == ["step_000007"]
+
+
+@pytest.mark.parametrize("moment", ["write", "rename"])
+def test_a_full_disk_leaves_the_last_good_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    checkpoint.save(tmp_path, make(1))
+
+    def fail(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    if moment == "write":
+        monkeypatch.setattr(os, "fsync", fail)
+    else:
+        monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(CheckpointError, match=r"step_000002: cannot be written \(No space left on device"):
+        checkpoint.save(tmp_path, make(2))
+    assert os.listdir(tmp_path / "checkpoints") == ["step_000001"]
+    assert checkpoint.load(tmp_path).step == 1
+
+
+def test_a_crash_while_writing_leaves_the_last_good_checkpoint(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, make(1))
+    (tmp_path / "checkpoints" / ".step_000002.partial").mkdir()
+    (tmp_path / "checkpoints" / ".step_000002.partial" / "model.safetensors").write_bytes(b"half")
+    assert checkpoint.load(tmp_path).step == 1
+    checkpoint.save(tmp_path, make(2))
+    assert sorted(os.listdir(tmp_path / "checkpoints")) == ["step_000001", "step_000002"]

@@ -1,0 +1,98 @@
+"""The log: what a person sees on a terminal and elsewhere, and what is written down."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from chainrule.errors import ConfigError
+from chainrule.train import Log, log, loss_curve
+
+
+def train_a_little(path: Path, console: Console, resume_at: int = 0) -> None:
+    with Log(path, tokens=128, console=console, resume_at=resume_at) as told:
+        for step in range(resume_at + 1, resume_at + 4):
+            told.step(step, 3.0 / step, lr=1e-3, norm=1.0, seconds=step / 4, left=90.0)
+        told.evaluation(resume_at + 3, 1.25, seconds=0.75)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "REFRESH", 0.0)
+    monkeypatch.setattr(log, "PLAIN", 0.0)
+
+
+def test_every_step_is_one_json_object_on_a_line(tmp_path: Path) -> None:
+    train_a_little(tmp_path / "log.jsonl", Console(file=io.StringIO()))
+    records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert records[1] == {"step": 2, "loss": 1.5, "lr": 1e-3, "norm": 1.0, "seconds": 0.5}
+    assert records[3] == {"step": 3, "validation": 1.25, "seconds": 0.75}
+    assert log.read(tmp_path / "log.jsonl") == records
+
+
+@pytest.mark.usefixtures("impatient")
+def test_plain_lines_when_there_is_no_terminal(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    train_a_little(tmp_path / "log.jsonl", console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\x1b" not in text and "\r" not in text
+    lines = text.splitlines()
+    assert lines[2] == "step      3   loss 2.8287   1:30 left   512 tokens/s"
+    assert lines[3] == "step      3   validation loss 1.2500   0:01"
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("width", [200, 80, 40, 20, 8, 1])
+def test_the_live_line_fits_any_terminal(tmp_path: Path, width: int) -> None:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    train_a_little(tmp_path / "log.jsonl", console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    live = [
+        part for part in text.replace("\n", "\r").split("\r") if "loss" in part and "validation" not in part
+    ]
+    assert "\x1b[2K" in text  # the line is erased and drawn again
+    if width >= 80:
+        assert any("tokens/s" in part for part in live)
+    assert all(len(part.split("\x1b[2K")[-1].replace("\x1b[?25l", "")) <= width for part in live)
+
+
+def test_a_resumed_log_goes_on_where_the_checkpoint_was(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    train_a_little(path, Console(file=io.StringIO()))
+    with path.open("a") as file:
+        file.write('{"step": 4, "lo')  # a crash in the middle of a line
+    train_a_little(path, Console(file=io.StringIO()), resume_at=2)
+    assert [record["step"] for record in log.read(path)] == [1, 2, 3, 4, 5, 5]
+
+
+def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none/log.jsonl: cannot be written \(No such file"):
+        Log(tmp_path / "none" / "log.jsonl", tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0:00"), (59.6, "1:00"), (90, "1:30"), (3725, "1:02:05")]
+)
+def test_clock(seconds: float, text: str) -> None:
+    assert log.clock(seconds) == text
+
+
+def test_the_loss_curve_is_a_picture(tmp_path: Path) -> None:
+    train_a_little(tmp_path / "log.jsonl", Console(file=io.StringIO()))
+    loss_curve(tmp_path / "log.jsonl", tmp_path / "loss.png", {"uniform": 4.6})
+    assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_without_matplotlib_the_loss_curve_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(
+        ConfigError, match=r"matplotlib is not installed \(pip install 'chainrule\[plots\]'\)"
+    ):
+        loss_curve(tmp_path / "log.jsonl", tmp_path / "loss.png")

@@ -1,0 +1,96 @@
+"""The plan of a run: the schedule, and the number of steps that fit a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chainrule.errors import ConfigError
+from chainrule.train import TrainConfig
+from chainrule.train.plan import OVERTIME, Plan
+
+
+def simulate(config: TrainConfig, pace: Callable[[float], float]) -> tuple[Plan, int, float, list[float]]:
+    """A run whose next step takes `pace(seconds so far)`: the plan, the steps, the seconds, the rates."""
+    plan, step, seconds, rates = Plan(config), 0, 0.0, []
+    while not plan.finished(step, seconds):
+        rates.append(plan.lr(step))
+        step, seconds = step + 1, seconds + pace(seconds)
+        plan.revise(step, seconds)
+    return plan, step, seconds, rates
+
+
+@given(milliseconds=st.floats(50, 500), decay=st.floats(0.1, 0.9))
+def test_a_steady_machine_ends_on_time(milliseconds: float, decay: float) -> None:
+    config = TrainConfig(budget=60.0, warmup=10, decay=decay)
+    plan, steps, seconds, rates = simulate(config, lambda _: milliseconds / 1e3)
+    assert steps == plan.total
+    assert abs(seconds - 60) <= max(2, 0.02 * steps) * milliseconds / 1e3
+    assert rates[-1] < 0.1 * config.lr + config.lr / (decay * steps)  # the decay is complete
+
+
+@given(
+    milliseconds=st.floats(50, 500),
+    drop=st.floats(0.2, 3.0),
+    when=st.floats(0, 60),
+    decay=st.floats(0.1, 0.9),
+)
+def test_the_rates_are_those_of_a_run_with_that_many_steps(
+    milliseconds: float, drop: float, when: float, decay: float
+) -> None:
+    def pace(seconds: float) -> float:
+        return milliseconds / 1e3 * (1 if seconds < when else drop)
+
+    config = TrainConfig(budget=60.0, warmup=10, decay=decay)
+    plan, steps, _, rates = simulate(config, pace)
+    if plan.total is not None:
+        same = Plan(TrainConfig(max_steps=plan.total, warmup=10, decay=decay))
+        assert rates == [same.lr(step) for step in range(steps)]
+
+
+def test_a_machine_that_stalls_is_cut_short() -> None:
+    config = TrainConfig(budget=60.0, warmup=10)
+    _, _, seconds, _ = simulate(config, lambda seconds: 0.1 if seconds < 40 else 1.0)
+    assert 60 * OVERTIME < seconds <= 60 * OVERTIME + 1
+
+
+def test_the_rate_rises_stays_and_falls() -> None:
+    plan = Plan(TrainConfig(max_steps=100, warmup=10, decay=0.5, lr=1.0))
+    rates = [plan.lr(step) for step in range(100)]
+    assert rates[:10] == sorted(rates[:10]) and 0 < rates[0] < rates[9] < 1
+    assert set(rates[10:51]) == {1.0}
+    assert rates[50:] == sorted(rates[50:], reverse=True) and 0 < rates[-1] < 0.05
+
+
+def test_a_short_run_has_a_shorter_warm_up() -> None:
+    for max_steps in (1, 2, 3, 10):
+        plan = Plan(TrainConfig(max_steps=max_steps, warmup=100))
+        assert all(plan.lr(step) > 0 for step in range(max_steps))
+
+
+def test_the_time_left() -> None:
+    assert Plan(TrainConfig(max_steps=100)).seconds_left(25, 10.0) == 30.0
+    assert Plan(TrainConfig(budget=60)).seconds_left(25, 10.0) == 50.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_steps": 0}, "max_steps is 0"),
+        ({"lr": -1.0}, "lr is -1.0"),
+        ({"lr": float("nan")}, "lr is nan"),
+        ({"budget": 0.0}, "budget is 0.0"),
+        ({"decay": 1.0}, "decay is 1.0"),
+        ({"beta2": 1.0}, "beta2 is 1.0"),
+        ({"clip": 0.0}, "clip is 0.0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"batch_size": 0}, "batch_size is 0"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TrainConfig(**settings)

@@ -1,0 +1,192 @@
+"""Runs from beginning to end: they learn, they repeat bit for bit, they stop and go on."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chainrule.data import load
+from chainrule.errors import ChainruleError, CheckpointError, ConfigError, DataError
+from chainrule.train import Run, checkpoint, load_model
+from chainrule.train.runs import free_folder
+from tests.train.helpers import SIZE, losses, new_run, validations
+
+
+def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.requirement("R-132", "R-513")
+def test_the_same_seed_gives_the_same_log_bit_for_bit(tmp_path: Path) -> None:
+    one, two, other = new_run(tmp_path, "one"), new_run(tmp_path, "two"), new_run(tmp_path, "other", seed=1)
+    results = [run.train() for run in (one, two, other)]
+    assert len(losses(one)) == 30
+    assert losses(one) == losses(two)
+    assert validations(one) == validations(two)
+    assert validations(one)[-1] == (30, results[0].validation)  # held-out loss at the end
+    assert same(one.model.state(), two.model.state())
+    assert losses(one) != losses(other)
+
+
+@pytest.mark.requirement("R-366")
+def test_training_on_raw_text_beats_counting_characters(tmp_path: Path) -> None:
+    run = new_run(tmp_path, max_steps=250, batch_size=8, eval_every=1000)
+    first = run.trainer.evaluate()
+    baselines = run.baselines()
+    assert first == pytest.approx(baselines["uniform"], abs=0.1)
+    assert run.train().validation < 0.95 * baselines["unigram"] < first
+
+
+def test_evaluations_and_checkpoints_do_not_change_training(tmp_path: Path) -> None:
+    rare, often = new_run(tmp_path, "a"), new_run(tmp_path, "b", eval_every=2, save_every=7)
+    rare.train(), often.train()
+    assert losses(rare) == losses(often)
+
+
+def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = new_run(tmp_path, "whole")
+    whole.train()
+
+    stopped = new_run(tmp_path, "stopped")
+    update = stopped.trainer.update
+
+    def update_until_17(lr: float) -> tuple[float, float]:
+        if stopped.trainer.steps == 16:
+            os.kill(os.getpid(), signal.SIGINT)  # Ctrl-C in the middle of a step
+        return update(lr)
+
+    monkeypatch.setattr(stopped.trainer, "update", update_until_17)
+    result = stopped.train()
+    assert result.interrupted and result.steps == 17
+
+    resumed = Run.resume(stopped.folder)
+    resumed.train()
+    assert losses(resumed) == losses(whole)
+    assert validations(resumed)[-1] == validations(whole)[-1]
+    assert same(resumed.model.state(), whole.model.state())
+    assert same(resumed.trainer.optimiser.state(), whole.trainer.optimiser.state())
+
+
+def test_a_crash_costs_the_steps_since_the_checkpoint_and_nothing_else(tmp_path: Path) -> None:
+    whole, crashed = new_run(tmp_path, "whole"), new_run(tmp_path, "crashed")
+    whole.train()
+    update = crashed.trainer.update
+
+    def update_until_25(lr: float) -> tuple[float, float]:
+        if crashed.trainer.steps == 25:
+            raise MemoryError
+        return update(lr)
+
+    crashed.trainer.update = update_until_25  # type: ignore[method-assign]
+    with pytest.raises(MemoryError):
+        crashed.train()
+    assert len(losses(crashed)) == 25
+
+    resumed = Run.resume(crashed.folder)
+    assert resumed.trainer.steps == 20
+    resumed.train()
+    assert losses(resumed) == losses(whole)  # steps 21 to 25 stand in the log once
+
+
+def test_a_run_on_a_budget_is_the_run_with_that_many_steps(tmp_path: Path) -> None:
+    budget = new_run(tmp_path, "budget", budget=1.0)
+    result = budget.train()
+    assert budget.trainer.plan.total is not None
+    steps = new_run(tmp_path, "steps", max_steps=budget.trainer.plan.total)
+    steps.train()
+    assert losses(steps)[: result.steps] == losses(budget)
+
+
+def test_a_saved_model_is_the_model(tmp_path: Path) -> None:
+    run = new_run(tmp_path, max_steps=5)
+    run.train()
+    model, tokenizer = load_model(run.folder)
+    ids = tokenizer.encode("The value")[None]
+    assert not model.training
+    assert tokenizer == run.tokenizer
+    assert (model(ids).numpy() == run.model.eval()(ids).numpy()).all()
+
+
+def test_a_rate_that_is_too_high_stops_before_the_weights_break(tmp_path: Path) -> None:
+    run = new_run(tmp_path, lr=1e30, warmup=0)
+    with (
+        pytest.raises(ChainruleError, match=r"at step \d+ .*smaller lr than 1e\+30"),
+        np.errstate(all="ignore"),
+    ):
+        run.train()
+    assert len(losses(run)) == run.trainer.steps
+
+
+def test_a_resume_needs_the_same_text(tmp_path: Path) -> None:
+    run = new_run(tmp_path, max_steps=2)
+    run.train()
+    Path(run.corpus.name).write_text("something else", encoding="utf-8")
+    with pytest.raises(DataError, match="has changed since the run began"):
+        Run.resume(run.folder)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    run = new_run(tmp_path, max_steps=2)
+    run.train()
+    saved = checkpoint.load(run.folder)
+    for change, message in [
+        ({"config": saved.config | {"model_type": "rnn"}}, "model_type 'rnn'"),
+        ({"config": saved.config | {"depth": 3}}, "config.json does not fit"),
+        ({"config": saved.config | {"n_embd": 32}}, "shape"),
+        ({"tokenizer": {"type": "char", "characters": "ab"}}, "tokenizer of 2 tokens"),
+        ({"training": {"step": 2}}, "training.json does not fit"),
+    ]:
+        checkpoint.save(tmp_path / "other", checkpoint.Checkpoint(**vars(saved) | change))
+        with pytest.raises(ChainruleError, match=message):
+            Run.resume(tmp_path / "other")
+
+
+def test_a_new_run_leaves_what_is_there_alone(tmp_path: Path) -> None:
+    run = new_run(tmp_path, max_steps=2)
+    with pytest.raises(ConfigError, match="not empty"):
+        new_run(tmp_path, max_steps=2)
+    assert free_folder(run.folder) == tmp_path / "run-2"
+    (tmp_path / "run-2").mkdir()
+    assert free_folder(run.folder) == tmp_path / "run-3"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        new_run(tmp_path, "file/below")
+
+
+def test_a_text_too_short_for_the_context_is_refused_and_leaves_no_directory(tmp_path: Path) -> None:
+    short = tmp_path / "short.txt"
+    short.write_text("To be, or not to be")
+    with pytest.raises(DataError, match="training text: 17 tokens, block_size 64"):
+        Run.new(tmp_path / "run", load(short), **SIZE | {"block_size": 64})
+    with pytest.raises(DataError, match="validation text: 2 tokens, block_size 16"):
+        Run.new(tmp_path / "run", load(short), **SIZE)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_without_a_checkpoint_cannot_be_resumed(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="holds no checkpoint"):
+        Run.resume(tmp_path)
+    with pytest.raises(CheckpointError, match="no such directory"):
+        Run.resume(tmp_path / "none")
+
+
+def test_baselines_are_those_of_counting(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    text = run.corpus.text
+    train, validation = text[:18_000], text[18_000:]
+    V = len(set(text))
+    found = run.baselines()
+    assert found["uniform"] == math.log(V)
+    p = {c: (train.count(c) + 1) / (len(train) + V) for c in set(text)}
+    unigram = -sum(math.log(p[c]) for c in validation[1:]) / len(validation[1:])
+    assert found["unigram"] == pytest.approx(unigram, rel=1e-12)
+    pairs, befores = Counter(pairwise(train)), Counter(train[:-1])
+    bigram = [(pairs[a, b] + 1) / (befores[a] + V) for a, b in pairwise(validation)]
+    assert found["bigram"] == pytest.approx(-sum(map(math.log, bigram)) / len(bigram), rel=1e-12)
