@@ -204,9 +204,19 @@ def test_bad_options_of_a_good_run(
 
 def test_a_resume_with_other_settings_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "text.txt", *SMALL, "--max-steps", "2", "--out", "run"])
+    Path("other.txt").write_text("To be, or not to be")
+    for flags, message in [
+        (["--n-layer", "2"], "resume: n_layer is 2, in the run 1 (leave it out)"),
+        (["--out", "elsewhere"], "resume: out is elsewhere, the run is in run (leave it out)"),
+        (["other.txt"], "resume: data is other.txt, in the run "),
+    ]:
+        with pytest.raises(SystemExit):
+            main(["train", "gpt", "--resume", "run", *flags])
+        assert message in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(["train", "--resume", "run", "--n-layer", "2"])
-    assert "resume: n_layer is 2, in the run 1 (leave it out)" in capsys.readouterr().err
+        main(["train", "--resume", "run/checkpoints/step_000002"])
+    assert "is a checkpoint (must be the directory of its run)" in capsys.readouterr().err
+    main(["train", "gpt", "text.txt", *SMALL, "--max-steps", "2", "--resume", "run"])  # the same: agreed
 
 
 def test_a_directory_that_cannot_be_written_is_refused(

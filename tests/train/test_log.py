@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, DataError
 from chainrule.train import Log, log, loss_curve
 
 
@@ -86,6 +86,11 @@ def test_the_loss_curve_is_a_picture(tmp_path: Path) -> None:
     train_a_little(tmp_path / "log.jsonl", Console(file=io.StringIO()))
     loss_curve(tmp_path / "log.jsonl", tmp_path / "loss.png", {"uniform": 4.6})
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_an_empty_log_cannot_be_drawn(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="has no step to draw"):
+        loss_curve(tmp_path / "log.jsonl", tmp_path / "loss.png")
 
 
 def test_without_matplotlib_the_loss_curve_says_how_to_get_it(

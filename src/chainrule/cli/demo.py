@@ -8,13 +8,13 @@ from pathlib import Path
 
 from chainrule.cli.show import command_line, size
 from chainrule.data import load
-from chainrule.errors import ConfigError
+from chainrule.errors import ChainruleError, ConfigError
 from chainrule.generate import write
 from chainrule.train import Result, Run, TrainConfig, loss_curve
 from chainrule.train.runs import free_folder
 
 # The best validation loss after two minutes on two cores, of what was tried.
-SIZE = {"n_layer": 4, "n_head": 4, "n_embd": 128, "block_size": 64}
+SIZE = {"n_layer": 3, "n_head": 4, "n_embd": 96, "block_size": 64}
 PROMPTS = ("The ", "If the ", "class ")
 LENGTH = 250  # characters per sample
 
@@ -37,7 +37,7 @@ class Command:
         if not (math.isfinite(self.minutes) and self.minutes > 0):
             raise ConfigError(f"demo: minutes is {self.minutes} (must be a positive number)")
         corpus = load("pydoc")
-        config = TrainConfig(budget=60 * self.minutes, batch_size=12, warmup=50, seed=self.seed)
+        config = TrainConfig(budget=60 * self.minutes, batch_size=16, lr=5e-3, warmup=50, seed=self.seed)
         run = Run.new(self.out or free_folder(Path("runs/demo")), corpus, config, **SIZE)
         print(
             f"Corpus  {len(corpus.text):,} characters of Python's help topics ({corpus.version}), no download"
@@ -80,7 +80,7 @@ def draw(run: Run, baselines: dict[str, float]) -> None:
     try:
         loss_curve(run.log_path, png, baselines)
         print(f"\nLoss curve  {png}")
-    except ConfigError as error:  # no matplotlib: the demonstration does without the picture
+    except ChainruleError as error:  # no matplotlib: the demonstration does without the picture
         print(f"\n{error}")
 
 

@@ -43,10 +43,10 @@ class Command:
     bias: bool = GPTConfig.bias
     """Biases in linear layers and norms."""
 
-    config: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
+    training: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
 
     def run(self) -> None:
-        run = self._resumed() if self.resume else self._new()
+        run = self._resumed(self.resume) if self.resume else self._new()
         print(
             f"{size(run.model)}, {len(run.corpus.text):,} characters of {run.corpus.name}; run {run.folder}"
         )
@@ -60,13 +60,16 @@ class Command:
     def _new(self) -> Run:
         sizes = {f.name: getattr(self, f.name) for f in fields(GPTConfig) if f.name != "vocab_size"}
         folder = self.out or free_folder(Path("runs/gpt"))
-        return Run.new(folder, load(self.data), self.config, **sizes)
+        return Run.new(folder, load(self.data), self.training, **sizes)
 
-    def _resumed(self) -> Run:
-        """Settings come from the checkpoint; one that was also given must be the same."""
-        assert self.resume is not None
-        run = Run.resume(self.resume)
-        given: dict[str, Any] = vars(self) | vars(self.config)
+    def _resumed(self, folder: Path) -> Run:
+        """Data and settings come from the checkpoint; what is given all the same must agree with it."""
+        run = Run.resume(folder)
+        if self.out is not None and self.out != folder:
+            raise ConfigError(f"resume: out is {self.out}, the run is in {folder} (leave it out)")
+        if self.data != "pydoc" and load(self.data) != run.corpus:
+            raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
+        given: dict[str, Any] = vars(self) | vars(self.training)
         default: dict[str, Any] = vars(Command()) | vars(TrainConfig())
         for name, value in (vars(run.model.config) | vars(run.trainer.config)).items():
             if name in given and given[name] not in (default[name], value):

@@ -31,7 +31,7 @@ class Batches:
     >>> import numpy as np
     >>> from chainrule.data import Batches
     >>> inputs, targets = Batches(np.arange(100), batch_size=2, block_size=4, seed=1).batch(step=7)
-    >>> (targets == inputs + 1).all()
+    >>> bool((targets == inputs + 1).all())
     True
     """
 

@@ -33,7 +33,7 @@ class GPTConfig:
 
     >>> import chainrule as cr
     >>> cr.models.GPTConfig(n_layer=2, n_head=2, n_embd=32, vocab_size=65).n_params
-    31488
+    31648
     """
 
     n_layer: int = 4
@@ -135,6 +135,7 @@ class GPT(Layer):
 
     def forward(self, ids: Array) -> Tensor:
         """ids (B, T) -> logits (B, T, V)"""
+        ids = np.asarray(ids)
         if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.config.block_size:
             raise ShapeError(
                 f"GPT: ids {ids.shape} (must be (B, T) with T from 1 to {self.config.block_size})"

@@ -10,12 +10,7 @@ from chainrule.errors import ConfigError
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train: AdamW, clipped gradients, and a rate that rises, stays, and falls to 0.
-
-    >>> import chainrule as cr
-    >>> cr.train.TrainConfig(max_steps=500, lr=1e-3).batch_size
-    32
-    """
+    """How to train: AdamW, clipped gradients, and a learning rate that rises, stays, and falls to 0."""
 
     max_steps: int = 2000
     """Updates to make."""

@@ -26,6 +26,7 @@ from chainrule.errors import ChainruleError
 from chainrule.models import GPT
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.train.config import TrainConfig
+from chainrule.train.memory import keep_freed_memory
 from chainrule.train.plan import Plan
 
 Ids = npt.NDArray[np.integer[Any]]
@@ -80,6 +81,7 @@ class Trainer:
         Sets the default seed, of which dropout is drawn, to that of the configuration.
         """
         random.seed(self.config.seed)
+        keep_freed_memory()
         began = time.perf_counter() - self.seconds
         with Interrupt() as interrupt:
             while not self.plan.finished(self.steps, self.seconds) and not interrupt.asked:
@@ -137,15 +139,14 @@ class Interrupt:
         self.asked = False
 
     def __enter__(self) -> Interrupt:
-        self.main = (
-            threading.current_thread() is threading.main_thread()
-        )  # elsewhere signals cannot be caught
-        if self.main:
+        # Only the main thread may catch signals.
+        self.catching = threading.current_thread() is threading.main_thread()
+        if self.catching:
             self.before = signal.signal(signal.SIGINT, self._ask)
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.main:
+        if self.catching:
             signal.signal(signal.SIGINT, self.before)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:

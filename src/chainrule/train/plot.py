@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, DataError
 from chainrule.train.log import read
 
 
@@ -23,6 +23,8 @@ def loss_curve(log: Path, png: Path, references: Mapping[str, float] | None = No
     records = read(log)
     steps = [(r["step"], r["loss"]) for r in records if "loss" in r]
     evaluations = [(r["step"], r["validation"]) for r in records if "validation" in r]
+    if not steps:
+        raise DataError(f"{log}: has no step to draw (must have at least one)")
     x, losses = np.array(steps).T
     figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
     axes = figure.subplots()

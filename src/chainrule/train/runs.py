@@ -57,6 +57,8 @@ class Run:
     @classmethod
     def resume(cls, folder: str | Path) -> Run:
         """Go on from the newest checkpoint of a run, as if it had never stopped."""
+        if (Path(folder) / "manifest.json").exists():
+            raise ConfigError(f"resume: {folder} is a checkpoint (must be the directory of its run)")
         saved = checkpoint.load(Path(folder))
         model, tokenizer = build(saved)
         try:
