@@ -25,7 +25,9 @@ WARMUP = {"a": 20, "b": 2, "c": 1}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--config", choices=SIZES, default="a")
     parser.add_argument("--dtype", choices=["fp32"], default="fp32")
     parser.add_argument("--threads", type=int, default=2)
@@ -45,7 +47,9 @@ def main() -> None:
     else:
         result = run(step, args.steps)
         times = sorted(result.pop("ms"))
-        print(json.dumps({**info, "ms_median": round(times[len(times) // 2], 2), "ms_min": times[0], **result}))
+        print(
+            json.dumps({**info, "ms_median": round(times[len(times) // 2], 2), "ms_min": times[0], **result})
+        )
 
 
 def prepare(config: str, threads: int):

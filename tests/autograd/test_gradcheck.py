@@ -32,6 +32,36 @@ def test_it_names_the_guilty_input() -> None:
     assert cr.gradcheck(bad, np.array([2.0]), np.array([3.0]), wrt=(0,)) < 1e-9
 
 
+@pytest.mark.parametrize("factor, caught", [(1 + 1e-5, True), (1 + 1e-9, False)])
+def test_how_small_an_error_is_seen(factor: float, caught: bool) -> None:
+    slightly = Op(
+        "slightly", lambda a: (a * a, (a,)), lambda dy, s, n: (2 * factor * dy * s[0],), lambda rng: ()
+    )
+    x = np.random.default_rng(0).normal(size=(20, 20))
+    w = Param(x, dtype=np.float64)
+    block = Parameters([("w", w), ("v", Param(np.ones(3), dtype=np.float64))])
+    for check in (
+        lambda: cr.gradcheck(slightly, x),
+        lambda: cr.gradcheck_model(block, lambda: slightly(w).sum() + 100.0 * block["v"].sum()),
+    ):
+        if caught:
+            with pytest.raises(cr.GradientError):
+                check()
+        else:
+            assert check() < 1e-6
+
+
+def test_one_wrong_entry_of_four_hundred_is_seen() -> None:
+    def backward(dy, saved, needs):
+        grad = 2 * dy * saved[0]
+        grad[3, 4] *= 1.001
+        return (grad,)
+
+    bad = Op("bad", lambda a: (a * a, (a,)), backward, lambda rng: ())
+    with pytest.raises(cr.GradientError):
+        cr.gradcheck(bad, np.random.default_rng(0).normal(size=(20, 20)))
+
+
 def test_nan_gradients_fail() -> None:
     bad = Op("bad", lambda a: (a * 2, ()), lambda dy, s, n: (dy * np.nan,), lambda rng: ())
     with pytest.raises(cr.GradientError):

@@ -74,6 +74,27 @@ def test_changing_parameters_between_forward_and_backward_is_noticed() -> None:
         loss.backward()
 
 
+def test_a_change_outside_the_samples_is_noticed_too() -> None:
+    """The fingerprint of a large array is a sample; what an optimiser changes is announced as well."""
+    weight = Param(np.ones(1000))
+    block = Parameters([("weight", weight)])
+    loss = (weight * weight).sum()
+    block.data[1] = 5.0
+    block.changed()
+    with pytest.raises(cr.GraphError, match="changed in place"):
+        loss.backward()
+
+
+def test_neighbours_of_one_kind_are_one_range() -> None:
+    block = Parameters(
+        [
+            (name, Param(np.ones(shape)))
+            for name, shape in [("a", (2, 2)), ("b", 3), ("c", (4, 4)), ("d", 5), ("e", (1, 1))]
+        ]
+    )
+    assert block.ranges() == [(slice(0, 48), True), (slice(48, 80), False)]
+
+
 def test_names_must_differ() -> None:
     with pytest.raises(cr.GraphError, match="two parameters are named 'w'"):
         Parameters([("w", Param(np.ones(1))), ("w", Param(np.ones(1)))])

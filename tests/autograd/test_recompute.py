@@ -77,3 +77,21 @@ def test_a_hidden_intermediate_is_refused() -> None:
     y = cr.checkpoint(lambda t: t * hidden, x)
     with pytest.raises(cr.GraphError, match="mul was computed outside checkpoint"):
         y.sum().backward()
+
+
+def test_backward_under_no_grad_still_recomputes() -> None:
+    x = Tensor(np.array([3.0]), requires_grad=True)
+    y = cr.checkpoint(lambda t: t * t, x)
+    with cr.no_grad():
+        y.backward()
+    assert x.grad == [6.0]
+
+
+def test_captured_names_keep_their_scope() -> None:
+    x = Tensor(np.array([3.0]), requires_grad=True)
+    with cr.capture() as seen:
+        with cr.scope("block"):
+            y = cr.checkpoint(lambda t: t * t, x)
+        y.backward()
+    assert [name for name in seen if "mul" in name] == ["block.mul", "block.mul#2"]  # forward, and again
+    assert seen["block.mul#2"].grad == [1.0]

@@ -92,6 +92,17 @@ def test_numbers_keep_their_own_dtype_when_alone() -> None:
     assert cr.ops.sigmoid(1.0).dtype == np.float32
 
 
+def test_gradients_have_the_dtype_of_their_tensor() -> None:
+    narrow, wide = leaf(2.0, dtype=np.float32), leaf(3.0)
+    (narrow * wide).backward()
+    assert (narrow.grad.dtype, wide.grad.dtype) == (np.float32, np.float64)
+    middle = narrow * 1.0
+    seen = []
+    middle.register_hook(lambda g: seen.append(g.dtype))
+    (middle * wide).backward()
+    assert seen == [np.float32]
+
+
 def test_no_grad_records_nothing() -> None:
     x = leaf(2.0)
     with cr.no_grad():
@@ -236,6 +247,16 @@ def test_retain_grad_keeps_intermediate_gradients() -> None:
     loss.backward()
     assert (w4.grad, w5.grad) == ([-2.0], [-2.0])
     assert [float(w.grad[0]) for w in (w1, w2, w3, w6)] == [6.0, -4.0, -2.0, 4.0]
+
+
+def test_intermediate_gradients_add_up_too() -> None:
+    x = leaf(3.0)
+    y = x * x
+    y.retain_grad()
+    z = y * 2.0
+    z.backward(retain=True)
+    z.backward()
+    assert y.grad == [4.0]
 
 
 def test_capture_reads_values_and_gradients_by_name() -> None:

@@ -15,7 +15,7 @@ from tests.optim.helpers import block, set_gradients
 from tests.vectors import vector
 
 
-@pytest.mark.requirement("R-131")
+@pytest.mark.requirement("R-131", "R-473")
 def test_vector() -> None:
     v = vector("der-grad-clip")
     clipped = []

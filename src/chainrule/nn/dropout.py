@@ -18,7 +18,7 @@ class Dropout(Layer):
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """x of any shape -> the same shape"""
+        """x of any shape (...) -> the same shape (...)"""
         if not self.training or self.p == 0:
             return x
         return ops.dropout(x, p=self.p, key=next_key("dropout"))

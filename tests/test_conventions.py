@@ -1,0 +1,61 @@
+"""Conventions that hold for the whole package, read off its sources."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import math
+import pkgutil
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+
+SOURCES = sorted(Path(cr.__file__).parent.rglob("*.py"))
+OPS = [m.name for m in pkgutil.iter_modules(cr.ops.__path__) if not m.name.startswith("_")]
+
+
+@pytest.mark.requirement("R-469")
+def test_sums_of_logs_instead_of_products() -> None:
+    p = np.full(500, 0.001)
+    assert p.prod() == 0.0
+    total = cr.ops.cross_entropy_probs(np.stack([p, 1 - p], 1), targets=np.zeros(500, int), reduction="sum")
+    assert -total == pytest.approx(-3453.877639491069, rel=1e-12)
+
+
+@pytest.mark.requirement("R-509")
+def test_logarithms_are_natural() -> None:
+    """No log2 or log10 anywhere: another base is written out, as nats / ln 2 or a `base` argument."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+            assert name not in ("log2", "log10"), f"{path.name}:{node.lineno} uses {name}"
+    assert cr.foundations.information.entropy([0.5, 0.5]) == pytest.approx(math.log(2))
+    assert cr.foundations.information.entropy([0.5, 0.5], base=2) == pytest.approx(1)
+
+
+@pytest.mark.requirement("R-519")
+@pytest.mark.parametrize("name", OPS)
+def test_formulas_name_their_source(name: str) -> None:
+    doc = importlib.import_module(f"chainrule.ops.{name}").__doc__ or ""
+    assert re.search(r"R-\d{3}", doc), f"{name} names no requirement"
+    assert re.search(r"seed 00\d|\([A-Z]\w+ .*\d{4}\)", doc), f"{name} names no source"
+
+
+SHAPE = re.compile(r"\((?:\.\.\.|[A-Z]\w*)[^()]*\)")
+
+
+@pytest.mark.requirement("R-517")
+def test_layers_and_models_document_their_shapes() -> None:
+    """Arrays in, arrays out, with shapes such as (B, T, C) in the docstring of every forward."""
+    for room in (cr.nn, cr.models):
+        for name, layer in inspect.getmembers(room, inspect.isclass):
+            forward = vars(layer).get("forward")
+            if isinstance(layer, type) and issubclass(layer, cr.nn.Layer) and inspect.isfunction(forward):
+                assert SHAPE.search(forward.__doc__ or ""), f"{name}.forward does not say its shapes"
+    rows = np.ones((2, 3), np.float32)
+    assert isinstance(cr.ops.softmax(rows), np.ndarray)
