@@ -1,8 +1,15 @@
-"""Sphinx configuration: `make docs` builds the site into build/docs."""
+"""Sphinx configuration: `make docs` builds the site into docs/_build."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import chainrule as cr
 
 project = "Chainrule"
 author = "The Chainrule authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx-mathjax-offline"]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_dmath_double_inline = True
 myst_heading_anchors = 3
@@ -10,4 +17,25 @@ html_theme = "furo"
 html_title = "Chainrule"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
-exclude_patterns = ["build"]
+exclude_patterns = ["_build", "_generated"]
+
+
+def describe(op: cr.Op) -> str:
+    """One op as a paragraph of the API page: its call, its docstring, its derivation."""
+    signature = inspect.signature(op.forward)
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    call = signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
+    page = re.search(r"derivations/(\w+)\.md", importlib.import_module(op.forward.__module__).__doc__ or "")
+    link = f" [derivation](derivations/{page.group(1)}.md)" if page else ""
+    text = inspect.cleandoc(op.__doc__ or "")
+    return f"### {op.name}\n\n`{op.name}{call}`{link}\n\n```text\n{text}\n```\n"
+
+
+def write_ops(app) -> None:
+    folder = Path(app.srcdir) / "_generated"
+    folder.mkdir(exist_ok=True)
+    (folder / "ops.md").write_text("\n".join(describe(op) for op in cr.ops.all_ops().values()))
+
+
+def setup(app) -> None:
+    app.connect("builder-inited", write_ops)

@@ -57,7 +57,7 @@ def sweep(
 
 
 def choose(seen: Sweep, *, percentile: float = 10.0, window: int = 5) -> Choice:
-    """Rates where |d loss / d rate| is among its smallest `percentile` percent and the loss below `start`.
+    """Rates where abs(d loss / d rate) is among its smallest `percentile` percent and the loss below `start`.
 
     The left end of the curve is flat too, since tiny steps change nothing: hence the second condition. If the
     flat rates never got below the start, the range is the one rate at the minimum.
