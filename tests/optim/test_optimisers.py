@@ -240,6 +240,19 @@ class TestNamedExtras:
         np.testing.assert_allclose(params["matrix"].data, 3.0 - 0.1 * (1 + 0.5 * 3.0))
         np.testing.assert_allclose(params["bias"].data, 3.0 - 0.1)
 
+    def test_lion_by_hand(self) -> None:
+        """Two steps: the sign comes from a fast average, the memory is a slow one, only matrices decay."""
+        params = block([[1.0, -2.0]], [3.0])
+        optimizer = Lion(params, 0.1, (0.5, 0.75), weight_decay=0.2)
+        set_gradients(params, [[4.0, -1.0]], [2.0])
+        optimizer.step()
+        np.testing.assert_allclose(params["p0"].data, [[0.98 - 0.1, -1.96 + 0.1]], rtol=1e-15)
+        np.testing.assert_allclose(params["p1"].data, [2.9], rtol=1e-15)
+        set_gradients(params, [[-0.5, 0.5]], [-1.0])  # m is 1, -0.25, 0.5: the first sign stays, the others turn
+        optimizer.step()
+        np.testing.assert_allclose(params["p0"].data, [[0.88 * 0.98 - 0.1, -1.86 * 0.98 - 0.1]], rtol=1e-15)
+        np.testing.assert_allclose(params["p1"].data, [3.0], rtol=1e-15)
+
     def test_lion_moves_every_weight_by_the_rate(self) -> None:
         params = block(np.zeros(3))
         optimizer = Lion(params, 0.01)
