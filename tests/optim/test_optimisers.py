@@ -248,7 +248,9 @@ class TestNamedExtras:
         optimizer.step()
         np.testing.assert_allclose(params["p0"].data, [[0.98 - 0.1, -1.96 + 0.1]], rtol=1e-15)
         np.testing.assert_allclose(params["p1"].data, [2.9], rtol=1e-15)
-        set_gradients(params, [[-0.5, 0.5]], [-1.0])  # m is 1, -0.25, 0.5: the first sign stays, the others turn
+        set_gradients(
+            params, [[-0.5, 0.5]], [-1.0]
+        )  # m is 1, -0.25, 0.5: the first sign stays, the others turn
         optimizer.step()
         np.testing.assert_allclose(params["p0"].data, [[0.88 * 0.98 - 0.1, -1.86 * 0.98 - 0.1]], rtol=1e-15)
         np.testing.assert_allclose(params["p1"].data, [3.0], rtol=1e-15)

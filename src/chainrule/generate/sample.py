@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from chainrule.autograd import no_grad
 from chainrule.errors import ChainruleError, ConfigError, DataError
+from chainrule.machine import one_blas_thread
 from chainrule.models import GPT
 from chainrule.random import generator
 
@@ -97,7 +98,7 @@ def last_logits(model: GPT, ids: Ids) -> npt.NDArray[np.floating[Any]]:
     training = model.training
     model.eval()
     try:
-        with no_grad():
+        with no_grad(), one_blas_thread():
             return model(ids[None]).numpy()[0, -1]
     finally:
         model.train(training)

@@ -23,10 +23,10 @@ from chainrule import random
 from chainrule.autograd import no_grad
 from chainrule.data import Batches, windows
 from chainrule.errors import ChainruleError
+from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import GPT
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.train.config import TrainConfig
-from chainrule.train.memory import keep_freed_memory
 from chainrule.train.plan import Plan
 
 Ids = npt.NDArray[np.integer[Any]]
@@ -83,7 +83,7 @@ class Trainer:
         random.seed(self.config.seed)
         keep_freed_memory()
         began = time.perf_counter() - self.seconds
-        with Interrupt() as interrupt:
+        with one_blas_thread(), Interrupt() as interrupt:
             while not self.plan.finished(self.steps, self.seconds) and not interrupt.asked:
                 lr = self.plan.lr(self.steps)
                 loss, norm = self.update(lr)

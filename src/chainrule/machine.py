@@ -1,0 +1,45 @@
+"""What we ask of the machine: to keep freed memory, and one thread for NumPy's matrix products."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+# glibc's malloc.h
+M_TRIM_THRESHOLD = -1
+M_MMAP_THRESHOLD = -3
+LARGE = 1 << 30
+
+
+def keep_freed_memory() -> bool:
+    """Tell glibc to keep freed memory; True if it will.
+
+    By default it gives large arrays back to the system, and each step pays for the same fresh pages again: a
+    quarter of the time of a small model. Other systems keep their ways.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # a C library other than glibc
+        return False
+    return bool(mallopt(M_MMAP_THRESHOLD, LARGE) and mallopt(M_TRIM_THRESHOLD, LARGE))
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Hold NumPy's BLAS to one thread.
+
+    Its results then do not depend on the number of cores. Small matrices gain next to nothing from a second thread,
+    and its threads wait by spinning: beside any other busy process two of them are several times slower than one.
+    """
+    return _libraries().limit(limits=1, user_api="blas")
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries, so once
