@@ -19,8 +19,8 @@ LARGE = 1 << 30
 def keep_freed_memory() -> bool:
     """Tell glibc to keep freed memory; True if it will.
 
-    By default it gives large arrays back to the system, and each step pays for the same fresh pages again: a
-    quarter of the time of a small model. Other systems keep their ways.
+    By default it gives large arrays back to the system, and each step pays for the same fresh pages again. Other
+    systems keep their ways.
     """
     if sys.platform != "linux":
         return False

@@ -13,7 +13,7 @@ from chainrule.generate import write
 from chainrule.train import Result, Run, TrainConfig, loss_curve
 from chainrule.train.runs import free_folder
 
-# The best validation loss after two minutes on two cores, of what was tried.
+# The lowest validation loss of six settings that were each given 160 seconds of one core, one seed each.
 SIZE = {"n_layer": 3, "n_head": 4, "n_embd": 96, "block_size": 64}
 PROMPTS = ("The ", "If the ", "class ")
 LENGTH = 250  # characters per sample
