@@ -47,6 +47,16 @@ def test_default_seed() -> None:
     cr.seed(0)
 
 
+def test_a_seed_for_a_while() -> None:
+    cr.seed(3)
+    with random.seeded(4):
+        inside = draw("x")
+    assert random.current_seed() == 3
+    cr.seed(4)
+    assert draw("x") == inside
+    cr.seed(0)
+
+
 @pytest.mark.parametrize("bad", [-1, 2**64, 1.5, "7", None])
 def test_bad_seeds(bad) -> None:
     with pytest.raises(cr.ConfigError, match="seed: got"):

@@ -42,6 +42,17 @@ def seed(value: int) -> None:
     _state.seed, _state.step, _state.calls = int(value), 0, Counter()
 
 
+@contextmanager
+def seeded(value: int) -> Iterator[None]:
+    """Another default seed inside the block."""
+    before = _state.seed, _state.step, _state.calls
+    seed(value)
+    try:
+        yield
+    finally:
+        _state.seed, _state.step, _state.calls = before
+
+
 def current_seed() -> int:
     """The default seed in force."""
     return _state.seed

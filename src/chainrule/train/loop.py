@@ -78,12 +78,11 @@ class Trainer:
     def run(self, log: Logger, save: Callable[[], object] = lambda: None) -> Result:
         """Train to the end of the plan, or until Ctrl-C; `save` is called when a checkpoint is due, and last.
 
-        Sets the default seed, of which dropout is drawn, to that of the configuration.
+        Dropout is drawn of the seed of the configuration.
         """
-        random.seed(self.config.seed)
         keep_freed_memory()
         began = time.perf_counter() - self.seconds
-        with one_blas_thread(), Interrupt() as interrupt:
+        with random.seeded(self.config.seed), one_blas_thread(), Interrupt() as interrupt:
             while not self.plan.finished(self.steps, self.seconds) and not interrupt.asked:
                 lr = self.plan.lr(self.steps)
                 loss, norm = self.update(lr)
