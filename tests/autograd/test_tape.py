@@ -176,7 +176,9 @@ def test_dropping_a_very_long_chain() -> None:
     y = x = leaf(1.0)
     for _ in range(200_000):
         y = y + x
+    last = weakref.ref(y)
     del y  # freeing is not a recursion either
+    assert last() is None
 
 
 def test_kept_losses_keep_no_saved_values() -> None:
