@@ -100,16 +100,20 @@ def next_key(purpose: str) -> tuple[int, ...]:
     return key(purpose, _state.step, _state.calls[purpose])
 
 
-def calls() -> Counter[str]:
-    """How many keys this step has handed out; with `replay` a recomputation repeats its draws."""
-    return _state.calls.copy()
+Position = tuple[int, int, Counter[str]]
+
+
+def position() -> Position:
+    """The seed, the step and how many keys it has handed out; with `replay` a recomputation repeats its draws."""
+    return _state.seed, _state.step, _state.calls.copy()
 
 
 @contextmanager
-def replay(since: Counter[str]) -> Iterator[None]:
+def replay(since: Position) -> Iterator[None]:
     """Hand out again the keys that followed `since`, then go on as if nothing had happened."""
-    before, _state.calls = _state.calls, since.copy()
+    before = _state.seed, _state.step, _state.calls
+    _state.seed, _state.step, _state.calls = since[0], since[1], since[2].copy()
     try:
         yield
     finally:
-        _state.calls = before
+        _state.seed, _state.step, _state.calls = before

@@ -87,3 +87,26 @@ def test_whole_models() -> None:
     with pytest.raises(cr.GradientError, match="parameters are float32"):
         cr.gradcheck_model(Parameters([("w", Param([1.0]))]), lambda: a.sum())
     assert a.data[0, 0] == 0.3  # values are put back
+
+
+def test_outputs_that_are_inputs() -> None:
+    assert cr.gradcheck(lambda x: x, np.ones(2)) < 1e-9
+    assert cr.gradcheck(lambda x: (x, x * 2.0), np.ones(2)) < 1e-9
+
+
+def test_tensors_and_lists_are_checked_too() -> None:
+    bad = Op("bad", lambda x: (x * x, (x,)), lambda dy, s, n: (dy * 0,), lambda rng: ())
+    for values in (cr.Tensor([1.0, 2.0]), [1.0, 2.0]):
+        with pytest.raises(cr.GradientError, match="input 0"):
+            cr.gradcheck(bad, values)
+
+
+@pytest.mark.parametrize("nothing", [np.array([1, 2]), np.ones(0), "x"])
+def test_nothing_to_check_is_no_pass(nothing) -> None:
+    with pytest.raises(cr.GradientError, match="nothing to check"):
+        cr.gradcheck(lambda x: x, nothing)
+
+
+def test_the_function_must_return_tensors() -> None:
+    with pytest.raises(cr.GradientError, match="the function returned NoneType"):
+        cr.gradcheck(lambda x: None, np.ones(2))

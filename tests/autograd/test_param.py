@@ -115,3 +115,10 @@ def test_manual_gradient_descent() -> None:
         (w * w).sum().backward()
         w.data -= 0.1 * w.grad
     assert abs(w.item()) < 1e-3
+
+
+def test_forgetting_a_gradient_keeps_it_in_the_block() -> None:
+    block, _, weight, _ = build()
+    weight.grad = None
+    (weight * 2.0).sum().backward()
+    assert np.shares_memory(weight.grad, block.grad) and (weight.grad == 2).all()

@@ -95,3 +95,19 @@ def test_captured_names_keep_their_scope() -> None:
         y.backward()
     assert [name for name in seen if "mul" in name] == ["block.mul", "block.mul#2"]  # forward, and again
     assert seen["block.mul#2"].grad == [1.0]
+
+
+def test_an_output_that_is_an_input() -> None:
+    x, y = (Tensor(np.array(v), requires_grad=True) for v in ([1.0, 2.0], [3.0, 4.0]))
+    a, b = cr.checkpoint(lambda a, b: (a, a * b), x, y)
+    (a.sum() * 10.0 + b.sum()).backward()
+    np.testing.assert_array_equal(x.grad, [13.0, 14.0])
+
+
+def test_draws_repeat_in_another_step_and_under_another_seed() -> None:
+    x = Tensor(np.ones(1), requires_grad=True)
+    with random.step(5):
+        y = cr.checkpoint(lambda t: t * random.from_key(random.next_key("dropout")).random(), x)
+    with random.seeded(9):
+        y.backward()
+    assert x.grad == y.data

@@ -355,6 +355,54 @@ def test_in_place_change_of_a_saved_array(size: int) -> None:
         y.backward()
 
 
+def test_one_changed_number_is_noticed() -> None:
+    w = Tensor(np.ones(1000), requires_grad=True)
+    loss = (w * w).sum()
+    w.data[7] = 100.0
+    with pytest.raises(cr.GraphError, match="changed in place"):
+        loss.backward()
+
+
+@pytest.mark.parametrize("constant", [Tensor([3.0, 4.0]), np.array([3.0, 4.0])], ids=["tensor", "array"])
+def test_a_changed_factor_without_gradient_is_noticed(constant) -> None:
+    w = leaf(1.0, 2.0)
+    loss = (w * constant).sum()
+    (constant.data if isinstance(constant, Tensor) else constant)[0] = 9.0
+    with pytest.raises(cr.GraphError, match=r"input 1 of shape .* was changed in place"):
+        loss.backward()
+
+
+def test_switching_on_the_gradient_of_integers_is_refused() -> None:
+    ids = Tensor(np.array([1, 2]))
+    with pytest.raises(cr.GraphError, match="cannot require a gradient"):
+        ids.requires_grad = True
+
+
+def test_whole_numbers_beside_floats_are_floats() -> None:
+    x = Tensor([1.0, 2.0])
+    assert (x * np.arange(2)).dtype == (x * np.array([True, False])).dtype == np.float32
+
+
+def test_wrong_arguments_name_the_op() -> None:
+    with pytest.raises(cr.ConfigError, match=r"exp: exp\(\) got an unexpected keyword argument 'base'"):
+        cr.ops.exp(np.ones(2), base=2)
+    with pytest.raises(cr.ConfigError, match="got 'a' among the operands"):
+        leaf(1.0) * "a"
+
+
+def test_backward_must_return_a_tuple() -> None:
+    bad = Op("bad", lambda a: (a * 2, ()), lambda dy, saved, needs: dy, lambda rng: ())
+    with pytest.raises(cr.GraphError, match="bad: backward returned ndarray"):
+        bad(leaf(1.0)).backward()
+
+
+def test_hooks_must_keep_the_shape() -> None:
+    x = leaf(1.0, 2.0)
+    x.register_hook(lambda g: g.mean())
+    with pytest.raises(cr.GraphError, match=r"hook: returned shape \(\) for a gradient of shape \(2,\)"):
+        (x * x).sum().backward()
+
+
 def test_in_place_change_behind_a_view() -> None:
     x = Tensor(np.ones((2, 3)), requires_grad=True)
     flipped = x.T

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,14 +49,13 @@ class Capture(Mapping[str, Captured]):
     def __init__(self, patterns: tuple[str, ...]) -> None:
         self.patterns = patterns
         self.found: dict[str, Captured] = {}
+        self.counts: Counter[str] = Counter()
 
     def add(self, name: str, values: tuple[Array, ...], saved: Saved, tensors: tuple[Tensor, ...]) -> None:
         if self.patterns and not any(fnmatchcase(name, pattern) for pattern in self.patterns):
             return
-        unique, copies = name, 1
-        while unique in self.found:
-            copies += 1
-            unique = f"{name}#{copies}"
+        self.counts[name] += 1
+        unique = name if self.counts[name] == 1 else f"{name}#{self.counts[name]}"
         entry = Captured(unique, values, saved, [None] * len(values))
         self.found[unique] = entry
         for i, tensor in enumerate(tensors):

@@ -17,7 +17,7 @@ import numpy as np
 
 from chainrule.autograd.mode import backend, no_grad
 from chainrule.autograd.param import Parameters
-from chainrule.autograd.tape import Output, replay
+from chainrule.autograd.tape import replay, source_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Shape
 from chainrule.errors import GradientError
@@ -51,8 +51,12 @@ def gradcheck(
     True
     """
     rng = np.random.default_rng(seed)
-    args = [np.array(a, dtype=np.float64) if _differentiable(a) else a for a in inputs]
+    args = [np.array(_plain(a), dtype=np.float64) if _differentiable(_plain(a)) else a for a in inputs]
     positions = [i for i, a in enumerate(args) if _differentiable(a) and (wrt is None or i in wrt)]
+    if not any(args[i].size for i in positions):
+        raise GradientError(
+            "gradcheck: nothing to check (no input is a float array with at least one element)"
+        )
     worst = 0.0
     with backend("reference"):
         for _ in range(projections):
@@ -121,13 +125,26 @@ def _differentiable(value: Any) -> bool:
     )
 
 
+def _plain(value: Any) -> Any:
+    """Tensors and lists of numbers as arrays."""
+    if isinstance(value, Tensor):
+        return value.array
+    return np.asarray(value) if isinstance(value, list) else value
+
+
 def _unit(rng: np.random.Generator, shape: Shape) -> Array:
     direction = rng.normal(size=shape)
     return direction / max(float(np.linalg.norm(direction)), 1e-30)
 
 
 def _tensors(outputs: Any) -> tuple[Tensor, ...]:
-    return outputs if isinstance(outputs, tuple) else (outputs,)
+    found = outputs if isinstance(outputs, tuple) else (outputs,)
+    for y in found:
+        if not isinstance(y, Tensor):
+            raise GradientError(
+                f"gradcheck: the function returned {type(y).__name__} (must be a Tensor or a tuple)"
+            )
+    return found
 
 
 def _outputs(fn: Callable[..., Any], args: list[Any]) -> list[Array]:
@@ -142,7 +159,7 @@ def _backward(
         Tensor(a, requires_grad=i in positions) if _differentiable(a) else a for i, a in enumerate(args)
     ]
     outputs = zip(_tensors(fn(*tensors)), seeds, strict=True)
-    replay([(Output(y.record, y.index), v) for y, v in outputs if y.record is not None])
+    replay([(source_of(y), v) for y, v in outputs])
     return {i: _gradient(tensors[i]) for i in positions}
 
 

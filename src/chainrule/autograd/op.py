@@ -20,7 +20,7 @@ from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved, is_float
-from chainrule.errors import ChainruleError, ShapeError
+from chainrule.errors import ChainruleError, ConfigError, ShapeError
 
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]
 Backward: TypeAlias = Callable[[Any, Saved, Needs], Grads]
@@ -78,6 +78,7 @@ class Op:
             if type(arg) is not np.ndarray:
                 arrays = as_arrays(arrays)
                 break
+        arrays = as_floats(arrays)
         outputs, saved = self.run_forward(arrays, constants)
         single = not isinstance(outputs, tuple)
         values = [np.asarray(y) for y in ((outputs,) if single else outputs)]
@@ -102,6 +103,9 @@ class Op:
             return forward(*arrays, **constants)
         except ChainruleError:
             raise
+        except TypeError as error:  # a missing or unknown argument, or one that is no array
+            message = str(error).replace(f"{self.forward.__name__}()", f"{self.name}()")
+            raise ConfigError(f"{self.name}: {message}") from error
         except (ValueError, IndexError) as error:  # NumPy's own complaint: add which op and which shapes
             shapes = ", ".join("None" if a is None else str(a.shape) for a in arrays)
             raise ShapeError(f"{self.name}: cannot take shapes {shapes} ({error})") from error
@@ -128,6 +132,18 @@ class Op:
 
 def as_arrays(args: Sequence[Any]) -> list[Array | None]:
     """Arguments as arrays. Single numbers are weak: they take the float dtype of the arrays beside them."""
+    if any(isinstance(a, str) for a in args):
+        raise ConfigError(
+            f"got {next(a for a in args if isinstance(a, str))!r} among the operands (must be numbers)"
+        )
     kinds = [a.dtype for a in args if isinstance(a, np.ndarray) and is_float(a)]
     kinds += [a.dtype for a in args if isinstance(a, np.floating)] + [np.dtype(np.float32)]
     return [a if a is None or isinstance(a, np.ndarray) else np.asarray(a, dtype=kinds[0]) for a in args]
+
+
+def as_floats(arrays: list[Any]) -> list[Any]:
+    """Whole numbers and truth values beside floats become floats of the same dtype: x * mask stays float32."""
+    kinds = {a.dtype for a in arrays if a is not None and is_float(a)}
+    if not kinds or all(a is None or is_float(a) for a in arrays):
+        return arrays
+    return [a if a is None or is_float(a) else a.astype(next(iter(kinds))) for a in arrays]

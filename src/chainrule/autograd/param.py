@@ -31,6 +31,12 @@ class Param(Tensor):
         self.decay = self.ndim >= 2 if decay is None else decay
         self.block: Parameters | None = None
 
+    def accumulate(self, grad: Array) -> None:
+        """Add `grad` into the gradient, which stays in the flat block even after `param.grad = None`."""
+        if self.grad is None and self.block is not None:
+            self.zero_grad()
+        super().accumulate(grad)
+
     def zero_grad(self) -> None:
         """Set the gradient to zero (in the flat block, if the parameter lives in one)."""
         if self.block is None:

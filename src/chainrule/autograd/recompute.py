@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule import random
 from chainrule.autograd.mode import enable_grad, mode, no_grad
-from chainrule.autograd.tape import Output, now, record, replay
+from chainrule.autograd.tape import now, record, replay, source_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Grads, Needs, Saved
 
@@ -22,7 +22,7 @@ class _Recomputed:
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.fn = fn
         self.args = args
-        self.draws = random.calls()  # dropout must fall on the same places the second time
+        self.draws = random.position()  # dropout must fall on the same places the second time
         self.scope = mode.scope
 
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
@@ -38,12 +38,8 @@ class _Recomputed:
         finally:
             mode.scope = before
         several = isinstance(outputs, tuple)
-        roots = [
-            (Output(y.record, y.index), grad)
-            for y, grad in zip(outputs if several else (outputs,), dy if several else (dy,), strict=True)
-            if y.record is not None
-        ]
-        replay(roots, since=start)
+        pairs = zip(outputs if several else (outputs,), dy if several else (dy,), strict=True)
+        replay([(source_of(y), grad) for y, grad in pairs], since=start)
         return tuple(_gradient(tensor) if need else None for tensor, need in zip(inputs, needs, strict=True))
 
 

@@ -8,6 +8,7 @@ order, not a recursion: a chain of a million nodes is no problem.
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
@@ -49,7 +50,6 @@ class Leaf(NamedTuple):
     """An input nobody computed (a parameter): its gradient goes into `tensor.grad`."""
 
     tensor: Tensor
-    state: tuple[int, bytes] | None  # version and fingerprint when its values were saved, else None
 
 
 class Output(NamedTuple):
@@ -60,6 +60,15 @@ class Output(NamedTuple):
 
 
 Source: TypeAlias = Leaf | Output | None  # None: nobody wants this gradient
+
+
+class Watched(NamedTuple):
+    """An input whose values were saved, and how to tell whether somebody has changed them since."""
+
+    position: int
+    value: Tensor | Array
+    version: int
+    print: bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +83,7 @@ class Record:
     likeness: list[Likeness]  # shape and dtype of each output
     single: bool  # one bare output rather than a tuple
     place: int  # its time of recording
+    watched: tuple[Watched, ...] = ()
     hooks: dict[int, list[Hook]] | None = None  # by output
     spent: bool = False
 
@@ -88,37 +98,48 @@ def record(
     needs: Needs,
 ) -> Record:
     """Append one call to the tape."""
-    kept = (*saved, *outputs)  # an output may be a view of its input, which a later op saves
-    inputs = tuple([_source(arg, kept) if need else None for arg, need in zip(args, needs, strict=True)])
-    return Record(op, name, inputs, saved, needs, [(y.shape, y.dtype) for y in outputs], single, now())
+    inputs = tuple([_source(arg) if need else None for arg, need in zip(args, needs, strict=True)])
+    likeness = [(y.shape, y.dtype) for y in outputs]
+    return Record(op, name, inputs, saved, needs, likeness, single, now(), watch(args, (*saved, *outputs)))
 
 
-def _source(tensor: Tensor, kept: tuple[Any, ...]) -> Source:
-    if tensor.record is not None:
-        return Output(tensor.record, tensor.index)
-    array = tensor.array
-    for value in kept:
-        base = value.base if isinstance(value, np.ndarray) else None
-        if value is array or (base is not None and (base is array or base is array.base)):
-            return Leaf(tensor, (tensor.version, fingerprint(array)))
-    return Leaf(tensor, None)
+def _source(tensor: Tensor) -> Source:
+    return Leaf(tensor) if tensor.record is None else Output(tensor.record, tensor.index)
 
 
-def replay(roots: list[tuple[Output, Array]], *, retain: bool = False, since: int = 0) -> None:
+def watch(args: tuple[Any, ...], kept: tuple[Any, ...]) -> tuple[Watched, ...]:
+    """The inputs somebody could still change although `kept` holds them, or views of them, for backward.
+
+    Computed tensors are read-only and need no watching.
+    """
+    found = []
+    for position, arg in enumerate(args):
+        array = getattr(arg, "array", arg)
+        if not isinstance(array, np.ndarray) or not array.flags.writeable:
+            continue
+        for value in kept:
+            base = value.base if isinstance(value, np.ndarray) else None
+            if value is array or (base is not None and (base is array or base is array.base)):
+                found.append(Watched(position, arg, getattr(arg, "version", 0), fingerprint(arg)))
+                break
+    return tuple(found)
+
+
+def replay(roots: list[tuple[Source, Array]], *, retain: bool = False, since: int = 0) -> None:
     """Walk the tape in reverse from `roots` and their gradients, adding into the gradients of the leaves.
 
     `since` is the oldest place that may be reached: a recomputation must not run into the graph around it.
     """
     pending = _Pending()
     for root, seed in roots:
-        pending.add(root, seed)
-    for step in _tape(root.record for root, _ in roots):
+        pending.add_to(root, seed)
+    for step in _tape(root.record for root, _ in roots if isinstance(root, Output)):
         _check(step, since)
         dy = tuple([_output_gradient(step, i, pending) for i in range(len(step.likeness))])
         grads = step.op.run_backward(dy[0] if step.single else dy, step.saved, step.needs)
         _distribute(step, grads, pending)
         if not retain:
-            step.saved, step.inputs, step.hooks, step.spent = (), (), None, True
+            step.saved, step.inputs, step.watched, step.hooks, step.spent = (), (), (), None, True
     for leaf, grad in pending.hooked.values():
         leaf.accumulate(run_hooks(leaf.hooks, grad))
 
@@ -142,14 +163,13 @@ def _check(step: Record, since: int) -> None:
         raise GraphError(
             f"backward: {step.name} was computed outside checkpoint() (pass its result as an argument)"
         )
-    for position, source in enumerate(step.inputs):
-        if isinstance(source, Leaf) and source.state is not None:
-            leaf = source.tensor
-            if source.state != (leaf.version, fingerprint(leaf.array)):
-                raise GraphError(
-                    f"backward: {leaf.name or f'input {position}'} of shape {leaf.shape} was changed in place after "
-                    f"{step.name} saved it (change values after backward(), or work on a copy)"
-                )
+    for position, value, version, before in step.watched:
+        if (version, before) != (getattr(value, "version", 0), fingerprint(value)):
+            name = getattr(value, "name", "") or f"input {position}"
+            raise GraphError(
+                f"backward: {name} of shape {value.shape} was changed in place after {step.name} saved it "
+                "(change values after backward(), or work on a copy)"
+            )
 
 
 def _output_gradient(step: Record, index: int, pending: _Pending) -> Array:
@@ -161,6 +181,10 @@ def _output_gradient(step: Record, index: int, pending: _Pending) -> Array:
 
 def _distribute(step: Record, grads: Grads, pending: _Pending) -> None:
     name = step.op.name
+    if not isinstance(grads, tuple):
+        raise GraphError(
+            f"{name}: backward returned {type(grads).__name__} (must be a tuple, one gradient per input)"
+        )
     if len(grads) != len(step.needs):
         raise GraphError(f"{name}: backward returned {len(grads)} gradients for {len(step.needs)} inputs")
     for position, (source, grad) in enumerate(zip(step.inputs, grads, strict=True)):
@@ -175,10 +199,7 @@ def _distribute(step: Record, grads: Grads, pending: _Pending) -> None:
             raise GraphError(f"{name}: backward returned {got} for input {position} of shape {shape}")
         if grad.dtype != dtype:
             grad = grad.astype(dtype)
-        if isinstance(source, Output):
-            pending.add(source, grad)
-        else:
-            pending.add_leaf(source.tensor, grad)
+        pending.add_to(source, grad)
 
 
 class _Pending:
@@ -189,6 +210,12 @@ class _Pending:
         # An op may hand one array to two inputs: only what our own addition made is added into.
         self.own: set[tuple[int, int]] = set()
         self.hooked: dict[int, tuple[Tensor, Array]] = {}  # hooks on a leaf see its total, once
+
+    def add_to(self, source: Source, grad: Array) -> None:
+        if isinstance(source, Output):
+            self.add(source, grad)
+        elif source is not None:
+            self.add_leaf(source.tensor, grad)
 
     def add(self, output: Output, grad: Array) -> None:
         key = output.record.place, output.which
@@ -212,14 +239,32 @@ class _Pending:
 
 
 def run_hooks(hooks: Iterable[Hook], grad: Array) -> Array:
-    """Show `grad` to each hook; a hook that returns an array replaces it."""
+    """Show `grad` to each hook; an array it returns replaces it."""
     for hook in hooks:
         replacement = hook(grad)
-        grad = grad if replacement is None else replacement
+        if replacement is not None:
+            if np.shape(replacement) != grad.shape:
+                raise GraphError(
+                    f"hook: returned shape {np.shape(replacement)} for a gradient of shape {grad.shape}"
+                )
+            grad = np.asarray(replacement, dtype=grad.dtype)
     return grad
 
 
-def fingerprint(array: Array) -> bytes:
-    """A few bytes that change when the array does: all of a small array, 64 samples of a large one."""
+def source_of(tensor: Tensor) -> Source:
+    """Where the gradient of `tensor` goes: to its record, to itself if it is a leaf, or nowhere."""
+    return _source(tensor) if tensor.requires_grad else None
+
+
+def fingerprint(value: Tensor | Array) -> bytes:
+    """A few bytes that change when the values do.
+
+    Parameters of a flat block announce their changes by version, so 64 samples are enough to catch a stray write;
+    anything else is read as a whole up to a megabyte.
+    """
+    array: Any = getattr(value, "array", value)
     flat = array.reshape(-1)
-    return flat[:: max(1, flat.size // 64)].tobytes() if flat.size > 256 else flat.tobytes()
+    sampled = getattr(value, "block", None) is not None or flat.nbytes > 1 << 20
+    if sampled and flat.size > 256:
+        flat = flat[:: flat.size // 64]
+    return zlib.crc32(flat.tobytes()).to_bytes(4, "little")

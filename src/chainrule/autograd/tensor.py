@@ -16,8 +16,8 @@ from chainrule.errors import GraphError, ShapeError
 class Tensor:
     """A NumPy array that remembers how it was computed.
 
-    `Tensor(data)` copies its data; Python numbers and lists become float32. With `requires_grad=True` it is a leaf
-    whose `.grad` is filled by `backward()`. Arithmetic, indexing and the methods below record themselves.
+    `Tensor(data)` copies its data; Python floats and lists of them become float32. With `requires_grad=True` it is a
+    leaf whose `.grad` is filled by `backward()`. Arithmetic, indexing and the methods below record themselves.
 
     >>> import chainrule as cr
     >>> x = cr.Tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -28,13 +28,13 @@ class Tensor:
 
     __slots__ = (
         "__weakref__",
+        "_requires_grad",
         "array",
         "grad",
         "hooks",
         "index",
         "name",
         "record",
-        "requires_grad",
         "version",
     )
     __array_ufunc__ = None  # so that `ndarray + Tensor` comes to us instead of NumPy looping over it
@@ -54,11 +54,20 @@ class Tensor:
             dtype = np.float32 if kind.kind == "f" else kind
         self._set(np.array(data, dtype=dtype, order="C"), requires_grad, name)
 
-    def _set(self, array: Array, requires_grad: bool, name: str) -> None:
-        if requires_grad and not is_float(array):
+    @property
+    def requires_grad(self) -> bool:
+        """Does this tensor get a gradient? Set it to False to freeze a leaf."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value and not is_float(self.array):
             raise GraphError(
-                f"Tensor: dtype {array.dtype} of shape {array.shape} cannot require a gradient (must be a float dtype)"
+                f"Tensor: dtype {self.dtype} of shape {self.shape} cannot require a gradient (must be a float dtype)"
             )
+        self._requires_grad = value
+
+    def _set(self, array: Array, requires_grad: bool, name: str) -> None:
         self.array = array
         self.grad = None
         self.requires_grad = requires_grad

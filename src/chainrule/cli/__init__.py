@@ -31,12 +31,18 @@ def main(args: Sequence[str] | None = None) -> None:
     except ChainruleError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         raise SystemExit(2) from None
+    except MemoryError as error:
+        print(f"error: not enough memory ({error}); make the model or the batch smaller", file=sys.stderr)
+        raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
     except BrokenPipeError:  # the reader has gone, as in `chainrule sample RUN | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
+    except OSError as error:  # such as a full disk behind standard output
+        print(f"error: cannot write: {error.strerror or error}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 def _dispatch(args: list[str]) -> None:
@@ -47,6 +53,9 @@ def _dispatch(args: list[str]) -> None:
         from chainrule import __version__
 
         print(f"chainrule {__version__}")
+        return
+    if args[1:2] in (["-h"], ["--help"]) and args[0] not in COMMANDS:
+        print(_overview())
         return
     words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
     if not words:

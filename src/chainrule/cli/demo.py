@@ -89,5 +89,5 @@ def print_next(run: Run) -> None:
     print(f"Log         {run.log_path}\n")
     print("Try next")
     print(f'  {chainrule} sample {run.folder} --prompt "Python " --temperature 0.5')
-    print(f"  {chainrule} train gpt YOUR_TEXT.txt --max-steps 3000")
+    print(f"  {chainrule} train gpt YOUR_TEXT.txt --budget 300")
     print(f"  {chainrule} data list")

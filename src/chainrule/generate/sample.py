@@ -67,6 +67,8 @@ def stream(
         raise ConfigError(
             f"sample: temperature is {temperature} (must be 0, the likeliest token, or positive)"
         )
+    if not 0 <= seed < 2**64:
+        raise ConfigError(f"sample: seed is {seed} (must be from 0 to 2**64 - 1)")
     if top_k is not None and top_k < 1:
         raise ConfigError(f"sample: top_k is {top_k} (must be at least 1)")
 

@@ -100,6 +100,8 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 7), normal(rng, 7), normal(rng, 7)), {"eps": 0.1})
     yield Example((normal(rng, 3, 4), normal(rng, 4), normal(rng, 4)), {"eps": 0.1, "eps_mode": "outside"})
     yield Example((normal(rng, 5, 1), normal(rng, 1), normal(rng, 1)))
+    for C in (16, 33, 257):  # whole vectors of the native kernel, and a rest
+        yield Example((normal(rng, 3, C), normal(rng, C), normal(rng, C)))
 
 
 layernorm = Op(

@@ -107,7 +107,7 @@ class Trainer:
         parameters = self.optimiser.params
         parameters.zero_grad()
         self.model.train()
-        with random.step(self.steps):
+        with random.step(self.steps), np.errstate(all="ignore"):  # what is not finite is reported below
             loss = self.model.loss(inputs, targets)
             loss.backward()
         norm = clip_global_norm(parameters, self.config.clip)
@@ -132,7 +132,7 @@ class Trainer:
 
 
 class Interrupt:
-    """Ctrl-C asks to stop after the step at hand; a second Ctrl-C stops at once."""
+    """Ctrl-C or SIGTERM asks to stop after the step at hand; a second one stops at once."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -141,12 +141,13 @@ class Interrupt:
         # Only the main thread may catch signals.
         self.catching = threading.current_thread() is threading.main_thread()
         if self.catching:
-            self.before = signal.signal(signal.SIGINT, self._ask)
+            self.before = {s: signal.signal(s, self._ask) for s in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *error: object) -> None:
         if self.catching:
-            signal.signal(signal.SIGINT, self.before)
+            for number, handler in self.before.items():
+                signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
