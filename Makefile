@@ -9,6 +9,8 @@ REFERENCE := .venv-reference
 BIN := $(VENV)/bin
 PIP := -m pip install -qq --disable-pip-version-check --no-input
 RECORDS := build/conformance
+# The areas of the specification that are complete and must stay so.
+COMPLETE := A,B,C,D,E,F,G,H,I,S
 NATIVE_SOURCES := $(shell find native -type f)
 SOURCES := $(shell find src -name '*.py') $(NATIVE_SOURCES)
 
@@ -48,7 +50,7 @@ format: $(VENV)/installed-lint  ## Format the sources
 
 conformance: $(VENV)/installed  ## Print which of the 520 requirements the tests settle
 	@$(BIN)/python -m tests.conformance.report $(RECORDS)/tests.json > /dev/null 2>&1 || $(MAKE) --no-print-directory test || true
-	@$(BIN)/python -m tests.conformance.report $(RECORDS)/tests.json $(RECORDS)/peers.json
+	@$(BIN)/python -m tests.conformance.report --require $(COMPLETE) $(RECORDS)/tests.json $(RECORDS)/peers.json
 
 docs: $(VENV)/installed-docs  ## Build the documentation in docs/_build
 	@$(BIN)/sphinx-build -q -W -b html docs docs/_build

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,16 @@ def test_default_seed() -> None:
     assert draw("x") == a != b
     assert random.current_seed() == 3
     cr.seed(0)
+
+
+def test_the_seed_holds_in_every_thread() -> None:
+    cr.seed(1337)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(random.current_seed()))
+    thread.start()
+    thread.join()
+    cr.seed(0)
+    assert seen == [1337]
 
 
 def test_a_seed_for_a_while() -> None:

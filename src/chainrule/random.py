@@ -21,7 +21,7 @@ _MASK64 = (1 << 64) - 1
 
 
 class _State(threading.local):
-    seed = 0
+    seed: int | None = None  # None: the seed of the process
     step = 0
 
     def __init__(self) -> None:
@@ -29,6 +29,7 @@ class _State(threading.local):
 
 
 _state = _State()
+_process_seed = 0
 
 
 def seed(value: int) -> None:
@@ -37,16 +38,22 @@ def seed(value: int) -> None:
     >>> import chainrule as cr
     >>> cr.seed(1337)
     """
+    global _process_seed
+    _process_seed = check_seed(value)
+    _state.seed, _state.step, _state.calls = None, 0, Counter()
+
+
+def check_seed(value: int) -> int:
     if not isinstance(value, int | np.integer) or not 0 <= value <= _MASK64:
         raise ConfigError(f"seed: got {value!r} (must be an integer from 0 to 2**64 - 1)")
-    _state.seed, _state.step, _state.calls = int(value), 0, Counter()
+    return int(value)
 
 
 @contextmanager
 def seeded(value: int) -> Iterator[None]:
     """Another default seed inside the block."""
     before = _state.seed, _state.step, _state.calls
-    seed(value)
+    _state.seed, _state.step, _state.calls = check_seed(value), 0, Counter()
     try:
         yield
     finally:
@@ -55,7 +62,7 @@ def seeded(value: int) -> Iterator[None]:
 
 def current_seed() -> int:
     """The default seed in force."""
-    return _state.seed
+    return _process_seed if _state.seed is None else _state.seed
 
 
 def key(purpose: str, *index: int, seed: int | None = None) -> tuple[int, ...]:
@@ -64,7 +71,7 @@ def key(purpose: str, *index: int, seed: int | None = None) -> tuple[int, ...]:
         raise ConfigError(f"random key {purpose!r}: got {len(index)} indices (at most 3)")
     digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
     words = [i & _MASK64 for i in index] + [0] * (3 - len(index))
-    return (_state.seed if seed is None else int(seed), int.from_bytes(digest, "little"), *words)
+    return (current_seed() if seed is None else check_seed(seed), int.from_bytes(digest, "little"), *words)
 
 
 def from_key(words: tuple[int, ...]) -> np.random.Generator:
@@ -105,7 +112,7 @@ Position = tuple[int, int, Counter[str]]
 
 def position() -> Position:
     """The seed, the step and how many keys it has handed out; with `replay` a recomputation repeats its draws."""
-    return _state.seed, _state.step, _state.calls.copy()
+    return current_seed(), _state.step, _state.calls.copy()
 
 
 @contextmanager

@@ -156,11 +156,17 @@ BAD = {
         ["train", "gpt", "text.txt", "--out", "text.txt/run"],
         "text.txt/run: cannot be used",
     ),
+    "no such memory": (["train", "gpt", "text.txt", "--n-embd", "4000000000"], "not enough memory"),
     "resume nothing": (["train", "--resume", "none"], "none: no such directory"),
     "sample what": (["sample"], "missing from chainrule sample: RUN"),
     "sample nothing": (["sample", "none"], "none: no such directory"),
     "sample no run": (["sample", "."], ".: holds no checkpoint"),
 }
+
+
+def test_help_for_a_group_of_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["data", "--help"])
+    assert "data list" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("case", BAD)

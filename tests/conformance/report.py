@@ -1,6 +1,8 @@
 """How many of the 520 requirements the tests settle, from the records of test runs.
 
-    python -m tests.conformance.report build/conformance/*.json
+    python -m tests.conformance.report [--require A,B,S] build/conformance/*.json
+
+With --require the exit code is 1 unless every requirement of these areas is settled or out of scope.
 
 A requirement is settled when at least one test is marked with it and every test marked with it passed.
 A record made from other sources than the present ones is left out; if that leaves none, the exit code is 3.
@@ -51,7 +53,20 @@ def lines(records: list[Record]) -> Iterator[str]:
     yield f"settled {len(settled)} of {len(requirements())}"
 
 
+def missing(records: list[Record], areas: set[str]) -> list[str]:
+    """The requirements of these areas that are neither settled nor out of scope."""
+    failures = outcomes(records)
+    return [
+        r.id
+        for r in requirements().values()
+        if r.area in areas and r.id not in out_of_scope() and failures.get(r.id, ["no test"])
+    ]
+
+
 def main(paths: list[str]) -> int:
+    areas: set[str] = set()
+    if paths[:1] == ["--require"]:
+        areas, paths = set(paths[1].split(",")), paths[2:]
     present = digest()
     records = []
     for path in map(Path, paths):
@@ -66,7 +81,10 @@ def main(paths: list[str]) -> int:
         print("no test run of the present sources is recorded (run `make test`)", file=sys.stderr)
         return NO_RECORD
     print("\n".join(lines(records)))
-    return 0
+    lacking = missing(records, areas)
+    if lacking:
+        print(f"required but not settled: {', '.join(lacking)}", file=sys.stderr)
+    return 1 if lacking else 0
 
 
 if __name__ == "__main__":

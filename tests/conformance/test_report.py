@@ -62,6 +62,7 @@ def test_a_record_of_other_sources_is_left_out(tmp_path: Path, capsys: pytest.Ca
     assert "made from other sources" in capsys.readouterr().err
     record(("t1", ["R-001"], True)).write(path)
     assert report.main([str(path)]) == 0
+    assert report.main(["--require", "B", str(path)]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "settled 1 of 520"
 
 

@@ -114,6 +114,7 @@ def trained_lora() -> nn.Layer:
 
 
 @pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.requirement("R-039")
 def test_gradients(name: str) -> None:
     cr.seed(11)
     make, shape = LAYERS[name]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
+import chainrule as cr
 from chainrule import ops
 from chainrule.autograd import Op, Tensor, gradcheck
 from chainrule.autograd.types import Array
@@ -118,3 +119,9 @@ def test_power_of_zero_and_of_negative_numbers() -> None:
     dx, dp = slopes(lambda t, p: t**p, [0.0, -2.0, 2.0], [3.0, 3.0, 3.0])
     np.testing.assert_array_equal(dx, [0.0, 12.0, 12.0])
     np.testing.assert_allclose(dp, [0.0, 0.0, 8 * np.log(2)], rtol=1e-15)
+
+
+def test_x_to_the_power_zero_is_flat_at_zero() -> None:
+    x = cr.Tensor([0.0, 2.0], requires_grad=True)
+    (x**0).sum().backward()
+    np.testing.assert_array_equal(x.grad, [0.0, 0.0])

@@ -83,7 +83,6 @@ class Parameters(Mapping[str, Param]):
         param.array, param.block = view, self
         param.name = param.name or name
         param.grad = self.grad_view(param)
-        param.version += 1
 
     def _view(self, block: Array, param: Param) -> Array:
         start = self.offsets[id(param)]
@@ -109,6 +108,11 @@ class Parameters(Mapping[str, Param]):
 
     def zero_grad(self) -> None:
         """Zero all gradients in one pass."""
+        for name, param in self.named.items():
+            if param.block is not self:
+                raise GraphError(
+                    f"parameters: {name} has moved to another block (ask the whole model, not its parts)"
+                )
         self.grad[...] = 0
 
     def changed(self) -> None:

@@ -170,7 +170,8 @@ def pow_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     x, p, y = saved
     dx = dp = None
     if needs[0]:
-        dx = unbroadcast(dy * p * x ** (p - 1), x.shape)  # forward was: y = xᵖ            [EL.9]
+        slope = p * np.where(p == 0, 1, x) ** (p - 1)  # x⁰ is flat, at 0 too
+        dx = unbroadcast(dy * slope, x.shape)  # forward was: y = xᵖ            [EL.9]
     if needs[1]:
         logs = np.log(np.where(x > 0, x, 1))  # d/dp xᵖ = xᵖ ln x; 0 where x = 0           [EL.10]
         dp = unbroadcast(dy * y * logs, p.shape)
