@@ -14,7 +14,8 @@ import pytest
 import chainrule as cr
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WRITTEN = [p for p in sorted((ROOT / "docs").rglob("*.md")) if not {"_build", "_generated"} & set(p.parts)]
+PAGES = [ROOT / "README.md", *WRITTEN]
 MODULES = [m.name for m in pkgutil.walk_packages(cr.__path__, "chainrule.") if not m.name.endswith("_native")]
 
 

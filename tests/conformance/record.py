@@ -37,4 +37,5 @@ def digest(root: Path = ROOT) -> str:
 
 def _files(top: Path) -> list[Path]:
     found = top.rglob("*") if top.is_dir() else [top]
-    return [p for p in found if p.is_file() and not {"__pycache__", "_build"} & set(p.parts)]
+    made = {"__pycache__", "_build", "_generated", ".ruff_cache", ".mypy_cache"}
+    return [p for p in found if p.is_file() and not made & set(p.parts)]
