@@ -103,6 +103,12 @@ def test_gradients_have_the_dtype_of_their_tensor() -> None:
     assert seen == [np.float32]
 
 
+def test_a_loss_can_be_formatted() -> None:
+    assert f"{Tensor(2.34567):.3f}" == "2.346"
+    with pytest.raises(cr.ShapeError, match="has 2 elements"):
+        f"{Tensor([1.0, 2.0]):.3f}"
+
+
 def test_no_grad_records_nothing() -> None:
     x = leaf(2.0)
     with cr.no_grad():

@@ -273,3 +273,12 @@ def test_targets_may_be_tensors_lists_or_any_integers() -> None:
 def test_bad_input(constants: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         cross_entropy(np.zeros((3, 3)), **constants)
+
+
+def test_targets_changed_after_forward_do_not_change_the_gradient() -> None:
+    targets = np.array([[0.2, 0.8]])
+    logits = cr.Tensor(np.zeros((1, 2)), requires_grad=True)
+    loss = cross_entropy(logits, targets=targets)
+    targets[...] = [[0.9, 0.1]]
+    loss.backward()
+    np.testing.assert_allclose(logits.grad, [[0.3, -0.3]])

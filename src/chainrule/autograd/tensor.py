@@ -166,6 +166,9 @@ class Tensor:
     def __float__(self) -> float:
         return float(self.item())
 
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
+
     def __repr__(self) -> str:
         values = np.array2string(self.array, precision=4, separator=", ", threshold=64, prefix="Tensor(")
         return f"Tensor({values}{', requires_grad=True' if self.requires_grad else ''})"

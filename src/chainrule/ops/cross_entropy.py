@@ -154,7 +154,8 @@ def read_targets(
             f"{name}: target {kind} have shape {targets.shape}, logits {logits.shape} (must be {shape})"
         )
     if kind == "distributions":
-        return _read_distributions(name, targets.reshape(-1, V).astype(logits.dtype, copy=False))
+        # A copy: backward needs them as they are now.
+        return _read_distributions(name, targets.reshape(-1, V).astype(logits.dtype))
     ids = targets.reshape(-1)
     counted = np.ones(ids.shape, bool) if ignore_index is None else ids != ignore_index
     wrong = counted & ((ids < 0) | (ids >= V))

@@ -82,7 +82,7 @@ cross_entropy_probs = Op(
 
 
 def _binary_targets(name: str, targets: Any, like: Array) -> Array:
-    t: Array = np.asarray(targets, dtype=like.dtype)
+    t: Array = np.array(targets, dtype=like.dtype)  # a copy: backward needs them as they are now
     if t.shape != like.shape:
         raise ShapeError(f"{name}: targets have shape {t.shape}, predictions {like.shape} (must be equal)")
     _check_probabilities(f"{name}: targets", t)
