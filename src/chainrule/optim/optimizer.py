@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -39,6 +39,9 @@ class Optimizer:
     """
 
     slots: ClassVar[tuple[str, ...]] = ()
+    # update(w, g, state, lr, decays): move the values w in place by their gradients g; state holds the same chunk
+    # of every slot.
+    update: Callable[[Array, Array, tuple[Array, ...], float, bool], None]
 
     def __init__(self, params: Block, lr: float) -> None:
         self.params = params
@@ -46,10 +49,6 @@ class Optimizer:
         self.steps = 0
         self.arrays = {slot: np.zeros(params.data.shape, params.data.dtype) for slot in self.slots}
         self._scratch = np.empty(CHUNK, params.data.dtype)
-
-    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
-        """Move the values `w` in place by their gradients `g`; `state` holds the same chunk of every slot."""
-        raise NotImplementedError
 
     def step(self, lr: float | None = None) -> None:
         """Update every trainable parameter once, at the rate `lr` (of a schedule) or at `self.lr`."""
