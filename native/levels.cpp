@@ -1,5 +1,4 @@
-// Which of the compiled CPU levels runs.
-#include "kernels.hpp"
+#include "levels.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -9,31 +8,27 @@ namespace {
 
 #if CHAINRULE_X86_LEVELS
 bool has_avx2() {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
 }
 bool has_avx512() {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
-const Level table[] = {
-    {"baseline", &baseline::kernels, true},
-    {"avx2", &avx2::kernels, has_avx2()},
-    {"avx512", &avx512::kernels, has_avx512()},
-};
+const Level table[] = {{"baseline", true}, {"avx2", has_avx2()}, {"avx512", has_avx512()}};
 #else
-const Level table[] = {{"baseline", &baseline::kernels, true}};
+const Level table[] = {{"baseline", true}};
 #endif
 
 constexpr size_t COUNT = sizeof table / sizeof *table;
 
-const Level* highest() {
-    const Level* best = table;
-    for (const Level& level : table)
-        if (level.supported) best = &level;
+size_t highest() {
+    size_t best = 0;
+    for (size_t i = 0; i < COUNT; ++i)
+        if (table[i].supported) best = i;
     return best;
 }
 
-std::atomic<const Level*> current{highest()};
+std::atomic<size_t> current{highest()};
 
 }  // namespace
 
@@ -42,14 +37,14 @@ const Level* levels(size_t* count) {
     return table;
 }
 
-const Level& current_level() {
-    return *current.load(std::memory_order_relaxed);
+size_t current_level() {
+    return current.load(std::memory_order_relaxed);
 }
 
 bool set_level(const char* name) {
-    for (const Level& level : table) {
-        if (level.supported && std::strcmp(level.name, name) == 0) {
-            current.store(&level, std::memory_order_relaxed);
+    for (size_t i = 0; i < COUNT; ++i) {
+        if (table[i].supported && std::strcmp(table[i].name, name) == 0) {
+            current.store(i, std::memory_order_relaxed);
             return true;
         }
     }

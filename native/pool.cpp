@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -10,12 +9,29 @@
 #include <system_error>
 #include <thread>
 
-#include "parallel.hpp"
-
 namespace chainrule {
 namespace {
 
 std::atomic<int> wanted_threads{1};
+
+inline void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// Poll `done` for about 50 µs, which is longer than Python needs between two kernels of a training step.
+template <class Done>
+bool spin(Done done) {
+    static const bool alone = std::thread::hardware_concurrency() < 2;
+    for (int i = 0; i < (alone ? 1 : 2000); ++i) {
+        if (done()) return true;
+        relax();
+    }
+    return done();
+}
 
 class Pool {
 public:
@@ -25,58 +41,81 @@ public:
     bool run(size_t blocks, Task task, void* context, size_t threads) {
         std::unique_lock<std::mutex> only_caller(busy_, std::try_to_lock);
         if (!only_caller) return false;
+        bool sleepers;
         {
             std::lock_guard<std::mutex> lock(mutex_);
-            helpers_ = running_ = grow(threads - 1);
+            helpers_ = grow(threads - 1);
             task_ = task;
             context_ = context;
             blocks_ = blocks;
-            next_ = 0;
-            ++job_;
+            next_.store(0, std::memory_order_relaxed);
+            open_ = true;
+            job_.fetch_add(1, std::memory_order_release);
+            sleepers = sleeping_ > 0;
         }
-        start_.notify_all();
-        take_blocks();
-        std::unique_lock<std::mutex> lock(mutex_);
-        done_.wait(lock, [this] { return running_ == 0; });
+        if (sleepers) start_.notify_all();
+        take_blocks(task, context, blocks);
+        // A helper that has not come by now finds the job closed: nobody waits for a thread that is slow to wake.
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            open_ = false;
+        }
+        if (!spin([this] { return running_.load(std::memory_order_acquire) == 0; })) {
+            std::unique_lock<std::mutex> lock(mutex_);
+            done_.wait(lock, [this] { return running_.load(std::memory_order_acquire) == 0; });
+        }
         return true;
     }
 
 private:
-    void take_blocks() {
-        for (size_t block; (block = next_.fetch_add(1, std::memory_order_relaxed)) < blocks_;) task_(context_, block);
+    void take_blocks(Task task, void* context, size_t blocks) {
+        for (size_t block; (block = next_.fetch_add(1, std::memory_order_relaxed)) < blocks;) task(context, block);
     }
 
     // Start threads until there are `count`; fewer if the system refuses. Detached, they live as long as the process.
     size_t grow(size_t count) {
         try {
-            for (; threads_ < count; ++threads_) std::thread(&Pool::help, this, threads_, job_).detach();
+            for (; threads_ < count; ++threads_)
+                std::thread(&Pool::help, this, threads_, job_.load(std::memory_order_relaxed)).detach();
         } catch (const std::system_error&) {
         }
         return std::min(threads_, count);
     }
 
     void help(size_t index, uint64_t seen) {
-        std::unique_lock<std::mutex> lock(mutex_);
         for (;;) {
-            start_.wait(lock, [&] { return job_ != seen; });
-            seen = job_;
-            if (index >= helpers_) continue;  // this job wants fewer threads
+            auto called = [&] { return job_.load(std::memory_order_acquire) != seen; };
+            const bool soon = spin(called);
+            std::unique_lock<std::mutex> lock(mutex_);
+            if (!soon) {
+                ++sleeping_;
+                start_.wait(lock, called);
+                --sleeping_;
+            }
+            seen = job_.load(std::memory_order_relaxed);
+            if (!open_ || index >= helpers_) continue;  // over already, or wants fewer threads
+            running_.fetch_add(1, std::memory_order_relaxed);
+            const Task task = task_;
+            void* const context = context_;
+            const size_t blocks = blocks_;
             lock.unlock();
-            take_blocks();
+            take_blocks(task, context, blocks);
             lock.lock();
-            if (--running_ == 0) done_.notify_one();
+            if (running_.fetch_sub(1, std::memory_order_release) == 1) done_.notify_one();
         }
     }
 
     std::mutex busy_;   // held by the caller for a whole job
-    std::mutex mutex_;  // guards what follows, except next_
+    std::mutex mutex_;  // guards what follows; the atomics are also polled without it
     std::condition_variable start_, done_;
-    uint64_t job_ = 0;
-    size_t threads_ = 0, helpers_ = 0, running_ = 0;
+    std::atomic<uint64_t> job_{0};
+    std::atomic<size_t> running_{0};  // helpers at work
+    std::atomic<size_t> next_{0};     // the next block to take
+    bool open_ = false;
+    size_t threads_ = 0, helpers_ = 0, sleeping_ = 0;
     size_t blocks_ = 0;
     Task task_ = nullptr;
     void* context_ = nullptr;
-    std::atomic<size_t> next_{0};
 };
 
 // The pool is never destroyed: at exit its threads sleep on it. A forked child has none of the parent's threads, and
@@ -92,11 +131,18 @@ Pool& pool() {
     return *found;
 }
 
+thread_local bool inside = false;  // a block that starts blocks of its own runs them itself
+
 }  // namespace
 
 void run_blocks(size_t blocks, Task task, void* context) {
     const size_t threads = std::min(blocks, static_cast<size_t>(get_threads()));
-    if (threads > 1 && pool().run(blocks, task, context, threads)) return;
+    if (threads > 1 && !inside) {
+        inside = true;
+        const bool done = pool().run(blocks, task, context, threads);
+        inside = false;
+        if (done) return;
+    }
     for (size_t block = 0; block < blocks; ++block) task(context, block);
 }
 

@@ -1,18 +1,54 @@
-// A small persistent pool of threads. They take blocks as they come, so the body of one block must depend on no other
-// block; then the results cannot depend on the number of threads.
+// One small pool of threads runs every kernel. They take blocks as they come, so the body of one block must depend on
+// no other block; then the results cannot depend on the number of threads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 namespace chainrule {
 
-using Task = void (*)(void* context, size_t block);
+void set_threads(int count);
+int get_threads();
 
+using Task = void (*)(void* context, size_t block);
 void run_blocks(size_t blocks, Task task, void* context);
 
+template <class Body>  // body(block)
+void parallel_for(size_t blocks, Body&& body) {
+    using Plain = std::remove_reference_t<Body>;
+    run_blocks(blocks, [](void* context, size_t block) { (*static_cast<Plain*>(context))(block); }, (void*)&body);
+}
+
+// Below this many elements waking a thread costs more than it saves.
+constexpr size_t SMALL = 1 << 14;
+
+// body(block, first row, number of rows). Sums over rows are made per block and then over the blocks, so `rows` is
+// part of such a result and must not depend on the machine.
 template <class Body>
-void parallel_for(size_t blocks, Body& body) {
-    run_blocks(blocks, [](void* context, size_t block) { (*static_cast<Body*>(context))(block); }, &body);
+void for_row_blocks(size_t R, size_t C, size_t rows, Body&& body) {
+    auto run = [&](size_t block) { body(block, block * rows, std::min(rows, R - block * rows)); };
+    const size_t blocks = (R + rows - 1) / rows;
+    if (R * C < SMALL)
+        for (size_t block = 0; block < blocks; ++block) run(block);
+    else
+        parallel_for(blocks, run);
+}
+
+// body(first, count) over n elements that do not depend on each other.
+template <class Body>
+void for_elements(size_t n, Body&& body) {
+    constexpr size_t PIECE = 1 << 14;
+    for_row_blocks(n, 1, PIECE, [&](size_t, size_t first, size_t count) { body(first, count); });
+}
+
+// out_n += the sum of the rows of partial_bn (rows `stride` apart), as a tree of pairs: a fixed order, and an error that
+// grows with log(blocks). partial_bn is used up.
+inline void add_blocks(float* out_n, float* partial_bn, size_t blocks, size_t stride, size_t N) {
+    for (size_t step = 1; step < blocks; step *= 2)
+        for (size_t b = 0; b + step < blocks; b += 2 * step)
+            for (size_t n = 0; n < N; ++n) partial_bn[b * stride + n] += partial_bn[(b + step) * stride + n];
+    for (size_t n = 0; n < N && blocks > 0; ++n) out_n[n] += partial_bn[n];
 }
 
 }  // namespace chainrule

@@ -1,11 +1,22 @@
-// Sixteen floats, in as many registers as the CPU level needs. Sixteen at every level, and no fused multiply-add
-// (-ffp-contract=off), so every level adds the same numbers in the same order and gives the same bits.
+// Sixteen floats, in as many registers as the CPU level needs.
+//
+// Sixteen at every level, so that all levels add in the same order. fma() is fused where the CPU can (AVX2, AVX-512,
+// ARM) and is a product and a sum at the x86 baseline; nothing else is ever contracted (-ffp-contract=off).
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>  // its functions are always inlined, so no copy of them reaches the linker
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
 
 namespace chainrule::CHAINRULE_LEVEL {
 namespace {  // each level has its own definition of these names; they must not meet in the linker
+
+#define INLINE inline __attribute__((always_inline))
 
 constexpr size_t LANES = 16;
 #if defined(__AVX512F__)
@@ -19,44 +30,180 @@ constexpr size_t PARTS = LANES / WIDTH;
 
 typedef float Register __attribute__((vector_size(WIDTH * sizeof(float))));
 typedef float Memory __attribute__((vector_size(WIDTH * sizeof(float)), aligned(alignof(float)), may_alias));
+typedef int32_t IntRegister __attribute__((vector_size(WIDTH * sizeof(int32_t))));
+typedef int32_t IntMemory __attribute__((vector_size(WIDTH * sizeof(int32_t)), aligned(alignof(int32_t)), may_alias));
 
 struct Vec {
     Register part[PARTS];
 };
+struct Int {  // sixteen 32-bit integers, or a mask: -1 where true, 0 where false
+    IntRegister part[PARTS];
+};
 
-inline Vec load(const float* from) {
+#define CHAINRULE_EACH for (size_t i = 0; i < PARTS; ++i)
+
+INLINE Vec load(const float* from) {
     Vec v;
-    for (size_t i = 0; i < PARTS; ++i) v.part[i] = *reinterpret_cast<const Memory*>(from + i * WIDTH);
+    CHAINRULE_EACH v.part[i] = *reinterpret_cast<const Memory*>(from + i * WIDTH);
     return v;
 }
-
-inline void store(float* to, Vec v) {
-    for (size_t i = 0; i < PARTS; ++i) *reinterpret_cast<Memory*>(to + i * WIDTH) = v.part[i];
+INLINE void store(float* to, Vec v) {
+    CHAINRULE_EACH *reinterpret_cast<Memory*>(to + i * WIDTH) = v.part[i];
 }
-
-inline Vec fill(float value) {
+INLINE Vec fill(float value) {
     Vec v;
-    for (size_t i = 0; i < PARTS; ++i) v.part[i] = Register{} + value;
+    CHAINRULE_EACH v.part[i] = Register{} + value;
     return v;
 }
+INLINE Int fill_int(int32_t value) {
+    Int v;
+    CHAINRULE_EACH v.part[i] = IntRegister{} + value;
+    return v;
+}
+INLINE Int load_int(const int32_t* from) {
+    Int v;
+    CHAINRULE_EACH v.part[i] = *reinterpret_cast<const IntMemory*>(from + i * WIDTH);
+    return v;
+}
+INLINE void store_int(int32_t* to, Int v) {
+    CHAINRULE_EACH *reinterpret_cast<IntMemory*>(to + i * WIDTH) = v.part[i];
+}
 
-#define CHAINRULE_VEC_OPERATOR(op)                                              \
-    inline Vec operator op(Vec a, Vec b) {                                      \
-        for (size_t i = 0; i < PARTS; ++i) a.part[i] = a.part[i] op b.part[i];  \
-        return a;                                                               \
+// The rest of a row, 0 < n < LANES: what lies beyond n reads as `other` and is never written.
+INLINE Vec load_some(const float* from, size_t n, float other = 0) {
+    float lane[LANES];
+    for (size_t i = 0; i < LANES; ++i) lane[i] = other;
+    for (size_t i = 0; i < n; ++i) lane[i] = from[i];
+    return load(lane);
+}
+INLINE void store_some(float* to, Vec v, size_t n) {
+    float lane[LANES];
+    store(lane, v);
+    for (size_t i = 0; i < n; ++i) to[i] = lane[i];
+}
+
+#define CHAINRULE_OPERATOR(Type, op)                                       \
+    INLINE Type operator op(Type a, Type b) {                              \
+        CHAINRULE_EACH a.part[i] = a.part[i] op b.part[i];                 \
+        return a;                                                          \
     }
-CHAINRULE_VEC_OPERATOR(+)
-CHAINRULE_VEC_OPERATOR(-)
-CHAINRULE_VEC_OPERATOR(*)
-#undef CHAINRULE_VEC_OPERATOR
+CHAINRULE_OPERATOR(Vec, +)
+CHAINRULE_OPERATOR(Vec, -)
+CHAINRULE_OPERATOR(Vec, *)
+CHAINRULE_OPERATOR(Vec, /)
+CHAINRULE_OPERATOR(Int, +)
+CHAINRULE_OPERATOR(Int, -)
+CHAINRULE_OPERATOR(Int, *)
+CHAINRULE_OPERATOR(Int, &)
+CHAINRULE_OPERATOR(Int, |)
+CHAINRULE_OPERATOR(Int, ^)
+#undef CHAINRULE_OPERATOR
 
-inline float sum(Vec v) {
+#define CHAINRULE_COMPARE(op)                                              \
+    INLINE Int operator op(Vec a, Vec b) {                                 \
+        Int mask;                                                          \
+        CHAINRULE_EACH mask.part[i] = a.part[i] op b.part[i];              \
+        return mask;                                                       \
+    }
+CHAINRULE_COMPARE(<)
+CHAINRULE_COMPARE(<=)
+CHAINRULE_COMPARE(>)
+CHAINRULE_COMPARE(>=)
+CHAINRULE_COMPARE(==)
+#undef CHAINRULE_COMPARE
+
+INLINE Vec select(Int mask, Vec yes, Vec no) {
+    CHAINRULE_EACH yes.part[i] = mask.part[i] ? yes.part[i] : no.part[i];
+    return yes;
+}
+INLINE Vec max(Vec a, Vec b) {  // b where either is NaN
+    CHAINRULE_EACH a.part[i] = a.part[i] > b.part[i] ? a.part[i] : b.part[i];
+    return a;
+}
+INLINE Vec min(Vec a, Vec b) {  // b where either is NaN
+    CHAINRULE_EACH a.part[i] = a.part[i] < b.part[i] ? a.part[i] : b.part[i];
+    return a;
+}
+
+INLINE Register fma(Register a, Register b, Register c) {
+#if defined(__AVX512F__)
+    return _mm512_fmadd_ps(a, b, c);
+#elif defined(__AVX2__)
+    return _mm256_fmadd_ps(a, b, c);
+#elif defined(__ARM_NEON)
+    return vfmaq_f32(c, a, b);
+#else
+    return a * b + c;
+#endif
+}
+INLINE Vec fma(Vec a, Vec b, Vec c) {  // a b + c
+    CHAINRULE_EACH c.part[i] = fma(a.part[i], b.part[i], c.part[i]);
+    return c;
+}
+
+INLINE Register sqrt(Register a) {
+#if defined(__AVX512F__)
+    return _mm512_sqrt_ps(a);
+#elif defined(__AVX2__)
+    return _mm256_sqrt_ps(a);
+#else
+    for (size_t i = 0; i < WIDTH; ++i) a[i] = __builtin_sqrtf(a[i]);
+    return a;
+#endif
+}
+INLINE Vec sqrt(Vec a) {
+    CHAINRULE_EACH a.part[i] = sqrt(a.part[i]);
+    return a;
+}
+
+INLINE Int bits(Vec a) {
+    Int b;
+    CHAINRULE_EACH b.part[i] = reinterpret_cast<IntRegister>(a.part[i]);
+    return b;
+}
+INLINE Vec from_bits(Int a) {
+    Vec b;
+    CHAINRULE_EACH b.part[i] = reinterpret_cast<Register>(a.part[i]);
+    return b;
+}
+INLINE Vec to_float(Int a) {
+    Vec b;
+    CHAINRULE_EACH b.part[i] = __builtin_convertvector(a.part[i], Register);
+    return b;
+}
+INLINE Int shift_left(Int a, int count) {
+    CHAINRULE_EACH a.part[i] = a.part[i] << count;
+    return a;
+}
+INLINE Int shift_right(Int a, int count) {  // zeros come in from the left
+    typedef uint32_t Unsigned __attribute__((vector_size(WIDTH * sizeof(uint32_t))));
+    CHAINRULE_EACH a.part[i] = reinterpret_cast<IntRegister>(reinterpret_cast<Unsigned>(a.part[i]) >> count);
+    return a;
+}
+INLINE Int halve(Int a) {  // rounded down
+    CHAINRULE_EACH a.part[i] = a.part[i] >> 1;
+    return a;
+}
+INLINE Vec abs(Vec a) {
+    return from_bits(bits(a) & fill_int(0x7fffffff));
+}
+
+INLINE float sum(Vec v) {  // halves onto each other: the same order at every level
     float lane[LANES];
     store(lane, v);
     for (size_t half = LANES / 2; half > 0; half /= 2)
         for (size_t i = 0; i < half; ++i) lane[i] += lane[i + half];
     return lane[0];
 }
+INLINE float largest(Vec v) {
+    float lane[LANES];
+    store(lane, v);
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
+    return lane[0];
+}
+
+#undef CHAINRULE_EACH
 
 }  // namespace
 }  // namespace chainrule::CHAINRULE_LEVEL

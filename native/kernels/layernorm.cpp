@@ -1,12 +1,13 @@
 // Layer normalisation over the last axis.        Derivation: docs/derivations/layernorm.md
-#include "kernels.hpp"
+#include "layernorm.hpp"
+
 #include "vec.hpp"
 
 namespace chainrule::CHAINRULE_LEVEL {
+namespace {
 
-void layernorm_forward(float* y_rc, float* mean_r, float* rstd_r,
-                       const float* x_rc, const float* gamma_c, const float* beta_c,
-                       float eps, size_t R, size_t C) {
+void forward(float* y_rc, float* mean_r, float* rstd_r, const float* x_rc, const float* gamma_c, const float* beta_c,
+             float eps, size_t R, size_t C) {
     const size_t whole = C - C % LANES;
     for (size_t r = 0; r < R; ++r) {
         const float* x = x_rc + r * C;
@@ -36,8 +37,6 @@ void layernorm_forward(float* y_rc, float* mean_r, float* rstd_r,
         rstd_r[r] = rstd;
     }
 }
-
-namespace {
 
 void input_gradient(float* dx, const float* x, const float* gamma, float mean, float rstd, const float* dy, size_t C) {
     const size_t whole = C - C % LANES;
@@ -82,16 +81,17 @@ void parameter_gradients(float* dgamma, float* dbeta,
     }
 }
 
-}  // namespace
-
-void layernorm_backward(float* dx_rc, float* dgamma_c, float* dbeta_c,
-                        const float* x_rc, const float* gamma_c, const float* mean_r, const float* rstd_r,
-                        const float* dy_rc, size_t R, size_t C) {
+void backward(float* dx_rc, float* dgamma_c, float* dbeta_c, const float* x_rc, const float* gamma_c,
+              const float* mean_r, const float* rstd_r, const float* dy_rc, size_t R, size_t C) {
     for (size_t r = 0; r < R; ++r) {
         const float *x = x_rc + r * C, *dy = dy_rc + r * C;
         if (dx_rc) input_gradient(dx_rc + r * C, x, gamma_c, mean_r[r], rstd_r[r], dy, C);
         if (dgamma_c) parameter_gradients(dgamma_c, dbeta_c, x, mean_r[r], rstd_r[r], dy, C);
     }
 }
+
+}  // namespace
+
+const Layernorm layernorm = {forward, backward};
 
 }  // namespace chainrule::CHAINRULE_LEVEL

@@ -5,7 +5,8 @@ Two environment variables are read when the extension is first used:
     CHAINRULE_THREADS   how many threads the kernels use (default: the cores this process may run on)
     CHAINRULE_CPU       baseline, avx2 or avx512: force a level that the CPU supports (default: the highest)
 
-Neither changes a result: work and sums are split into fixed blocks, and all levels add in the same order.
+The number of threads never changes a result: work and sums are split into fixed blocks. Levels add in the same order
+too, but only those with a fused multiply-add round alike.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ConfigError, ShapeError
+from chainrule.errors import ConfigError
 
 Array: TypeAlias = npt.NDArray[Any]
-Saved: TypeAlias = tuple[Any, ...]
 
 MOST_THREADS = 1024
 
@@ -71,42 +71,23 @@ def get_threads() -> int:
     return _threads or _default_threads()
 
 
-def layernorm_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5) -> tuple[Array, Saved]:
-    """x (..., C), gamma (C,), beta (C,) -> y (..., C), all float32; saves (x, gamma, mean, rstd)"""
-    if x.ndim == 0 or gamma.shape != x.shape[-1:] or beta.shape != x.shape[-1:]:
-        raise ShapeError(
-            f"layernorm: x {x.shape}, gamma {gamma.shape}, beta {beta.shape} "
-            "(gamma and beta must have the size of x's last axis)"
-        )
-    *lead, C = x.shape
-    rows = (math.prod(lead), C)
-    y = np.empty_like(x)
-    mean = np.empty((*lead, 1), np.float32)
-    rstd = np.empty((*lead, 1), np.float32)
-    _kernels().layernorm_forward(
-        y.reshape(rows), mean.ravel(), rstd.ravel(), x.reshape(rows), gamma, beta, eps
-    )
-    return y, (x, gamma, mean, rstd)
+def kernels() -> Any:
+    """The extension module, for the native pairs of ops; an error that says why if it is missing."""
+    extension = _extension()
+    if extension is None:
+        raise ConfigError(f"native kernels: {why_missing()} (use backend 'reference')")
+    return extension
 
 
-def layernorm_backward(dy: Array, saved: Saved, needs: tuple[bool, ...]) -> tuple[Array | None, ...]:
-    """dy (..., C) -> dx (..., C), dgamma (C,), dbeta (C,)"""
-    x, gamma, mean, rstd = saved
-    *lead, C = x.shape
-    rows = (math.prod(lead), C)
-    dx = np.empty_like(x) if needs[0] else None
-    dgamma, dbeta = np.zeros((2, C), np.float32) if any(needs[1:]) else (None, None)  # the kernel adds
-    _kernels().layernorm_backward(
-        None if dx is None else dx.reshape(rows),
-        dgamma,
-        dbeta,
-        x.reshape(rows),
-        gamma,
-        mean.ravel(),
-        rstd.ravel(),
-        dy.reshape(rows),
-    )
-    return dx, dgamma, dbeta
+def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
+    """An array over memory the kernels like: 64-byte aligned, in huge pages, reused from step to step."""
+    dtype = np.dtype(dtype)
+    return np.ndarray(shape, dtype, kernels().Block(math.prod(shape) * dtype.itemsize))
+
+
+def empty_like(x: Array) -> Array:
+    """A C-contiguous array of the shape and dtype of x, over memory from `empty`."""
+    return empty(x.shape, x.dtype)
 
 
 _threads = 0  # what `set_threads` asked for; 0 until then
@@ -130,13 +111,6 @@ def _extension() -> ModuleType | None:
     if extension is not None:
         _choose_level(extension, os.environ.get("CHAINRULE_CPU", ""))
         extension.set_threads(get_threads())
-    return extension
-
-
-def _kernels() -> ModuleType:
-    extension = _extension()
-    if extension is None:
-        raise ConfigError(f"native kernels: {why_missing()} (use backend 'reference')")
     return extension
 
 

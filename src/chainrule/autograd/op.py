@@ -41,7 +41,8 @@ class Op:
     """One differentiable operation.
 
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
-    float32 C-contiguous arrays. `composed` builds the same result from smaller ops, for fused operations.
+    float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
+    smaller ops, for fused operations.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Op:
         *,
         composed: Callable[..., Any] | None = None,
         native: tuple[Forward, Backward] | None = None,
+        strided: bool = False,
     ) -> None:
         self.name = name
         self.forward = forward
@@ -60,6 +62,7 @@ class Op:
         self.example = example
         self.composed = composed
         self.native = native
+        self.strided = strided
         kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
         self.arity = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self.__name__ = name
@@ -113,7 +116,8 @@ class Op:
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
         """The backward pass on arrays, native where it can be."""
         if self.native:
-            dy = tuple(map(np.ascontiguousarray, dy)) if isinstance(dy, tuple) else np.ascontiguousarray(dy)
+            if not self.strided:
+                dy = tuple(map(_contiguous, dy)) if isinstance(dy, tuple) else _contiguous(dy)
             if self._native_serves((*(dy if isinstance(dy, tuple) else (dy,)), *saved)):
                 return self.native[1](dy, saved, needs)
         return self.backward(dy, saved, needs)
@@ -123,11 +127,15 @@ class Op:
             mode.backend == "native"
             and native.available()
             and all(
-                a.dtype == np.float32 and a.flags.c_contiguous
+                a.dtype == np.float32 and (self.strided or a.flags.c_contiguous)
                 for a in arrays
                 if isinstance(a, np.ndarray) and is_float(a)
             )
         )
+
+
+def _contiguous(x: Array) -> Array:
+    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
 
 
 def as_arrays(args: Sequence[Any]) -> list[Array | None]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.types import Array
+from chainrule.autograd.types import Array, Into
 from chainrule.errors import GraphError, ShapeError
 
 ALIGN = 16  # elements: every float32 parameter starts on a 64-byte line
@@ -36,6 +36,14 @@ class Param(Tensor):
         if self.grad is None and self.block is not None:
             self.zero_grad()
         super().accumulate(grad)
+
+    def into(self) -> Into | None:
+        """Where an op may add the gradient itself, instead of making an array that is then added."""
+        if self.block is None or self.hooks:
+            return None
+        if self.grad is None:
+            self.zero_grad()
+        return None if self.grad is None else Into(self.grad)
 
     def zero_grad(self) -> None:
         """Set the gradient to zero (in the flat block, if the parameter lives in one)."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
 from chainrule.errors import GraphError
 
 if TYPE_CHECKING:
@@ -136,8 +136,9 @@ def replay(roots: list[tuple[Source, Array]], *, retain: bool = False, since: in
     for step in _tape(root.record for root, _ in roots if isinstance(root, Output)):
         _check(step, since)
         dy = tuple([_output_gradient(step, i, pending) for i in range(len(step.likeness))])
-        grads = step.op.run_backward(dy[0] if step.single else dy, step.saved, step.needs)
-        _distribute(step, grads, pending)
+        wanted = _wanted(step)
+        grads = step.op.run_backward(dy[0] if step.single else dy, step.saved, wanted)
+        _distribute(step, grads, wanted, pending)
         if not retain:
             step.saved, step.inputs, step.watched, step.hooks, step.spent = (), (), (), None, True
     for leaf, grad in pending.hooked.values():
@@ -179,7 +180,18 @@ def _output_gradient(step: Record, index: int, pending: _Pending) -> Array:
     return run_hooks(step.hooks.get(index, ()), dy) if step.hooks else dy
 
 
-def _distribute(step: Record, grads: Grads, pending: _Pending) -> None:
+def _wanted(step: Record) -> Needs:
+    """Which gradients backward must give, with the place in the flat block for those of parameters."""
+    return tuple(
+        [need and (_place(source) or need) for need, source in zip(step.needs, step.inputs, strict=True)]
+    )
+
+
+def _place(source: Source) -> Into | None:
+    return source.tensor.into() if isinstance(source, Leaf) else None
+
+
+def _distribute(step: Record, grads: Grads, wanted: Needs, pending: _Pending) -> None:
     name = step.op.name
     if not isinstance(grads, tuple):
         raise GraphError(
@@ -188,7 +200,7 @@ def _distribute(step: Record, grads: Grads, pending: _Pending) -> None:
     if len(grads) != len(step.needs):
         raise GraphError(f"{name}: backward returned {len(grads)} gradients for {len(step.needs)} inputs")
     for position, (source, grad) in enumerate(zip(step.inputs, grads, strict=True)):
-        if source is None:
+        if source is None or (isinstance(wanted[position], Into) and grad is wanted[position].array):
             continue
         if isinstance(source, Output):
             shape, dtype = source.record.likeness[source.which]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from chainrule.autograd.tape import Hook, Output, Record, replay, run_hooks
-from chainrule.autograd.types import Array, Shape, is_float
+from chainrule.autograd.types import Array, Into, Shape, is_float
 from chainrule.errors import GraphError, ShapeError
 
 
@@ -206,6 +206,10 @@ class Tensor:
             self.grad = np.array(grad)  # a copy: the same array may be the gradient of another tensor
         else:
             self.grad += grad
+
+    def into(self) -> Into | None:
+        """Where an op may add the gradient itself; only parameters of a flat block have such a place."""
+        return None
 
     def zero_grad(self) -> None:
         """Forget the gradient."""

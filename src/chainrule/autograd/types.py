@@ -9,9 +9,19 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 Saved: TypeAlias = tuple[Any, ...]  # what forward keeps for backward: arrays, None or small constants
-Needs: TypeAlias = tuple[bool, ...]  # per positional argument: is its gradient wanted?
+Needs: TypeAlias = tuple[Any, ...]  # per positional argument: is its gradient wanted? False, True, or an Into
 Grads: TypeAlias = tuple[Array | None, ...]  # per positional argument: its gradient, None where not wanted
 Shape: TypeAlias = tuple[int, ...]
+
+
+class Into:
+    """A gradient that is wanted, and the array it belongs into: an op that adds it there returns that very array."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
 
 FLOATS = (np.float32, np.float64)
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from chainrule.autograd.types import Array, Shape
+
+
+def rows(x: Array) -> Array:
+    """All leading axes in one: (..., k) -> (rows, k)."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def unbroadcast(grad: Array, shape: Shape) -> Array:

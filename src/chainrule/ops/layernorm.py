@@ -16,7 +16,7 @@ from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops import reduce
-from chainrule.ops._util import mean_last, normal, sum_lead
+from chainrule.ops._util import mean_last, normal, rows, sum_lead
 from chainrule.ops.elementwise import add, div, mul, sqrt, sub
 
 
@@ -27,11 +27,7 @@ def forward(
 
     x (..., C), gamma (C,), beta (C,) -> y (..., C). `eps_mode="outside"` divides by σ + ε instead (C-04).
     """
-    if x.ndim == 0 or gamma.shape != x.shape[-1:] or beta.shape != x.shape[-1:]:
-        raise ShapeError(
-            f"layernorm: x {x.shape}, gamma {gamma.shape}, beta {beta.shape} "
-            "(gamma and beta must have the size of x's last axis)"
-        )
+    _check(x, gamma, beta)
     mean = mean_last(x)  # (..., 1)
     y = x - mean
     var = mean_last(y * y)  # (..., 1)                                                                [LN.1]
@@ -77,14 +73,33 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 def native_forward(
     x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode: str = "inside"
 ) -> tuple[Array, Saved]:
-    """The kernel knows ε inside the root only."""
-    if eps_mode == "inside":
-        return native.layernorm_forward(x, gamma, beta, eps=eps)
-    return forward(x, gamma, beta, eps=eps, eps_mode=eps_mode)
+    if eps_mode != "inside":  # the kernel knows ε inside the root only
+        return forward(x, gamma, beta, eps=eps, eps_mode=eps_mode)
+    _check(x, gamma, beta)
+    y = native.empty_like(x)
+    mean, rstd = np.empty((2, *x.shape[:-1], 1), np.float32)
+    native.kernels().layernorm_forward(rows(y), mean.ravel(), rstd.ravel(), rows(x), gamma, beta, eps)
+    return y, (x, gamma, mean, rstd)
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    return native.layernorm_backward(dy, saved, needs) if len(saved) == 4 else backward(dy, saved, needs)
+    if len(saved) > 4:
+        return backward(dy, saved, needs)
+    x, gamma, mean, rstd = saved
+    dx = native.empty_like(x) if needs[0] else None
+    dgamma, dbeta = np.zeros((2, *gamma.shape), np.float32) if any(needs[1:]) else (None, None)  # added to
+    native.kernels().layernorm_backward(
+        None if dx is None else rows(dx), dgamma, dbeta, rows(x), gamma, mean.ravel(), rstd.ravel(), rows(dy)
+    )
+    return dx, dgamma, dbeta
+
+
+def _check(x: Array, gamma: Array, beta: Array) -> None:
+    if x.ndim == 0 or gamma.shape != x.shape[-1:] or beta.shape != x.shape[-1:]:
+        raise ShapeError(
+            f"layernorm: x {x.shape}, gamma {gamma.shape}, beta {beta.shape} "
+            "(gamma and beta must have the size of x's last axis)"
+        )
 
 
 def composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5, eps_mode: str = "inside") -> Any:

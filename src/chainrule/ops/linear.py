@@ -17,9 +17,9 @@ import numpy as np
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import normal, sum_lead
+from chainrule.ops._util import normal, rows, sum_lead
 from chainrule.ops.elementwise import add
-from chainrule.ops.matmul import matmul, rows
+from chainrule.ops.matmul import matmul
 from chainrule.ops.shape import transpose
 
 LAYOUTS = ("out_in", "in_out")

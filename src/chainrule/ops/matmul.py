@@ -7,7 +7,6 @@ The derivation compares the two loop orders of R-045; BLAS, behind NumPy's `@`, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal, unbroadcast
+from chainrule.ops._util import normal, rows, unbroadcast
 
 
 def forward(a: Array, b: Array) -> tuple[Array, Saved]:
@@ -50,11 +49,6 @@ def _product(a: Array, b: Array) -> Array:
     if a.ndim > 2 and b.ndim == 2:
         return (rows(a) @ b).reshape(*a.shape[:-1], b.shape[-1])  # (..., n, m)
     return np.asarray(a @ b)
-
-
-def rows(x: Array) -> Array:
-    """All leading axes in one: (..., k) -> (rows, k)."""
-    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _check(a: Shape, b: Shape) -> None:

@@ -15,7 +15,8 @@ from tests.test_native import python
 
 ALL = (True, True, True)
 THREADS = (1, 2, 3, 8)
-extension = native._kernels()
+extension = native.kernels()
+native_forward, native_backward = cr.ops.layernorm.native
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +49,9 @@ def exact(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, dy: np.ndarray, ep
 def kernel(
     x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, dy: np.ndarray, eps: float
 ) -> list[np.ndarray]:
-    y, saved = native.layernorm_forward(x, gamma, beta, eps=eps)
+    y, saved = native_forward(x, gamma, beta, eps=eps)
     assert saved[0] is x and saved[1] is gamma
-    return [y, *saved[2:], *native.layernorm_backward(dy, saved, ALL)]
+    return [y, *saved[2:], *native_backward(dy, saved, ALL)]
 
 
 def bits(arrays: list[np.ndarray]) -> list[bytes]:
@@ -94,9 +95,9 @@ def test_a_large_mean_does_not_cancel() -> None:
 @pytest.mark.parametrize("needs", list(itertools.product([False, True], repeat=3)))
 def test_needs_skips_and_changes_nothing(needs: tuple[bool, ...]) -> None:
     x, gamma, beta, dy = inputs(65, 33)
-    _, saved = native.layernorm_forward(x, gamma, beta)
-    whole = native.layernorm_backward(dy, saved, ALL)
-    some = native.layernorm_backward(dy, saved, needs)
+    _, saved = native_forward(x, gamma, beta)
+    whole = native_backward(dy, saved, ALL)
+    some = native_backward(dy, saved, needs)
     assert (some[0] is None) is not needs[0]
     for need, part, full in zip(needs, some, whole, strict=True):
         assert not need or part.tobytes() == full.tobytes()
@@ -104,7 +105,7 @@ def test_needs_skips_and_changes_nothing(needs: tuple[bool, ...]) -> None:
 
 def test_parameter_gradients_accumulate() -> None:
     x, gamma, beta, dy = inputs(65, 33)
-    _, (_, _, mean, rstd) = native.layernorm_forward(x, gamma, beta)
+    _, (_, _, mean, rstd) = native_forward(x, gamma, beta)
     dgamma, dbeta = np.ones((2, 33), np.float32)
     extension.layernorm_backward(None, dgamma, dbeta, x, gamma, mean.ravel(), rstd.ravel(), dy)
     _, _, _, _, want_dgamma, want_dbeta = exact(x, gamma, beta, dy, eps=1e-5)
@@ -145,14 +146,14 @@ def test_callers_in_several_threads_do_not_disturb_each_other() -> None:
 def test_a_forked_child_computes_the_same_and_both_exit() -> None:
     result = python(
         """
-import os, numpy as np
-from chainrule import native
-native.set_threads(4)
+import os, numpy as np, chainrule as cr
+cr.set_threads(4)
+native_forward, _ = cr.ops.layernorm.native
 x, c = np.ones((4096, 64), np.float32), np.ones(64, np.float32)
 x[:, ::2] = 3
-before = native.layernorm_forward(x, c, c)[0].tobytes()
+before = native_forward(x, c, c)[0].tobytes()
 child = os.fork()
-same = native.layernorm_forward(x, c, c)[0].tobytes() == before
+same = native_forward(x, c, c)[0].tobytes() == before
 if child == 0:
     os._exit(0 if same else 1)
 assert same and os.waitpid(child, 0)[1] == 0
@@ -167,9 +168,9 @@ def test_arrays_are_never_converted_silently() -> None:
     for wrong in (x.astype(np.float64), x.T, x[:, ::-1], x.astype(np.float16)):
         c = wrong.shape[-1]
         with pytest.raises(TypeError):
-            native.layernorm_forward(wrong, np.ones(c, np.float32), np.ones(c, np.float32))
+            native_forward(wrong, np.ones(c, np.float32), np.ones(c, np.float32))
     with pytest.raises(TypeError):
-        native.layernorm_forward(x, gamma.astype(np.float64), beta)
+        native_forward(x, gamma.astype(np.float64), beta)
 
 
 def test_the_extension_refuses_sizes_that_do_not_fit() -> None:
@@ -192,7 +193,7 @@ def test_the_level_is_the_highest_or_the_one_asked_for() -> None:
 
 def test_the_op_uses_the_kernel_for_float32_and_the_reference_otherwise() -> None:
     x, gamma, beta, _ = inputs(65, 33)
-    by_kernel = native.layernorm_forward(x, gamma, beta)[0].tobytes()
+    by_kernel = native_forward(x, gamma, beta)[0].tobytes()
     assert cr.ops.layernorm(x, gamma, beta).tobytes() == by_kernel
     with cr.backend("reference"):
         reference = cr.ops.layernorm(x, gamma, beta)

@@ -1,0 +1,55 @@
+// What the bindings share: array types and the check of their sizes. A binding takes C-contiguous arrays of exactly its
+// dtype (nothing is ever converted), checks the sizes, releases the GIL and splits the work into blocks for the pool.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "pool.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace chainrule {
+
+template <class Scalar, int ndim>
+using Array = nb::ndarray<Scalar, nb::ndim<ndim>, nb::c_contig, nb::device::cpu>;
+using Matrix = Array<float, 2>;
+using Vector = Array<float, 1>;
+using ConstMatrix = Array<const float, 2>;
+using ConstVector = Array<const float, 1>;
+template <class Scalar>
+using Flat = nb::ndarray<Scalar, nb::c_contig, nb::device::cpu>;  // any number of axes, seen as one
+
+// Lets other Python threads run while a kernel does. When the interpreter exits it waits for kernels under way, and a
+// kernel that a daemon thread starts after that never returns: taking the GIL then would abort the process.
+class WithoutGil {
+public:
+    WithoutGil();
+    ~WithoutGil();
+    WithoutGil(const WithoutGil&) = delete;
+
+private:
+    PyThreadState* state_;
+};
+
+template <class A>
+auto pointer(const A& array, const char* name, size_t expected) {
+    if (array.size() != expected)
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(array.size()) +
+                                    " elements, expected " + std::to_string(expected));
+    return array.data();
+}
+
+template <class A>
+auto pointer_or_null(const std::optional<A>& array, const char* name, size_t expected) {
+    return array ? pointer(*array, name, expected) : nullptr;
+}
+
+}  // namespace chainrule

@@ -1,0 +1,64 @@
+#include "layernorm.hpp"
+
+#include "arrays.hpp"
+
+namespace chainrule {
+namespace {
+
+constexpr size_t ROWS = 64;
+
+void forward(Matrix y, Vector mean, Vector rstd, ConstMatrix x, ConstVector gamma, ConstVector beta, float eps) {
+    const size_t R = x.shape(0), C = x.shape(1);
+    float* y_rc = pointer(y, "y", R * C);
+    float* mean_r = pointer(mean, "mean", R);
+    float* rstd_r = pointer(rstd, "rstd", R);
+    const float* gamma_c = pointer(gamma, "gamma", C);
+    const float* beta_c = pointer(beta, "beta", C);
+    const float* x_rc = x.data();
+
+    WithoutGil release;
+    for_row_blocks(R, C, ROWS, [&](size_t, size_t r, size_t rows) {
+        layernorm().forward(y_rc + r * C, mean_r + r, rstd_r + r, x_rc + r * C, gamma_c, beta_c, eps, rows, C);
+    });
+}
+
+// dgamma and dbeta are added to.
+void backward(std::optional<Matrix> dx, std::optional<Vector> dgamma, std::optional<Vector> dbeta, ConstMatrix x,
+              ConstVector gamma, ConstVector mean, ConstVector rstd, ConstMatrix dy) {
+    const size_t R = x.shape(0), C = x.shape(1);
+    float* dx_rc = pointer_or_null(dx, "dx", R * C);
+    float* dgamma_c = pointer_or_null(dgamma, "dgamma", C);
+    float* dbeta_c = pointer_or_null(dbeta, "dbeta", C);
+    if (!dgamma_c != !dbeta_c) throw std::invalid_argument("dgamma and dbeta come together or not at all");
+    const float* gamma_c = pointer(gamma, "gamma", C);
+    const float* mean_r = pointer(mean, "mean", R);
+    const float* rstd_r = pointer(rstd, "rstd", R);
+    const float* dy_rc = pointer(dy, "dy", R * C);
+    const float* x_rc = x.data();
+
+    WithoutGil release;
+    const size_t blocks = dgamma_c ? (R + ROWS - 1) / ROWS : 0;
+    std::vector<float> partial(blocks * 2 * C);  // per block: dgamma, dbeta
+    for_row_blocks(R, C, ROWS, [&](size_t block, size_t r, size_t rows) {
+        float* block_dgamma = dgamma_c ? partial.data() + block * 2 * C : nullptr;
+        float* block_dbeta = dgamma_c ? block_dgamma + C : nullptr;
+        layernorm().backward(dx_rc ? dx_rc + r * C : nullptr, block_dgamma, block_dbeta, x_rc + r * C, gamma_c,
+                             mean_r + r, rstd_r + r, dy_rc + r * C, rows, C);
+    });
+    if (dgamma_c) {
+        add_blocks(dgamma_c, partial.data(), blocks, 2 * C, C);
+        add_blocks(dbeta_c, partial.data() + C, blocks, 2 * C, C);
+    }
+}
+
+}  // namespace
+
+void bind_layernorm(nb::module_& m) {
+    m.def("layernorm_forward", &forward, "y"_a.noconvert(), "mean"_a.noconvert(), "rstd"_a.noconvert(),
+          "x"_a.noconvert(), "gamma"_a.noconvert(), "beta"_a.noconvert(), "eps"_a);
+    m.def("layernorm_backward", &backward, "dx"_a.noconvert().none(), "dgamma"_a.noconvert().none(),
+          "dbeta"_a.noconvert().none(), "x"_a.noconvert(), "gamma"_a.noconvert(), "mean"_a.noconvert(),
+          "rstd"_a.noconvert(), "dy"_a.noconvert());
+}
+
+}  // namespace chainrule

@@ -1,0 +1,34 @@
+#include "memory.hpp"
+
+#include "arrays.hpp"
+
+namespace chainrule {
+namespace {
+
+// A piece of memory that NumPy can lay an array over.
+struct Block {
+    explicit Block(size_t count) : bytes(count), data(allocate(count)) {
+        if (!data) throw std::bad_alloc();
+    }
+    ~Block() { release(data); }
+    Block(const Block&) = delete;
+    const size_t bytes;
+    void* const data;
+};
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+    const Block* block = nb::inst_ptr<Block>(self);
+    return PyBuffer_FillInfo(view, self, block->data, static_cast<Py_ssize_t>(block->bytes), 0, flags);
+}
+
+PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
+
+}  // namespace
+
+void bind_memory(nb::module_& m) {
+    nb::class_<Block>(m, "Block", nb::type_slots(slots)).def(nb::init<size_t>(), "bytes"_a);
+    m.def("held_bytes", &held_bytes);
+    m.def("give_back", &give_back);
+}
+
+}  // namespace chainrule

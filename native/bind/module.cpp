@@ -1,0 +1,75 @@
+// The Python module chainrule._native. Each family of kernels binds itself in its own file.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "arrays.hpp"
+#include "families.hpp"  // made by CMake: CHAINRULE_FAMILIES(X) is X(layernorm) ..., one for each other file here
+#include "levels.hpp"
+
+namespace chainrule {
+
+#define X(family) void bind_##family(nb::module_& m);
+CHAINRULE_FAMILIES(X)
+#undef X
+
+namespace {
+
+std::atomic<int> under_way{0};
+std::atomic<bool> closing{false};
+
+// Registered with atexit, which comes before the interpreter starts to stop its threads.
+void wait_for_kernels() {
+    closing = true;
+    nb::gil_scoped_release release;
+    while (under_way > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+}  // namespace
+
+WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) {
+    static const std::thread::id main = std::this_thread::get_id();
+    while (closing && std::this_thread::get_id() != main) pause();
+    ++under_way;
+}
+
+WithoutGil::~WithoutGil() {
+    PyEval_RestoreThread(state_);
+    --under_way;
+}
+
+namespace {
+
+std::string level_name() {
+    size_t count;
+    return levels(&count)[current_level()].name;
+}
+
+std::vector<std::string> supported_levels() {
+    size_t count;
+    const Level* table = levels(&count);
+    std::vector<std::string> names;
+    for (size_t i = 0; i < count; ++i)
+        if (table[i].supported) names.emplace_back(table[i].name);
+    return names;
+}
+
+}  // namespace
+}  // namespace chainrule
+
+NB_MODULE(_native, m) {
+    using namespace chainrule;
+    m.def("cpu_level", &level_name);
+    m.def("cpu_levels", &supported_levels);
+    m.def("set_cpu_level", [](const std::string& name) { return set_level(name.c_str()); }, "name"_a);
+    m.def("set_threads", &set_threads, "count"_a);
+    m.def("get_threads", &get_threads);
+#define X(family) bind_##family(m);
+    CHAINRULE_FAMILIES(X)
+#undef X
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&wait_for_kernels));
+}

@@ -1,0 +1,27 @@
+// Memory for arrays and scratch: 64-byte aligned, huge pages requested, and kept for the next step instead of being
+// returned to the system, since the first touch of a fresh page costs more than most kernels.
+#pragma once
+
+#include <cstddef>
+
+namespace chainrule {
+
+void* allocate(size_t bytes);  // null if the system refuses
+void release(void* memory);
+size_t held_bytes();           // obtained from the system: in use and kept
+void give_back();              // return to the system what is kept
+
+// Scratch space of floats that a binding or the driver of a kernel needs for one call.
+class Scratch {
+public:
+    explicit Scratch(size_t floats);  // throws std::bad_alloc
+    ~Scratch() { release(data_); }
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+    float* data() const { return data_; }
+
+private:
+    float* data_;
+};
+
+}  // namespace chainrule

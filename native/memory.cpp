@@ -1,0 +1,125 @@
+#include "memory.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+namespace chainrule {
+namespace {
+
+constexpr size_t LINE = 64, HUGE_PAGE = 1 << 21;
+
+// A step asks for the same sizes in the same order as the step before, so nearly every request meets a piece of its
+// own size. A piece up to an eighth too large is taken as well; anything looser would grow the footprint.
+class Store {
+public:
+    void* allocate(size_t bytes) {
+        const size_t size = round_up(std::max<size_t>(bytes, 1));
+        std::lock_guard<std::mutex> lock(mutex_);
+        auto found = free_.lower_bound(size);
+        if (found != free_.end() && found->first <= size + size / 8) {
+            void* memory = found->second;
+            kept_ -= found->first;
+            free_.erase(found);
+            return memory;
+        }
+        void* memory = std::aligned_alloc(size >= HUGE_PAGE ? HUGE_PAGE : LINE, size);
+        if (!memory && !free_.empty()) {
+            drop_all();
+            memory = std::aligned_alloc(size >= HUGE_PAGE ? HUGE_PAGE : LINE, size);
+        }
+        if (!memory) return nullptr;
+        if (size >= HUGE_PAGE) madvise(memory, size, MADV_HUGEPAGE);
+        sizes_[memory] = size;
+        held_ += size;
+        return memory;
+    }
+
+    void release(void* memory) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        const auto entry = sizes_.find(memory);
+        free_.emplace(entry->second, memory);
+        kept_ += entry->second;
+        // What was kept and met no request must not outgrow what is in use.
+        const size_t used = held_ - kept_;
+        while (kept_ > std::max(used, size_t(64) << 20)) drop(free_.begin());
+    }
+
+    void give_back() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        drop_all();
+    }
+
+    size_t held() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        return held_;
+    }
+
+    // A child of fork() must find the store unlocked and whole.
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+
+private:
+    using Free = std::multimap<size_t, void*>;
+
+    static size_t round_up(size_t bytes) {
+        const size_t step = bytes >= HUGE_PAGE ? HUGE_PAGE / 16 : bytes >= 8192 ? 4096 : LINE;
+        return (bytes + step - 1) / step * step;
+    }
+
+    void drop(Free::iterator piece) {
+        held_ -= piece->first;
+        kept_ -= piece->first;
+        sizes_.erase(piece->second);
+        std::free(piece->second);
+        free_.erase(piece);
+    }
+
+    void drop_all() {
+        while (!free_.empty()) drop(free_.begin());
+    }
+
+    std::mutex mutex_;
+    Free free_;
+    std::unordered_map<void*, size_t> sizes_;
+    size_t held_ = 0, kept_ = 0;
+};
+
+Store& store() {  // never destroyed: arrays may outlive everything else
+    static Store* const only = [] {
+        pthread_atfork([] { store().lock(); }, [] { store().unlock(); }, [] { store().unlock(); });
+        return new Store;
+    }();
+    return *only;
+}
+
+}  // namespace
+
+void* allocate(size_t bytes) {
+    return store().allocate(bytes);
+}
+
+void release(void* memory) {
+    store().release(memory);
+}
+
+size_t held_bytes() {
+    return store().held();
+}
+
+void give_back() {
+    store().give_back();
+}
+
+Scratch::Scratch(size_t floats) : data_(static_cast<float*>(allocate(floats * sizeof(float)))) {
+    if (!data_) throw std::bad_alloc();
+}
+
+}  // namespace chainrule
