@@ -52,7 +52,7 @@ INLINE void store(float* to, Vec v) {
 }
 INLINE Vec fill(float value) {
     Vec v;
-    CHAINRULE_EACH v.part[i] = Register{} + value;
+    CHAINRULE_EACH v.part[i] = value - Register{};  // x - 0 is x, also for -0: a plain broadcast
     return v;
 }
 INLINE Int fill_int(int32_t value) {
