@@ -6,12 +6,29 @@ import math
 
 import numpy as np
 
+from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Shape
 
 
 def rows(x: Array) -> Array:
     """All leading axes in one: (..., k) -> (rows, k)."""
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def times(a: Array, b: Array) -> Array:
+    """a @ b, float32 factors rounded to the precision in force (`cr.precision`)."""
+    return np.asarray(np.matmul(_factor(a), _factor(b)))
+
+
+def _factor(x: Array) -> Array:
+    if mode.precision == "fp32" or x.dtype != np.float32:
+        return x
+    if mode.precision == "fp16":
+        with np.errstate(over="ignore"):  # infinity, which the loss scaling watches for
+            return x.astype(np.float16).astype(np.float32)
+    u = np.ascontiguousarray(x).view(np.uint32)
+    rounded = ((u + 0x7FFF + (u >> 16 & 1)) & 0xFFFF0000).view(np.float32)  # to the nearest, ties to even
+    return np.where(np.isnan(x), x, rounded)
 
 
 def unbroadcast(grad: Array, shape: Shape) -> Array:
