@@ -133,12 +133,31 @@ INLINE Vec select(Int mask, Vec yes, Vec no) {
     CHAINRULE_EACH yes.part[i] = mask.part[i] ? yes.part[i] : no.part[i];
     return yes;
 }
-INLINE Vec max(Vec a, Vec b) {  // b where either is NaN
-    CHAINRULE_EACH a.part[i] = a.part[i] > b.part[i] ? a.part[i] : b.part[i];
+// b where either is NaN. Written as a comparison, compilers would make two instructions of it.
+INLINE Register max(Register a, Register b) {
+#if defined(__AVX512F__)
+    return _mm512_maskz_max_ps(-1, a, b);
+#elif defined(__AVX2__)
+    return _mm256_max_ps(a, b);
+#else
+    return a > b ? a : b;
+#endif
+}
+INLINE Register min(Register a, Register b) {
+#if defined(__AVX512F__)
+    return _mm512_maskz_min_ps(-1, a, b);
+#elif defined(__AVX2__)
+    return _mm256_min_ps(a, b);
+#else
+    return a < b ? a : b;
+#endif
+}
+INLINE Vec max(Vec a, Vec b) {
+    CHAINRULE_EACH a.part[i] = max(a.part[i], b.part[i]);
     return a;
 }
-INLINE Vec min(Vec a, Vec b) {  // b where either is NaN
-    CHAINRULE_EACH a.part[i] = a.part[i] < b.part[i] ? a.part[i] : b.part[i];
+INLINE Vec min(Vec a, Vec b) {
+    CHAINRULE_EACH a.part[i] = min(a.part[i], b.part[i]);
     return a;
 }
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -14,14 +12,6 @@ from chainrule.random import key
 KEY = key("dropout", 3, 2**64 - 1, 5, seed=2**63 + 7)
 extension = native.kernels()
 native_forward, native_backward = cr.ops.dropout.native
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
-    yield
-    assert extension.set_cpu_level(level)
-    native.set_threads(threads)
 
 
 @pytest.mark.parametrize("level", native.cpu_levels())
