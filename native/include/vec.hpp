@@ -93,6 +93,16 @@ INLINE void store_some(float* to, Vec v, size_t n) {
     store(lane, v);
     for (size_t i = 0; i < n; ++i) to[i] = lane[i];
 }
+// The next vector of a row that has n > 0 elements left: for loops of one body, `for (c = 0; c < C; c += LANES)`.
+INLINE Vec load_next(const float* from, size_t n, float other = 0) {
+    return n >= LANES ? load(from) : load_some(from, n, other);
+}
+INLINE void store_next(float* to, Vec v, size_t n) {
+    if (n >= LANES)
+        store(to, v);
+    else
+        store_some(to, v, n);
+}
 
 #define CHAINRULE_OPERATOR(Type, op)                                       \
     INLINE Type operator op(Type a, Type b) {                              \
