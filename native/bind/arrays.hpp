@@ -47,6 +47,13 @@ auto pointer(const A& array, const char* name, size_t expected) {
     return array.data();
 }
 
+// An array of any number of axes, seen as R rows of its last axis.
+struct Rows {
+    template <class A>
+    explicit Rows(const A& array) : C(array.ndim() ? array.shape(array.ndim() - 1) : 1), R(C ? array.size() / C : 0) {}
+    size_t C, R;
+};
+
 template <class A>
 auto pointer_or_null(const std::optional<A>& array, const char* name, size_t expected) {
     return array ? pointer(*array, name, expected) : nullptr;

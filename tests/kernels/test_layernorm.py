@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,14 +16,6 @@ ALL = (True, True, True)
 THREADS = (1, 2, 3, 8)
 extension = native.kernels()
 native_forward, native_backward = cr.ops.layernorm.native
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
-    yield
-    assert extension.set_cpu_level(level)
-    native.set_threads(threads)
 
 
 def inputs(*shape: int, offset: float = 0.0) -> tuple[np.ndarray, ...]:

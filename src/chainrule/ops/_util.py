@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd.mode import mode
-from chainrule.autograd.types import Array, Shape
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 
 
 def rows(x: Array) -> Array:
@@ -51,6 +53,24 @@ def mean_last(x: Array) -> Array:
     """Mean over the last axis, kept as an axis of size 1."""
     mean: Array = x.mean(axis=-1, keepdims=True)
     return mean
+
+
+def native_map(
+    forward: str, backward: str, *, saves_output: bool = False
+) -> tuple[Callable[[Array], tuple[Array, Saved]], Callable[[Array, Saved, Needs], Grads]]:
+    """The native pair, by the names of its kernels, of a function of each element that saves just x, or just y."""
+
+    def native_forward(x: Array) -> tuple[Array, Saved]:
+        y = native.empty_like(x)
+        getattr(native.kernels(), forward)(y, x)
+        return y, (y if saves_output else x,)
+
+    def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+        dx = native.empty_like(dy)
+        getattr(native.kernels(), backward)(dx, saved[0], dy)
+        return (dx,)
+
+    return native_forward, native_backward
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Array:
