@@ -4,6 +4,24 @@
 #include "ids.hpp"
 
 namespace chainrule {
+
+void cross_entropy_losses(float* loss_r, float* peak_r, float* total_r, const float* x_rv, const int64_t* target_r,
+                          const float* scale_r, float gap, float floor, size_t R, size_t V) {
+    for_row_blocks(R, V, rows_per_block(V), [&](size_t, size_t r, size_t rows) {
+        cross_entropy().forward(loss_r + r, peak_r + r, total_r + r, x_rv + r * V, target_r + r, scale_r + r, gap,
+                                floor, rows, V);
+    });
+}
+
+void cross_entropy_gradients(float* dx_rv, const float* peak_r, const float* total_r, const float* x_rv,
+                             const int64_t* target_r, const float* scale_r, float gap, float floor, size_t R,
+                             size_t V) {
+    for_row_blocks(R, V, rows_per_block(V), [&](size_t, size_t r, size_t rows) {
+        cross_entropy().backward(dx_rv + r * V, peak_r + r, total_r + r, x_rv + r * V, target_r + r, scale_r + r,
+                                 gap, floor, rows, V);
+    });
+}
+
 namespace {
 
 void forward(Vector loss, Vector peak, Vector total, ConstMatrix x, Ids target, ConstVector scale, float gap,
@@ -17,10 +35,7 @@ void forward(Vector loss, Vector peak, Vector total, ConstMatrix x, Ids target, 
     const float* x_rv = x.data();
 
     WithoutGil release;
-    for_row_blocks(R, V, rows_per_block(V), [&](size_t, size_t r, size_t rows) {
-        cross_entropy().forward(loss_r + r, peak_r + r, total_r + r, x_rv + r * V, target_r + r, scale_r + r, gap,
-                                floor, rows, V);
-    });
+    cross_entropy_losses(loss_r, peak_r, total_r, x_rv, target_r, scale_r, gap, floor, R, V);
 }
 
 void backward(Matrix dx, ConstMatrix x, ConstVector peak, ConstVector total, Ids target, ConstVector scale,
@@ -34,10 +49,7 @@ void backward(Matrix dx, ConstMatrix x, ConstVector peak, ConstVector total, Ids
     const float* x_rv = x.data();
 
     WithoutGil release;
-    for_row_blocks(R, V, rows_per_block(V), [&](size_t, size_t r, size_t rows) {
-        cross_entropy().backward(dx_rv + r * V, peak_r + r, total_r + r, x_rv + r * V, target_r + r, scale_r + r,
-                                 gap, floor, rows, V);
-    });
+    cross_entropy_gradients(dx_rv, peak_r, total_r, x_rv, target_r, scale_r, gap, floor, R, V);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ def forward(
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     logits, peak, total, *goal = saved
-    dx = np.empty_like(logits)
+    dx = np.empty(logits.shape, logits.dtype)
     V = logits.shape[-1]
     row_gradients(dx.reshape(-1, V), logits.reshape(-1, V), peak, total, Goal(*goal).scaled(dy))
     return (dx,)
