@@ -111,6 +111,11 @@ def cross_entropy(rng: np.random.Generator) -> list[Example]:
     return [Example((logits,), kwargs) for kwargs in settings]
 
 
+def linear_cross_entropy(rng: np.random.Generator) -> list[Example]:
+    x, W = rng.normal(size=(B, T, C)), 0.3 * rng.normal(size=(V, C))
+    return [Example((x, W), example.kwargs) for example in cross_entropy(rng)]
+
+
 def cross_entropy_probs(rng: np.random.Generator) -> list[Example]:
     p = rng.dirichlet(np.full(C, 2.0), size=(B, T))
     return [Example((p,), {"targets": rng.integers(0, C, size=(B, T))}), Example((p,), {"targets": p[::-1]})]
@@ -196,6 +201,7 @@ LARGER: dict[str, Maker] = {
     "gather": gather,
     "prelu": prelu,
     "cross_entropy": cross_entropy,
+    "linear_cross_entropy": linear_cross_entropy,
     "cross_entropy_probs": cross_entropy_probs,
     "binary_cross_entropy": binary_cross_entropy,
     "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,

@@ -135,6 +135,10 @@ class GPT(Layer):
 
     def forward(self, ids: Array) -> Tensor:
         """ids (B, T) -> logits (B, T, V)"""
+        return ops.linear(self.hidden(ids), self.wte.weight)
+
+    def hidden(self, ids: Array) -> Tensor:
+        """ids (B, T) -> what the head reads (B, T, C)"""
         ids = np.asarray(ids)
         if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.config.block_size:
             raise ShapeError(
@@ -143,11 +147,12 @@ class GPT(Layer):
         hidden = self.wte(ids) + self.wpe(np.arange(ids.shape[1]))  # (B, T, C) + (T, C)
         for block in self.h:
             hidden = block(hidden)
-        return ops.linear(self.ln_f(hidden), self.wte.weight)
+        return self.ln_f(hidden)
 
     def loss(self, ids: Array, targets: Array) -> Tensor:
         """ids (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
-        return ops.cross_entropy(self(ids), targets=targets)
+        # The logits are never stored: they would be the largest array by far.
+        return ops.linear_cross_entropy(self.hidden(ids), self.wte.weight, targets=targets)
 
 
 def residual_std(config: GPTConfig) -> float:

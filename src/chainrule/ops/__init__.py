@@ -34,6 +34,7 @@ from chainrule.ops.likelihood import (
     kl_divergence_logits,
 )
 from chainrule.ops.linear import linear
+from chainrule.ops.linear_cross_entropy import linear_cross_entropy
 from chainrule.ops.losses import huber, l2_to_reference, mae, mse
 from chainrule.ops.matmul import matmul
 from chainrule.ops.pairs import bradley_terry, negative_sampling
@@ -89,6 +90,7 @@ __all__ = [
     "layernorm",
     "leaky_relu",
     "linear",
+    "linear_cross_entropy",
     "log",
     "log_sigmoid",
     "log_softmax",
