@@ -69,6 +69,18 @@ INLINE void store_int(int32_t* to, Int v) {
     CHAINRULE_EACH *reinterpret_cast<IntMemory*>(to + i * WIDTH) = v.part[i];
 }
 
+// Truth values are bytes in memory, as in NumPy.
+INLINE Int load_bools(const uint8_t* from) {  // 1 where true
+    typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
+    Int v;
+    CHAINRULE_EACH v.part[i] = __builtin_convertvector(*reinterpret_cast<const Bytes*>(from + i * WIDTH), IntRegister);
+    return v;
+}
+INLINE void store_bools(uint8_t* to, Int mask) {
+    typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
+    CHAINRULE_EACH *reinterpret_cast<Bytes*>(to + i * WIDTH) = __builtin_convertvector(mask.part[i] & 1, Bytes);
+}
+
 // The rest of a row, 0 < n < LANES: what lies beyond n reads as `other` and is never written.
 INLINE Vec load_some(const float* from, size_t n, float other = 0) {
     float lane[LANES];
@@ -111,6 +123,11 @@ CHAINRULE_COMPARE(>)
 CHAINRULE_COMPARE(>=)
 CHAINRULE_COMPARE(==)
 #undef CHAINRULE_COMPARE
+
+INLINE Int operator>=(Int a, Int b) {
+    CHAINRULE_EACH a.part[i] = a.part[i] >= b.part[i];
+    return a;
+}
 
 INLINE Vec select(Int mask, Vec yes, Vec no) {
     CHAINRULE_EACH yes.part[i] = mask.part[i] ? yes.part[i] : no.part[i];
