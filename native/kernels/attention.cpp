@@ -13,7 +13,7 @@
 namespace chainrule::CHAINRULE_LEVEL {
 namespace {
 
-constexpr size_t KEYS = 128;                 // keys at a time
+constexpr size_t KEYS = 256;                 // keys at a time
 constexpr size_t QUERIES = 8 * TILE_ROWS;    // queries at a time, forward
 constexpr size_t SCORES_ROW = KEYS + LANES;  // an odd number of cache lines, with room for the rows of a tile
 constexpr float HIDDEN = -__builtin_inff();
@@ -70,40 +70,9 @@ struct Block {
     INLINE size_t columns(size_t r) const { return seen(r + TILE_ROWS - 1); }
 };
 
-typedef float Four __attribute__((vector_size(16)));
-typedef float FourMemory __attribute__((vector_size(16), aligned(alignof(float)), may_alias));
-
-// out[k out_row + j] = in[j in_row + k] for 4 × 4 floats
-INLINE void transpose4(float* out, size_t out_row, const float* in, size_t in_row) {
-    const Four a = *reinterpret_cast<const FourMemory*>(in), b = *reinterpret_cast<const FourMemory*>(in + in_row);
-    const Four c = *reinterpret_cast<const FourMemory*>(in + 2 * in_row);
-    const Four d = *reinterpret_cast<const FourMemory*>(in + 3 * in_row);
-    const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), AB = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    const Four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), CD = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    *reinterpret_cast<FourMemory*>(out) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-    *reinterpret_cast<FourMemory*>(out + out_row) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-    *reinterpret_cast<FourMemory*>(out + 2 * out_row) = __builtin_shufflevector(AB, CD, 0, 1, 4, 5);
-    *reinterpret_cast<FourMemory*>(out + 3 * out_row) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
-}
-
-// B (K, N) as panels of TILE_COLS columns, each stored [k][column]; columns beyond N are 0.
-void pack_columns(float* packed, View b, size_t K, size_t N) {
-    for (size_t n = 0; n < N; n += TILE_COLS) {
-        float* out = packed + n * K;
-        const float* in = b.data + n * b.col;
-        const size_t used = smaller(TILE_COLS, N - n);
-        size_t k = 0;
-        if (used == TILE_COLS && b.col == 1)
-            for (; k < K; ++k)
-                for (size_t j = 0; j < TILE_COLS; ++j) out[k * TILE_COLS + j] = in[k * b.row + j];
-        else if (used == TILE_COLS && b.row == 1)
-            for (; k + 4 <= K; k += 4)
-                for (size_t j = 0; j < TILE_COLS; j += 4)
-                    transpose4(out + k * TILE_COLS + j, TILE_COLS, in + j * b.col + k, b.col);
-        for (; k < K; ++k)
-            for (size_t j = 0; j < TILE_COLS; ++j)
-                out[k * TILE_COLS + j] = j < used ? in[k * b.row + j * b.col] : 0.0f;
-    }
+// B (K, N) as panels of TILE_COLS columns.
+void pack_columns(float* packed, View b_kn, size_t K, size_t N) {
+    gemm_kernels.pack_b(packed, b_kn, K, N, false);
 }
 
 void copy_rows(float* out, size_t out_row, const float* in, size_t in_row, float factor, size_t rows, size_t n) {
@@ -177,41 +146,52 @@ INLINE void hide(float* z, const Block& block, size_t r, size_t seen, size_t end
     for (size_t j = seen; j < end; ++j) z[j] = HIDDEN;
 }
 
-// Where the weight of key j in row r lies in the whole (B, H, T, S), for dropout.
-INLINE uint64_t position(const Block& block, size_t r) {
+// Row r of the weights after dropout; its mask is that of the flat positions of (B, H, T, S).
+void drop(float* out, const float* weights, float scale, const Block& block, size_t r, size_t end) {
     const Attention& call = block.call;
-    return ((uint64_t(block.b) * call.H + block.h) * call.T + block.t + r) * call.S + block.s;
+    const uint64_t row = ((uint64_t(block.b) * call.H + block.h) * call.T + block.t + r) * call.S + block.s;
+    for (size_t j = 0; j < end; j += LANES)
+        store(out + j, load(weights + j) * select(kept(call.keep, row + j), fill(scale), fill(0)));
 }
 
-// The state of one query while its keys pass by.
-struct Row {
-    float top;    // the largest score so far
-    float total;  // the sum of e^(z - top)
+// The state of the queries of a block while the keys pass by.
+struct Running {
+    float top[QUERIES];    // the largest score so far
+    float total[QUERIES];  // the sum of e^(z - top)
 };
 
-// One row of scores becomes weights e^(z - top); what was summed before is scaled to the new top.
-INLINE void soften(Row& row, float* z, float* sum_v, const Block& block, size_t r, size_t seen, size_t values) {
-    const size_t end = round_up(seen, LANES);
-    hide(z, block, r, seen, end);
-    Vec highest = fill(row.top);
-    for (size_t j = 0; j < end; j += LANES) highest = max(highest, load(z + j));
-    const float top = largest(highest), shift = top == HIDDEN ? 0 : top;
-    if (row.top < top && row.total != 0) {
-        const Vec factor = exp(fill(row.top - shift));
-        for (size_t c = 0; c < values; c += LANES) store(sum_v + c, load(sum_v + c) * factor);
-        float lanes[LANES];
-        store(lanes, factor);
-        row.total *= lanes[0];
+// The scores of a block become weights e^(z - top); what was summed before is scaled to the new top.
+void soften(Running& now, float* weights, float* sums, size_t value_row, const Block& block) {
+    float shift[QUERIES];
+    for (size_t r = 0; r < block.rows; ++r) {
+        float* z = weights + r * SCORES_ROW;
+        const size_t seen = block.seen(r), end = round_up(seen, LANES);
+        hide(z, block, r, seen, end);
+        Vec highest = fill(now.top[r]);
+        for (size_t j = 0; j < end; j += LANES) highest = max(highest, load(z + j));
+        const float top = largest(highest);
+        shift[r] = top == HIDDEN ? 0 : top;
+        if (now.top[r] < top && now.total[r] != 0) {
+            const Vec factor = exp_negative(fill(now.top[r] - top));
+            for (size_t c = 0; c < block.call.Dv; c += LANES)
+                store(sums + r * value_row + c, load(sums + r * value_row + c) * factor);
+            now.total[r] *= factor.part[0][0];
+        }
+        now.top[r] = top;
     }
-    Vec total = fill(0);
-    for (size_t j = 0; j < end; j += LANES) {
-        Vec weight = exp(load(z + j) - fill(shift));
-        total = total + weight;
-        if (block.call.dropout) weight = select(kept(block.call.keep, position(block, r) + j), weight, fill(0));
-        store(z + j, weight);
+    for (size_t r = 0; r < block.rows; ++r) {
+        float* z = weights + r * SCORES_ROW;
+        const size_t end = round_up(block.seen(r), LANES), used = block.columns(r - r % TILE_ROWS);
+        Vec total = fill(0);
+        for (size_t j = 0; j < end; j += LANES) {
+            const Vec weight = exp_negative(load(z + j) - fill(shift[r]));
+            total = total + weight;
+            store(z + j, weight);
+        }
+        now.total[r] += sum(total);
+        if (block.call.dropout) drop(z, z, 1, block, r, end);
+        for (size_t j = end; j < used; ++j) z[j] = 0;  // other rows of the tile see these
     }
-    row.top = top;
-    row.total += sum(total);
 }
 
 struct ForwardSpace {
@@ -237,19 +217,14 @@ void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, size_
     copy_rows(at.queries, at.query_row, call.q.at(block.b, block.h, block.t), call.q.row, call.scale, rows, call.D);
     zero(at.queries + rows * at.query_row, (filled - rows) * at.query_row);
     zero(at.sums, filled * at.value_row);
-    Row state[QUERIES];
-    for (size_t r = 0; r < rows; ++r) state[r] = {HIDDEN, 0};
+    Running now;
+    for (size_t r = 0; r < rows; ++r) now.top[r] = HIDDEN, now.total[r] = 0;
 
     const size_t seen_by_last = visible(call, block.t + rows - 1);
     for (block.s = 0; block.s < seen_by_last; block.s += KEYS) {
         block.keys = smaller(KEYS, seen_by_last - block.s);
         scores(at.weights, block, at.queries, at.query_row, at.keys + block.s * call.D);
-        for (size_t r = 0; r < rows; ++r) {
-            float* weights = at.weights + r * SCORES_ROW;
-            const size_t seen = block.seen(r), used = block.columns(r - r % TILE_ROWS);
-            if (seen > 0) soften(state[r], weights, at.sums + r * at.value_row, block, r, seen, call.Dv);
-            for (size_t j = round_up(seen, LANES); j < used; ++j) weights[j] = 0;
-        }
+        soften(now, at.weights, at.sums, at.value_row, block);
         for (size_t c = 0; c < call.Dv; c += TILE_COLS)  // o = A v                                           [AT.3]
             for (size_t r = 0; r < rows; r += TILE_ROWS)
                 add_product(at.sums + r * at.value_row + c, at.value_row, at.weights + r * SCORES_ROW, SCORES_ROW, 1,
@@ -258,10 +233,10 @@ void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, size_
 
     float* lse = lse_bht + (block.b * call.H + block.h) * call.T + block.t;
     for (size_t r = 0; r < rows; ++r) {
-        const bool empty = state[r].total == 0;  // no key at all: the weights are zeros                     [AT.12]
-        const float total = empty ? 1 : state[r].total;
+        const bool empty = now.total[r] == 0;  // no key at all: the weights are zeros                     [AT.12]
+        const float total = empty ? 1 : now.total[r];
         copy_rows(at.sums + r * at.value_row, 0, at.sums + r * at.value_row, 0, call.keep_scale / total, 1, call.Dv);
-        lse[r] = empty ? 0 : state[r].top + __builtin_logf(total);  // [AT.4]
+        lse[r] = empty ? 0 : now.top[r] + __builtin_logf(total);  // [AT.4]
     }
     write_rows(o.at(block.b, block.h, block.t), o.row, at.sums, at.value_row, rows, call.Dv);
 }
@@ -313,12 +288,8 @@ void weights_again(const BackwardSpace& at, const float* lse, const Block& block
         const size_t end = round_up(used, LANES);
         hide(z, block, r, block.seen(r), end);
         const Vec shift = fill(lse[block.t + r]);
-        for (size_t j = 0; j < end; j += LANES) {
-            const Vec weight = exp(load(z + j) - shift);
-            store(z + j, weight);
-            if (call.dropout)
-                store(dropped + j, weight * select(kept(call.keep, position(block, r) + j), fill(call.keep_scale), fill(0)));
-        }
+        for (size_t j = 0; j < end; j += LANES) store(z + j, exp_negative(load(z + j) - shift));
+        if (call.dropout) drop(dropped, z, call.keep_scale, block, r, end);
         // A tile of keys may begin at the last of these and reach beyond.
         for (size_t j = end; j < used + TILE_ROWS; ++j) z[j] = dropped[j] = 0;
     }
