@@ -33,6 +33,8 @@ bool spin(Done done) {
     return done();
 }
 
+thread_local bool inside = false;  // a block: if it starts blocks of its own, this thread runs them
+
 class Pool {
 public:
     const pid_t owner = getpid();
@@ -83,6 +85,7 @@ private:
     }
 
     void help(size_t index, uint64_t seen) {
+        inside = true;
         for (;;) {
             auto called = [&] { return job_.load(std::memory_order_acquire) != seen; };
             const bool soon = spin(called);
@@ -130,8 +133,6 @@ Pool& pool() {
     }
     return *found;
 }
-
-thread_local bool inside = false;  // a block that starts blocks of its own runs them itself
 
 }  // namespace
 

@@ -10,9 +10,38 @@ struct View {
     size_t row, col;
 };
 
+// What the numbers are multiplied as; sums are always float.
+enum class Precision { fp32, bf16 };
+
 // C (M, N), rows ldc apart, = A (M, K) B (K, N) + bias (N,) if given; with `accumulate` C += that.
-// Runs on the pool; inside a block of the pool it runs on that thread alone. The sum over k is made in a fixed order.
+// Runs on the pool; inside a block of the pool it runs on that thread alone. Each element is summed over k in a fixed
+// order, so the result depends neither on the number of threads nor on how C is cut into blocks.
 void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bool accumulate, size_t M, size_t N,
-          size_t K);
+          size_t K, Precision precision = Precision::fp32);
+
+// The single-threaded pieces gemm.cpp puts together (kernels/gemm.cpp).
+struct Gemm {
+    size_t tile_rows, tile_cols;
+
+    // A (M, K) as panels of tile_rows rows, each stored [k][row]; rows beyond M are 0. A float is rounded to bf16 if asked.
+    void (*pack_a)(float* packed, View a_mk, size_t M, size_t K, bool bf16);
+
+    // B (K, N) as panels of tile_cols columns, each stored [k][column]; columns beyond N are 0.
+    void (*pack_b)(float* packed, View b_kn, size_t K, size_t N, bool bf16);
+
+    // C (M, N) = or += A B + bias. The rows of A are a_row apart, its panels of tile_rows rows a_panel, the steps in k a_k;
+    // B is packed.
+    void (*multiply)(float* c_mn, size_t ldc, const float* a, size_t a_panel, size_t a_row, size_t a_k,
+                     const float* b_packed, const float* bias_n, bool accumulate, size_t M, size_t N, size_t K);
+
+    // The same for few rows of A (contiguous, a_row apart) and B = Wᵀ with contiguous rows of W (N, K): products of
+    // rows, without packing.
+    void (*dot_rows)(float* c_mn, size_t ldc, const float* a, size_t a_row, const float* w_nk, size_t w_row,
+                     const float* bias_n, bool accumulate, size_t M, size_t N, size_t K);
+
+    // out_c += the sum over the rows of x (R, C).
+    void (*column_sums)(float* out_c, const float* x_rc, size_t ldx, size_t R, size_t C);
+};
+CHAINRULE_KERNELS(Gemm, gemm_kernels)
 
 }  // namespace chainrule

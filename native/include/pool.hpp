@@ -35,6 +35,11 @@ void for_row_blocks(size_t R, size_t C, size_t rows, Body&& body) {
         parallel_for(blocks, run);
 }
 
+// Rows of C elements that make a block worth handing to a thread, for work that leaves no sum over rows.
+constexpr size_t rows_per_block(size_t C) {
+    return C < SMALL ? SMALL / std::max<size_t>(C, 1) : 1;
+}
+
 // body(first, count) over n elements that do not depend on each other.
 template <class Body>
 void for_elements(size_t n, Body&& body) {

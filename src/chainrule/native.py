@@ -90,6 +90,22 @@ def empty_like(x: Array) -> Array:
     return empty(x.shape, x.dtype)
 
 
+def matmul(
+    a: Array, b: Array, *, bias: Array | None = None, out: Array | None = None, accumulate: bool = False
+) -> Array:
+    """a (n, k) @ b (k, m) + bias (m,), or the same for batches (B, n, k), (B, k, m), all float32 with any strides.
+
+    `out` has contiguous rows and is overwritten, with `accumulate` added to.
+    """
+    if out is None:
+        out = empty((*a.shape[:-1], b.shape[-1]))
+    if a.ndim == 2:
+        kernels().gemm(out[None], a[None], b[None], bias, accumulate, False)
+    else:
+        kernels().gemm(out, a, b, bias, accumulate, False)
+    return out
+
+
 _threads = 0  # what `set_threads` asked for; 0 until then
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op
-from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import normal, rows, sum_lead
 from chainrule.ops.elementwise import add
@@ -49,6 +50,31 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return dx, dW, db
 
 
+def native_forward(
+    x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in"
+) -> tuple[Array, Saved]:
+    _check(x, W, b, layout)
+    M = W if layout == "in_out" else W.T  # (in, out)
+    y = native.matmul(rows(x), M, bias=b)  # the bias is added while the product is still in registers
+    return y.reshape(*x.shape[:-1], M.shape[1]), (x, W, layout)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, W, layout = saved
+    X, dY = rows(x), rows(dy)  # (rows, in), (rows, out)
+    dx = dW = db = None
+    if needs[0]:
+        dx = native.matmul(dY, W.T if layout == "in_out" else W).reshape(x.shape)  #               [LI.1]
+    if needs[1]:
+        left, right = (X, dY) if layout == "in_out" else (dY, X)
+        into = needs[1].array if isinstance(needs[1], Into) else None
+        dW = native.matmul(left.T, right, out=into, accumulate=into is not None)  #                [LI.2]
+    if needs[2]:
+        db = needs[2].array if isinstance(needs[2], Into) else np.zeros(dY.shape[1], np.float32)
+        native.kernels().column_sums(db, dY)  # added to                                           [LI.3]
+    return dx, dW, db
+
+
 def _check(x: Array, W: Array, b: Array | None, layout: str) -> None:
     if layout not in LAYOUTS:
         raise ConfigError(f"linear: layout is {layout!r} (must be one of {', '.join(LAYOUTS)})")
@@ -67,6 +93,9 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 4), normal(rng, 1, 4), normal(rng, 1)))
     yield Example((normal(rng, 2, 3, 4), normal(rng, 5, 4)))
     yield Example((normal(rng, 2, 3, 4), normal(rng, 4, 5), normal(rng, 5)), {"layout": "in_out"})
+    yield Example(
+        (normal(rng, 7, 33), normal(rng, 17, 33), normal(rng, 17))
+    )  # whole tiles of the kernel, and rests
 
 
 def composed(x: Any, W: Any, b: Any = None, *, layout: str = "out_in") -> Any:
@@ -74,4 +103,4 @@ def composed(x: Any, W: Any, b: Any = None, *, layout: str = "out_in") -> Any:
     return y if b is None else add(y, b)
 
 
-linear = Op("linear", forward, backward, example, composed=composed)
+linear = Op("linear", forward, backward, example, composed=composed, native=(native_forward, native_backward))

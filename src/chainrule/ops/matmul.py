@@ -2,19 +2,23 @@
 
     C = A B,   dA = dC Bᵀ,   dB = Aᵀ dC            R-045, R-046 (seed 001 "two ways of matmul"; seed 004 §1.3)
 
-The derivation compares the two loop orders of R-045; BLAS, behind NumPy's `@`, suits its order to the layout.
+The derivation compares the two loop orders of R-045; docs/kernels.md goes on from there to our own kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal, rows, unbroadcast
+
+Times: TypeAlias = Callable[[Array, Array], Array]
 
 
 def forward(a: Array, b: Array) -> tuple[Array, Saved]:
@@ -23,10 +27,23 @@ def forward(a: Array, b: Array) -> tuple[Array, Saved]:
     As in NumPy a vector a is a row, a vector b is a column, and the added axis is dropped from the result.
     """
     _check(a.shape, b.shape)
-    return _product(a, b), (a, b)
+    return _product(a, b, np.matmul), (a, b)
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    return _gradients(dy, saved, needs, np.matmul)
+
+
+def native_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+    _check(a.shape, b.shape)
+    return _product(a, b, _times), (a, b)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    return _gradients(dy, saved, needs, _times)
+
+
+def _gradients(dy: Array, saved: Saved, needs: Needs, times: Times) -> Grads:
     a, b = saved
     A = a[None, :] if a.ndim == 1 else a  # (..., n, k)
     B = b[:, None] if b.ndim == 1 else b  # (..., k, m)
@@ -34,21 +51,33 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     dC = dy.reshape(*batch, A.shape[-2], B.shape[-1])  # (..., n, m)
     da = db = None
     if needs[0]:
-        dA = _product(dC, B.swapaxes(-1, -2))  # forward was: C = A B                              [MM.1]
+        dA = _product(dC, B.swapaxes(-1, -2), times)  # forward was: C = A B                       [MM.1]
         da = unbroadcast(dA, A.shape).reshape(a.shape)
     if needs[1] and B.ndim == 2:
-        db = (rows(A).T @ rows(dC)).reshape(b.shape)  # the sum over the batch is one product      [MM.3]
+        db = times(rows(A).T, rows(dC)).reshape(b.shape)  # the sum over the batch is one product  [MM.3]
     elif needs[1]:
-        dB = A.swapaxes(-1, -2) @ dC  #                                                            [MM.2]
+        dB = times(A.swapaxes(-1, -2), dC)  #                                                      [MM.2]
         db = unbroadcast(dB, B.shape).reshape(b.shape)
     return da, db
 
 
-def _product(a: Array, b: Array) -> Array:
+def _product(a: Array, b: Array, times: Times) -> Array:
     """a @ b; a batch of matrices times one matrix is one large product instead of many small ones."""
     if a.ndim > 2 and b.ndim == 2:
-        return (rows(a) @ b).reshape(*a.shape[:-1], b.shape[-1])  # (..., n, m)
-    return np.asarray(a @ b)
+        return times(rows(a), b).reshape(*a.shape[:-1], b.shape[-1])  # (..., n, m)
+    return np.asarray(times(a, b))
+
+
+def _times(a: Array, b: Array) -> Array:
+    """a @ b by our own kernel: at most three axes, so that leading axes become one."""
+    if a.ndim == 2 and b.ndim == 2:
+        return native.matmul(a, b)
+    A = a[None, :] if a.ndim == 1 else a
+    B = b[:, None] if b.ndim == 1 else b
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    A, B = (np.broadcast_to(x, batch + x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (A, B))
+    shape = batch + a.shape[-2:-1] + (b.shape[-1:] if b.ndim > 1 else ())
+    return native.matmul(A, B).reshape(shape)
 
 
 def _check(a: Shape, b: Shape) -> None:
@@ -76,4 +105,4 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 3, 4), normal(rng, 4)))
 
 
-matmul = Op("matmul", forward, backward, example)
+matmul = Op("matmul", forward, backward, example, native=(native_forward, native_backward), strided=True)

@@ -1,0 +1,202 @@
+// The pieces of a matrix product on one thread.        Explained step by step in docs/kernels.md
+#include "gemm.hpp"
+
+#include "tile.hpp"
+
+namespace chainrule::CHAINRULE_LEVEL {
+namespace {
+
+typedef float Four __attribute__((vector_size(16)));
+typedef float FourMemory __attribute__((vector_size(16), aligned(alignof(float)), may_alias));
+
+// The nearest bf16, ties to even, as a float. NaN stays NaN.
+INLINE float as_bf16(float x) {
+    uint32_t u;
+    __builtin_memcpy(&u, &x, 4);
+    if (x == x) u += 0x7fff + (u >> 16 & 1);
+    u &= 0xffff0000;
+    __builtin_memcpy(&x, &u, 4);
+    return x;
+}
+
+INLINE Vec as_bf16(Vec x) {
+    const Int u = bits(x);
+    const Int rounded = u + fill_int(0x7fff) + (shift_right(u, 16) & fill_int(1));
+    return from_bits(bits(select(x == x, from_bits(rounded), x)) & fill_int(int32_t(0xffff0000)));
+}
+
+template <bool BF16>
+INLINE float take(float x) {
+    return BF16 ? as_bf16(x) : x;
+}
+
+// out[j + 4 k] = in[j in_row + k] for 4 × 4 floats
+INLINE void transpose4(float* out, size_t out_row, const float* in, size_t in_row) {
+    const Four a = *reinterpret_cast<const FourMemory*>(in), b = *reinterpret_cast<const FourMemory*>(in + in_row);
+    const Four c = *reinterpret_cast<const FourMemory*>(in + 2 * in_row);
+    const Four d = *reinterpret_cast<const FourMemory*>(in + 3 * in_row);
+    const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), AB = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const Four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), CD = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *reinterpret_cast<FourMemory*>(out) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *reinterpret_cast<FourMemory*>(out + out_row) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    *reinterpret_cast<FourMemory*>(out + 2 * out_row) = __builtin_shufflevector(AB, CD, 0, 1, 4, 5);
+    *reinterpret_cast<FourMemory*>(out + 3 * out_row) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
+}
+
+// One panel of WIDE columns (of B, or of Aᵀ), `used` of them real: out[k WIDE + j] = in[k in_k + j in_j].
+template <size_t WIDE, bool BF16>
+void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K, size_t used) {
+    size_t k = 0;
+    if (used == WIDE && in_j == 1) {
+        for (; k < K; ++k)
+            for (size_t j = 0; j < WIDE; ++j) out[k * WIDE + j] = in[k * in_k + j];
+    } else if (used == WIDE && in_k == 1 && WIDE % 4 == 0) {
+        for (; k + 4 <= K; k += 4)
+            for (size_t j = 0; j < WIDE; j += 4) transpose4(out + k * WIDE + j, WIDE, in + j * in_j + k, in_j);
+    }
+    for (; k < K; ++k)
+        for (size_t j = 0; j < WIDE; ++j) out[k * WIDE + j] = j < used ? in[k * in_k + j * in_j] : 0.0f;
+    if (BF16) {
+        const size_t n = K * WIDE, whole = n - n % LANES;
+        for (size_t i = 0; i < whole; i += LANES) store(out + i, as_bf16(load(out + i)));
+        for (size_t i = whole; i < n; ++i) out[i] = as_bf16(out[i]);
+    }
+}
+
+template <size_t WIDE>
+void pack(float* packed, const float* in, size_t in_k, size_t in_j, size_t K, size_t J, bool bf16) {
+    const auto panel = bf16 ? pack_panel<WIDE, true> : pack_panel<WIDE, false>;
+    for (size_t j = 0; j < J; j += WIDE)
+        panel(packed + j * K, in + j * in_j, in_k, in_j, K, J - j < WIDE ? J - j : WIDE);
+}
+
+void pack_a(float* packed, View a_mk, size_t M, size_t K, bool bf16) {
+    pack<TILE_ROWS>(packed, a_mk.data, a_mk.col, a_mk.row, K, M, bf16);
+}
+
+void pack_b(float* packed, View b_kn, size_t K, size_t N, bool bf16) {
+    pack<TILE_COLS>(packed, b_kn.data, b_kn.row, b_kn.col, K, N, bf16);
+}
+
+// A tile of ROWS rows: the sum over k in registers, then the epilogue (bias, the old value) on the way out.
+template <size_t ROWS>
+void tile_product(float* c, size_t ldc, const float* a, size_t a_row, size_t a_k, const float* b, const float* bias,
+                  bool accumulate, size_t cols, size_t K) {
+    for (size_t i = 0; i < ROWS; ++i)
+        for (size_t v = 0; v < TILE_VECS; ++v) __builtin_prefetch(c + i * ldc + v * LANES, 1);
+    Tile<ROWS> tile;
+    clear(tile);
+    multiply(tile, a, a_row, a_k, b, TILE_COLS, K);
+    if (cols == TILE_COLS) {
+#pragma GCC unroll 16
+        for (size_t i = 0; i < ROWS; ++i)
+#pragma GCC unroll 4
+            for (size_t v = 0; v < TILE_VECS; ++v) {
+                float* to = c + i * ldc + v * LANES;
+                Vec out = tile.c[i][v];
+                if (bias) out = out + load(bias + v * LANES);
+                if (accumulate) out = load(to) + out;
+                store(to, out);
+            }
+        return;
+    }
+    float row[TILE_COLS];
+    for (size_t i = 0; i < ROWS; ++i) {
+        for (size_t v = 0; v < TILE_VECS; ++v) store(row + v * LANES, tile.c[i][v]);
+        for (size_t j = 0; j < cols; ++j) {
+            const float out = row[j] + (bias ? bias[j] : 0.0f);
+            c[i * ldc + j] = accumulate ? c[i * ldc + j] + out : out;
+        }
+    }
+}
+
+using TileProduct = void(float*, size_t, const float*, size_t, size_t, const float*, const float*, bool, size_t, size_t);
+
+// The kernel for the last rows: ROWS is 1 .. TILE_ROWS - 1.
+template <size_t ROWS = TILE_ROWS - 1>
+TileProduct* rest_product(size_t rows) {
+    if constexpr (ROWS == 0) {
+        return nullptr;
+    } else {
+        return rows == ROWS ? tile_product<ROWS> : rest_product<ROWS - 1>(rows);
+    }
+}
+
+// A panel of B (K × TILE_COLS) stays in the first cache while the rows of A pass by; A comes from the second one.
+void multiply(float* c_mn, size_t ldc, const float* a, size_t a_panel, size_t a_row, size_t a_k, const float* b_packed,
+              const float* bias_n, bool accumulate, size_t M, size_t N, size_t K) {
+    const size_t whole = M - M % TILE_ROWS;
+    TileProduct* const rest = rest_product<>(M - whole);
+    for (size_t n = 0; n < N; n += TILE_COLS) {
+        const size_t cols = N - n < TILE_COLS ? N - n : TILE_COLS;
+        const float* b = b_packed + n * K;
+        const float* bias = bias_n ? bias_n + n : nullptr;
+        const float* panel = a;
+        float* c = c_mn + n;
+        for (size_t m = 0; m < whole; m += TILE_ROWS, panel += a_panel, c += TILE_ROWS * ldc)
+            tile_product<TILE_ROWS>(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
+        if (rest) rest(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
+    }
+}
+
+// ROWS rows of A against COLS rows of W: sixteen partial sums for each of the products.
+template <size_t ROWS, size_t COLS>
+INLINE void dots(float* c, size_t ldc, const float* a, size_t a_row, const float* w, size_t w_row, const float* bias,
+                 bool accumulate, size_t K) {
+    const size_t whole = K - K % LANES;
+    Vec total[ROWS][COLS];
+#pragma GCC unroll 4
+    for (size_t i = 0; i < ROWS; ++i)
+#pragma GCC unroll 4
+        for (size_t j = 0; j < COLS; ++j) total[i][j] = fill(0);
+    for (size_t k = 0; k < whole; k += LANES) {
+        Vec row[ROWS];
+#pragma GCC unroll 4
+        for (size_t i = 0; i < ROWS; ++i) row[i] = load(a + i * a_row + k);
+#pragma GCC unroll 4
+        for (size_t j = 0; j < COLS; ++j) {
+            const Vec weights = load(w + j * w_row + k);
+#pragma GCC unroll 4
+            for (size_t i = 0; i < ROWS; ++i) total[i][j] = fma(row[i], weights, total[i][j]);
+        }
+    }
+    for (size_t i = 0; i < ROWS; ++i)
+        for (size_t j = 0; j < COLS; ++j) {
+            float out = sum(total[i][j]);
+            for (size_t k = whole; k < K; ++k) out += a[i * a_row + k] * w[j * w_row + k];
+            if (bias) out += bias[j];
+            c[i * ldc + j] = accumulate ? c[i * ldc + j] + out : out;
+        }
+}
+
+// The grouping of rows and columns changes no sum: each product has its own sixteen.
+void dot_rows(float* c_mn, size_t ldc, const float* a, size_t a_row, const float* w_nk, size_t w_row,
+              const float* bias_n, bool accumulate, size_t M, size_t N, size_t K) {
+    for (size_t n = 0; n < N;) {
+        const size_t cols = N - n < 4 ? 1 : 4;
+        const float* w = w_nk + n * w_row;
+        const float* bias = bias_n ? bias_n + n : nullptr;
+        for (size_t m = 0; m < M; ++m) {
+            const auto product = cols == 4 ? dots<1, 4> : dots<1, 1>;
+            product(c_mn + m * ldc + n, ldc, a + m * a_row, a_row, w, w_row, bias, accumulate, K);
+        }
+        n += cols;
+    }
+}
+
+void column_sums(float* out_c, const float* x_rc, size_t ldx, size_t R, size_t C) {
+    const size_t whole = C - C % LANES;
+    for (size_t c = 0; c < whole; c += LANES) {
+        Vec total = load(out_c + c);
+        for (size_t r = 0; r < R; ++r) total = total + load(x_rc + r * ldx + c);
+        store(out_c + c, total);
+    }
+    for (size_t c = whole; c < C; ++c)
+        for (size_t r = 0; r < R; ++r) out_c[c] += x_rc[r * ldx + c];
+}
+
+}  // namespace
+
+const Gemm gemm_kernels = {TILE_ROWS, TILE_COLS, pack_a, pack_b, multiply, dot_rows, column_sums};
+
+}  // namespace chainrule::CHAINRULE_LEVEL
