@@ -13,7 +13,7 @@
 namespace chainrule::CHAINRULE_LEVEL {
 namespace {
 
-constexpr size_t KEYS = 256;                 // keys at a time
+constexpr size_t KEYS = 192;                 // keys at a time
 constexpr size_t QUERIES = 8 * TILE_ROWS;    // queries at a time, forward
 constexpr size_t SCORES_ROW = KEYS + LANES;  // an odd number of cache lines, with room for the rows of a tile
 constexpr float HIDDEN = -__builtin_inff();

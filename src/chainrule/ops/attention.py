@@ -340,6 +340,10 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example(qkv((2, 2), 4, 6, 3, 3), {"mask": normal(rng, 2, 4, 6)})
     dropped = {"dropout": 0.3, "key": random_key("dropout", 1, seed=7)}
     yield Example(qkv((2, 4), 7, 7, 3, 3, kv=(2, 1)), {"causal": True, **dropped})
+    yield Example(
+        qkv((1, 2), 33, 65, 16, 7, kv=(1, 1)), {"causal": True}
+    )  # several tiles of the native kernel
+    yield Example(qkv((), 7, 257, 17, 1))
 
 
 attention = Op(
