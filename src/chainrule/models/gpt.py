@@ -82,12 +82,10 @@ class CausalSelfAttention(Layer):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""
-        B, T, C = hidden.shape
-        heads = self.c_attn(hidden).reshape(B, T, 3, self.n_head, C // self.n_head)
-        q, k, v = heads.transpose(2, 0, 3, 1, 4)  # (B, H, T, D) each
+        qkv = self.c_attn(hidden)  # (B, T, 3C)
         drop = self.dropout if self.training else 0.0
-        mixed = ops.attention(q, k, v, causal=True, dropout=drop, key=next_key("dropout") if drop else None)
-        return self.c_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, C))
+        key = next_key("dropout") if drop else None
+        return self.c_proj(ops.packed_attention(qkv, heads=self.n_head, dropout=drop, key=key))
 
 
 class MLP(Layer):
