@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "gemm.hpp"
 #include "pool.hpp"
 
 namespace nb = nanobind;
@@ -53,6 +54,11 @@ struct Rows {
     explicit Rows(const A& array) : C(array.ndim() ? array.shape(array.ndim() - 1) : 1), R(C ? array.size() / C : 0) {}
     size_t C, R;
 };
+
+inline Precision as_precision(int index) {  // as in PRECISIONS of native.py
+    if (index < 0 || index > 2) throw std::invalid_argument("precision must be 0 (fp32), 1 (bf16) or 2 (fp16)");
+    return static_cast<Precision>(index);
+}
 
 template <class A>
 auto pointer_or_null(const std::optional<A>& array, const char* name, size_t expected) {

@@ -21,7 +21,7 @@ void product(Strided c, ConstStrided a, ConstStrided b, std::optional<ConstVecto
         throw std::invalid_argument("the shapes of c, a and b do not fit");
     if (N > 1 && c.stride(2) != 1) throw std::invalid_argument("the rows of c must be contiguous");
     const float* bias_n = pointer_or_null(bias, "bias", N);
-    if (precision < 0 || precision > 2) throw std::invalid_argument("precision must be 0 (fp32), 1 (bf16) or 2 (fp16)");
+    const Precision factors = as_precision(precision);
     const size_t ldc = static_cast<size_t>(c.stride(1));
     float* c_data = c.data();
     const View a_view = view(a), b_view = view(b);
@@ -31,8 +31,7 @@ void product(Strided c, ConstStrided a, ConstStrided b, std::optional<ConstVecto
     auto one = [&](size_t i) {
         const auto n = static_cast<ptrdiff_t>(i);
         gemm(c_data + n * c_step, ldc, {a_view.data + n * a_step, a_view.row, a_view.col},
-             {b_view.data + n * b_step, b_view.row, b_view.col}, bias_n, accumulate, M, N, K,
-             static_cast<Precision>(precision));
+             {b_view.data + n * b_step, b_view.row, b_view.col}, bias_n, accumulate, M, N, K, factors);
     };
     if (B >= 4)  // enough for all threads, each with products of its own
         parallel_for(B, one);
