@@ -51,8 +51,10 @@ auto pointer(const A& array, const char* name, size_t expected) {
 // An array of any number of axes, seen as R rows of its last axis.
 struct Rows {
     template <class A>
-    explicit Rows(const A& array) : C(array.ndim() ? array.shape(array.ndim() - 1) : 1), R(C ? array.size() / C : 0) {}
-    size_t C, R;
+    explicit Rows(const A& array) : R(1), C(array.ndim() ? array.shape(array.ndim() - 1) : 1) {
+        for (size_t axis = 0; axis + 1 < array.ndim(); ++axis) R *= array.shape(axis);
+    }
+    size_t R, C;
 };
 
 inline Precision as_precision(int index) {  // as in PRECISIONS of native.py

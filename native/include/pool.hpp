@@ -58,11 +58,6 @@ void for_rows(size_t R, size_t C, Body&& body) {
 
 // out_n += the sum of the rows of partial_bn (rows `stride` apart), as a tree of pairs: a fixed order, and an error that
 // grows with log(blocks). partial_bn is used up.
-inline void add_blocks(float* out_n, float* partial_bn, size_t blocks, size_t stride, size_t N) {
-    for (size_t step = 1; step < blocks; step *= 2)
-        for (size_t b = 0; b + step < blocks; b += 2 * step)
-            for (size_t n = 0; n < N; ++n) partial_bn[b * stride + n] += partial_bn[(b + step) * stride + n];
-    for (size_t n = 0; n < N && blocks > 0; ++n) out_n[n] += partial_bn[n];
-}
+void add_blocks(float* out_n, float* partial_bn, size_t blocks, size_t stride, size_t N);
 
 }  // namespace chainrule

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from chainrule import native
 from chainrule.autograd.mode import mode
-from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
 
 
 def rows(x: Array) -> Array:
@@ -71,6 +72,11 @@ def native_map(
         return (dx,)
 
     return native_forward, native_backward
+
+
+def summed_into(need: Any, like: Array) -> Array:
+    """Where a kernel adds the gradient of a parameter: its own place in the flat block if there is one, or zeros."""
+    return need.array if isinstance(need, Into) else np.zeros_like(like)
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Array:
