@@ -25,7 +25,8 @@ Heads<Scalar> heads(const Strided<Scalar>& array, const char* name, size_t B, si
         if (array.shape(i) != expected[i])
             throw std::invalid_argument(std::string(name) + " has size " + std::to_string(array.shape(i)) + " on axis " +
                                         std::to_string(i) + ", expected " + std::to_string(expected[i]));
-    if (columns > 1 && array.stride(3) != 1) throw std::invalid_argument(std::string(name) + " has scattered rows");
+    if (columns > 1 && array.size() > 0 && array.stride(3) != 1)
+        throw std::invalid_argument(std::string(name) + " has scattered rows");
     return {array.data(), size_t(array.stride(0)), size_t(array.stride(1)), size_t(array.stride(2))};
 }
 

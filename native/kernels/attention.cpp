@@ -160,7 +160,7 @@ struct Running {
     float total[QUERIES];  // the sum of e^(z - top)
 };
 
-// The scores of a block become weights e^(z - top); what was summed before is scaled to the new top.
+// The scores of a block become weights e^(z - top); what was summed before is scaled to the new top.    [AT.14]
 void soften(Running& now, float* weights, float* sums, size_t value_row, const Block& block) {
     float shift[QUERIES];
     for (size_t r = 0; r < block.rows; ++r) {
