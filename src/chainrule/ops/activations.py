@@ -273,6 +273,7 @@ silu = Op(
     smooth_example,
     composed=silu_composed,
     native=native_map("silu_forward", "silu_backward"),
+    again=lambda saved: saved,
 )
 
 
@@ -328,4 +329,5 @@ swiglu = Op(
     swiglu_example,
     composed=swiglu_composed,
     native=(swiglu_native_forward, swiglu_native_backward),
+    again=lambda saved: saved,
 )

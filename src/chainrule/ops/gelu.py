@@ -109,6 +109,7 @@ gelu = Op(
     gelu_backward,
     smooth_example,
     native=native_map("gelu_forward", "gelu_backward"),
+    again=lambda saved: saved,
 )
 
 ROOT_2_PI = math.sqrt(2 / math.pi)
@@ -154,4 +155,5 @@ gelu_tanh = Op(
     smooth_example,
     composed=gelu_tanh_composed,
     native=native_map("gelu_tanh_forward", "gelu_tanh_backward"),
+    again=lambda saved: saved,
 )
