@@ -82,8 +82,8 @@ class Parameters(Mapping[str, Param]):
         for param in self.unique:
             self.offsets[id(param)] = end
             end += -(-param.size // ALIGN) * ALIGN
-        self.data = np.zeros(end, self.dtype)
-        self.grad = np.zeros(end, self.dtype)
+        self.data = native.zeros(end, self.dtype)
+        self.grad = native.zeros(end, self.dtype)
         for name, param in self.named.items():
             self._adopt(name, param)
 

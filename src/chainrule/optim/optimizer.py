@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from chainrule import native
 from chainrule.errors import CheckpointError, ConfigError, GraphError, ShapeError
 
 Array = npt.NDArray[Any]
@@ -49,7 +50,7 @@ class Optimizer:
         self.params = params
         self.lr = self._rate(lr)
         self.steps = 0
-        self.arrays = {slot: np.zeros(params.data.shape, params.data.dtype) for slot in self.slots}
+        self.arrays = {slot: native.zeros(params.data.size, params.data.dtype) for slot in self.slots}
         self._scratch = np.empty(CHUNK, params.data.dtype)
 
     def step(self, lr: float | None = None) -> None:
@@ -57,10 +58,10 @@ class Optimizer:
         self._check_block()
         rate = self.lr if lr is None else self._rate(lr)
         self.steps += 1
-        native = self.kernels is not None
+        whole = self.kernels is not None
         for span, decays in self.params.ranges():
             # The kernels split their work themselves, among threads.
-            chunk = span.stop - span.start if native else CHUNK
+            chunk = span.stop - span.start if whole else CHUNK
             for start in range(span.start, span.stop, chunk):
                 piece = slice(start, min(start + chunk, span.stop))
                 state = tuple(self.arrays[slot][piece] for slot in self.slots)
