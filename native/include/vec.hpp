@@ -69,6 +69,18 @@ INLINE void store_int(int32_t* to, Int v) {
     CHAINRULE_EACH *reinterpret_cast<IntMemory*>(to + i * WIDTH) = v.part[i];
 }
 
+// Truth values are bytes in memory, as in NumPy.
+INLINE Int load_bools(const uint8_t* from) {  // 1 where true
+    typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
+    Int v;
+    CHAINRULE_EACH v.part[i] = __builtin_convertvector(*reinterpret_cast<const Bytes*>(from + i * WIDTH), IntRegister);
+    return v;
+}
+INLINE void store_bools(uint8_t* to, Int mask) {
+    typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
+    CHAINRULE_EACH *reinterpret_cast<Bytes*>(to + i * WIDTH) = __builtin_convertvector(mask.part[i] & 1, Bytes);
+}
+
 // The rest of a row, 0 < n < LANES: what lies beyond n reads as `other` and is never read or written.
 INLINE Vec load_some(const float* from, size_t n, float other = 0) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
@@ -97,6 +109,16 @@ INLINE void store_some(float* to, Vec v, size_t n) {
     store(lane, v);
     for (size_t i = 0; i < n; ++i) to[i] = lane[i];
 #endif
+}
+// The next vector of a row that has n > 0 elements left: for loops of one body, `for (c = 0; c < C; c += LANES)`.
+INLINE Vec load_next(const float* from, size_t n, float other = 0) {
+    return n >= LANES ? load(from) : load_some(from, n, other);
+}
+INLINE void store_next(float* to, Vec v, size_t n) {
+    if (n >= LANES)
+        store(to, v);
+    else
+        store_some(to, v, n);
 }
 
 #define CHAINRULE_OPERATOR(Type, op)                                       \
@@ -129,19 +151,29 @@ CHAINRULE_COMPARE(>=)
 CHAINRULE_COMPARE(==)
 #undef CHAINRULE_COMPARE
 
+INLINE Int operator>=(Int a, Int b) {
+    CHAINRULE_EACH a.part[i] = a.part[i] >= b.part[i];
+    return a;
+}
+
 INLINE Vec select(Int mask, Vec yes, Vec no) {
     CHAINRULE_EACH yes.part[i] = mask.part[i] ? yes.part[i] : no.part[i];
     return yes;
 }
-INLINE Register max(Register a, Register b) {  // b where either is NaN
-#if defined(__AVX2__) && !defined(__AVX512F__)
-    return _mm256_max_ps(a, b);  // of the comparison below GCC makes two instructions
+// b where either is NaN. Written as a comparison, compilers would make two instructions of it.
+INLINE Register max(Register a, Register b) {
+#if defined(__AVX512F__)
+    return _mm512_maskz_max_ps(-1, a, b);
+#elif defined(__AVX2__)
+    return _mm256_max_ps(a, b);
 #else
     return a > b ? a : b;
 #endif
 }
-INLINE Register min(Register a, Register b) {  // b where either is NaN
-#if defined(__AVX2__) && !defined(__AVX512F__)
+INLINE Register min(Register a, Register b) {
+#if defined(__AVX512F__)
+    return _mm512_maskz_min_ps(-1, a, b);
+#elif defined(__AVX2__)
     return _mm256_min_ps(a, b);
 #else
     return a < b ? a : b;

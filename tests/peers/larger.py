@@ -150,6 +150,12 @@ def attention(rng: np.random.Generator) -> list[Example]:
     ]
 
 
+def packed_attention(rng: np.random.Generator) -> list[Example]:
+    qkv = rng.normal(size=(B, T, 3 * C))
+    dropped = {"dropout": 0.1, "key": key("dropout", 4, seed=5)}
+    return [Example((qkv,), {"heads": H}), Example((qkv,), {"heads": H, "causal": False, **dropped})]
+
+
 def rotary(rng: np.random.Generator) -> list[Example]:
     x = rng.normal(size=(B, H, T, 32))
     return [Example((x,), {"positions": np.arange(2000, 2000 + T), "interleaved": i}) for i in (False, True)]
@@ -214,6 +220,7 @@ LARGER: dict[str, Maker] = {
     "batchnorm_eval": batchnorm_eval,
     "dropout": dropout,
     "attention": attention,
+    "packed_attention": packed_attention,
     "rotary": rotary,
     "rnn_cell": cell(1, 1),
     "lstm_cell": cell(4, 2),

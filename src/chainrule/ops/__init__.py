@@ -37,6 +37,7 @@ from chainrule.ops.linear import linear
 from chainrule.ops.linear_cross_entropy import linear_cross_entropy
 from chainrule.ops.losses import huber, l2_to_reference, mae, mse
 from chainrule.ops.matmul import matmul
+from chainrule.ops.packed_attention import packed_attention
 from chainrule.ops.pairs import bradley_terry, negative_sampling
 from chainrule.ops.recurrent import gru_cell, lstm_cell, rnn_cell
 from chainrule.ops.reduce import logsumexp, max, mean, sum
@@ -105,6 +106,7 @@ __all__ = [
     "neg",
     "negative_sampling",
     "one_hot",
+    "packed_attention",
     "pow",
     "prelu",
     "relu",

@@ -18,9 +18,10 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal, rows
+from chainrule.ops._util import normal, rows, times
 from chainrule.ops.cross_entropy import Goal, cross_entropy, read_goal, reduced, row_gradients, row_losses
 from chainrule.ops.linear import linear
 
@@ -52,7 +53,9 @@ def forward(
     losses, peak, total = np.empty((3, len(X)), x.dtype)
     logits = np.empty((len(X), len(W)), x.dtype) if _kept(shape) else None
     for chunk in _chunks(len(X), len(W)):
-        z = np.matmul(X[chunk], W.T, out=None if logits is None else logits[chunk])
+        z = times(X[chunk], W.T)
+        if logits is not None:
+            logits[chunk] = z
         losses[chunk], peak[chunk], total[chunk] = row_losses(z, goal.rows(chunk))
     return reduced(losses, shape, reduction), (x, W, logits, peak, total, *goal)
 
@@ -64,13 +67,13 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     dX = np.empty_like(X) if needs[0] else None
     dW = _room(W, needs[1])
     for chunk in _chunks(len(X), len(W)):
-        z = X[chunk] @ W.T if logits is None else logits[chunk]
+        z = times(X[chunk], W.T) if logits is None else logits[chunk]
         dz = np.empty_like(z)
         row_gradients(dz, z, peak[chunk], total[chunk], goal.rows(chunk))  # [LC.1]
         if dX is not None:
-            np.matmul(dz, W, out=dX[chunk])  # forward was: z = X Wᵀ                                   [LC.2]
+            dX[chunk] = times(dz, W)  # forward was: z = X Wᵀ                                          [LC.2]
         if dW is not None:
-            dW += dz.T @ X[chunk]  # [LC.3]
+            dW += times(dz.T, X[chunk])  # [LC.3]
     return None if dX is None else dX.reshape(x.shape), dW
 
 
@@ -85,7 +88,9 @@ def native_forward(
     losses, peak, total = np.empty((3, len(X)), np.float32)
     logits = native.empty((len(X), len(W))) if _kept(shape) else None
     chunk = _chunk(len(X), len(W))
-    native.kernels().linear_cross_entropy_forward(losses, logits, peak, total, X, W, *goal, chunk)
+    native.kernels().linear_cross_entropy_forward(
+        losses, logits, peak, total, X, W, *goal, chunk, _precision()
+    )
     return reduced(losses, shape, reduction), (x, W, logits, peak, total, *goal)
 
 
@@ -98,7 +103,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     dX = native.empty_like(X) if needs[0] else None
     dW = _room(W, needs[1])
     native.kernels().linear_cross_entropy_backward(
-        dX, dW, X, W, logits, peak, total, *goal, _chunk(len(X), len(W))
+        dX, dW, X, W, logits, peak, total, *goal, _chunk(len(X), len(W)), _precision()
     )
     return None if dX is None else dX.reshape(x.shape), dW
 
@@ -108,6 +113,10 @@ def _room(W: Array, need: Any) -> Array | None:
     if isinstance(need, Into):
         return need.array
     return np.zeros_like(W) if need else None
+
+
+def _precision() -> int:
+    return native.PRECISIONS.index(mode.precision)
 
 
 def _kept(shape: Shape) -> bool:
