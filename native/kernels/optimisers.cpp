@@ -8,20 +8,6 @@
 namespace chainrule::CHAINRULE_LEVEL {
 namespace {
 
-INLINE Vec get(const float* from, size_t count) {
-    return count == LANES ? load(from) : load_some(from, count);
-}
-INLINE void put(float* to, Vec v, size_t count) {
-    count == LANES ? store(to, v) : store_some(to, v, count);
-}
-
-template <class Body>  // body(first, count)
-INLINE void for_vectors(size_t n, Body&& body) {
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES) body(i, LANES);
-    if (i < n) body(i, n - i);
-}
-
 INLINE Vec penalised(Vec w, Vec g, float decay) {
     return decay != 0 ? w * fill(decay) + g : g;
 }
@@ -31,43 +17,44 @@ INLINE Vec root(Vec x, float eps_inside, float eps_outside) {  // one of the two
 }
 
 void sgd(float* w_n, const float* g_n, float decay, float lr, size_t n) {
-    for_vectors(n, [&](size_t i, size_t count) {
-        const Vec w = get(w_n + i, count), g = get(g_n + i, count);
-        put(w_n + i, w - penalised(w, g, decay) * fill(lr), count);
-    });
+    for (size_t i = 0; i < n; i += LANES) {
+        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
+        store_next(w_n + i, w - penalised(w, g, decay) * fill(lr), n - i);
+    }
 }
 
 void momentum(float* w_n, float* v_n, const float* g_n, float decay, float momentum, float inside, float outside,
               bool nesterov, size_t n) {
-    for_vectors(n, [&](size_t i, size_t count) {
-        const Vec w = get(w_n + i, count), g = get(g_n + i, count);
+    for (size_t i = 0; i < n; i += LANES) {
+        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
         const Vec move = penalised(w, g, decay) * fill(inside);
-        const Vec v = get(v_n + i, count) * fill(momentum) + move;
-        put(v_n + i, v, count);
-        put(w_n + i, w - (nesterov ? move + v * fill(momentum) : v) * fill(outside), count);
-    });
+        const Vec v = load_next(v_n + i, n - i) * fill(momentum) + move;
+        store_next(v_n + i, v, n - i);
+        store_next(w_n + i, w - (nesterov ? move + v * fill(momentum) : v) * fill(outside), n - i);
+    }
 }
 
 void rms(float* w_n, float* v_n, const float* g_n, float keep, float add, float eps_inside, float eps_outside, float lr,
          size_t n) {
-    for_vectors(n, [&](size_t i, size_t count) {
-        const Vec w = get(w_n + i, count), g = get(g_n + i, count);
-        const Vec v = get(v_n + i, count) * fill(keep) + g * g * fill(add);
-        put(v_n + i, v, count);
-        put(w_n + i, w - g / root(v, eps_inside, eps_outside) * fill(lr), count);
-    });
+    for (size_t i = 0; i < n; i += LANES) {
+        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
+        const Vec v = load_next(v_n + i, n - i) * fill(keep) + g * g * fill(add);
+        store_next(v_n + i, v, n - i);
+        store_next(w_n + i, w - g / root(v, eps_inside, eps_outside) * fill(lr), n - i);
+    }
 }
 
 void adam(float* w_n, float* m_n, float* v_n, const float* g_n, float keep_m, float add_m, float keep_v, float add_v,
           float bias, float eps_inside, float eps_outside, float lr, float shrink, size_t n) {
-    for_vectors(n, [&](size_t i, size_t count) {
-        const Vec w = get(w_n + i, count), g = get(g_n + i, count);
-        const Vec m = get(m_n + i, count) * fill(keep_m) + g * fill(add_m);
-        const Vec v = get(v_n + i, count) * fill(keep_v) + g * g * fill(add_v);
-        put(m_n + i, m, count);
-        put(v_n + i, v, count);
-        put(w_n + i, w * fill(shrink) - m / root(v / fill(bias), eps_inside, eps_outside) * fill(lr), count);
-    });
+    for (size_t i = 0; i < n; i += LANES) {
+        const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
+        const Vec m = load_next(m_n + i, n - i) * fill(keep_m) + g * fill(add_m);
+        const Vec v = load_next(v_n + i, n - i) * fill(keep_v) + g * g * fill(add_v);
+        store_next(m_n + i, m, n - i);
+        store_next(v_n + i, v, n - i);
+        const Vec move = m / root(v / fill(bias), eps_inside, eps_outside) * fill(lr);
+        store_next(w_n + i, w * fill(shrink) - move, n - i);
+    }
 }
 
 INLINE Vec sign(Vec x) {  // 0 and NaN stay
@@ -75,13 +62,13 @@ INLINE Vec sign(Vec x) {  // 0 and NaN stay
     return select(x > zero, one, select(x < zero, zero - one, x));
 }
 
-void lion(float* w_n, float* m_n, const float* g_n, float keep_move, float add_move, float keep_m, float add_m, float lr,
-          float shrink, size_t n) {
-    for_vectors(n, [&](size_t i, size_t count) {
-        const Vec w = get(w_n + i, count), m = get(m_n + i, count), g = get(g_n + i, count);
-        put(w_n + i, w * fill(shrink) - sign(m * fill(keep_move) + g * fill(add_move)) * fill(lr), count);
-        put(m_n + i, m * fill(keep_m) + g * fill(add_m), count);
-    });
+void lion(float* w_n, float* m_n, const float* g_n, float keep_move, float add_move, float keep_m, float add_m,
+          float lr, float shrink, size_t n) {
+    for (size_t i = 0; i < n; i += LANES) {
+        const Vec w = load_next(w_n + i, n - i), m = load_next(m_n + i, n - i), g = load_next(g_n + i, n - i);
+        store_next(w_n + i, w * fill(shrink) - sign(m * fill(keep_move) + g * fill(add_move)) * fill(lr), n - i);
+        store_next(m_n + i, m * fill(keep_m) + g * fill(add_m), n - i);
+    }
 }
 
 double sum_of_squares(const float* x_n, size_t n) {
@@ -96,7 +83,7 @@ double sum_of_squares(const float* x_n, size_t n) {
 }
 
 void scale(float* x_n, float factor, size_t n) {
-    for_vectors(n, [&](size_t i, size_t count) { put(x_n + i, get(x_n + i, count) * fill(factor), count); });
+    for (size_t i = 0; i < n; i += LANES) store_next(x_n + i, load_next(x_n + i, n - i) * fill(factor), n - i);
 }
 
 }  // namespace

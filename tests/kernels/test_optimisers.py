@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -31,14 +31,6 @@ ALL: dict[str, Callable[[Parameters], Optimizer]] = {
     "adamw": lambda p: AdamW(p, 0.1, weight_decay=0.3),
     "lion": lambda p: Lion(p, 0.1, weight_decay=0.3),
 }
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
-    yield
-    assert extension.set_cpu_level(level)
-    native.set_threads(threads)
 
 
 def steps(make: Callable[[Parameters], Optimizer], n: int, count: int = 3) -> list[bytes]:
