@@ -206,7 +206,7 @@ INLINE Vec fma(Vec a, Vec b, Vec c) {  // a b + c
 
 INLINE Register sqrt(Register a) {
 #if defined(__AVX512F__)
-    return _mm512_sqrt_ps(a);
+    return _mm512_maskz_sqrt_ps(0xffff, a);  // GCC 12 warns of the one without a mask
 #elif defined(__AVX2__)
     return _mm256_sqrt_ps(a);
 #else
