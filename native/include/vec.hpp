@@ -69,16 +69,29 @@ INLINE void store_int(int32_t* to, Int v) {
     CHAINRULE_EACH *reinterpret_cast<IntMemory*>(to + i * WIDTH) = v.part[i];
 }
 
-// Truth values are bytes in memory, as in NumPy.
+// Truth values are bytes in memory, as in NumPy. Compilers take the generic conversions apart lane by lane.
 INLINE Int load_bools(const uint8_t* from) {  // 1 where true
-    typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
     Int v;
-    CHAINRULE_EACH v.part[i] = __builtin_convertvector(*reinterpret_cast<const Bytes*>(from + i * WIDTH), IntRegister);
+#if defined(__AVX512F__)
+    v.part[0] = (IntRegister)_mm512_maskz_cvtepu8_epi32(-1, _mm_loadu_si128((const __m128i*)from));
+#elif defined(__AVX2__)
+    CHAINRULE_EACH v.part[i] = (IntRegister)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(from + i * WIDTH)));
+#else
+    for (size_t i = 0; i < LANES; ++i) v.part[i / WIDTH][i % WIDTH] = from[i];
+#endif
     return v;
 }
 INLINE void store_bools(uint8_t* to, Int mask) {
-    typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
-    CHAINRULE_EACH *reinterpret_cast<Bytes*>(to + i * WIDTH) = __builtin_convertvector(mask.part[i] & 1, Bytes);
+#if defined(__AVX512F__)
+    _mm_storeu_si128((__m128i*)to, _mm512_maskz_cvtepi32_epi8(-1, (__m512i)(mask.part[0] & 1)));
+#elif defined(__AVX2__)
+    const __m256i halves = _mm256_packs_epi32((__m256i)mask.part[0], (__m256i)mask.part[1]);  // 16 bits, in quarters:
+    const __m256i sorted = _mm256_permute4x64_epi64(halves, 0xd8);                            // 0 2 1 3
+    const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(sorted), _mm256_extracti128_si256(sorted, 1));
+    _mm_storeu_si128((__m128i*)to, _mm_and_si128(bytes, _mm_set1_epi8(1)));
+#else
+    for (size_t i = 0; i < LANES; ++i) to[i] = mask.part[i / WIDTH][i % WIDTH] & 1;
+#endif
 }
 
 // The rest of a row, 0 < n < LANES: what lies beyond n reads as `other` and is never written.
@@ -234,20 +247,37 @@ INLINE Vec abs(Vec a) {
     return from_bits(bits(a) & fill_int(0x7fffffff));
 }
 
-INLINE float sum(Vec v) {  // halves onto each other: the same order at every level
+// All lanes combined to one number, halves onto each other: the same order at every level.
+template <class Combine>
+INLINE float reduce(Vec v, Combine combine) {
+#if defined(__AVX2__)
+#if defined(__AVX512F__)
+    const __m256 eight = combine(_mm512_maskz_extractf32x8_ps(-1, v.part[0], 0),
+                                 _mm512_maskz_extractf32x8_ps(-1, v.part[0], 1));
+#else
+    const __m256 eight = combine(v.part[0], v.part[1]);
+#endif
+    const __m128 four = combine(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = combine(four, _mm_movehl_ps(four, four));
+    return combine(two[0], two[1]);
+#else
     float lane[LANES];
     store(lane, v);
     for (size_t half = LANES / 2; half > 0; half /= 2)
-        for (size_t i = 0; i < half; ++i) lane[i] += lane[i + half];
+        for (size_t i = 0; i < half; ++i) lane[i] = combine(lane[i], lane[i + half]);
     return lane[0];
+#endif
 }
-INLINE float largest(Vec v) {
-    float lane[LANES];
-    store(lane, v);
-    for (size_t half = LANES / 2; half > 0; half /= 2)
-        for (size_t i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-    return lane[0];
-}
+struct Plus {
+    template <class T>
+    INLINE T operator()(T a, T b) const { return a + b; }
+};
+struct Larger {
+    template <class T>
+    INLINE T operator()(T a, T b) const { return a > b ? a : b; }
+};
+INLINE float sum(Vec v) { return reduce(v, Plus()); }
+INLINE float largest(Vec v) { return reduce(v, Larger()); }
 
 #undef CHAINRULE_EACH
 
