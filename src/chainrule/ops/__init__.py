@@ -38,6 +38,7 @@ from chainrule.ops.losses import huber, l2_to_reference, mae, mse
 from chainrule.ops.matmul import matmul
 from chainrule.ops.pairs import bradley_terry, negative_sampling
 from chainrule.ops.recurrent import gru_cell, lstm_cell, rnn_cell
+from chainrule.ops.recurrent_sequence import gru_sequence, lstm_sequence, rnn_sequence
 from chainrule.ops.reduce import logsumexp, max, mean, sum
 from chainrule.ops.rmsnorm import rmsnorm
 from chainrule.ops.rotary import rotary
@@ -81,6 +82,7 @@ __all__ = [
     "getitem",
     "groupnorm",
     "gru_cell",
+    "gru_sequence",
     "huber",
     "keep_mask",
     "kl_divergence",
@@ -94,6 +96,7 @@ __all__ = [
     "log_softmax",
     "logsumexp",
     "lstm_cell",
+    "lstm_sequence",
     "mae",
     "matmul",
     "max",
@@ -109,6 +112,7 @@ __all__ = [
     "reshape",
     "rmsnorm",
     "rnn_cell",
+    "rnn_sequence",
     "rotary",
     "sigmoid",
     "silu",
