@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import sys
 import time
@@ -29,14 +28,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--config", choices=SIZES, default="a")
-    parser.add_argument("--dtype", choices=["fp32"], default="fp32")
+    parser.add_argument("--dtype", choices=["fp32", "bf16", "fp16"], default="fp32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--serve", action="store_true")
     args = parser.parse_args()
-    os.environ["OPENBLAS_NUM_THREADS"] = str(args.threads)  # before NumPy is imported
-
-    step, info = prepare(args.config, args.threads)
+    step, info = prepare(args.config, args.dtype, args.threads)
     for _ in range(1 + WARMUP[args.config]):
         step()
     info |= {"config": args.config, "dtype": args.dtype, "threads": args.threads}
@@ -52,7 +49,7 @@ def main() -> None:
         )
 
 
-def prepare(config: str, threads: int):
+def prepare(config: str, dtype: str, threads: int):
     """A function that makes one step, and what is known about it beforehand."""
     import numpy as np
 
@@ -61,7 +58,8 @@ def prepare(config: str, threads: int):
     L, H, C, T, B, V = SIZES[config]
     cr.set_threads(threads)
     cr.seed(0)
-    model = cr.models.GPT(cr.models.GPTConfig(n_layer=L, n_head=H, n_embd=C, block_size=T, vocab_size=V))
+    size = {"n_layer": L, "n_head": H, "n_embd": C, "block_size": T, "vocab_size": V}
+    model = cr.models.GPT(cr.models.GPTConfig(**size, activation="gelu_tanh"))
     parameters = model.parameters()
     optimiser = cr.optim.AdamW(parameters, 3e-4, (0.9, 0.95), weight_decay=0.1)
     data = np.random.default_rng(0).integers(0, V, 200_000)
@@ -71,8 +69,9 @@ def prepare(config: str, threads: int):
         starts = order.integers(0, len(data) - T - 1, B)
         windows = data[starts[:, None] + np.arange(T + 1)]  # (B, T+1)
         parameters.zero_grad()
-        loss = model.loss(windows[:, :-1], windows[:, 1:])
-        loss.backward()
+        with cr.precision(dtype):
+            loss = model.loss(windows[:, :-1], windows[:, 1:])
+            loss.backward()
         cr.optim.clip_global_norm(parameters, 1.0)
         optimiser.step()
         return loss.item()

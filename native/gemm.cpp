@@ -9,12 +9,12 @@
 namespace chainrule {
 namespace {
 
-// The sum over k is cut here, so this number is part of the result: 16 columns of B are then 16 KB, half a first-level
-// cache (with 32 columns, at the AVX-512 level, all of it, where that cache is larger).
-constexpr size_t DEEP = 256;
+// The sum over k is cut into equal parts of at most this many terms, so this number is part of the result. Sixteen
+// columns of B are then 32 KB: a first-level cache, through which a panel of B passes once for every unit of A.
+constexpr size_t DEEP = 512;
 
-constexpr size_t WIDE = 2048;   // columns of B packed at a time: 2 MB, in the third-level cache
-constexpr size_t TALL = 168;    // rows of A per unit of work: 172 KB, in the second-level cache
+constexpr size_t WIDE = 2048;   // columns of B packed at a time: 4 MB, in the third-level cache
+constexpr size_t TALL = 96;     // rows of A per unit of work: 196 KB, in the second-level cache
 constexpr size_t FEW_ROWS = 4;  // up to here packing B costs more than it saves
 
 size_t round_up(size_t n, size_t step) {
@@ -42,9 +42,9 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
     if (M == 0 || N == 0) return;
     if (K == 0) return add_bias_only(c_mn, ldc, bias_n, accumulate, M, N);
     const Gemm& kernels = gemm_kernels();
-    const bool bf16 = precision == Precision::bf16;
+    const bool rounded = precision != Precision::fp32;
 
-    if (M <= FEW_ROWS && !bf16 && b_kn.row == 1 && a_mk.col == 1) {
+    if (M <= FEW_ROWS && !rounded && b_kn.row == 1 && a_mk.col == 1) {
         const size_t cols = 64;
         for_row_blocks(N, M * K, cols, [&](size_t, size_t n, size_t count) {
             kernels.dot_rows(c_mn + n, ldc, a_mk.data, a_mk.row, b_kn.data + n * b_kn.col, b_kn.col,
@@ -54,10 +54,10 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
     }
 
     const size_t rows = kernels.tile_rows, cols = kernels.tile_cols;
-    const bool pack_a = bf16 || a_mk.col != 1;  // rows that are contiguous are read in place
-    const size_t wide = std::min(WIDE, round_up(N, cols)), deep = std::min(DEEP, K);
+    const bool in_place = a_mk.col == 1;  // rows that are contiguous need no packing
+    const size_t wide = std::min(WIDE, round_up(N, cols)), parts = (K + DEEP - 1) / DEEP, deep = (K + parts - 1) / parts;
     const size_t wanted = 8;  // units of work, a few per thread
-    const size_t tall = piece(M, rows, TALL, 96, wanted);
+    const size_t tall = piece(M, rows, TALL, TALL, wanted);
     const size_t units_m = (M + tall - 1) / tall;
     const size_t across = piece(wide, cols, wide, 8 * cols, (wanted + units_m - 1) / units_m);
     Scratch packed_b(deep * wide);
@@ -71,7 +71,7 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
             const bool add = accumulate || k0 > 0;
             for_row_blocks(width, depth, 4 * cols, [&](size_t, size_t n, size_t count) {
                 const View b = {b_kn.data + k0 * b_kn.row + (n0 + n) * b_kn.col, b_kn.row, b_kn.col};
-                kernels.pack_b(packed_b.data() + n * depth, b, depth, count, bf16);
+                kernels.pack_b(packed_b.data() + n * depth, b, depth, count, precision);
             });
             auto unit = [&](size_t index) {
                 const size_t m = index / units_n * tall, n = index % units_n * across;
@@ -80,13 +80,18 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
                 float* c = c_mn + m * ldc + n0 + n;
                 const float* b = packed_b.data() + n * depth;
                 const float* unit_bias = bias ? bias + n : nullptr;
-                if (pack_a) {
-                    Scratch packed_a(round_up(height, rows) * depth);
-                    kernels.pack_a(packed_a.data(), a, height, depth, bf16);
-                    kernels.multiply(c, ldc, packed_a.data(), rows * depth, 1, rows, b, unit_bias, add, height, count,
-                                     depth);
-                } else {
+                if (in_place && !rounded) {
                     kernels.multiply(c, ldc, a.data, rows * a.row, a.row, 1, b, unit_bias, add, height, count, depth);
+                    return;
+                }
+                Scratch copy(round_up(height, rows) * depth);
+                if (in_place) {
+                    for (size_t i = 0; i < height; ++i)
+                        kernels.round(copy.data() + i * depth, a.data + i * a.row, depth, precision);
+                    kernels.multiply(c, ldc, copy.data(), rows * depth, depth, 1, b, unit_bias, add, height, count, depth);
+                } else {
+                    kernels.pack_a(copy.data(), a, height, depth, precision);
+                    kernels.multiply(c, ldc, copy.data(), rows * depth, 1, rows, b, unit_bias, add, height, count, depth);
                 }
             };
             if (M * width * depth < SMALL * 16)

@@ -155,4 +155,11 @@ int get_threads() {
     return wanted_threads;
 }
 
+void add_blocks(float* out_n, float* partial_bn, size_t blocks, size_t stride, size_t N) {
+    for (size_t step = 1; step < blocks; step *= 2)
+        for (size_t b = 0; b + step < blocks; b += 2 * step)
+            for (size_t n = 0; n < N; ++n) partial_bn[b * stride + n] += partial_bn[(b + step) * stride + n];
+    for (size_t n = 0; n < N && blocks > 0; ++n) out_n[n] += partial_bn[n];
+}
+
 }  // namespace chainrule

@@ -168,6 +168,16 @@ def check_native(op: Op, example: Example) -> None:
         assert distance(grad, expected_grads[i]) < 5e-6, f"{op.name}: native gradient {i} differs"
 
 
+def check_again(op: Op, example: Example) -> None:
+    """An output that is computed again is the same to the bit, from what was saved alone."""
+    if op.again is None:
+        return
+    for args in (example.args, as_float32(example)):
+        y, saved = op.run_forward(args, example.kwargs)
+        second, _ = op.run_forward(op.again(saved), example.kwargs)
+        assert second.tobytes() == y.tobytes(), f"{op.name}: computed again, the output differs"
+
+
 def check_extremes(op: Op, example: Example) -> None:
     """Inputs of ±1e4 in float32 give finite values and gradients, or a clear refusal of values outside the domain."""
     if op.name in UNBOUNDED:
@@ -192,6 +202,7 @@ CHECKS = (
     check_needs,
     check_composed,
     check_native,
+    check_again,
     check_extremes,
 )
 

@@ -185,3 +185,10 @@ def test_wrong_native_kernel_turns_red(monkeypatch) -> None:
     op = Op("planted", cube_forward, cube_backward, cube_example, native=(kernel, cube_backward))
     monkeypatch.setattr("chainrule.native.available", lambda: True)
     assert "check_native" in set(battery.failures(op))
+
+
+def test_an_output_computed_again_from_the_wrong_values_turns_red() -> None:
+    op = Op(
+        "planted", cube_forward, cube_backward, cube_example, again=lambda saved: (2 * saved[0], saved[1])
+    )
+    assert "check_again" in set(battery.failures(op))

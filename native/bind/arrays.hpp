@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "gemm.hpp"
 #include "pool.hpp"
 
 namespace nb = nanobind;
@@ -45,6 +46,20 @@ auto pointer(const A& array, const char* name, size_t expected) {
         throw std::invalid_argument(std::string(name) + " has " + std::to_string(array.size()) +
                                     " elements, expected " + std::to_string(expected));
     return array.data();
+}
+
+// An array of any number of axes, seen as R rows of its last axis.
+struct Rows {
+    template <class A>
+    explicit Rows(const A& array) : R(1), C(array.ndim() ? array.shape(array.ndim() - 1) : 1) {
+        for (size_t axis = 0; axis + 1 < array.ndim(); ++axis) R *= array.shape(axis);
+    }
+    size_t R, C;
+};
+
+inline Precision as_precision(int index) {  // as in PRECISIONS of native.py
+    if (index < 0 || index > 2) throw std::invalid_argument("precision must be 0 (fp32), 1 (bf16) or 2 (fp16)");
+    return static_cast<Precision>(index);
 }
 
 template <class A>

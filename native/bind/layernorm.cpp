@@ -1,14 +1,17 @@
 #include "layernorm.hpp"
 
 #include "arrays.hpp"
+#include "memory.hpp"
 
 namespace chainrule {
 namespace {
 
 constexpr size_t ROWS = 64;
 
-void forward(Matrix y, Vector mean, Vector rstd, ConstMatrix x, ConstVector gamma, ConstVector beta, float eps) {
-    const size_t R = x.shape(0), C = x.shape(1);
+void forward(Flat<float> y, Flat<float> mean, Flat<float> rstd, Flat<const float> x, ConstVector gamma,
+             ConstVector beta, float eps) {
+    const Rows size(x);
+    const size_t R = size.R, C = size.C;
     float* y_rc = pointer(y, "y", R * C);
     float* mean_r = pointer(mean, "mean", R);
     float* rstd_r = pointer(rstd, "rstd", R);
@@ -17,15 +20,17 @@ void forward(Matrix y, Vector mean, Vector rstd, ConstMatrix x, ConstVector gamm
     const float* x_rc = x.data();
 
     WithoutGil release;
-    for_row_blocks(R, C, ROWS, [&](size_t, size_t r, size_t rows) {
+    for_rows(R, C, [&](size_t r, size_t rows) {
         layernorm().forward(y_rc + r * C, mean_r + r, rstd_r + r, x_rc + r * C, gamma_c, beta_c, eps, rows, C);
     });
 }
 
 // dgamma and dbeta are added to.
-void backward(std::optional<Matrix> dx, std::optional<Vector> dgamma, std::optional<Vector> dbeta, ConstMatrix x,
-              ConstVector gamma, ConstVector mean, ConstVector rstd, ConstMatrix dy) {
-    const size_t R = x.shape(0), C = x.shape(1);
+void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, std::optional<Vector> dbeta,
+              Flat<const float> x, ConstVector gamma, Flat<const float> mean, Flat<const float> rstd,
+              Flat<const float> dy) {
+    const Rows size(x);
+    const size_t R = size.R, C = size.C;
     float* dx_rc = pointer_or_null(dx, "dx", R * C);
     float* dgamma_c = pointer_or_null(dgamma, "dgamma", C);
     float* dbeta_c = pointer_or_null(dbeta, "dbeta", C);
@@ -38,10 +43,11 @@ void backward(std::optional<Matrix> dx, std::optional<Vector> dgamma, std::optio
 
     WithoutGil release;
     const size_t blocks = dgamma_c ? (R + ROWS - 1) / ROWS : 0;
-    std::vector<float> partial(blocks * 2 * C);  // per block: dgamma, dbeta
+    const Scratch partial(blocks * 2 * C);  // per block: dgamma, dbeta
     for_row_blocks(R, C, ROWS, [&](size_t block, size_t r, size_t rows) {
         float* block_dgamma = dgamma_c ? partial.data() + block * 2 * C : nullptr;
         float* block_dbeta = dgamma_c ? block_dgamma + C : nullptr;
+        if (dgamma_c) std::fill_n(block_dgamma, 2 * C, 0.0f);
         layernorm().backward(dx_rc ? dx_rc + r * C : nullptr, block_dgamma, block_dbeta, x_rc + r * C, gamma_c,
                              mean_r + r, rstd_r + r, dy_rc + r * C, rows, C);
     });

@@ -10,8 +10,8 @@ struct View {
     size_t row, col;
 };
 
-// What the numbers are multiplied as; sums are always float.
-enum class Precision { fp32, bf16 };
+// What the factors are rounded to before they are multiplied; sums are always float.
+enum class Precision { fp32, bf16, fp16 };
 
 // C (M, N), rows ldc apart, = A (M, K) B (K, N) + bias (N,) if given; with `accumulate` C += that.
 // Runs on the pool; inside a block of the pool it runs on that thread alone. Each element is summed over k in a fixed
@@ -23,11 +23,14 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
 struct Gemm {
     size_t tile_rows, tile_cols;
 
-    // A (M, K) as panels of tile_rows rows, each stored [k][row]; rows beyond M are 0. A float is rounded to bf16 if asked.
-    void (*pack_a)(float* packed, View a_mk, size_t M, size_t K, bool bf16);
+    // A (M, K) as panels of tile_rows rows, each stored [k][row]; rows beyond M are 0.
+    void (*pack_a)(float* packed, View a_mk, size_t M, size_t K, Precision precision);
 
     // B (K, N) as panels of tile_cols columns, each stored [k][column]; columns beyond N are 0.
-    void (*pack_b)(float* packed, View b_kn, size_t K, size_t N, bool bf16);
+    void (*pack_b)(float* packed, View b_kn, size_t K, size_t N, Precision precision);
+
+    // y = x, rounded.
+    void (*round)(float* y_n, const float* x_n, size_t n, Precision precision);
 
     // C (M, N) = or += A B + bias. The rows of A are a_row apart, its panels of tile_rows rows a_panel, the steps in k a_k;
     // B is packed.

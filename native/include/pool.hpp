@@ -35,20 +35,29 @@ void for_row_blocks(size_t R, size_t C, size_t rows, Body&& body) {
         parallel_for(blocks, run);
 }
 
+// Elements in a block where its size is free: enough to be worth a thread, and little enough to stay in the cache.
+constexpr size_t PIECE = 1 << 14;
+
+// Rows of C elements that make a block worth handing to a thread, for work that leaves no sum over rows.
+constexpr size_t rows_per_block(size_t C) {
+    return C < SMALL ? SMALL / std::max<size_t>(C, 1) : 1;
+}
+
 // body(first, count) over n elements that do not depend on each other.
 template <class Body>
 void for_elements(size_t n, Body&& body) {
-    constexpr size_t PIECE = 1 << 14;
     for_row_blocks(n, 1, PIECE, [&](size_t, size_t first, size_t count) { body(first, count); });
+}
+
+// body(first row, number of rows) over rows of C elements that do not depend on each other.
+template <class Body>
+void for_rows(size_t R, size_t C, Body&& body) {
+    const size_t rows = std::max<size_t>(1, PIECE / std::max<size_t>(1, C));
+    for_row_blocks(R, C, rows, [&](size_t, size_t first, size_t count) { body(first, count); });
 }
 
 // out_n += the sum of the rows of partial_bn (rows `stride` apart), as a tree of pairs: a fixed order, and an error that
 // grows with log(blocks). partial_bn is used up.
-inline void add_blocks(float* out_n, float* partial_bn, size_t blocks, size_t stride, size_t N) {
-    for (size_t step = 1; step < blocks; step *= 2)
-        for (size_t b = 0; b + step < blocks; b += 2 * step)
-            for (size_t n = 0; n < N; ++n) partial_bn[b * stride + n] += partial_bn[(b + step) * stride + n];
-    for (size_t n = 0; n < N && blocks > 0; ++n) out_n[n] += partial_bn[n];
-}
+void add_blocks(float* out_n, float* partial_bn, size_t blocks, size_t stride, size_t N);
 
 }  // namespace chainrule

@@ -69,17 +69,56 @@ INLINE void store_int(int32_t* to, Int v) {
     CHAINRULE_EACH *reinterpret_cast<IntMemory*>(to + i * WIDTH) = v.part[i];
 }
 
-// The rest of a row, 0 < n < LANES: what lies beyond n reads as `other` and is never written.
+// Truth values are bytes in memory, as in NumPy.
+INLINE Int load_bools(const uint8_t* from) {  // 1 where true
+    typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
+    Int v;
+    CHAINRULE_EACH v.part[i] = __builtin_convertvector(*reinterpret_cast<const Bytes*>(from + i * WIDTH), IntRegister);
+    return v;
+}
+INLINE void store_bools(uint8_t* to, Int mask) {
+    typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
+    CHAINRULE_EACH *reinterpret_cast<Bytes*>(to + i * WIDTH) = __builtin_convertvector(mask.part[i] & 1, Bytes);
+}
+
+// The rest of a row, 0 < n < LANES: what lies beyond n reads as `other` and is never read or written.
 INLINE Vec load_some(const float* from, size_t n, float other = 0) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    Vec v = fill(other);
+    CHAINRULE_EACH {
+        const IntRegister place = {0, 1, 2, 3, 4, 5, 6, 7}, mask = place < static_cast<int32_t>(n) - int32_t(i * WIDTH);
+        const Register found = _mm256_maskload_ps(from + i * WIDTH, reinterpret_cast<__m256i>(mask));
+        v.part[i] = mask ? found : v.part[i];
+    }
+    return v;
+#else
     float lane[LANES];
     for (size_t i = 0; i < LANES; ++i) lane[i] = other;
     for (size_t i = 0; i < n; ++i) lane[i] = from[i];
     return load(lane);
+#endif
 }
 INLINE void store_some(float* to, Vec v, size_t n) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    CHAINRULE_EACH {
+        const IntRegister place = {0, 1, 2, 3, 4, 5, 6, 7}, mask = place < static_cast<int32_t>(n) - int32_t(i * WIDTH);
+        _mm256_maskstore_ps(to + i * WIDTH, reinterpret_cast<__m256i>(mask), v.part[i]);
+    }
+#else
     float lane[LANES];
     store(lane, v);
     for (size_t i = 0; i < n; ++i) to[i] = lane[i];
+#endif
+}
+// The next vector of a row that has n > 0 elements left: for loops of one body, `for (c = 0; c < C; c += LANES)`.
+INLINE Vec load_next(const float* from, size_t n, float other = 0) {
+    return n >= LANES ? load(from) : load_some(from, n, other);
+}
+INLINE void store_next(float* to, Vec v, size_t n) {
+    if (n >= LANES)
+        store(to, v);
+    else
+        store_some(to, v, n);
 }
 
 #define CHAINRULE_OPERATOR(Type, op)                                       \
@@ -112,16 +151,40 @@ CHAINRULE_COMPARE(>=)
 CHAINRULE_COMPARE(==)
 #undef CHAINRULE_COMPARE
 
+INLINE Int operator>=(Int a, Int b) {
+    CHAINRULE_EACH a.part[i] = a.part[i] >= b.part[i];
+    return a;
+}
+
 INLINE Vec select(Int mask, Vec yes, Vec no) {
     CHAINRULE_EACH yes.part[i] = mask.part[i] ? yes.part[i] : no.part[i];
     return yes;
 }
-INLINE Vec max(Vec a, Vec b) {  // b where either is NaN
-    CHAINRULE_EACH a.part[i] = a.part[i] > b.part[i] ? a.part[i] : b.part[i];
+// b where either is NaN. Written as a comparison, compilers would make two instructions of it.
+INLINE Register max(Register a, Register b) {
+#if defined(__AVX512F__)
+    return _mm512_maskz_max_ps(-1, a, b);
+#elif defined(__AVX2__)
+    return _mm256_max_ps(a, b);
+#else
+    return a > b ? a : b;
+#endif
+}
+INLINE Register min(Register a, Register b) {
+#if defined(__AVX512F__)
+    return _mm512_maskz_min_ps(-1, a, b);
+#elif defined(__AVX2__)
+    return _mm256_min_ps(a, b);
+#else
+    return a < b ? a : b;
+#endif
+}
+INLINE Vec max(Vec a, Vec b) {
+    CHAINRULE_EACH a.part[i] = max(a.part[i], b.part[i]);
     return a;
 }
-INLINE Vec min(Vec a, Vec b) {  // b where either is NaN
-    CHAINRULE_EACH a.part[i] = a.part[i] < b.part[i] ? a.part[i] : b.part[i];
+INLINE Vec min(Vec a, Vec b) {
+    CHAINRULE_EACH a.part[i] = min(a.part[i], b.part[i]);
     return a;
 }
 
@@ -188,19 +251,21 @@ INLINE Vec abs(Vec a) {
     return from_bits(bits(a) & fill_int(0x7fffffff));
 }
 
-INLINE float sum(Vec v) {  // halves onto each other: the same order at every level
-    float lane[LANES];
-    store(lane, v);
-    for (size_t half = LANES / 2; half > 0; half /= 2)
-        for (size_t i = 0; i < half; ++i) lane[i] += lane[i + half];
-    return lane[0];
+// Halves onto each other, lane i and i + 8, then i and i + 4 and so on: the same order at every level.
+typedef float Quad __attribute__((vector_size(4 * sizeof(float))));
+INLINE float sum(Vec v) {
+    Quad q[LANES / 4];
+    __builtin_memcpy(q, &v, sizeof v);
+    const Quad s = (q[0] + q[2]) + (q[1] + q[3]);
+    return (s[0] + s[2]) + (s[1] + s[3]);
 }
 INLINE float largest(Vec v) {
-    float lane[LANES];
-    store(lane, v);
-    for (size_t half = LANES / 2; half > 0; half /= 2)
-        for (size_t i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-    return lane[0];
+    Quad q[LANES / 4];
+    __builtin_memcpy(q, &v, sizeof v);
+    const Quad even = q[0] > q[2] ? q[0] : q[2], odd = q[1] > q[3] ? q[1] : q[3];
+    const Quad m = even > odd ? even : odd;
+    const float first = m[0] > m[2] ? m[0] : m[2], second = m[1] > m[3] ? m[1] : m[3];
+    return first > second ? first : second;
 }
 
 #undef CHAINRULE_EACH

@@ -17,24 +17,40 @@ INLINE Vec polynomial(Vec x, float first, More... more) {
     return p;
 }
 
-// e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln 2 / 2. Exact 0 below -103.97, results below 2^-126 are rounded
-// to 0 or 2^-126 in steps of their own exponent; infinity above 88.72.
-INLINE Vec exp(Vec x) {
-    const Vec clamped = min(fill(89.0f), max(fill(-104.0f), x));  // NaN becomes -104 here, and NaN again at the end
-    const Vec magic = fill(12582912.0f);                           // 1.5 · 2^23: adding it rounds to an integer
-    const Vec shifted = fma(clamped, fill(1.44269504f), magic);
-    const Vec n = shifted - magic;
-    Vec r = fma(n, fill(-0.693359375f), clamped);  // ln 2 in two parts, the first one exact
+// x = n ln 2 + r with a whole number n and |r| <= ln 2 / 2: gives 1.5 · 2^23 + n, whose last bits are n, and e^r.
+INLINE Vec exp_reduced(Vec x, Vec* shifted) {
+    const Vec magic = fill(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer
+    *shifted = fma(x, fill(1.44269504f), magic);
+    const Vec n = *shifted - magic;
+    Vec r = fma(n, fill(-0.693359375f), x);  // ln 2 in two parts, the first one exact
     r = fma(n, fill(2.12194440e-4f), r);
-    const Vec p = polynomial(r, 1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
-                             1.6666665459e-1f, 5.0000001201e-1f);
-    const Vec e = fma(p, r * r, r) + fill(1.0f);
+    const Vec square = r * r;  // the polynomial in pairs of terms: three steps that wait for each other, not five
+    Vec p = fma(polynomial(r, 1.9875691500e-4f, 1.3981999507e-3f), square,
+                polynomial(r, 8.3334519073e-3f, 4.1665795894e-2f));
+    p = fma(p, square, polynomial(r, 1.6666665459e-1f, 5.0000001201e-1f));
+    return fma(p, square, r) + fill(1.0f);
+}
+
+// e^x = 2^n e^r. Exact 0 below -103.97, results below 2^-126 are rounded to 0 or 2^-126 in steps of their own exponent;
+// infinity above 88.72.
+INLINE Vec exp(Vec x) {
+    const Vec clamped = min(fill(89.0f), max(fill(-104.0f), x));  // in this order NaN stays NaN
+    Vec shifted;
+    const Vec e = exp_reduced(clamped, &shifted);
     // 2^n as two factors, each a normal number also where n is -150 or 128.
     const Int integer = bits(shifted) - fill_int(0x4b400000);
     const Int half = halve(integer);
     const Vec first = from_bits(shift_left(half + fill_int(127), 23));
     const Vec second = from_bits(shift_left(integer - half + fill_int(127), 23));
-    return select(x == x, e * first * second, x);
+    return e * first * second;
+}
+
+// e^x for x <= 0, as softmax needs it, in two thirds of the time: 0 below -87, where a softmax is 0 to any precision.
+INLINE Vec exp_negative(Vec x) {
+    Vec shifted;
+    const Vec e = exp_reduced(x, &shifted);
+    const Vec power = from_bits(shift_left(bits(shifted), 23) + fill_int(127 << 23));
+    return select(x < fill(-87.0f), fill(0.0f), e * power);  // NaN is not below, and e is NaN
 }
 
 // tanh x = x + x³ p(x²) near 0, 1 - 2 / (e^2|x| + 1) with the sign of x elsewhere.
@@ -47,11 +63,16 @@ INLINE Vec tanh(Vec x) {
     return select(a < fill(0.625f), fma(near * z, x, x), signed_far);
 }
 
-// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
-INLINE Vec sigmoid(Vec x) {
+// σ(x) = 1 / (1 + e^-x) and its slope σ (1 - σ), from e^-|x| so that nothing overflows or cancels.
+INLINE Vec sigmoid(Vec x, Vec* slope) {
     const Vec e = exp(fill(0.0f) - abs(x));
     const Vec r = fill(1.0f) / (fill(1.0f) + e);
+    *slope = e * r * r;
     return select(x < fill(0.0f), e * r, r);
+}
+INLINE Vec sigmoid(Vec x) {
+    Vec slope;
+    return sigmoid(x, &slope);
 }
 
 // Φ(x) and φ(x) √(2π) = e^(-x²/2). erfc(z) = e^(-z²) p(s), s = 2k/(z + k) - 1, k = 2.5: the polynomial of ops/gelu.py.

@@ -9,25 +9,35 @@ namespace {
 typedef float Four __attribute__((vector_size(16)));
 typedef float FourMemory __attribute__((vector_size(16), aligned(alignof(float)), may_alias));
 
-// The nearest bf16, ties to even, as a float. NaN stays NaN.
-INLINE float as_bf16(float x) {
-    uint32_t u;
-    __builtin_memcpy(&u, &x, 4);
-    if (x == x) u += 0x7fff + (u >> 16 & 1);
-    u &= 0xffff0000;
-    __builtin_memcpy(&x, &u, 4);
-    return x;
-}
-
+// The nearest bf16 (8 bits of mantissa), ties to even, as a float. NaN stays NaN.
 INLINE Vec as_bf16(Vec x) {
     const Int u = bits(x);
     const Int rounded = u + fill_int(0x7fff) + (shift_right(u, 16) & fill_int(1));
-    return from_bits(bits(select(x == x, from_bits(rounded), x)) & fill_int(int32_t(0xffff0000)));
+    return select(x == x, from_bits(rounded & fill_int(-0x10000)), x);
 }
 
-template <bool BF16>
-INLINE float take(float x) {
-    return BF16 ? as_bf16(x) : x;
+// The nearest fp16 (11 bits; steps of 2^-24 below 2^-14; infinity from 65520), ties to even, as a float.
+INLINE Vec as_fp16(Vec x) {
+    const Int u = bits(x), sign = u & fill_int(INT32_MIN);
+    const Vec size = abs(x);
+    const Int rounded = (bits(size) + fill_int(0xfff) + (shift_right(u, 13) & fill_int(1))) & fill_int(-0x2000);
+    const Vec small = (size + fill(0.5f)) - fill(0.5f);  // a float between ½ and 1 has steps of 2^-24
+    Vec y = select(size < fill(6.103515625e-5f), small, from_bits(rounded));
+    y = select(size >= fill(65520.0f), fill(__builtin_inff()), y);
+    return select(x == x, from_bits(bits(y) | sign), x);
+}
+
+template <Vec as(Vec)>
+void round_each(float* y_n, const float* x_n, size_t n) {
+    const size_t whole = n - n % LANES;
+    for (size_t i = 0; i < whole; i += LANES) store(y_n + i, as(load(x_n + i)));
+    if (whole < n) store_some(y_n + whole, as(load_some(x_n + whole, n - whole)), n - whole);
+}
+
+void round(float* y_n, const float* x_n, size_t n, Precision precision) {
+    if (precision == Precision::bf16) return round_each<as_bf16>(y_n, x_n, n);
+    if (precision == Precision::fp16) return round_each<as_fp16>(y_n, x_n, n);
+    for (size_t i = 0; i < n; ++i) y_n[i] = x_n[i];
 }
 
 // out[j + 4 k] = in[j in_row + k] for 4 × 4 floats
@@ -44,7 +54,7 @@ INLINE void transpose4(float* out, size_t out_row, const float* in, size_t in_ro
 }
 
 // One panel of WIDE columns (of B, or of Aᵀ), `used` of them real: out[k WIDE + j] = in[k in_k + j in_j].
-template <size_t WIDE, bool BF16>
+template <size_t WIDE>
 void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K, size_t used) {
     size_t k = 0;
     if (used == WIDE && in_j == 1) {
@@ -56,26 +66,27 @@ void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K,
     }
     for (; k < K; ++k)
         for (size_t j = 0; j < WIDE; ++j) out[k * WIDE + j] = j < used ? in[k * in_k + j * in_j] : 0.0f;
-    if (BF16) {
-        const size_t n = K * WIDE, whole = n - n % LANES;
-        for (size_t i = 0; i < whole; i += LANES) store(out + i, as_bf16(load(out + i)));
-        for (size_t i = whole; i < n; ++i) out[i] = as_bf16(out[i]);
+}
+
+// Sixty-four steps of k at a time, for all panels: a line of memory that serves several panels is then read once.
+template <size_t WIDE>
+void pack(float* packed, const float* in, size_t in_k, size_t in_j, size_t K, size_t J, Precision precision) {
+    for (size_t k = 0; k < K; k += 64) {
+        const size_t depth = K - k < 64 ? K - k : 64;
+        for (size_t j = 0; j < J; j += WIDE) {
+            float* out = packed + j * K + k * WIDE;
+            pack_panel<WIDE>(out, in + k * in_k + j * in_j, in_k, in_j, depth, J - j < WIDE ? J - j : WIDE);
+            if (precision != Precision::fp32) round(out, out, depth * WIDE, precision);
+        }
     }
 }
 
-template <size_t WIDE>
-void pack(float* packed, const float* in, size_t in_k, size_t in_j, size_t K, size_t J, bool bf16) {
-    const auto panel = bf16 ? pack_panel<WIDE, true> : pack_panel<WIDE, false>;
-    for (size_t j = 0; j < J; j += WIDE)
-        panel(packed + j * K, in + j * in_j, in_k, in_j, K, J - j < WIDE ? J - j : WIDE);
+void pack_a(float* packed, View a_mk, size_t M, size_t K, Precision precision) {
+    pack<TILE_ROWS>(packed, a_mk.data, a_mk.col, a_mk.row, K, M, precision);
 }
 
-void pack_a(float* packed, View a_mk, size_t M, size_t K, bool bf16) {
-    pack<TILE_ROWS>(packed, a_mk.data, a_mk.col, a_mk.row, K, M, bf16);
-}
-
-void pack_b(float* packed, View b_kn, size_t K, size_t N, bool bf16) {
-    pack<TILE_COLS>(packed, b_kn.data, b_kn.row, b_kn.col, K, N, bf16);
+void pack_b(float* packed, View b_kn, size_t K, size_t N, Precision precision) {
+    pack<TILE_COLS>(packed, b_kn.data, b_kn.row, b_kn.col, K, N, precision);
 }
 
 // A tile of ROWS rows: the sum over k in registers, then the epilogue (bias, the old value) on the way out.
@@ -197,6 +208,6 @@ void column_sums(float* out_c, const float* x_rc, size_t ldx, size_t R, size_t C
 
 }  // namespace
 
-const Gemm gemm_kernels = {TILE_ROWS, TILE_COLS, pack_a, pack_b, multiply, dot_rows, column_sums};
+const Gemm gemm_kernels = {TILE_ROWS, TILE_COLS, pack_a, pack_b, round, multiply, dot_rows, column_sums};
 
 }  // namespace chainrule::CHAINRULE_LEVEL

@@ -8,76 +8,28 @@ namespace {
 
 void forward(float* y_rc, float* mean_r, float* rstd_r, const float* x_rc, const float* gamma_c, const float* beta_c,
              float eps, size_t R, size_t C) {
-    const size_t whole = C - C % LANES;
     for (size_t r = 0; r < R; ++r) {
         const float* x = x_rc + r * C;
         float* y = y_rc + r * C;
 
         Vec total = fill(0);
-        for (size_t c = 0; c < whole; c += LANES) total = total + load(x + c);
-        float mean = sum(total);
-        for (size_t c = whole; c < C; ++c) mean += x[c];
-        mean /= C;
+        for (size_t c = 0; c < C; c += LANES) total = total + load_next(x + c, C - c);
+        const float mean = sum(total) / C;
 
-        // Two passes: E[x²] - E[x]² would cancel for a large mean.
+        // Two passes: E[x²] - E[x]² would cancel for a large mean. What lies beyond the row reads as the mean.
         Vec squares = fill(0);
-        for (size_t c = 0; c < whole; c += LANES) {
-            const Vec d = load(x + c) - fill(mean);
-            squares = squares + d * d;
+        for (size_t c = 0; c < C; c += LANES) {
+            const Vec d = load_next(x + c, C - c, mean) - fill(mean);
+            squares = fma(d, d, squares);
         }
-        float var = sum(squares);
-        for (size_t c = whole; c < C; ++c) var += (x[c] - mean) * (x[c] - mean);
-        var /= C;
-        const float rstd = 1 / __builtin_sqrtf(var + eps);
+        const float rstd = 1 / __builtin_sqrtf(sum(squares) / C + eps);
 
-        for (size_t c = 0; c < whole; c += LANES)
-            store(y + c, (load(x + c) - fill(mean)) * fill(rstd) * load(gamma_c + c) + load(beta_c + c));
-        for (size_t c = whole; c < C; ++c) y[c] = (x[c] - mean) * rstd * gamma_c[c] + beta_c[c];
+        for (size_t c = 0; c < C; c += LANES) {
+            const Vec xhat = (load_next(x + c, C - c) - fill(mean)) * fill(rstd);
+            store_next(y + c, fma(xhat, load_next(gamma_c + c, C - c), load_next(beta_c + c, C - c)), C - c);
+        }
         mean_r[r] = mean;
         rstd_r[r] = rstd;
-    }
-}
-
-void input_gradient(float* dx, const float* x, const float* gamma, float mean, float rstd, const float* dy, size_t C) {
-    const size_t whole = C - C % LANES;
-    Vec sum_dxhat = fill(0), sum_dxhat_xhat = fill(0);
-    for (size_t c = 0; c < whole; c += LANES) {
-        const Vec dxhat = load(dy + c) * load(gamma + c);
-        const Vec xhat = (load(x + c) - fill(mean)) * fill(rstd);
-        sum_dxhat = sum_dxhat + dxhat;
-        sum_dxhat_xhat = sum_dxhat_xhat + dxhat * xhat;
-    }
-    float mean_dxhat = sum(sum_dxhat), mean_dxhat_xhat = sum(sum_dxhat_xhat);
-    for (size_t c = whole; c < C; ++c) {
-        const float dxhat = dy[c] * gamma[c];
-        mean_dxhat += dxhat;
-        mean_dxhat_xhat += dxhat * ((x[c] - mean) * rstd);
-    }
-    mean_dxhat /= C;
-    mean_dxhat_xhat /= C;
-
-    for (size_t c = 0; c < whole; c += LANES) {
-        const Vec dxhat = load(dy + c) * load(gamma + c);
-        const Vec xhat = (load(x + c) - fill(mean)) * fill(rstd);
-        store(dx + c, fill(rstd) * (dxhat - fill(mean_dxhat) - xhat * fill(mean_dxhat_xhat)));
-    }
-    for (size_t c = whole; c < C; ++c) {
-        const float xhat = (x[c] - mean) * rstd;
-        dx[c] = rstd * (dy[c] * gamma[c] - mean_dxhat - xhat * mean_dxhat_xhat);
-    }
-}
-
-void parameter_gradients(float* dgamma, float* dbeta,
-                         const float* x, float mean, float rstd, const float* dy, size_t C) {
-    const size_t whole = C - C % LANES;
-    for (size_t c = 0; c < whole; c += LANES) {
-        const Vec xhat = (load(x + c) - fill(mean)) * fill(rstd);
-        store(dgamma + c, load(dgamma + c) + load(dy + c) * xhat);
-        store(dbeta + c, load(dbeta + c) + load(dy + c));
-    }
-    for (size_t c = whole; c < C; ++c) {
-        dgamma[c] += dy[c] * ((x[c] - mean) * rstd);
-        dbeta[c] += dy[c];
     }
 }
 
@@ -85,8 +37,31 @@ void backward(float* dx_rc, float* dgamma_c, float* dbeta_c, const float* x_rc, 
               const float* mean_r, const float* rstd_r, const float* dy_rc, size_t R, size_t C) {
     for (size_t r = 0; r < R; ++r) {
         const float *x = x_rc + r * C, *dy = dy_rc + r * C;
-        if (dx_rc) input_gradient(dx_rc + r * C, x, gamma_c, mean_r[r], rstd_r[r], dy, C);
-        if (dgamma_c) parameter_gradients(dgamma_c, dbeta_c, x, mean_r[r], rstd_r[r], dy, C);
+        const float mean = mean_r[r];
+        const Vec rstd = fill(rstd_r[r]);
+
+        Vec sum_dxhat = fill(0), sum_product = fill(0);  // beyond the row dy is 0
+        for (size_t c = 0; c < C; c += LANES) {
+            const size_t left = C - c;
+            const Vec g = load_next(dy + c, left);
+            const Vec dxhat = g * load_next(gamma_c + c, left);
+            const Vec xhat = (load_next(x + c, left, mean) - fill(mean)) * rstd;
+            sum_dxhat = sum_dxhat + dxhat;
+            sum_product = fma(dxhat, xhat, sum_product);
+            if (dgamma_c) {
+                store_next(dgamma_c + c, fma(g, xhat, load_next(dgamma_c + c, left)), left);
+                store_next(dbeta_c + c, g + load_next(dbeta_c + c, left), left);
+            }
+        }
+        if (!dx_rc) continue;
+
+        const Vec mean_dxhat = fill(sum(sum_dxhat) / C), minus_mean_product = fill(-sum(sum_product) / C);
+        for (size_t c = 0; c < C; c += LANES) {
+            const size_t left = C - c;
+            const Vec dxhat = load_next(dy + c, left) * load_next(gamma_c + c, left);
+            const Vec xhat = (load_next(x + c, left) - fill(mean)) * rstd;
+            store_next(dx_rc + r * C + c, rstd * fma(xhat, minus_mean_product, dxhat - mean_dxhat), left);
+        }
     }
 }
 

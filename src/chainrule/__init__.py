@@ -22,6 +22,7 @@ from chainrule.autograd import (
     gradcheck,
     gradcheck_model,
     no_grad,
+    precision,
     scope,
 )
 from chainrule.errors import (
@@ -83,6 +84,7 @@ __all__ = [
     "no_grad",
     "ops",
     "optim",
+    "precision",
     "scalar",
     "scope",
     "seed",

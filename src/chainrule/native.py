@@ -26,6 +26,7 @@ from chainrule.errors import ConfigError
 Array: TypeAlias = npt.NDArray[Any]
 
 MOST_THREADS = 1024
+PRECISIONS = ("fp32", "bf16", "fp16")
 
 
 def available() -> bool:
@@ -91,18 +92,25 @@ def empty_like(x: Array) -> Array:
 
 
 def matmul(
-    a: Array, b: Array, *, bias: Array | None = None, out: Array | None = None, accumulate: bool = False
+    a: Array,
+    b: Array,
+    *,
+    bias: Array | None = None,
+    out: Array | None = None,
+    accumulate: bool = False,
+    precision: str = "fp32",
 ) -> Array:
     """a (n, k) @ b (k, m) + bias (m,), or the same for batches (B, n, k), (B, k, m), all float32 with any strides.
 
-    `out` has contiguous rows and is overwritten, with `accumulate` added to.
+    `out` has contiguous rows and is overwritten, with `accumulate` added to. a and b are rounded to `precision` before
+    they are multiplied; sums are float32 in any case.
     """
     if out is None:
         out = empty((*a.shape[:-1], b.shape[-1]))
     if a.ndim == 2:
-        kernels().gemm(out[None], a[None], b[None], bias, accumulate, False)
+        kernels().gemm(out[None], a[None], b[None], bias, accumulate, PRECISIONS.index(precision))
     else:
-        kernels().gemm(out, a, b, bias, accumulate, False)
+        kernels().gemm(out, a, b, bias, accumulate, PRECISIONS.index(precision))
     return out
 
 

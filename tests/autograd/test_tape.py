@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.autograd import Op, Tensor
+from chainrule.autograd import Op, Tensor, tape
 from chainrule.autograd.mode import mode
 
 
@@ -464,3 +464,24 @@ def test_modes_are_restored_after_an_error() -> None:
     with pytest.raises(KeyError), cr.no_grad(), cr.backend("reference"), cr.scope("a"), cr.capture():
         raise KeyError
     assert (mode.grad, mode.scope, mode.captures) == (True, "", ())
+
+
+def test_large_outputs_of_cheap_ops_are_computed_again() -> None:
+    """Nobody keeps layernorm's output; the gradients are those of a graph that keeps everything, to the bit."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(700, 800)).astype(np.float32)
+    W = rng.normal(size=(3, 800)).astype(np.float32)
+
+    def gradients(large: int, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+        monkeypatch.setattr(tape, "LARGE", large)
+        leaf, weight = Tensor(x, requires_grad=True), Tensor(W, requires_grad=True)
+        normed = cr.ops.layernorm(leaf, np.ones(800, np.float32), np.zeros(800, np.float32))
+        kept = weakref.ref(normed.array)
+        loss = cr.ops.linear(cr.ops.gelu(normed), weight).sum()
+        del normed
+        assert (kept() is None) is (x.nbytes >= large)
+        loss.backward()
+        return [leaf.grad.tobytes(), weight.grad.tobytes()]
+
+    with pytest.MonkeyPatch.context() as patch:
+        assert gradients(1 << 20, patch) == gradients(1 << 40, patch)

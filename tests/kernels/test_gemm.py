@@ -139,3 +139,44 @@ def test_a_parameter_takes_its_gradient_in_place() -> None:
         parameters.zero_grad()
         layer(x).sum().backward()
     np.testing.assert_allclose(parameters.grad, once, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize(("ta", "tb"), list(itertools.product([False, True], repeat=2)))
+def test_factors_are_rounded_and_sums_are_not(level: str, precision: str, ta: bool, tb: bool) -> None:
+    assert extension.set_cpu_level(level)
+    rng = np.random.default_rng(8)
+    for M, N, K in ((1, 5, 7), (7, 33, 65), (100, 40, 600)):
+        a, b = matrix(rng, M, K, ta), matrix(rng, K, N, tb)
+        rounded = [_factor(x, precision).astype(np.float64) for x in (a, b)]
+        close(native.matmul(a, b, precision=precision), rounded[0] @ rounded[1], K)
+
+
+def _factor(x: np.ndarray, precision: str) -> np.ndarray:
+    """Every factor as it is multiplied: the product with the identity, by the reference."""
+    with cr.backend("reference"), cr.precision(precision):
+        return cr.ops.matmul(np.ascontiguousarray(x), np.eye(x.shape[1], dtype=np.float32))
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_rounding_is_to_the_nearest_even(precision: str) -> None:
+    """All the edges: ties, subnormal numbers, overflow, infinity, NaN; and a million numbers of every size."""
+    u = np.random.default_rng(9).integers(0, 2**32, 1_000_000, dtype=np.uint32)
+    u[:3000] = (
+        np.arange(3000, dtype=np.uint32) * 0x8000 + 0x33000000
+    )  # halfway between two of the kept numbers
+    x = u.view(np.float32)
+    x[3000:3008] = [0, -0.0, np.inf, -np.inf, np.nan, 65519.99, 65520, 2**-25]
+    got = native.matmul(x[:, None], np.ones((1, 1), np.float32), precision=precision)[:, 0]
+    with np.errstate(all="ignore"):
+        if precision == "fp16":
+            want = x.astype(np.float16).astype(np.float32)
+        else:
+            exact = x.astype(np.float64)
+            step = np.exp2(np.floor(np.log2(np.abs(np.where(np.isfinite(x) & (x != 0), exact, 1)))) - 7)
+            want = (np.rint(exact / np.maximum(step, 2.0**-133)) * np.maximum(step, 2.0**-133)).astype(
+                np.float32
+            )
+            want[~np.isfinite(x)] = x[~np.isfinite(x)]
+        np.testing.assert_array_equal(got, want)

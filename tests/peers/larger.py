@@ -117,6 +117,11 @@ def cross_entropy(rng: np.random.Generator) -> list[Example]:
     return [Example((logits,), kwargs) for kwargs in settings]
 
 
+def linear_cross_entropy(rng: np.random.Generator) -> list[Example]:
+    x, W = rng.normal(size=(B, T, C)), 0.3 * rng.normal(size=(V, C))
+    return [Example((x, W), example.kwargs) for example in cross_entropy(rng)]
+
+
 def cross_entropy_probs(rng: np.random.Generator) -> list[Example]:
     p = rng.dirichlet(np.full(C, 2.0), size=(B, T))
     return [Example((p,), {"targets": rng.integers(0, C, size=(B, T))}), Example((p,), {"targets": p[::-1]})]
@@ -149,6 +154,12 @@ def attention(rng: np.random.Generator) -> list[Example]:
         Example((q[:, :, :7], k, v), {"causal": True, "mask": padding}),
         Example((q, k, v), {"causal": True, "dropout": 0.1, "key": key("dropout", 4, seed=5)}),
     ]
+
+
+def packed_attention(rng: np.random.Generator) -> list[Example]:
+    qkv = rng.normal(size=(B, T, 3 * C))
+    dropped = {"dropout": 0.1, "key": key("dropout", 4, seed=5)}
+    return [Example((qkv,), {"heads": H}), Example((qkv,), {"heads": H, "causal": False, **dropped})]
 
 
 def rotary(rng: np.random.Generator) -> list[Example]:
@@ -202,6 +213,7 @@ LARGER: dict[str, Maker] = {
     "gather": gather,
     "prelu": prelu,
     "cross_entropy": cross_entropy,
+    "linear_cross_entropy": linear_cross_entropy,
     "cross_entropy_probs": cross_entropy_probs,
     "binary_cross_entropy": binary_cross_entropy,
     "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
@@ -214,6 +226,7 @@ LARGER: dict[str, Maker] = {
     "batchnorm_eval": batchnorm_eval,
     "dropout": dropout,
     "attention": attention,
+    "packed_attention": packed_attention,
     "rotary": rotary,
     "rnn_cell": cell(1, 1),
     "lstm_cell": cell(4, 2),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -33,6 +35,7 @@ class Block(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         C = config.n_embd
+        self.approximate = "tanh" if config.activation == "gelu_tanh" else "none"
         self.ln_1, self.ln_2 = nn.LayerNorm(C, bias=config.bias), nn.LayerNorm(C, bias=config.bias)
         self.attn = Attention(config)
         self.mlp = nn.ModuleDict(
@@ -41,7 +44,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.ln_1(x))
-        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x))))
+        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate=self.approximate))
 
 
 class TorchGPT(nn.Module):
@@ -77,9 +80,8 @@ def batch(step: int) -> tuple[np.ndarray, np.ndarray]:
     return ids[:, :-1], ids[:, 1:]
 
 
-def peer_loss(peer: TorchGPT, step: int) -> Tensor:
-    ids, targets = map(torch.tensor, batch(step))
-    return F.cross_entropy(peer(ids).flatten(0, 1), targets.flatten())
+def peer_loss(peer: TorchGPT, ids: np.ndarray, targets: np.ndarray) -> Tensor:
+    return F.cross_entropy(peer(torch.tensor(ids)).flatten(0, 1), torch.tensor(targets).flatten())
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -90,7 +92,7 @@ def test_logits_loss_and_gradients(bias: bool, dtype: str) -> None:
     with cr.no_grad(), torch.no_grad():
         assert distance(model(ids).data, peer(torch.tensor(ids)).numpy()) <= TOLERANCE[dtype]
     params = model.parameters()
-    loss, expected = model.loss(*batch(0)), peer_loss(peer, 0)
+    loss, expected = model.loss(*batch(0)), peer_loss(peer, *batch(0))
     loss.backward()
     expected.backward()
     assert loss.item() == pytest.approx(expected.item(), rel=TOLERANCE[dtype])
@@ -103,6 +105,36 @@ def test_logits_loss_and_gradients(bias: bool, dtype: str) -> None:
 def test_twenty_steps_of_training(dtype: str) -> None:
     """AdamW, clipping, a schedule: each framework with its own gradients, on its own path."""
     model, peer = twins(dtype, bias=True)
+    losses, norms = train_both(model, peer, batch)
+    for pairs in (losses, norms):
+        np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=TOLERANCE[dtype])
+    params = model.parameters()
+    for name, want in peer.named_parameters():
+        # A bias of the keys adds the same to all scores of a query: its gradient is 0 but for rounding, and
+        # Adam makes full steps of that in float32.
+        if dtype == "float64" or not name.endswith("c_attn.bias"):
+            assert distance(params[name].data, want.detach().numpy()) <= TOLERANCE[dtype], name
+
+
+def test_the_speed_comparison_is_of_the_same_work() -> None:
+    """Config a of benchmarks/gpt_step.py and its PyTorch peer, from the same weights on the same batches."""
+    config = GPTConfig(n_layer=4, n_head=4, n_embd=128, block_size=64, vocab_size=65, activation="gelu_tanh")
+    cr.seed(0)
+    model, peer = GPT(config), TorchGPT(config)
+    peer.load_state_dict({name: torch.tensor(value) for name, value in model.state().items()})
+
+    def windows(step: int) -> tuple[np.ndarray, np.ndarray]:
+        ids = np.random.default_rng(step).integers(0, 65, size=(12, 65))
+        return ids[:, :-1], ids[:, 1:]
+
+    losses, _ = train_both(model, peer, windows)
+    np.testing.assert_allclose(*zip(*losses, strict=True), atol=1e-4)
+
+
+def train_both(
+    model: GPT, peer: TorchGPT, batch: Callable[[int], tuple[np.ndarray, np.ndarray]]
+) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """Twenty steps of each: pairs of losses, pairs of gradient norms."""
     params = model.parameters()
     ours = optim.AdamW(params, betas=(0.9, 0.95), weight_decay=0.1)
     matrices = [p for p in peer.parameters() if p.ndim == 2]
@@ -112,7 +144,7 @@ def test_twenty_steps_of_training(dtype: str) -> None:
     schedule = optim.cosine(3e-3, 20, warmup=3)
     losses, norms = [], []
     for step in range(20):
-        loss, expected = model.loss(*batch(step)), peer_loss(peer, step)
+        loss, expected = model.loss(*batch(step)), peer_loss(peer, *batch(step))
         ours.zero_grad()
         loss.backward()
         norm = optim.clip_global_norm(params, 1.0)
@@ -125,13 +157,7 @@ def test_twenty_steps_of_training(dtype: str) -> None:
         theirs.step()
         losses.append((loss.item(), expected.item()))
         norms.append((norm, expected_norm))
-    for pairs in (losses, norms):
-        np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=TOLERANCE[dtype])
-    for name, want in peer.named_parameters():
-        # A bias of the keys adds the same to all scores of a query: its gradient is 0 but for rounding, and
-        # Adam makes full steps of that in float32.
-        if dtype == "float64" or not name.endswith("c_attn.bias"):
-            assert distance(params[name].data, want.detach().numpy()) <= TOLERANCE[dtype], name
+    return losses, norms
 
 
 def clip_exactly(peer: TorchGPT, limit: float) -> float:

@@ -48,6 +48,10 @@ def cross_entropy(
     return reduced(losses * weights, reduction)
 
 
+def linear_cross_entropy(x: Tensor, W: Tensor, **constants: Any) -> Tensor:
+    return cross_entropy(F.linear(x, W), **constants)
+
+
 def cross_entropy_probs(p: Tensor, *, targets: Any, reduction: str = "mean") -> Tensor:
     targets = torch.as_tensor(targets)
     if targets.is_floating_point():
@@ -101,6 +105,7 @@ LOSSES = {
     loss.__name__: loss
     for loss in (
         cross_entropy,
+        linear_cross_entropy,
         cross_entropy_probs,
         binary_cross_entropy,
         binary_cross_entropy_with_logits,

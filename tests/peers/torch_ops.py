@@ -242,6 +242,12 @@ def attention(
 
 
 @peer
+def packed_attention(qkv: Tensor, *, heads: int, causal: bool = True, **options: Any) -> Tensor:
+    q, k, v = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in qkv.chunk(3, -1))
+    return attention(q, k, v, causal=causal, **options).transpose(1, 2).flatten(2)
+
+
+@peer
 def rotary(x: Tensor, *, positions: Tensor, base: float = 10000.0, interleaved: bool = False) -> Tensor:
     """Pairs as complex numbers, turned by multiplication with e^iφ."""
     *lead, D = x.shape

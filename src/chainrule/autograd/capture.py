@@ -44,7 +44,7 @@ class Captured:
 
 
 class Capture(Mapping[str, Captured]):
-    """What was seen, by name: `h.0.attn.attention`; the second call of the same name is `...attention#2`."""
+    """What was seen, by name: `h.0.mlp.gelu`; the second call of the same name is `...gelu#2`."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
         self.patterns = patterns

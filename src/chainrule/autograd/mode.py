@@ -1,4 +1,4 @@
-"""What is switched on right now, per thread: recording, the backend, the name scope, captures."""
+"""What is switched on right now, per thread: recording, the backend, the precision, the name scope, captures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from chainrule.errors import ConfigError
+from chainrule.native import PRECISIONS
 
 if TYPE_CHECKING:
     from chainrule.autograd.capture import Capture
@@ -26,6 +27,7 @@ class _Mode(threading.local):
     def __init__(self) -> None:
         self.grad = True
         self.backend = _check_backend(os.environ.get("CHAINRULE_BACKEND", "native"))
+        self.precision = "fp32"
         self.scope = ""
         self.captures: tuple[Capture, ...] = ()
 
@@ -66,6 +68,26 @@ def backend(name: str) -> Iterator[None]:
         yield
     finally:
         mode.backend = before
+
+
+@contextmanager
+def precision(name: str) -> Iterator[None]:
+    """Matrix products round their factors to "bf16" or "fp16" and sum in float32; everything else stays float32.
+
+    The backward pass obeys the precision in force when it runs.
+
+    >>> import chainrule as cr, numpy as np
+    >>> with cr.precision("bf16"):
+    ...     float(cr.ops.matmul(np.float32([[1.001]]), np.float32([[3.0]]))[0, 0])
+    3.0
+    """
+    if name not in PRECISIONS:
+        raise ConfigError(f"precision: got {name!r} (must be one of {', '.join(PRECISIONS)})")
+    before, mode.precision = mode.precision, name
+    try:
+        yield
+    finally:
+        mode.precision = before
 
 
 @contextmanager

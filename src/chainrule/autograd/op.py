@@ -42,7 +42,8 @@ class Op:
 
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
-    smaller ops, for fused operations.
+    smaller ops, for fused operations. `again` takes the inputs out of `saved`: the op is cheap, so in backward a large
+    output is computed again rather than kept from forward.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Op:
         composed: Callable[..., Any] | None = None,
         native: tuple[Forward, Backward] | None = None,
         strided: bool = False,
+        again: Callable[[Saved], Sequence[Array]] | None = None,
     ) -> None:
         self.name = name
         self.forward = forward
@@ -63,6 +65,7 @@ class Op:
         self.composed = composed
         self.native = native
         self.strided = strided
+        self.again = again
         kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
         self.arity = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self.__name__ = name
@@ -89,7 +92,7 @@ class Op:
 
         results: list[Any]
         if True in needs:
-            entry = record(self, name, args, values, single, saved, needs)
+            entry = record(self, name, args, values, single, saved, needs, constants)
             results = [Tensor.recorded(y, entry, i) for i, y in enumerate(values)]
         elif any(isinstance(arg, Tensor) for arg in args):
             results = [Tensor.wrap(y) for y in values]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ from chainrule import random
 from chainrule.autograd.mode import enable_grad, mode, no_grad
 from chainrule.autograd.tape import now, record, replay, source_of
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.types import Grads, Needs, Saved
+from chainrule.autograd.types import Array, Grads, Needs, Saved
 
 
 class _Recomputed:
     """The record of one checkpointed call: it saves the inputs only, and its backward runs the function again."""
 
     name = "checkpoint"
+    again: Callable[[Saved], Sequence[Array]] | None = None
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.fn = fn
@@ -27,7 +28,7 @@ class _Recomputed:
 
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
         inputs = [
-            _leaf(array, need) if isinstance(arg, Tensor) else arg
+            _leaf(array, bool(need)) if isinstance(arg, Tensor) else arg
             for arg, array, need in zip(self.args, saved, needs, strict=True)
         ]
         start = now()
@@ -74,6 +75,6 @@ def checkpoint(fn: Callable[..., Any], *args: Any) -> Any:
     arrays = tuple(a.array if isinstance(a, Tensor) else None for a in args)
     needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
     name = f"{mode.scope}.checkpoint" if mode.scope else "checkpoint"
-    entry = record(call, name, args, values, single, arrays, needs)
+    entry = record(call, name, args, values, single, arrays, needs, {})
     results = tuple(Tensor.recorded(y, entry, i) for i, y in enumerate(values))
     return results[0] if single else results

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -25,6 +25,8 @@ Hook: TypeAlias = Callable[[Array], Array | None]
 Likeness: TypeAlias = "tuple[Shape, np.dtype[Any]]"
 
 _clock = itertools.count()
+
+LARGE = 1 << 21  # bytes: a smaller array is not worth computing again
 
 
 def now() -> int:
@@ -42,6 +44,7 @@ class Operation(Protocol):
     """What the tape asks of an op."""
 
     name: str
+    again: Callable[[Saved], Sequence[Array]] | None  # if not None, there is a run_forward too
 
     def run_backward(self, dy: Array | tuple[Array, ...], saved: Saved, needs: Needs) -> Grads: ...
 
@@ -84,8 +87,26 @@ class Record:
     single: bool  # one bare output rather than a tuple
     place: int  # its time of recording
     watched: tuple[Watched, ...] = ()
+    constants: dict[str, Any] | None = None  # kept where the op can be run again
     hooks: dict[int, list[Hook]] | None = None  # by output
     spent: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Again:
+    """Stands in `saved` for a large output of a cheap op, which is computed again instead of kept."""
+
+    record: Record
+
+    def value(self) -> Array:
+        op: Any = self.record.op
+        y, _ = op.run_forward(op.again(present(self.record.saved)), self.record.constants)
+        return np.asarray(y)
+
+
+def present(saved: Saved) -> Saved:
+    """`saved` with everything in it."""
+    return tuple([s.value() if isinstance(s, Again) else s for s in saved])
 
 
 def record(
@@ -96,11 +117,25 @@ def record(
     single: bool,
     saved: Saved,
     needs: Needs,
+    constants: dict[str, Any],
 ) -> Record:
     """Append one call to the tape."""
     inputs = tuple([_source(arg) if need else None for arg, need in zip(args, needs, strict=True)])
     likeness = [(y.shape, y.dtype) for y in outputs]
-    return Record(op, name, inputs, saved, needs, likeness, single, now(), watch(args, (*saved, *outputs)))
+    watched = watch(args, (*saved, *outputs))
+    entry = Record(op, name, inputs, _thrifty(saved, args), needs, likeness, single, now(), watched)
+    if op.again is not None:
+        entry.constants = constants
+    return entry
+
+
+def _thrifty(saved: Saved, args: tuple[Any, ...]) -> Saved:
+    """`saved` without the large arrays that the cheap ops before can compute again."""
+    for arg in args:
+        entry = getattr(arg, "record", None)
+        if entry is not None and entry.op.again is not None and arg.array.nbytes >= LARGE:
+            saved = tuple([Again(entry) if s is arg.array else s for s in saved])
+    return saved
 
 
 def _source(tensor: Tensor) -> Source:
@@ -137,7 +172,7 @@ def replay(roots: list[tuple[Source, Array]], *, retain: bool = False, since: in
         _check(step, since)
         dy = tuple([_output_gradient(step, i, pending) for i in range(len(step.likeness))])
         wanted = _wanted(step)
-        grads = step.op.run_backward(dy[0] if step.single else dy, step.saved, wanted)
+        grads = step.op.run_backward(dy[0] if step.single else dy, present(step.saved), wanted)
         _distribute(step, grads, wanted, pending)
         if not retain:
             step.saved, step.inputs, step.watched, step.hooks, step.spent = (), (), (), None, True

@@ -24,6 +24,7 @@ from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
 from chainrule.random import next_key
 
+ACTIVATIONS = {"gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh}
 STD = 0.02  # of the initial weights: small, so that the first logits are near 0 and the first loss near ln V
 
 
@@ -50,6 +51,8 @@ class GPTConfig:
     """Share of attention weights and of MLP activations set to 0 in training."""
     bias: bool = True
     """Biases in linear layers and norms."""
+    activation: str = "gelu"
+    """Between the two layers of an MLP: gelu, or gelu_tanh, the approximation GPT-2 was trained with."""
 
     def __post_init__(self) -> None:
         for name in ("n_layer", "n_head", "n_embd", "block_size", "vocab_size"):
@@ -58,6 +61,10 @@ class GPTConfig:
         if self.n_embd % self.n_head:
             raise ConfigError(
                 f"GPT: n_embd is {self.n_embd}, n_head {self.n_head} (heads must divide the width)"
+            )
+        if self.activation not in ACTIVATIONS:
+            raise ConfigError(
+                f"GPT: activation is {self.activation!r} (must be one of {', '.join(ACTIVATIONS)})"
             )
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"GPT: dropout is {self.dropout} (must be at least 0 and below 1)")
@@ -82,12 +89,10 @@ class CausalSelfAttention(Layer):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""
-        B, T, C = hidden.shape
-        heads = self.c_attn(hidden).reshape(B, T, 3, self.n_head, C // self.n_head)
-        q, k, v = heads.transpose(2, 0, 3, 1, 4)  # (B, H, T, D) each
+        qkv = self.c_attn(hidden)  # (B, T, 3C)
         drop = self.dropout if self.training else 0.0
-        mixed = ops.attention(q, k, v, causal=True, dropout=drop, key=next_key("dropout") if drop else None)
-        return self.c_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, C))
+        key = next_key("dropout") if drop else None
+        return self.c_proj(ops.packed_attention(qkv, heads=self.n_head, dropout=drop, key=key))
 
 
 class MLP(Layer):
@@ -97,11 +102,12 @@ class MLP(Layer):
         C = config.n_embd
         self.c_fc = Linear(C, 4 * C, bias=config.bias, init=partial(normal, std=STD))
         self.c_proj = Linear(4 * C, C, bias=config.bias, init=partial(normal, std=residual_std(config)))
+        self.activate = ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.dropout)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""
-        return self.c_proj(self.dropout(ops.gelu(self.c_fc(hidden))))
+        return self.c_proj(self.dropout(self.activate(self.c_fc(hidden))))
 
 
 class Block(Layer):
@@ -135,6 +141,10 @@ class GPT(Layer):
 
     def forward(self, ids: Array) -> Tensor:
         """ids (B, T) -> logits (B, T, V)"""
+        return ops.linear(self.hidden(ids), self.wte.weight)
+
+    def hidden(self, ids: Array) -> Tensor:
+        """ids (B, T) -> what the head reads (B, T, C)"""
         ids = np.asarray(ids)
         if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.config.block_size:
             raise ShapeError(
@@ -143,11 +153,12 @@ class GPT(Layer):
         hidden = self.wte(ids) + self.wpe(np.arange(ids.shape[1]))  # (B, T, C) + (T, C)
         for block in self.h:
             hidden = block(hidden)
-        return ops.linear(self.ln_f(hidden), self.wte.weight)
+        return self.ln_f(hidden)
 
     def loss(self, ids: Array, targets: Array) -> Tensor:
         """ids (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
-        return ops.cross_entropy(self(ids), targets=targets)
+        # The logits are never stored: they would be the largest array by far.
+        return ops.linear_cross_entropy(self.hidden(ids), self.wte.weight, targets=targets)
 
 
 def residual_std(config: GPTConfig) -> float:

@@ -34,8 +34,10 @@ from chainrule.ops.likelihood import (
     kl_divergence_logits,
 )
 from chainrule.ops.linear import linear
+from chainrule.ops.linear_cross_entropy import linear_cross_entropy
 from chainrule.ops.losses import huber, l2_to_reference, mae, mse
 from chainrule.ops.matmul import matmul
+from chainrule.ops.packed_attention import packed_attention
 from chainrule.ops.pairs import bradley_terry, negative_sampling
 from chainrule.ops.recurrent import gru_cell, lstm_cell, rnn_cell
 from chainrule.ops.recurrent_sequence import gru_sequence, lstm_sequence, rnn_sequence
@@ -91,6 +93,7 @@ __all__ = [
     "layernorm",
     "leaky_relu",
     "linear",
+    "linear_cross_entropy",
     "log",
     "log_sigmoid",
     "log_softmax",
@@ -106,6 +109,7 @@ __all__ = [
     "neg",
     "negative_sampling",
     "one_hot",
+    "packed_attention",
     "pow",
     "prelu",
     "relu",

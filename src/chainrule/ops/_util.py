@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from chainrule.autograd.types import Array, Shape
+from chainrule import native
+from chainrule.autograd.mode import mode
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
 
 
 def rows(x: Array) -> Array:
     """All leading axes in one: (..., k) -> (rows, k)."""
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def times(a: Array, b: Array) -> Array:
+    """a @ b, float32 factors rounded to the precision in force (`cr.precision`)."""
+    return np.asarray(np.matmul(_factor(a), _factor(b)))
+
+
+def _factor(x: Array) -> Array:
+    if mode.precision == "fp32" or x.dtype != np.float32:
+        return x
+    if mode.precision == "fp16":
+        with np.errstate(over="ignore"):  # infinity, which the loss scaling watches for
+            return x.astype(np.float16).astype(np.float32)
+    u = np.ascontiguousarray(x).view(np.uint32)
+    rounded = ((u + 0x7FFF + (u >> 16 & 1)) & 0xFFFF0000).view(np.float32)  # to the nearest, ties to even
+    return np.where(np.isnan(x), x, rounded)
 
 
 def unbroadcast(grad: Array, shape: Shape) -> Array:
@@ -34,6 +54,29 @@ def mean_last(x: Array) -> Array:
     """Mean over the last axis, kept as an axis of size 1."""
     mean: Array = x.mean(axis=-1, keepdims=True)
     return mean
+
+
+def native_map(
+    forward: str, backward: str, *, saves_output: bool = False
+) -> tuple[Callable[[Array], tuple[Array, Saved]], Callable[[Array, Saved, Needs], Grads]]:
+    """The native pair, by the names of its kernels, of a function of each element that saves just x, or just y."""
+
+    def native_forward(x: Array) -> tuple[Array, Saved]:
+        y = native.empty_like(x)
+        getattr(native.kernels(), forward)(y, x)
+        return y, (y if saves_output else x,)
+
+    def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+        dx = native.empty_like(dy)
+        getattr(native.kernels(), backward)(dx, saved[0], dy)
+        return (dx,)
+
+    return native_forward, native_backward
+
+
+def summed_into(need: Any, like: Array) -> Array:
+    """Where a kernel adds the gradient of a parameter: its own place in the flat block if there is one, or zeros."""
+    return need.array if isinstance(need, Into) else np.zeros_like(like)
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Array:

@@ -11,24 +11,30 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import away_from_zero, normal, unbroadcast
+from chainrule.ops._util import away_from_zero, native_map, normal, unbroadcast
 from chainrule.ops.elementwise import add, div, exp, log, mul, neg, sub
 
 
-def _smooth(rng: np.random.Generator) -> Iterator[Example]:
+def smooth_example(rng: np.random.Generator) -> Iterator[Example]:
+    """Inputs of any size and both signs."""
     yield Example((normal(rng, 3, 4),))
     yield Example((3 * normal(rng, 2, 7, 1),))
+    for n in (16, 33, 257):  # whole vectors of the native kernels, and a rest
+        yield Example((3 * normal(rng, n),))
 
 
 def _kinked(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((away_from_zero(rng, 3, 4),))
     yield Example((away_from_zero(rng, 2, 7, 1),))
+    yield Example((away_from_zero(rng, 33),))
 
 
-def _sigmoid(x: Array) -> Array:
+def logistic(x: Array) -> Array:
+    """σ(x) = 1 / (1 + e⁻ˣ), a new array."""
     with np.errstate(over="ignore"):  # e⁻ˣ = inf gives 1/inf = 0, the right limit
         y = np.asarray(np.exp(-x))
     y += 1
@@ -38,7 +44,7 @@ def _sigmoid(x: Array) -> Array:
 
 def sigmoid_forward(x: Array) -> tuple[Array, Saved]:
     """y = 1 / (1 + e⁻ˣ), between 0 and 1        R-078"""
-    y = _sigmoid(x)
+    y = logistic(x)
     return y, (y,)
 
 
@@ -51,7 +57,14 @@ def sigmoid_composed(x: Any) -> Any:
     return div(1, add(1, exp(neg(x))))
 
 
-sigmoid = Op("sigmoid", sigmoid_forward, sigmoid_backward, _smooth, composed=sigmoid_composed)
+sigmoid = Op(
+    "sigmoid",
+    sigmoid_forward,
+    sigmoid_backward,
+    smooth_example,
+    composed=sigmoid_composed,
+    native=native_map("sigmoid", "sigmoid_backward", saves_output=True),
+)
 
 
 def tanh_forward(x: Array) -> tuple[Array, Saved]:
@@ -70,22 +83,48 @@ def tanh_composed(x: Any) -> Any:
     return div(sub(up, down), add(up, down))
 
 
-tanh = Op("tanh", tanh_forward, tanh_backward, _smooth, composed=tanh_composed)
+tanh = Op(
+    "tanh",
+    tanh_forward,
+    tanh_backward,
+    smooth_example,
+    composed=tanh_composed,
+    native=native_map("tanh", "tanh_backward", saves_output=True),
+)
 
 
 def relu_forward(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
     """y = max(x, 0); the derivative at exactly 0 is `at_zero`, 0 or 1 (C-03)        R-080, R-081, R-349"""
     if at_zero not in (0, 1):
         raise ConfigError(f"relu: at_zero is {at_zero} (must be 0 or 1)")
-    return np.maximum(x, 0), (x >= 0 if at_zero else x > 0,)
+    y = np.maximum(x, 0)
+    return y, (x if at_zero else y, at_zero)  # y > 0 where x > 0, and the next layer keeps y anyway
 
 
 def relu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    (active,) = saved
+    kept, at_zero = saved
+    active = kept >= 0 if at_zero else kept > 0
     return (dy * active,)  # forward was: y = max(x, 0); the diagonal Jacobian is never built      [AC.3]
 
 
-relu = Op("relu", relu_forward, relu_backward, _kinked)
+def relu_native_forward(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
+    if at_zero:
+        return relu_forward(x, at_zero=at_zero)
+    y = native.empty_like(x)
+    native.kernels().relu_forward(y, x)
+    return y, (y, at_zero)
+
+
+def relu_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    y, at_zero = saved
+    if at_zero:
+        return relu_backward(dy, saved, needs)
+    dx = native.empty_like(dy)
+    native.kernels().relu_backward(dx, y, dy)
+    return (dx,)
+
+
+relu = Op("relu", relu_forward, relu_backward, _kinked, native=(relu_native_forward, relu_native_backward))
 
 
 def leaky_relu_forward(x: Array, *, slope: float = 0.01) -> tuple[Array, Saved]:
@@ -178,14 +217,14 @@ def softplus_forward(x: Array) -> tuple[Array, Saved]:
 
 def softplus_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     (x,) = saved
-    return (dy * _sigmoid(x),)  # forward was: y = ln(1 + eˣ)                                      [AC.9]
+    return (dy * logistic(x),)  # forward was: y = ln(1 + eˣ)                                      [AC.9]
 
 
 def softplus_composed(x: Any) -> Any:
     return log(add(1, exp(x)))
 
 
-softplus = Op("softplus", softplus_forward, softplus_backward, _smooth, composed=softplus_composed)
+softplus = Op("softplus", softplus_forward, softplus_backward, smooth_example, composed=softplus_composed)
 
 
 def log_sigmoid_forward(x: Array) -> tuple[Array, Saved]:
@@ -195,7 +234,7 @@ def log_sigmoid_forward(x: Array) -> tuple[Array, Saved]:
 
 def log_sigmoid_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     (x,) = saved
-    return (dy * _sigmoid(-x),)  # forward was: y = -softplus(-x)                                  [AC.11]
+    return (dy * logistic(-x),)  # forward was: y = -softplus(-x)                                  [AC.11]
 
 
 def log_sigmoid_composed(x: Any) -> Any:
@@ -203,55 +242,92 @@ def log_sigmoid_composed(x: Any) -> Any:
 
 
 log_sigmoid = Op(
-    "log_sigmoid", log_sigmoid_forward, log_sigmoid_backward, _smooth, composed=log_sigmoid_composed
+    "log_sigmoid", log_sigmoid_forward, log_sigmoid_backward, smooth_example, composed=log_sigmoid_composed
 )
 
 
 def silu_forward(x: Array) -> tuple[Array, Saved]:
     """y = x σ(x), also called swish"""
-    s = _sigmoid(x)
-    y = x * s
-    return y, (s, y)
+    return x * logistic(x), (x,)
 
 
 def silu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    s, y = saved
-    return (dy * (s + y * (1 - s)),)  # forward was: y = x s                                       [AC.12]
+    (x,) = saved
+    return (dy * _silu_and_slope(x)[1],)
+
+
+def _silu_and_slope(x: Array) -> tuple[Array, Array]:
+    s = logistic(x)
+    y = x * s
+    return y, s + y * (1 - s)  #                                                                   [AC.12]
 
 
 def silu_composed(x: Any) -> Any:
     return mul(x, sigmoid(x))
 
 
-silu = Op("silu", silu_forward, silu_backward, _smooth, composed=silu_composed)
+silu = Op(
+    "silu",
+    silu_forward,
+    silu_backward,
+    smooth_example,
+    composed=silu_composed,
+    native=native_map("silu_forward", "silu_backward"),
+    again=lambda saved: saved,
+)
 
 
 def swiglu_forward(gate: Array, up: Array) -> tuple[Array, Saved]:
     """y = silu(gate) · up, both (..., C)"""
-    if gate.shape != up.shape:
-        raise ShapeError(f"swiglu: gate has shape {gate.shape}, up has shape {up.shape} (must be equal)")
-    s = _sigmoid(gate)
-    y = gate * s
+    _check_pair(gate, up)
+    y = gate * logistic(gate)
     y *= up
-    return y, (gate, up, s)
+    return y, (gate, up)
 
 
 def swiglu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    gate, up, s = saved
-    a = gate * s  # forward was: y = a up, a = silu(gate)
+    gate, up = saved
+    a, slope = _silu_and_slope(gate)  # forward was: y = a up, a = silu(gate)
     return (
-        dy * up * (s + a * (1 - s)) if needs[0] else None,  #                                      [AC.13]
+        dy * up * slope if needs[0] else None,  #                                                  [AC.13]
         dy * a if needs[1] else None,  #                                                           [AC.14]
     )
+
+
+def swiglu_native_forward(gate: Array, up: Array) -> tuple[Array, Saved]:
+    _check_pair(gate, up)
+    y = native.empty_like(gate)
+    native.kernels().swiglu_forward(y, gate, up)
+    return y, (gate, up)
+
+
+def swiglu_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    dgate, dup = native.empty_like(dy), native.empty_like(dy)  # the two differ by a factor: both at once
+    native.kernels().swiglu_backward(dgate, dup, *saved, dy)
+    return dgate, dup
+
+
+def _check_pair(gate: Array, up: Array) -> None:
+    if gate.shape != up.shape:
+        raise ShapeError(f"swiglu: gate has shape {gate.shape}, up has shape {up.shape} (must be equal)")
 
 
 def swiglu_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 3, 4), normal(rng, 3, 4)))
     yield Example((normal(rng, 2, 1, 7), normal(rng, 2, 1, 7)))
+    yield Example((normal(rng, 257), normal(rng, 257)))
 
 
 def swiglu_composed(gate: Any, up: Any) -> Any:
     return mul(silu(gate), up)
 
 
-swiglu = Op("swiglu", swiglu_forward, swiglu_backward, swiglu_example, composed=swiglu_composed)
+swiglu = Op(
+    "swiglu",
+    swiglu_forward,
+    swiglu_backward,
+    swiglu_example,
+    composed=swiglu_composed,
+    native=(swiglu_native_forward, swiglu_native_backward),
+    again=lambda saved: saved,
+)

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape, is_float
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import normal
 from chainrule.ops.dropout import dropout as dropout_op
-from chainrule.ops.dropout import keep_mask
+from chainrule.ops.dropout import keep_mask, threshold
 from chainrule.ops.elementwise import add, mul
 from chainrule.ops.matmul import matmul
 from chainrule.ops.shape import broadcast_to, reshape, transpose
@@ -49,8 +50,7 @@ def forward(
     may attend to nothing gives zeros. `dropout` drops that share of the weights, at places chosen by `key`.
     """
     _check(q, k, v)
-    if not 0 <= dropout < 1:
-        raise ConfigError(f"attention: dropout is {dropout} (must be at least 0 and below 1)")
+    _check_dropout(dropout, key)
     mask = _as_mask(mask, _scores_shape(q, k), q.dtype)
     scale = _scale(scale, q)
     weights, total, lse = _softmax(_scores(q, k, causal, mask, scale))
@@ -90,6 +90,78 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return dq, dk, dv
 
 
+def native_forward(
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    causal: bool = False,
+    mask: Any = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    key: tuple[int, ...] | None = None,
+) -> tuple[Array, Saved]:
+    _check(q, k, v)
+    _check_dropout(dropout, key)
+    mask = _as_mask(mask, _scores_shape(q, k), q.dtype)
+    scale = _scale(scale, q)
+    o, lse = _empty((*q.shape[:-1], v.shape[-1])), native.empty(q.shape[:-1])
+    constants = (causal, mask, scale, dropout, key)
+    native.kernels().attention_forward(_four(o), lse, *_native_arguments(q, k, v, *constants))
+    return o, (q, k, v, o, lse, *constants)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    grads = tuple([_empty(x.shape) if need else None for x, need in zip(saved[:3], needs, strict=True)])
+    native_gradients(grads, dy, saved)
+    return grads
+
+
+def native_gradients(grads: Grads, dy: Array, saved: Saved) -> None:
+    """Fill the arrays (dq, dk, dv); None where a gradient is not wanted."""
+    q, k, v, o, lse, *constants = saved
+    dq, dk, dv = [None if grad is None else _four(grad) for grad in grads]
+    arguments = _native_arguments(q, k, v, *constants)
+    native.kernels().attention_backward(dq, dk, dv, _four(o), lse, _rows(dy), *arguments)
+
+
+def _native_arguments(
+    q: Array,
+    k: Array,
+    v: Array,
+    causal: bool,
+    mask: Array | None,
+    scale: float,
+    dropout: float,
+    key: tuple[int, ...] | None,
+) -> tuple[Any, ...]:
+    """What both kernels end with: q, k, v, scale, causal, allowed, added, dropout, key, threshold."""
+    allowed = added = None
+    if mask is not None:
+        mask = _four(np.broadcast_to(mask, _scores_shape(q, k)))  # repeated by strides of 0, not by copies
+        allowed, added = (None, mask) if is_float(mask) else (mask, None)
+    drop = (dropout, key, threshold(dropout)) if dropout else (0.0, (0,) * 5, 0)
+    return (_rows(q), _rows(k), _rows(v), scale, causal, allowed, added, *drop)
+
+
+def _empty(shape: Shape) -> Array:
+    """An array (..., H, T, n) that lies in memory as (..., T, H, n), so that joining the heads is free."""
+    if len(shape) < 3:
+        return native.empty(shape)
+    *lead, H, T, n = shape
+    return native.empty((*lead, T, H, n)).swapaxes(-3, -2)
+
+
+def _rows(x: Array) -> Array:
+    """As (B, H, T, n) with contiguous rows."""
+    return _four(x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else np.ascontiguousarray(x))
+
+
+def _four(x: Array) -> Array:
+    """As (B, H, T, n): the leading axes in one."""
+    return x if x.ndim == 4 else x.reshape(math.prod(x.shape[:-3]), *(1, *x.shape)[-3:])
+
+
 def _scores_shape(q: Any, k: Any) -> Shape:
     return (*q.shape[:-1], k.shape[-2])
 
@@ -104,10 +176,8 @@ def _fold(x: Array, k: Array) -> Array:
     return x.reshape(*k.shape[:-2], groups * x.shape[-2], x.shape[-1])
 
 
-def _kept(q: Array, k: Array, dropout: float, key: tuple[int, ...] | None) -> Array:
+def _kept(q: Array, k: Array, dropout: float, key: Any) -> Array:
     """Which weights dropout keeps, (..., Hk, G·T, S); drawn again in backward instead of saved."""
-    if key is None:
-        raise ConfigError(f"attention: dropout is {dropout}, key is None (needs a key: chainrule.random.key)")
     return _fold(keep_mask(_scores_shape(q, k), dropout, key), k)
 
 
@@ -182,6 +252,13 @@ def _check(q: Array, k: Array, v: Array) -> None:
             raise ShapeError(f"attention: k has {Hk} heads, v has {Hv} (must be equal)")
         if Hk == 0 or H % Hk:
             raise ShapeError(f"attention: q has {H} heads, k has {Hk} (must divide)")
+
+
+def _check_dropout(dropout: float, key: tuple[int, ...] | None) -> None:
+    if not 0 <= dropout < 1:
+        raise ConfigError(f"attention: dropout is {dropout} (must be at least 0 and below 1)")
+    if dropout and key is None:
+        raise ConfigError(f"attention: dropout is {dropout}, key is None (needs a key: chainrule.random.key)")
 
 
 def causal_mask(T: int, S: int | None = None) -> Array:
@@ -263,6 +340,18 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example(qkv((2, 2), 4, 6, 3, 3), {"mask": normal(rng, 2, 4, 6)})
     dropped = {"dropout": 0.3, "key": random_key("dropout", 1, seed=7)}
     yield Example(qkv((2, 4), 7, 7, 3, 3, kv=(2, 1)), {"causal": True, **dropped})
+    yield Example(
+        qkv((1, 2), 33, 65, 16, 7, kv=(1, 1)), {"causal": True}
+    )  # several tiles of the native kernel
+    yield Example(qkv((), 7, 257, 17, 1))
 
 
-attention = Op("attention", forward, backward, example, composed=composed)
+attention = Op(
+    "attention",
+    forward,
+    backward,
+    example,
+    composed=composed,
+    native=(native_forward, native_backward),
+    strided=True,
+)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, DataError, ShapeError
@@ -39,10 +40,8 @@ def batchnorm_forward(
 
     x (..., C), gamma (C,), beta (C,) -> y (..., C), mean (C,), var (C,); the variance is biased (1/N).
     """
-    _check("batchnorm", x, gamma=gamma, beta=beta)
+    _check_batch(x, gamma, beta)
     rows = x.reshape(-1, x.shape[-1])  # (N, C)
-    if not len(rows):
-        raise DataError(f"batchnorm: x has shape {x.shape} (statistics need at least one row)")
     mean = rows.mean(axis=0)
     y = rows - mean
     var = (y * y).mean(axis=0)
@@ -71,6 +70,30 @@ def batchnorm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Need
     return dx.reshape(x.shape), dgamma, dbeta
 
 
+def batchnorm_native_forward(
+    x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5
+) -> tuple[tuple[Array, Array, Array], Saved]:
+    _check_batch(x, gamma, beta)
+    y = native.empty_like(x)
+    mean, var, rstd = np.empty((3, *gamma.shape), np.float32)
+    native.kernels().batchnorm_forward(y, mean, var, rstd, x, gamma, beta, eps)
+    return (y, mean, var), (x, gamma, mean, rstd)
+
+
+def batchnorm_native_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) -> Grads:
+    x, gamma, mean, rstd = saved
+    dx = native.empty_like(x) if needs[0] else None
+    parameters = np.empty((2, *gamma.shape), np.float32)  # dgamma and dbeta, both needed for dx
+    native.kernels().batchnorm_backward(dx, parameters, x, gamma, mean, rstd, *dy)
+    return dx, parameters[0], parameters[1]
+
+
+def _check_batch(x: Array, gamma: Array, beta: Array) -> None:
+    _check("batchnorm", x, gamma=gamma, beta=beta)
+    if not math.prod(x.shape[:-1]):
+        raise DataError(f"batchnorm: x has shape {x.shape} (statistics need at least one row)")
+
+
 def batchnorm_composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5) -> Any:
     """The same from small ops."""
     batch = tuple(range(len(x.shape) - 1))
@@ -84,6 +107,8 @@ def batchnorm_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 6, 3), normal(rng, 3), normal(rng, 3)))
     yield Example((normal(rng, 2, 3, 5), normal(rng, 5), normal(rng, 5)), {"eps": 0.1})
     yield Example((normal(rng, 7, 1), normal(rng, 1), normal(rng, 1)))
+    for C in (16, 33):  # whole vectors of the native kernel, and a rest
+        yield Example((normal(rng, 7, C), normal(rng, C), normal(rng, C)))
 
 
 batchnorm = Op(
@@ -92,6 +117,7 @@ batchnorm = Op(
     batchnorm_backward,
     batchnorm_example,
     composed=batchnorm_composed,
+    native=(batchnorm_native_forward, batchnorm_native_backward),
 )
 
 

@@ -10,12 +10,13 @@ passes walk over blocks of rows that fit in the cache, so the gradient itself is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op
-from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.ops import reduce
 from chainrule.ops._reduction import check_reduction
@@ -44,43 +45,52 @@ def forward(
     `smooth_labels`.
     """
     x = logits.reshape(-1, logits.shape[-1])  # (N, V)
-    target, counted = read_targets("cross_entropy", targets, logits, ignore_index)
-    scale = _row_scale(counted, weights, reduction, logits)
-    gap, floor = _smoothing(label_smoothing, exclude_true, x.shape[1])
-    peak, total, nll = np.empty((3, len(x)), x.dtype)
-    for rows in _blocks(x):
-        z, m = minus_max(x[rows], axis=1)
-        peak[rows] = m[:, 0]
-        nll[rows] = -gap * _pick(z, target[rows])
-        if floor:
-            nll[rows] -= floor * z.sum(axis=1)
-        total[rows] = np.exp(z, out=z).sum(axis=1)
-    nll += np.log(one_if_empty(total))  # log Σ_j e^z_j - Σ_i t_i z_i                                 [CE.2]
-    nll[scale == 0] = 0  # also where a row that does not count is infinite
-    nll *= scale
-    loss = nll.reshape(logits.shape[:-1]) if reduction == "none" else nll.sum()
-    return loss, (logits, target, peak, total, scale, gap, floor)
+    goal = read_goal(
+        "cross_entropy",
+        logits.shape,
+        logits.dtype,
+        targets,
+        weights,
+        ignore_index,
+        label_smoothing,
+        exclude_true,
+        reduction,
+    )
+    losses, peak, total = row_losses(x, goal)
+    return reduced(losses, logits.shape, reduction), (logits, peak, total, *goal)
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    logits, target, peak, total, scale, gap, floor = saved
+    logits, peak, total, *goal = saved
+    dx = np.empty(logits.shape, logits.dtype)
+    V = logits.shape[-1]
+    row_gradients(dx.reshape(-1, V), logits.reshape(-1, V), peak, total, Goal(*goal).scaled(dy))
+    return (dx,)
+
+
+def native_forward(
+    logits: Array, *, targets: Any, reduction: str = "mean", **options: Any
+) -> tuple[Array, Saved]:
     x = logits.reshape(-1, logits.shape[-1])  # (N, V)
-    scale = scale * dy.reshape(-1)  # dy is one number, or one per row
-    dx = np.empty_like(x)
-    for rows in _blocks(x):
-        d = dx[rows]
-        np.subtract(x[rows], peak[rows, None], out=d)
-        np.exp(d, out=d)
-        d /= total[rows, None]  # softmax(z)
-        if floor:
-            d -= floor
-        if target.ndim == 1:
-            d[np.arange(len(d)), target[rows]] -= gap
-        else:
-            d -= gap * target[rows]
-        d *= scale[rows, None]  # (P - t) · weight / total weight                                     [CE.4]
-    dx[scale == 0] = 0
-    return (dx.reshape(logits.shape),)
+    goal = read_goal("cross_entropy", logits.shape, logits.dtype, targets, reduction=reduction, **options)
+    if goal.target.ndim == 2:  # distributions
+        losses, peak, total = row_losses(x, goal)
+    else:
+        losses, peak, total = np.empty((3, len(x)), np.float32)
+        native.kernels().cross_entropy_forward(losses, peak, total, x, *goal)
+    return reduced(losses, logits.shape, reduction), (logits, peak, total, *goal)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    logits, peak, total, *goal = saved
+    if goal[0].ndim == 2:
+        return backward(dy, saved, needs)
+    dx = native.empty_like(logits)
+    V = logits.shape[-1]
+    native.kernels().cross_entropy_backward(
+        dx.reshape(-1, V), logits.reshape(-1, V), peak, total, *Goal(*goal).scaled(dy)
+    )
+    return (dx,)
 
 
 def composed(
@@ -94,12 +104,12 @@ def composed(
     reduction: str = "mean",
 ) -> Any:
     """The definition written out from small ops: -Σ t log softmax(z), with a dense target t."""
-    target, counted = read_targets("cross_entropy", targets, logits, ignore_index)
-    scale = _row_scale(counted, weights, reduction, logits).reshape(logits.shape[:-1])
+    target, counted = read_targets("cross_entropy", targets, logits.shape, logits.dtype, ignore_index)
+    scale = _row_scale("cross_entropy", counted, weights, reduction, logits.shape, logits.dtype)
     t = smooth_labels(target, logits.shape[-1], label_smoothing, exclude_true=exclude_true)
     t = t.astype(logits.dtype).reshape(logits.shape)
     nll = neg(reduce.sum(mul(log_softmax(logits), t), axis=-1))  # [CE.1]
-    weighted = mul(nll, scale)
+    weighted = mul(nll, scale.reshape(nll.shape))
     return weighted if reduction == "none" else reduce.sum(weighted)
 
 
@@ -113,9 +123,92 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((x,), {"targets": ids, "label_smoothing": 0.2, "exclude_true": True})
     yield Example((x,), {"targets": ids, "weights": np.zeros((2, 3))})
     yield Example((normal(rng, 7),), {"targets": 3})
+    for V in (16, 33, 257):  # whole vectors of the native kernel, and a rest
+        yield Example((normal(rng, 3, V),), {"targets": rng.integers(0, V, size=3), "label_smoothing": 0.1})
 
 
-cross_entropy = Op("cross_entropy", forward, backward, example, composed=composed)
+cross_entropy = Op(
+    "cross_entropy", forward, backward, example, composed=composed, native=(native_forward, native_backward)
+)
+
+
+class Goal(NamedTuple):
+    """What the rows are compared with: row n with gap · target_n + floor, counted scale_n times."""
+
+    target: Array  # ids (N,) or distributions (N, V)
+    scale: Array  # (N,)
+    gap: float
+    floor: float
+
+    def scaled(self, dy: Array) -> Goal:
+        """For the backward pass: dy is one number, or one per row."""
+        return self._replace(scale=self.scale * dy.reshape(-1))
+
+    def rows(self, chosen: slice) -> Goal:
+        return self._replace(target=self.target[chosen], scale=self.scale[chosen])
+
+
+def read_goal(
+    name: str,
+    shape: Shape,
+    dtype: Any,
+    targets: Any,
+    weights: Any = None,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    exclude_true: bool = False,
+    reduction: str = "mean",
+) -> Goal:
+    """The checked constants of a loss of logits of this shape and dtype."""
+    target, counted = read_targets(name, targets, shape, dtype, ignore_index)
+    scale = _row_scale(name, counted, weights, reduction, shape, dtype)
+    return Goal(target, scale, *_smoothing(label_smoothing, exclude_true, shape[-1]))
+
+
+def row_losses(x: Array, goal: Goal) -> tuple[Array, Array, Array]:
+    """logits (N, V) -> the loss, the maximum and the sum of exponentials of each row, (N,) each"""
+    losses, peak, total = np.empty((3, len(x)), x.dtype)
+    for rows in row_blocks(len(x), x.shape[1], BLOCK):
+        z, m = minus_max(x[rows], axis=1)
+        peak[rows] = m[:, 0]
+        losses[rows] = -goal.gap * _pick(z, goal.target[rows])
+        if goal.floor:
+            losses[rows] -= goal.floor * z.sum(axis=1)
+        total[rows] = np.exp(z, out=z).sum(axis=1)
+    losses += np.log(one_if_empty(total))  # log Σ_j e^z_j - Σ_i t_i z_i                              [CE.2]
+    losses[goal.scale == 0] = 0  # also where a row that does not count is infinite
+    losses *= goal.scale
+    return losses, peak, total
+
+
+def row_gradients(dx: Array, x: Array, peak: Array, total: Array, goal: Goal) -> None:
+    """Writes the gradients of the logits x (N, V) into dx, which may be x itself."""
+    target, scale, gap, floor = goal
+    for rows in row_blocks(len(x), x.shape[1], BLOCK):
+        d = dx[rows]
+        np.subtract(x[rows], peak[rows, None], out=d)
+        np.exp(d, out=d)
+        d /= total[rows, None]  # softmax(z)
+        if floor:
+            d -= floor
+        if target.ndim == 1:
+            d[np.arange(len(d)), target[rows]] -= gap
+        else:
+            d -= gap * target[rows]
+        d *= scale[rows, None]  # (P - t) · weight / total weight                                     [CE.4]
+    dx[scale == 0] = 0
+
+
+def reduced(losses: Array, shape: Shape, reduction: str) -> Array:
+    """The losses (N,) of rows of logits of `shape` as the reduction wants them; they are scaled already."""
+    loss: Array = losses.reshape(shape[:-1]) if reduction == "none" else losses.sum()
+    return loss
+
+
+def row_blocks(N: int, V: int, size: int) -> Iterator[slice]:
+    """Blocks of rows of about `size` numbers."""
+    step = max(1, size // V)
+    return (slice(start, start + step) for start in range(0, N, step))
 
 
 def smooth_labels(targets: Any, V: int, label_smoothing: float, *, exclude_true: bool = False) -> Array:
@@ -142,27 +235,27 @@ def _smoothing(epsilon: float, exclude_true: bool, V: int) -> tuple[float, float
 
 
 def read_targets(
-    name: str, targets: Any, logits: Any, ignore_index: int | None = None
+    name: str, targets: Any, shape: Shape, dtype: Any, ignore_index: int | None = None
 ) -> tuple[Array, Array]:
-    """Checked targets of logits (..., V): ids (N,) or distributions (N, V); and which of the N rows count."""
-    targets, V = np.asarray(targets), logits.shape[-1]
+    """Checked targets of logits of `shape` (..., V): ids (N,) or distributions (N, V); and which rows count."""
+    targets, V = np.asarray(targets), shape[-1]
     if targets.dtype.kind not in "iuf":
         raise DataError(f"{name}: targets are {targets.dtype} (must be integer ids or float distributions)")
-    kind, shape = ("distributions", logits.shape) if targets.dtype.kind == "f" else ("ids", logits.shape[:-1])
-    if targets.shape != shape:
+    kind, wanted = ("distributions", shape) if targets.dtype.kind == "f" else ("ids", shape[:-1])
+    if targets.shape != wanted:
         raise ShapeError(
-            f"{name}: target {kind} have shape {targets.shape}, logits {logits.shape} (must be {shape})"
+            f"{name}: target {kind} have shape {targets.shape}, logits {shape} (must be {wanted})"
         )
     if kind == "distributions":
         # A copy: backward needs them as they are now.
-        return _read_distributions(name, targets.reshape(-1, V).astype(logits.dtype))
+        return _read_distributions(name, targets.reshape(-1, V).astype(dtype))
     ids = targets.reshape(-1)
     counted = np.ones(ids.shape, bool) if ignore_index is None else ids != ignore_index
     wrong = counted & ((ids < 0) | (ids >= V))
     if wrong.any():
         i = int(wrong.argmax())
         raise DataError(f"{name}: target {ids[i]} at position {i}, V is {V} (must be from 0 to {V - 1})")
-    return np.where(counted, ids, 0), counted
+    return np.where(counted, ids, 0).astype(np.int64, copy=False), counted
 
 
 def _read_distributions(name: str, targets: Array) -> tuple[Array, Array]:
@@ -177,21 +270,20 @@ def _read_distributions(name: str, targets: Array) -> tuple[Array, Array]:
     return targets, np.ones(len(targets), bool)
 
 
-def _row_scale(counted: Array, weights: Any, reduction: str, logits: Any) -> Array:
+def _row_scale(name: str, counted: Array, weights: Any, reduction: str, shape: Shape, dtype: Any) -> Array:
     """What the loss of each row is multiplied by: its weight, divided by the total weight for the mean."""
-    check_reduction("cross_entropy", reduction)
-    scale = counted.astype(logits.dtype)
+    check_reduction(name, reduction)
+    scale = counted.astype(dtype)
     if weights is not None:
         weights = np.asarray(weights)
-        if weights.shape != logits.shape[:-1]:
+        if weights.shape != shape[:-1]:
             raise ShapeError(
-                f"cross_entropy: weights have shape {weights.shape}, logits {logits.shape} "
-                f"(must be {logits.shape[:-1]})"
+                f"{name}: weights have shape {weights.shape}, logits {shape} (must be {shape[:-1]})"
             )
         scale *= weights.reshape(-1)
     if reduction == "mean":
-        if (scale < 0).any():
-            raise DataError(f"cross_entropy: weight {scale.min():g} (must not be negative for the mean)")
+        if weights is not None and (scale < 0).any():
+            raise DataError(f"{name}: weight {scale.min():g} (must not be negative for the mean)")
         scale /= scale.sum() or 1  # nothing counted: every weight is 0, so loss and gradient are
     return scale
 
@@ -204,8 +296,3 @@ def _pick(z: Array, target: Array) -> Array:
     np.multiply(z, target, out=products, where=target != 0)
     total: Array = products.sum(axis=1)
     return total
-
-
-def _blocks(x: Array) -> Iterator[slice]:
-    step = max(1, BLOCK // x.shape[1])
-    return (slice(start, start + step) for start in range(0, len(x), step))

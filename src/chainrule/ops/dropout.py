@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from chainrule import random
+from chainrule import native, random
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ConfigError
@@ -26,7 +26,12 @@ def keep_mask(shape: Shape, p: float, key: tuple[int, ...]) -> Array:
     n = math.prod(shape)
     words = random.from_key(key).bit_generator.random_raw((n + 1) // 2)  # 64 bits each
     words = words.astype("<u8", copy=False).view("<u4")[:n]  # low half first
-    return (words >= round(p * 2**32)).reshape(shape)  # [DO.1]
+    return (words >= threshold(p)).reshape(shape)  # [DO.1]
+
+
+def threshold(p: float) -> int:
+    """The smallest 32-bit word that is kept."""
+    return min(round(p * 2**32), 2**32 - 1)
 
 
 def forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> tuple[Array, Saved]:
@@ -34,12 +39,9 @@ def forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> tuple[
 
     `key` names the mask: `chainrule.random.key("dropout", step, layer)`.
     """
-    if not 0 <= p < 1:
-        raise ConfigError(f"dropout: p is {p} (must be at least 0 and below 1)")
-    if p == 0:
+    _check(p, key)
+    if p == 0 or key is None:
         return x, (None, 1.0)
-    if key is None:
-        raise ConfigError(f"dropout: p is {p}, key is None (a mask needs a key: chainrule.random.key)")
     keep, scale = keep_mask(x.shape, p, key), 1 / (1 - p)
     y = x * keep
     y *= scale  # [DO.2]
@@ -55,10 +57,37 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dx,)
 
 
+def native_forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> tuple[Array, Saved]:
+    _check(p, key)
+    if p == 0 or key is None:
+        return x, (None, 1.0)
+    y, keep, scale = native.empty_like(x), native.empty(x.shape, bool), 1 / (1 - p)
+    native.kernels().dropout_forward(y, keep, x, key, threshold(p), scale)
+    return y, (keep, scale)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    keep, scale = saved
+    if keep is None:
+        return (dy,)
+    dx = native.empty_like(dy)
+    native.kernels().dropout_backward(dx, keep, dy, scale)
+    return (dx,)
+
+
+def _check(p: float, key: tuple[int, ...] | None) -> None:
+    if not 0 <= p < 1:
+        raise ConfigError(f"dropout: p is {p} (must be at least 0 and below 1)")
+    if p > 0 and key is None:
+        raise ConfigError(f"dropout: p is {p}, key is None (a mask needs a key: chainrule.random.key)")
+
+
 def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 3, 5),), {"p": 0.4, "key": random.key("example", 1, seed=0)})
     yield Example((normal(rng, 7, 1),), {"p": 0.1, "key": random.key("example", 2, seed=0)})
     yield Example((normal(rng, 2, 3),), {"p": 0.0})
+    for n in (16, 257):  # whole vectors of the native kernel, and a rest
+        yield Example((normal(rng, n),), {"p": 0.5, "key": random.key("example", n, seed=0)})
 
 
-dropout = Op("dropout", forward, backward, example)
+dropout = Op("dropout", forward, backward, example, native=(native_forward, native_backward))

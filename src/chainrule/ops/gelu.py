@@ -6,22 +6,16 @@ Derivations: docs/derivations/activations.md        R-084, R-350 (seed 001 gelu;
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
-from chainrule.ops._util import normal
-from chainrule.ops.activations import tanh
+from chainrule.ops._util import native_map
+from chainrule.ops.activations import logistic, smooth_example, tanh
 from chainrule.ops.elementwise import add, mul
-
-
-def _smooth(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4),))
-    yield Example((3 * normal(rng, 2, 7, 1),))
-
 
 # erfc(z) = e^(-z²) p(s), s = 2k/(z + k) - 1, k = 2.5, z >= 0: p from the highest power down.      [AC.15]
 # fmt: off
@@ -82,57 +76,71 @@ def _normal(x: Array) -> tuple[Array, Array]:
     return cdf, density
 
 
-def gelu_forward(x: Array) -> tuple[Array, Saved]:
-    """y = x Φ(x), Φ(x) = ½ (1 + erf(x/√2)): the exact GELU        R-084, R-350
-
-    The derivative needs the same e^(-x²/2) as Φ, so it is computed here and saved instead of x.
-    """
-    flat = x.reshape(-1)
-    y, slope = np.empty_like(flat), np.empty_like(flat)
-    for start in range(0, flat.size, BLOCK):
+def _by_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
+    """function of arrays of one shape, a block at a time."""
+    flat = [a.reshape(-1) for a in arrays]
+    y = np.empty_like(flat[0])
+    for start in range(0, y.size, BLOCK):
         part = slice(start, start + BLOCK)
-        cdf, density = _normal(flat[part])
-        np.multiply(flat[part], cdf, out=y[part])
-        density *= flat[part]
-        np.add(cdf, density, out=slope[part])  #                                                   [AC.17]
-    return y.reshape(x.shape), (slope.reshape(x.shape),)
+        y[part] = function(*[a[part] for a in flat])
+    return y.reshape(arrays[0].shape)
+
+
+def gelu_forward(x: Array) -> tuple[Array, Saved]:
+    """y = x Φ(x), Φ(x) = ½ (1 + erf(x/√2)): the exact GELU        R-084, R-350"""
+    return _by_blocks(lambda x: x * _normal(x)[0], x), (x,)
 
 
 def gelu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    (slope,) = saved
-    return (dy * slope,)  # forward was: y = x Φ(x), slope = Φ(x) + x φ(x)
+    (x,) = saved
+    return (_by_blocks(lambda x, dy: dy * _slope(x), x, dy),)
 
 
-gelu = Op("gelu", gelu_forward, gelu_backward, _smooth)
+def _slope(x: Array) -> Array:
+    slope, density = _normal(x)
+    density *= x
+    slope += density  # forward was: y = x Φ(x), slope = Φ(x) + x φ(x)                             [AC.17]
+    return slope
+
+
+gelu = Op(
+    "gelu",
+    gelu_forward,
+    gelu_backward,
+    smooth_example,
+    native=native_map("gelu_forward", "gelu_backward"),
+    again=lambda saved: saved,
+)
 
 ROOT_2_PI = math.sqrt(2 / math.pi)
 CUBIC = 0.044715
+FLAT = 25.0  # beyond ±25 σ(2u) is 0 or 1, to the last bit of a float64; x³ could overflow
+
+
+def _tanh_form(x: Array) -> tuple[Array, Array, Array]:
+    """x within ±25, its square, and ½ (1 + tanh u) = σ(2u), u = √(2/π) (x + 0.044715 x³)."""
+    x = np.clip(x, -FLAT, FLAT)
+    square = x * x
+    twice_u = square * (2 * ROOT_2_PI * CUBIC)
+    twice_u += 2 * ROOT_2_PI
+    twice_u *= x
+    return x, square, logistic(twice_u)  #                                                         [AC.18]
 
 
 def gelu_tanh_forward(x: Array) -> tuple[Array, Saved]:
     """y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), the approximation of GELU that GPT-2 was trained with"""
-    u = x * x
-    u *= ROOT_2_PI * CUBIC
-    u += ROOT_2_PI
-    u *= x
-    t = np.tanh(u)
-    y = 1 + t
-    y *= x
-    y *= 0.5
-    return y, (x, t)
+    return x * _tanh_form(x)[2], (x,)
 
 
 def gelu_tanh_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    x, t = saved  # forward was: y = ½ x (1 + t), t = tanh u
-    slope = x * x
-    slope *= 3 * ROOT_2_PI * CUBIC
-    slope += ROOT_2_PI  # du/dx
+    x, slope, s = _tanh_form(*saved)  # forward was: y = x s, s = σ(2u)
+    slope *= 6 * ROOT_2_PI * CUBIC
+    slope += 2 * ROOT_2_PI  # 2 du/dx
     slope *= x
-    slope *= 1 - t * t
-    slope += t
-    slope += 1
-    slope *= 0.5  #                                                                                [AC.18]
-    return (dy * slope,)
+    slope *= s * (1 - s)
+    slope += s  #                                                                                  [AC.19]
+    slope *= dy
+    return (slope,)
 
 
 def gelu_tanh_composed(x: Any) -> Any:
@@ -140,4 +148,12 @@ def gelu_tanh_composed(x: Any) -> Any:
     return mul(mul(0.5, x), add(1, tanh(u)))
 
 
-gelu_tanh = Op("gelu_tanh", gelu_tanh_forward, gelu_tanh_backward, _smooth, composed=gelu_tanh_composed)
+gelu_tanh = Op(
+    "gelu_tanh",
+    gelu_tanh_forward,
+    gelu_tanh_backward,
+    smooth_example,
+    composed=gelu_tanh_composed,
+    native=native_map("gelu_tanh_forward", "gelu_tanh_backward"),
+    again=lambda saved: saved,
+)

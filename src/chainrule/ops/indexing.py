@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op, Tensor
-from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
 from chainrule.errors import DataError, ShapeError
-from chainrule.ops._util import normal
+from chainrule.ops._util import normal, rows
 from chainrule.ops.elementwise import mul
 from chainrule.ops.matmul import matmul
 from chainrule.ops.reduce import sum
@@ -86,10 +87,28 @@ def embedding_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (scatter_add(ids, dy, shape),)  # forward was: y[i] = W[ids[i]]                         [IX.4]
 
 
+def embedding_native_forward(W: Array, *, ids: Any) -> tuple[Array, Saved]:
+    if W.ndim != 2:
+        return embedding_forward(W, ids=ids)  # which says what is wrong
+    ids = check_ids("embedding", ids, W.shape[0])
+    y = native.empty((*ids.shape, W.shape[1]))
+    native.kernels().gather_rows(rows(y), W, ids.reshape(-1))
+    return y, (ids, W.shape)
+
+
+def embedding_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    ids, shape = saved
+    dW = needs[0].array if isinstance(needs[0], Into) else np.zeros(shape, np.float32)
+    native.kernels().scatter_add_rows(dW, rows(dy), ids.reshape(-1))
+    return (dW,)
+
+
 def embedding_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 5, 3),), {"ids": np.array([2, 0, 2, 4])})
     yield Example((normal(rng, 7, 4),), {"ids": rng.integers(0, 7, size=(2, 6))})
     yield Example((normal(rng, 3, 1),), {"ids": 1})
+    for C in (16, 33, 257):  # whole vectors of the native kernel, and a rest
+        yield Example((normal(rng, 5, C),), {"ids": rng.integers(0, 5, size=7)})
 
 
 def embedding_composed(W: Any, *, ids: Any) -> Any:
@@ -97,7 +116,12 @@ def embedding_composed(W: Any, *, ids: Any) -> Any:
 
 
 embedding = Op(
-    "embedding", embedding_forward, embedding_backward, embedding_example, composed=embedding_composed
+    "embedding",
+    embedding_forward,
+    embedding_backward,
+    embedding_example,
+    composed=embedding_composed,
+    native=(embedding_native_forward, embedding_native_backward),
 )
 
 

@@ -16,7 +16,7 @@ from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops import reduce
-from chainrule.ops._util import mean_last, normal, rows, sum_lead
+from chainrule.ops._util import mean_last, normal, sum_lead, summed_into
 from chainrule.ops.elementwise import add, div, mul, sqrt, sub
 
 
@@ -34,21 +34,21 @@ def forward(
     saved: Saved
     if eps_mode == "inside":
         rstd = 1 / np.sqrt(var + eps)  # (..., 1)                                                     [LN.2]
-        saved = (x, gamma, mean, rstd)
+        saved = (x, gamma, beta, mean, rstd)
     elif eps_mode == "outside":
         std = np.sqrt(var)
         rstd = 1 / (std + eps)
-        saved = (x, gamma, mean, rstd, std)
+        saved = (x, gamma, beta, mean, rstd, std)
     else:
         raise ConfigError(f"layernorm: eps_mode is {eps_mode!r} (must be 'inside' or 'outside')")
     y *= rstd
     y *= gamma
     y += beta
-    return y, saved  # x̂ is computed again: storing it would cost another (..., C) array
+    return y, saved  # x̂ is computed again: storing it would cost another (..., C) array; y can be, with beta
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    x, gamma, mean, rstd, *std = saved
+    x, gamma, _, mean, rstd, *std = saved
     dx = dgamma = dbeta = None
     xhat = x - mean
     xhat *= rstd  # forward was: y = xhat * gamma + beta
@@ -78,19 +78,19 @@ def native_forward(
     _check(x, gamma, beta)
     y = native.empty_like(x)
     mean, rstd = np.empty((2, *x.shape[:-1], 1), np.float32)
-    native.kernels().layernorm_forward(rows(y), mean.ravel(), rstd.ravel(), rows(x), gamma, beta, eps)
-    return y, (x, gamma, mean, rstd)
+    native.kernels().layernorm_forward(y, mean, rstd, x, gamma, beta, eps)
+    return y, (x, gamma, beta, mean, rstd)
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    if len(saved) > 4:
+    if len(saved) > 5:
         return backward(dy, saved, needs)
-    x, gamma, mean, rstd = saved
+    x, gamma, beta, mean, rstd = saved
     dx = native.empty_like(x) if needs[0] else None
-    dgamma, dbeta = np.zeros((2, *gamma.shape), np.float32) if any(needs[1:]) else (None, None)  # added to
-    native.kernels().layernorm_backward(
-        None if dx is None else rows(dx), dgamma, dbeta, rows(x), gamma, mean.ravel(), rstd.ravel(), rows(dy)
-    )
+    dgamma = dbeta = None
+    if needs[1] or needs[2]:  # both in one pass
+        dgamma, dbeta = summed_into(needs[1], gamma), summed_into(needs[2], beta)
+    native.kernels().layernorm_backward(dx, dgamma, dbeta, x, gamma, mean, rstd, dy)
     return dx, dgamma, dbeta
 
 
@@ -120,5 +120,11 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 layernorm = Op(
-    "layernorm", forward, backward, example, composed=composed, native=(native_forward, native_backward)
+    "layernorm",
+    forward,
+    backward,
+    example,
+    composed=composed,
+    native=(native_forward, native_backward),
+    again=lambda saved: saved[:3],
 )

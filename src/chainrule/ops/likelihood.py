@@ -42,7 +42,7 @@ def _check_probabilities(name: str, p: Array) -> None:
 def cross_entropy_probs_forward(p: Array, *, targets: Any, reduction: str = "mean") -> tuple[Array, Saved]:
     """-Σ_i t_i log p_i of each row of p (..., V); targets t are class ids (...) or distributions (..., V)"""
     _check_probabilities("cross_entropy_probs", p)
-    target, _ = read_targets("cross_entropy_probs", targets, p)
+    target, _ = read_targets("cross_entropy_probs", targets, p.shape, p.dtype)
     rows = p.reshape(-1, p.shape[-1])  # (N, V)
     if target.ndim == 1:
         hit = rows[np.arange(len(rows)), target]  # the true class alone

@@ -16,9 +16,10 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import normal, rows, sum_lead
+from chainrule.ops._util import normal, rows, sum_lead, times
 from chainrule.ops.elementwise import add
 from chainrule.ops.matmul import matmul
 from chainrule.ops.shape import transpose
@@ -30,7 +31,7 @@ def forward(x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in
     """x (..., in), W (out, in) or (in, out) by `layout`, b (out,) or None -> y (..., out)"""
     _check(x, W, b, layout)
     M = W if layout == "in_out" else W.T  # (in, out)
-    y = rows(x) @ M  # (rows, out): one product for the whole batch
+    y = times(rows(x), M)  # (rows, out): one product for the whole batch
     if b is not None:
         y += b
     return y.reshape(*x.shape[:-1], M.shape[1]), (x, W, layout)  # (..., out)
@@ -42,9 +43,9 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     M = W if layout == "in_out" else W.T  # (in, out)
     dx = dW = db = None
     if needs[0]:
-        dx = (dY @ M.T).reshape(x.shape)  # forward was: Y = X M + b                               [LI.1]
+        dx = times(dY, M.T).reshape(x.shape)  # forward was: Y = X M + b                           [LI.1]
     if needs[1]:
-        dW = X.T @ dY if layout == "in_out" else dY.T @ X  #                                       [LI.2]
+        dW = times(X.T, dY) if layout == "in_out" else times(dY.T, X)  #                           [LI.2]
     if needs[2]:
         db = sum_lead(dY)  #                                                                       [LI.3]
     return dx, dW, db
@@ -55,7 +56,8 @@ def native_forward(
 ) -> tuple[Array, Saved]:
     _check(x, W, b, layout)
     M = W if layout == "in_out" else W.T  # (in, out)
-    y = native.matmul(rows(x), M, bias=b)  # the bias is added while the product is still in registers
+    # The bias is added while the product is still in registers.
+    y = native.matmul(rows(x), M, bias=b, precision=mode.precision)
     return y.reshape(*x.shape[:-1], M.shape[1]), (x, W, layout)
 
 
@@ -64,11 +66,14 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     X, dY = rows(x), rows(dy)  # (rows, in), (rows, out)
     dx = dW = db = None
     if needs[0]:
-        dx = native.matmul(dY, W.T if layout == "in_out" else W).reshape(x.shape)  #               [LI.1]
+        dX = native.matmul(dY, W.T if layout == "in_out" else W, precision=mode.precision)  #       [LI.1]
+        dx = dX.reshape(x.shape)
     if needs[1]:
         left, right = (X, dY) if layout == "in_out" else (dY, X)
         into = needs[1].array if isinstance(needs[1], Into) else None
-        dW = native.matmul(left.T, right, out=into, accumulate=into is not None)  #                [LI.2]
+        dW = native.matmul(  #                                                                      [LI.2]
+            left.T, right, out=into, accumulate=into is not None, precision=mode.precision
+        )
     if needs[2]:
         db = needs[2].array if isinstance(needs[2], Into) else np.zeros(dY.shape[1], np.float32)
         native.kernels().column_sums(db, dY)  # added to                                           [LI.3]

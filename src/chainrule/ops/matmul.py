@@ -14,9 +14,10 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal, rows, unbroadcast
+from chainrule.ops._util import normal, rows, times, unbroadcast
 
 Times: TypeAlias = Callable[[Array, Array], Array]
 
@@ -27,23 +28,23 @@ def forward(a: Array, b: Array) -> tuple[Array, Saved]:
     As in NumPy a vector a is a row, a vector b is a column, and the added axis is dropped from the result.
     """
     _check(a.shape, b.shape)
-    return _product(a, b, np.matmul), (a, b)
+    return _product(a, b, times), (a, b)
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    return _gradients(dy, saved, needs, np.matmul)
+    return _gradients(dy, saved, needs, times)
 
 
 def native_forward(a: Array, b: Array) -> tuple[Array, Saved]:
     _check(a.shape, b.shape)
-    return _product(a, b, _times), (a, b)
+    return _product(a, b, native_times), (a, b)
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    return _gradients(dy, saved, needs, _times)
+    return _gradients(dy, saved, needs, native_times)
 
 
-def _gradients(dy: Array, saved: Saved, needs: Needs, times: Times) -> Grads:
+def _gradients(dy: Array, saved: Saved, needs: Needs, product: Times) -> Grads:
     a, b = saved
     A = a[None, :] if a.ndim == 1 else a  # (..., n, k)
     B = b[:, None] if b.ndim == 1 else b  # (..., k, m)
@@ -51,33 +52,33 @@ def _gradients(dy: Array, saved: Saved, needs: Needs, times: Times) -> Grads:
     dC = dy.reshape(*batch, A.shape[-2], B.shape[-1])  # (..., n, m)
     da = db = None
     if needs[0]:
-        dA = _product(dC, B.swapaxes(-1, -2), times)  # forward was: C = A B                       [MM.1]
+        dA = _product(dC, B.swapaxes(-1, -2), product)  # forward was: C = A B                     [MM.1]
         da = unbroadcast(dA, A.shape).reshape(a.shape)
     if needs[1] and B.ndim == 2:
-        db = times(rows(A).T, rows(dC)).reshape(b.shape)  # the sum over the batch is one product  [MM.3]
+        db = product(rows(A).T, rows(dC)).reshape(b.shape)  # the sum over the batch is one       [MM.3]
     elif needs[1]:
-        dB = times(A.swapaxes(-1, -2), dC)  #                                                      [MM.2]
+        dB = product(A.swapaxes(-1, -2), dC)  #                                                    [MM.2]
         db = unbroadcast(dB, B.shape).reshape(b.shape)
     return da, db
 
 
-def _product(a: Array, b: Array, times: Times) -> Array:
+def _product(a: Array, b: Array, product: Times) -> Array:
     """a @ b; a batch of matrices times one matrix is one large product instead of many small ones."""
     if a.ndim > 2 and b.ndim == 2:
-        return times(rows(a), b).reshape(*a.shape[:-1], b.shape[-1])  # (..., n, m)
-    return np.asarray(times(a, b))
+        return product(rows(a), b).reshape(*a.shape[:-1], b.shape[-1])  # (..., n, m)
+    return product(a, b)
 
 
-def _times(a: Array, b: Array) -> Array:
+def native_times(a: Array, b: Array) -> Array:
     """a @ b by our own kernel: at most three axes, so that leading axes become one."""
     if a.ndim == 2 and b.ndim == 2:
-        return native.matmul(a, b)
+        return native.matmul(a, b, precision=mode.precision)
     A = a[None, :] if a.ndim == 1 else a
     B = b[:, None] if b.ndim == 1 else b
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     A, B = (np.broadcast_to(x, batch + x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (A, B))
     shape = batch + a.shape[-2:-1] + (b.shape[-1:] if b.ndim > 1 else ())
-    return native.matmul(A, B).reshape(shape)
+    return native.matmul(A, B, precision=mode.precision).reshape(shape)
 
 
 def _check(a: Shape, b: Shape) -> None:

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ShapeError
 from chainrule.ops import reduce
-from chainrule.ops._util import mean_last, normal, sum_lead
+from chainrule.ops._util import mean_last, normal, sum_lead, summed_into
 from chainrule.ops.elementwise import add, div, mul, sqrt
 
 
@@ -25,10 +26,7 @@ def forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> tuple[Array, Saved]
 
     x (..., C), gamma (C,) -> y (..., C)
     """
-    if x.ndim == 0 or gamma.shape != x.shape[-1:]:
-        raise ShapeError(
-            f"rmsnorm: x {x.shape}, gamma {gamma.shape} (gamma must have the size of x's last axis)"
-        )
+    _check(x, gamma)
     rstd = 1 / np.sqrt(mean_last(x * x) + eps)  # (..., 1)                                            [RN.1]
     y = x * rstd
     y *= gamma
@@ -51,6 +49,28 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return dx, dgamma
 
 
+def native_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> tuple[Array, Saved]:
+    _check(x, gamma)
+    y, rstd = native.empty_like(x), np.empty((*x.shape[:-1], 1), np.float32)
+    native.kernels().rmsnorm_forward(y, rstd, x, gamma, eps)
+    return y, (x, gamma, rstd)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, gamma, rstd = saved
+    dx = native.empty_like(x) if needs[0] else None
+    dgamma = summed_into(needs[1], gamma) if needs[1] else None
+    native.kernels().rmsnorm_backward(dx, dgamma, x, gamma, rstd, dy)
+    return dx, dgamma
+
+
+def _check(x: Array, gamma: Array) -> None:
+    if x.ndim == 0 or gamma.shape != x.shape[-1:]:
+        raise ShapeError(
+            f"rmsnorm: x {x.shape}, gamma {gamma.shape} (gamma must have the size of x's last axis)"
+        )
+
+
 def composed(x: Any, gamma: Any, *, eps: float = 1e-6) -> Any:
     """The same from small ops."""
     mean_square = reduce.mean(mul(x, x), axis=-1, keepdims=True)
@@ -61,6 +81,16 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 3, 5), normal(rng, 5)))
     yield Example((normal(rng, 7), normal(rng, 7)), {"eps": 0.1})
     yield Example((normal(rng, 5, 1), normal(rng, 1)), {"eps": 0.5})
+    for C in (16, 33, 257):  # whole vectors of the native kernel, and a rest
+        yield Example((normal(rng, 3, C), normal(rng, C)))
 
 
-rmsnorm = Op("rmsnorm", forward, backward, example, composed=composed)
+rmsnorm = Op(
+    "rmsnorm",
+    forward,
+    backward,
+    example,
+    composed=composed,
+    native=(native_forward, native_backward),
+    again=lambda saved: saved[:2],
+)

@@ -9,10 +9,12 @@ Derivation: docs/derivations/rotary.md
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ShapeError
@@ -48,10 +50,16 @@ def _angles(shape: Shape, positions: Any, base: float, dtype: np.dtype[Any]) -> 
         raise ShapeError(
             f"rotary: positions have shape {t.shape}, x has {shape} (must broadcast to {shape[:-1]})"
         )
-    D = shape[-1]
+    return _table(t.tobytes(), t.shape, shape[-1], base, dtype)
+
+
+@lru_cache(maxsize=8)  # every layer asks for the same one, forward and again in the next step
+def _table(t: bytes, shape: Shape, D: int, base: float, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     frequency = base ** (-np.arange(0, D, 2) / D)  # (D/2,)    [RO.1]
-    angle = t[..., None] * frequency  # (..., T, D/2), in float64: far positions turn many times
-    return np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
+    angle = np.frombuffer(t).reshape(*shape, 1) * frequency  # in float64: far positions turn many times
+    cos, sin = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
+    cos.flags.writeable = sin.flags.writeable = False
+    return cos, sin
 
 
 def _pairs(x: Any, interleaved: bool) -> tuple[Any, Any]:
@@ -66,6 +74,30 @@ def _rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
     first, second = _pairs(y, interleaved)
     np.subtract(a * cos, b * sin, out=first)  # [RO.2]
     np.add(b * cos, a * sin, out=second)
+    return y
+
+
+def native_forward(
+    x: Array, *, positions: Any, base: float = 10000.0, interleaved: bool = False
+) -> tuple[Array, Saved]:
+    cos, sin = _angles(x.shape, positions, base, x.dtype)
+    return _turn(x, cos, sin, 1.0, interleaved), (cos, sin, interleaved)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    cos, sin, interleaved = saved
+    return (_turn(dy, cos, sin, -1.0, interleaved),)
+
+
+def _turn(x: Array, cos: Array, sin: Array, sign: float, interleaved: bool) -> Array:
+    T, D = x.shape[-2:]
+    if x.strides[-1] != x.itemsize:
+        x = np.ascontiguousarray(x)
+    if cos.size != T * D // 2:  # positions of each sequence, or one for all times: written out
+        full = (*x.shape[:-1], D // 2)
+        cos, sin = (np.ascontiguousarray(np.broadcast_to(table, full)) for table in (cos, sin))
+    y = native.empty(x.shape)
+    native.kernels().rotary(y, x, cos, sin, sign, interleaved)
     return y
 
 
@@ -88,6 +120,18 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 7, 2),), {"positions": np.arange(100, 107), "base": 100.0})
     yield Example((normal(rng, 2, 3, 5, 6),), {"positions": np.arange(5), "interleaved": True})
     yield Example((normal(rng, 2, 3, 1, 4),), {"positions": np.array([[[4]], [[9]]])})  # (B, 1, 1)
+    yield Example((normal(rng, 2, 3, 66),), {"positions": np.arange(3)})  # whole vectors and a rest
+    yield Example(
+        (normal(rng, 2, 3, 4, 34).transpose(0, 2, 1, 3),), {"positions": np.arange(3)}
+    )  # heads split
 
 
-rotary = Op("rotary", forward, backward, example, composed=composed)
+rotary = Op(
+    "rotary",
+    forward,
+    backward,
+    example,
+    composed=composed,
+    native=(native_forward, native_backward),
+    strided=True,
+)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError
@@ -46,14 +47,41 @@ def softmax_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dx,)
 
 
+def softmax_native_forward(
+    x: Array, *, axis: int = -1, clip: tuple[float, float] | None = None
+) -> tuple[Array, Saved]:
+    if clip is not None or not _along_rows(x, axis):
+        return softmax_forward(x, axis=axis, clip=clip)
+    y = native.empty_like(x)
+    native.kernels().softmax_forward(y, x)
+    return y, (y, axis, None)
+
+
+def softmax_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    y, axis, inside = saved
+    if inside is not None or not _along_rows(y, axis):
+        return softmax_backward(dy, saved, needs)
+    dx = native.empty_like(y)
+    native.kernels().softmax_backward(dx, y, dy)
+    return (dx,)
+
+
 def softmax_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 3, 4),))
     yield Example((normal(rng, 2, 3, 5),), {"axis": 1})
     yield Example((normal(rng, 7, 1),))
     yield Example((np.array([[0.5, -3.0, 2.5], [1.5, 0.0, -0.7]]),), {"clip": (-1.0, 1.0)})
+    for C in (16, 33, 257):  # whole vectors of the native kernel, and a rest
+        yield Example((normal(rng, 3, C),))
 
 
-softmax = Op("softmax", softmax_forward, softmax_backward, softmax_example)
+softmax = Op(
+    "softmax",
+    softmax_forward,
+    softmax_backward,
+    softmax_example,
+    native=(softmax_native_forward, softmax_native_backward),
+)
 
 
 def log_softmax_forward(x: Array, *, axis: int = -1) -> tuple[Array, Saved]:
@@ -71,10 +99,29 @@ def log_softmax_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dx,)
 
 
+def log_softmax_native_forward(x: Array, *, axis: int = -1) -> tuple[Array, Saved]:
+    if not _along_rows(x, axis):
+        return log_softmax_forward(x, axis=axis)
+    y = native.empty_like(x)
+    native.kernels().log_softmax_forward(y, x)
+    return y, (y, axis)
+
+
+def log_softmax_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    y, axis = saved
+    if not _along_rows(y, axis):
+        return log_softmax_backward(dy, saved, needs)
+    dx = native.empty_like(y)
+    native.kernels().log_softmax_backward(dx, y, dy)
+    return (dx,)
+
+
 def log_softmax_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 3, 4),))
     yield Example((normal(rng, 2, 3, 5),), {"axis": 0})
     yield Example((normal(rng, 7, 1),))
+    for C in (16, 33, 257):
+        yield Example((normal(rng, 3, C),))
 
 
 def log_softmax_composed(x: Any, *, axis: int = -1) -> Any:
@@ -88,6 +135,7 @@ log_softmax = Op(
     log_softmax_backward,
     log_softmax_example,
     composed=log_softmax_composed,
+    native=(log_softmax_native_forward, log_softmax_native_backward),
 )
 
 
@@ -104,6 +152,11 @@ def softmax_jacobian(p: Any) -> Array:
     p = np.asarray(p)
     J: Array = p[..., :, None] * (np.eye(p.shape[-1], dtype=p.dtype) - p[..., None, :])  # (..., V, V)  [SM.3]
     return J
+
+
+def _along_rows(x: Array, axis: int) -> bool:
+    """True for what the kernels do: the last axis, which must have a maximum."""
+    return x.ndim > 0 and x.shape[-1] > 0 and axis in (-1, x.ndim - 1)
 
 
 def minus_max(x: Array, axis: int) -> tuple[Array, Array]:

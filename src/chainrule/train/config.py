@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from chainrule.errors import ConfigError
+from chainrule.native import PRECISIONS
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class TrainConfig:
     """Memory of AdamW's second moment."""
     clip: float = 1.0
     """Largest norm of the gradient."""
+    precision: str = "fp32"
+    """Of the factors of matrix products: fp32, bf16 or fp16. Sums, weights and the optimiser stay in fp32."""
     eval_every: int = 250
     """Steps between evaluations on the validation text."""
     eval_windows: int = 512
@@ -55,6 +58,7 @@ class TrainConfig:
             math.isfinite(self.weight_decay) and self.weight_decay >= 0, "weight_decay", "at least 0"
         )
         self._require(0 <= self.beta2 < 1, "beta2", "at least 0 and below 1")
+        self._require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}")
         self._require(0 <= self.seed < 2**64, "seed", "from 0 to 2**64 - 1")
 
     def _require(self, holds: bool, name: str, rule: str) -> None:

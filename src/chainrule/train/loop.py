@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import random
-from chainrule.autograd import no_grad
+from chainrule.autograd import no_grad, precision
 from chainrule.data import Batches, windows
 from chainrule.errors import ChainruleError
 from chainrule.machine import keep_freed_memory, one_blas_thread
@@ -28,6 +28,7 @@ from chainrule.models import GPT
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.train.config import TrainConfig
 from chainrule.train.plan import Plan
+from chainrule.train.scaling import LossScale, NoScale
 
 Ids = npt.NDArray[np.integer[Any]]
 
@@ -72,6 +73,7 @@ class Trainer:
             model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
         )
         self.plan = Plan(config)
+        self.scale = LossScale() if self.skips else NoScale()
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
 
@@ -107,24 +109,39 @@ class Trainer:
         parameters = self.optimiser.params
         parameters.zero_grad()
         self.model.train()
-        with random.step(self.steps), np.errstate(all="ignore"):  # what is not finite is reported below
+        factor = self.scale.factor
+        with (
+            random.step(self.steps),
+            precision(self.config.precision),
+            np.errstate(all="ignore"),  # what is not finite is seen below
+        ):
             loss = self.model.loss(inputs, targets)
-            loss.backward()
-        norm = clip_global_norm(parameters, self.config.clip)
-        if not math.isfinite(loss.item() + norm):
+            loss.backward(np.asarray(factor, np.float32))
+        norm = clip_global_norm(parameters, self.config.clip * factor) / factor
+        finite = math.isfinite(loss.item() + norm)
+        self.scale.update(finite)
+        if finite:
+            if factor != 1:
+                parameters.grad *= 1 / factor  # exact: a power of two
+            self.optimiser.step(lr)
+        elif not self.skips:
             raise ChainruleError(
                 f"train: loss {loss.item()}, gradient norm {norm} at step {self.steps + 1} "
                 f"(must be finite: try a smaller lr than {self.config.lr:g}); the step was not taken"
             )
-        self.optimiser.step(lr)
         self.steps += 1
         return loss.item(), norm
+
+    @property
+    def skips(self) -> bool:
+        """True if a step that is not finite is left out, and the next one tried with a smaller factor."""
+        return self.config.precision == "fp16"
 
     def evaluate(self) -> float:
         """The mean loss on the validation text."""
         self.model.eval()
         total, count = 0.0, 0
-        with no_grad():
+        with no_grad(), precision(self.config.precision):
             for inputs, targets in self.exam:
                 total += self.model.loss(inputs, targets).item() * targets.size
                 count += targets.size

@@ -75,6 +75,7 @@ class Run:
         run.trainer.optimiser.load(saved.optimizer)
         run.trainer.steps, run.trainer.seconds = saved.step, seconds
         run.trainer.plan = Plan(config, total)
+        run.trainer.scale.load(saved.training.get("scale", {}))
         return run
 
     def train(self, console: Console | None = None) -> Result:
@@ -92,6 +93,7 @@ class Run:
             "step": trainer.steps,
             "seconds": trainer.seconds,
             "total": trainer.plan.total,
+            "scale": asdict(trainer.scale),
             "train": asdict(trainer.config),
             "data": {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256},
         }

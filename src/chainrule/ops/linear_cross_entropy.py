@@ -1,0 +1,162 @@
+"""Output layer and cross-entropy in one.        Derivation: docs/derivations/linear_cross_entropy.md
+
+    z = x Wᵀ,   loss = log Σ_j e^z_j - Σ_i t_i z_i,   dx = dz W,   dW = dzᵀ x          R-100, R-101, R-344 .. R-346
+                                                        (seed 001; seed 004 §12.4.2, §12.4.3)
+
+The logits are the largest array of a language model, V/C times as large as the activations they come from. Beyond a
+limit they exist for one chunk of rows at a time only, in forward and once more in backward; their gradients never
+exist for more than a chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule import native
+from chainrule.autograd import Example, Op
+from chainrule.autograd.mode import mode
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
+from chainrule.errors import ShapeError
+from chainrule.ops._util import normal, rows, times
+from chainrule.ops.cross_entropy import Goal, cross_entropy, read_goal, reduced, row_gradients, row_losses
+from chainrule.ops.linear import linear
+
+NAME = "linear_cross_entropy"
+CHUNK = 1 << 23  # logits, or gradients of them, at a time: 32 MB in float32
+KEEP = 1 << 26  # logits that are kept for backward rather than computed again: 256 MB in float32
+
+
+def forward(
+    x: Array,
+    W: Array,
+    *,
+    targets: Any,
+    ignore_index: int | None = None,
+    weights: Any = None,
+    label_smoothing: float = 0.0,
+    exclude_true: bool = False,
+    reduction: str = "mean",
+) -> tuple[Array, Saved]:
+    """The cross-entropy of the logits x Wᵀ, in a fraction of their memory.
+
+    x (..., C), W (V, C), targets (...) or (..., V); the rest as in `cross_entropy`.
+    """
+    shape = _logits_shape(x, W)
+    goal = read_goal(
+        NAME, shape, x.dtype, targets, weights, ignore_index, label_smoothing, exclude_true, reduction
+    )
+    X = rows(x)  # (N, C)
+    losses, peak, total = np.empty((3, len(X)), x.dtype)
+    logits = np.empty((len(X), len(W)), x.dtype) if _kept(shape) else None
+    for chunk in _chunks(len(X), len(W)):
+        z = times(X[chunk], W.T)
+        if logits is not None:
+            logits[chunk] = z
+        losses[chunk], peak[chunk], total[chunk] = row_losses(z, goal.rows(chunk))
+    return reduced(losses, shape, reduction), (x, W, logits, peak, total, *goal)
+
+
+def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, W, logits, peak, total, *constants = saved
+    goal = Goal(*constants).scaled(dy)
+    X = rows(x)  # (N, C)
+    dX = np.empty_like(X) if needs[0] else None
+    dW = _room(W, needs[1])
+    for chunk in _chunks(len(X), len(W)):
+        z = times(X[chunk], W.T) if logits is None else logits[chunk]
+        dz = np.empty_like(z)
+        row_gradients(dz, z, peak[chunk], total[chunk], goal.rows(chunk))  # [LC.1]
+        if dX is not None:
+            dX[chunk] = times(dz, W)  # forward was: z = X Wᵀ                                          [LC.2]
+        if dW is not None:
+            dW += times(dz.T, X[chunk])  # [LC.3]
+    return None if dX is None else dX.reshape(x.shape), dW
+
+
+def native_forward(
+    x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any
+) -> tuple[Array, Saved]:
+    shape = _logits_shape(x, W)
+    goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
+    if goal.target.ndim == 2:  # distributions: the kernel knows ids only
+        return forward(x, W, targets=targets, reduction=reduction, **options)
+    X = rows(x)  # (N, C)
+    losses, peak, total = np.empty((3, len(X)), np.float32)
+    logits = native.empty((len(X), len(W))) if _kept(shape) else None
+    chunk = _chunk(len(X), len(W))
+    native.kernels().linear_cross_entropy_forward(
+        losses, logits, peak, total, X, W, *goal, chunk, _precision()
+    )
+    return reduced(losses, shape, reduction), (x, W, logits, peak, total, *goal)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, W, logits, peak, total, *constants = saved
+    goal = Goal(*constants).scaled(dy)
+    if goal.target.ndim == 2:
+        return backward(dy, saved, needs)
+    X = rows(x)  # (N, C)
+    dX = native.empty_like(X) if needs[0] else None
+    dW = _room(W, needs[1])
+    native.kernels().linear_cross_entropy_backward(
+        dX, dW, X, W, logits, peak, total, *goal, _chunk(len(X), len(W)), _precision()
+    )
+    return None if dX is None else dX.reshape(x.shape), dW
+
+
+def _room(W: Array, need: Any) -> Array | None:
+    """Where the gradient of W is added up, if it is wanted."""
+    if isinstance(need, Into):
+        return need.array
+    return np.zeros_like(W) if need else None
+
+
+def _precision() -> int:
+    return native.PRECISIONS.index(mode.precision)
+
+
+def _kept(shape: Shape) -> bool:
+    return math.prod(shape) <= KEEP
+
+
+def _chunk(N: int, V: int) -> int:
+    """Rows per chunk: chunks of equal size, since each of them reads all of W."""
+    count = -(-N // max(1, CHUNK // V))
+    return -(-N // max(1, count)) or 1
+
+
+def _chunks(N: int, V: int) -> Iterator[slice]:
+    step = _chunk(N, V)
+    return (slice(start, start + step) for start in range(0, N, step))
+
+
+def _logits_shape(x: Array, W: Array) -> Shape:
+    if W.ndim != 2 or x.ndim < 1 or x.shape[-1] != W.shape[1] or not W.size:
+        raise ShapeError(f"{NAME}: x is {x.shape}, W is {W.shape} (must be (..., C) and (V, C))")
+    return (*x.shape[:-1], W.shape[0])
+
+
+def composed(x: Any, W: Any, **constants: Any) -> Any:
+    return cross_entropy(linear(x, W), **constants)
+
+
+def example(rng: np.random.Generator) -> Iterator[Example]:
+    ids = rng.integers(0, 5, size=(2, 3))
+    x, W = normal(rng, 2, 3, 4), normal(rng, 5, 4)
+    yield Example((x, W), {"targets": ids})
+    yield Example((x, W), {"targets": ids, "ignore_index": int(ids[0, 1]), "reduction": "sum"})
+    yield Example((x, W), {"targets": ids, "weights": rng.uniform(size=(2, 3)), "reduction": "none"})
+    yield Example((x, W), {"targets": ids, "label_smoothing": 0.2, "exclude_true": True})
+    yield Example((x, W), {"targets": rng.dirichlet(np.ones(5), size=(2, 3)), "label_smoothing": 0.1})
+    yield Example((normal(rng, 7), normal(rng, 1, 7)), {"targets": 0})
+    for V, C in ((16, 7), (33, 16), (65, 33)):  # whole vectors of the native kernels, and a rest
+        yield Example((normal(rng, 7, C), normal(rng, V, C)), {"targets": rng.integers(0, V, size=7)})
+
+
+linear_cross_entropy = Op(
+    NAME, forward, backward, example, composed=composed, native=(native_forward, native_backward)
+)

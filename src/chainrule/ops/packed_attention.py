@@ -1,0 +1,121 @@
+"""Self-attention on the output of one joint projection.        Derivation: docs/derivations/attention.md
+
+    q, k, v = the thirds of qkv, cut into heads;   y = attention(q, k, v), heads joined
+                                            R-281, R-287, R-291 (seed 004 §8.4, §10.2; C-22)
+
+The heads are views of qkv, the output and the gradient of qkv are written where they belong: nothing is transposed or
+copied. Saved is what attention saves, so `cr.ops.attention_weights(*saved[:2], causal=True)` gives the maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule import native
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.errors import ShapeError
+from chainrule.ops._util import normal
+from chainrule.ops.attention import backward as attention_backward
+from chainrule.ops.attention import composed as attention_composed
+from chainrule.ops.attention import forward as attention_forward
+from chainrule.ops.attention import native_forward as attention_native_forward
+from chainrule.ops.attention import native_gradients
+from chainrule.ops.shape import reshape, transpose
+from chainrule.random import key as random_key
+
+
+def forward(
+    qkv: Array,
+    *,
+    heads: int,
+    causal: bool = True,
+    dropout: float = 0.0,
+    key: tuple[int, ...] | None = None,
+    scale: float | None = None,
+) -> tuple[Array, Saved]:
+    """Attention of each position to itself and those before it, from queries, keys and values in one array.
+
+    qkv (B, T, 3C) -> (B, T, C); the last axis of qkv holds q, k and v, each `heads` heads of C / heads numbers.
+    `causal=False` lets every position see all others; the other options are those of `attention`.
+    """
+    options = {"causal": causal, "dropout": dropout, "key": key, "scale": scale}
+    return _joined(attention_forward, qkv, heads, options)
+
+
+def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    q = saved[0]
+    parts: Any = attention_backward(_split(dy, 1, q.shape[1])[0], saved, (True,) * 3)
+    dqkv = np.stack(parts, axis=2)  # (B, H, 3, T, D)
+    return (dqkv.transpose(0, 3, 2, 1, 4).reshape(*dy.shape[:2], -1),)
+
+
+def native_forward(
+    qkv: Array,
+    *,
+    heads: int,
+    causal: bool = True,
+    dropout: float = 0.0,
+    key: tuple[int, ...] | None = None,
+    scale: float | None = None,
+) -> tuple[Array, Saved]:
+    options = {"causal": causal, "dropout": dropout, "key": key, "scale": scale}
+    return _joined(attention_native_forward, qkv, heads, options)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    B, H, T, D = saved[0].shape
+    dqkv = native.empty((B, T, 3 * H * D))
+    native_gradients(tuple(_split(dqkv, 3, H)), _split(dy, 1, H)[0], saved)
+    return (dqkv,)
+
+
+def _joined(
+    attend: Callable[..., Any], qkv: Array, heads: int, options: dict[str, Any]
+) -> tuple[Array, Saved]:
+    if qkv.ndim != 3 or heads < 1 or qkv.shape[2] % (3 * heads):
+        raise ShapeError(
+            f"packed_attention: qkv {qkv.shape}, {heads} heads (must be (B, T, 3C) with heads dividing C)"
+        )
+    o, saved = attend(*_split(qkv, 3, heads), **options)
+    B, H, T, D = o.shape
+    return o.transpose(0, 2, 1, 3).reshape(B, T, H * D), saved
+
+
+def _split(x: Array, parts: int, heads: int) -> Array:
+    """(B, T, parts · H · D) -> (parts, B, H, T, D), a view"""
+    B, T, width = x.shape
+    return x.reshape(B, T, parts, heads, width // (parts * heads)).transpose(2, 0, 3, 1, 4)
+
+
+def composed(qkv: Any, *, heads: int, causal: bool = True, **options: Any) -> Any:
+    """The same from reshape, transpose and attention's own composition."""
+    B, T, width = qkv.shape
+    split = transpose(reshape(qkv, shape=(B, T, 3, heads, width // (3 * heads))), axes=(2, 0, 3, 1, 4))
+    o = attention_composed(split[0], split[1], split[2], causal=causal, **options)
+    return reshape(transpose(o, axes=(0, 2, 1, 3)), shape=(B, T, width // 3))
+
+
+def example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 2, 5, 3 * 8),), {"heads": 2})
+    yield Example((normal(rng, 1, 1, 3),), {"heads": 1})
+    yield Example((normal(rng, 2, 7, 3 * 6),), {"heads": 3, "causal": False, "scale": 0.3})
+    dropped = {"dropout": 0.3, "key": random_key("dropout", 2, seed=7)}
+    yield Example((normal(rng, 2, 9, 3 * 6),), {"heads": 2, **dropped})
+    yield Example(
+        (normal(rng, 1, 33, 3 * 17),), {"heads": 1}
+    )  # whole vectors of the native kernel, and a rest
+
+
+packed_attention = Op(
+    "packed_attention",
+    forward,
+    backward,
+    example,
+    composed=composed,
+    native=(native_forward, native_backward),
+    strided=True,
+)
