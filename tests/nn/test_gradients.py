@@ -93,6 +93,7 @@ LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...]]] = {
     "learned positions": (lambda: nn.LearnedPositions(5, 6), (2, 4, 6)),
     "rnn": (lambda: WithState(nn.RNN(3, 4), (H[0],)), (2, 5, 3)),
     "gru": (lambda: WithState(nn.GRU(3, 4), (H[0],)), (2, 5, 3)),
+    "gru, reset after": (lambda: WithState(disturbed(nn.GRU(3, 4, reset_after=True)), (H[0],)), (2, 5, 3)),
     "lstm": (lambda: WithState(nn.LSTM(3, 4), (H[0], H[1])), (2, 5, 3)),
     "lora": (lambda: trained_lora(), (4, 5)),
     "adapter": (lambda: disturbed(nn.Adapter(6, 3, activation="gelu")), (2, 4, 6)),

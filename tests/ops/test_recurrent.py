@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops import gru_cell, lstm_cell, rnn_cell
+from chainrule.ops import gru_cell, gru_sequence, lstm_cell, lstm_sequence, rnn_cell, rnn_sequence
 from tests.vectors import vector
 
 
@@ -266,3 +266,42 @@ def test_shape_errors(shapes: tuple[tuple[int, ...], ...], message: str) -> None
 def test_lstm_refuses_a_cell_of_another_shape() -> None:
     with pytest.raises(ShapeError, match=r"lstm_cell: c has shape \(2, 5\), h has \(2, 4\)"):
         lstm_cell(np.zeros((2, 3)), np.zeros((2, 4)), np.zeros((2, 5)), np.zeros((16, 3)), np.zeros((16, 4)))
+
+
+# -- whole sequences -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("R-233", "R-235", "R-236")
+def test_rnn_sequence_vectors() -> None:
+    v = vector("der-rnn-bptt")
+    xs, arrays = section_6_3(v.id)
+    h0, W_x, W_h, b = tensors = [cr.Tensor(a, requires_grad=True) for a in (arrays[0][None], *arrays[1:])]
+    states, last = rnn_sequence(xs[None], *tensors)
+    vector("004-6.3-rnn-h2").check(states.numpy()[0, 1])
+    vector("004-6.3-rnn-h3").check(last.numpy()[0])
+    last.backward([v.inputs["grad_h3"]])
+    assert h0.grad is not None and W_x.grad is not None
+    grads = {"dWh": W_h.grad, "dWx": W_x.grad[:, 0], "db": b.grad, "dh0": h0.grad[0]}
+    v.check(grads, keys=list(grads))
+
+
+def test_the_last_state_is_also_the_last_output() -> None:
+    x, h, c = normal(2, 3, 4), normal(2, 5), normal(2, 5, seed=1)
+    states, h_last, c_last = lstm_sequence(x, h, c, normal(20, 4), normal(20, 5))
+    np.testing.assert_array_equal(states[:, -1], h_last)
+    assert c_last.shape == (2, 5)
+
+
+def test_sequences_refuse_what_does_not_fit() -> None:
+    x, h, W_x, W_h = np.zeros((2, 3, 4)), np.zeros((2, 5)), np.zeros((15, 4)), np.zeros((15, 5))
+    for wrong in (x[0], x[:, :0]):
+        with pytest.raises(
+            ShapeError, match=r"gru_sequence: x has shape .* \(must be \(B, T, X\) with T at least"
+        ):
+            gru_sequence(wrong, h, W_x, W_h)
+    with pytest.raises(ShapeError, match=r"gru_sequence: x has shape \(2, 4\), h \(1, 5\)"):
+        gru_sequence(x, h[:1], W_x, W_h)
+    with pytest.raises(ConfigError, match="gru_sequence: b_h is given, reset_after is False"):
+        gru_sequence(x, h, W_x, W_h, None, np.zeros(15))
+    with pytest.raises(ShapeError, match=r"lstm_sequence: c has shape \(2, 4\), h has \(2, 5\)"):
+        lstm_sequence(x, h, h[:, :4], np.zeros((20, 4)), np.zeros((20, 5)))

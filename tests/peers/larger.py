@@ -51,13 +51,19 @@ def normalised(parameters: int) -> Maker:
     return make
 
 
-def cell(gates: int, states: int) -> Maker:
+def cell(gates: int, states: int, *steps: int, **kwargs: object) -> Maker:
+    """A cell on T rows; with `steps` of time a whole sequence."""
+
     def make(rng: np.random.Generator) -> list[Example]:
-        x, state, n = rng.normal(size=(T, C)), rng.normal(size=(states, T, V)), gates * V
+        x, state, n = rng.normal(size=(T, *steps, C)), rng.normal(size=(states, T, V)), gates * V
         W_x, W_h, b = rng.normal(size=(n, C)) / C**0.5, rng.normal(size=(n, V)) / V**0.5, rng.normal(size=n)
-        return [Example((x, *state, W_x, W_h, b))]
+        return [Example((x, *state, W_x, W_h, b), kwargs)]
 
     return make
+
+
+def gru_sequence(rng: np.random.Generator) -> list[Example]:
+    return cell(3, 1, 9)(rng) + cell(3, 1, 9, reset_after=True)(rng)
 
 
 def pow_(rng: np.random.Generator) -> list[Example]:
@@ -225,4 +231,7 @@ LARGER: dict[str, Maker] = {
     "rnn_cell": cell(1, 1),
     "lstm_cell": cell(4, 2),
     "gru_cell": cell(3, 1),
+    "rnn_sequence": cell(1, 1, 9),
+    "lstm_sequence": cell(4, 2, 9),
+    "gru_sequence": gru_sequence,
 }

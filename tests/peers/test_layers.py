@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.func import functional_call
 
 import chainrule as cr
 from chainrule import nn, random
@@ -121,26 +120,3 @@ def test_batchnorm_folds_into_linear(dtype: str, bias: bool) -> None:
     fused = torch.nn.utils.fuse_linear_bn_eval(*(peer.eval() for peer in peers))
     for name, want in fused.state_dict().items():
         assert distance(folded.state()[name], want.numpy()) <= TOLERANCE[dtype], name
-
-
-# -- the other GRU -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", TOLERANCE)
-def test_reset_after_is_the_gru_of_torch(dtype: str) -> None:
-    rng = np.random.default_rng(0)
-    arrays = [rng.normal(size=s).astype(dtype) / 2 for s in ((3, 7, 5), (18, 5), (18, 6), (18,), (18,))]
-    x, W_x, W_h, b, b_h = ours = [cr.Tensor(a, requires_grad=True) for a in arrays]
-    h = cr.Tensor(np.zeros((3, 6), dtype))
-    for t in range(7):
-        h = cr.ops.gru_cell(x[:, t], h, W_x, W_h, b, b_h, reset_after=True)
-    seed = rng.normal(size=(3, 6)).astype(dtype)
-    h.backward(seed)
-
-    inputs, *weights = theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
-    names = dict(zip(("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"), weights, strict=True))
-    _, last = functional_call(torch.nn.GRU(5, 6, batch_first=True), names, (inputs,))
-    last[0].backward(torch.tensor(seed))
-    assert distance(h.data, last[0].detach().numpy()) <= TOLERANCE[dtype]
-    for left, right in zip(ours, theirs, strict=True):
-        assert distance(left.grad, right.grad.numpy()) <= TOLERANCE[dtype]

@@ -136,7 +136,7 @@ def gated(w: Weights, x: Tensor) -> Tensor:
 def recurrent(make: Callable[..., torch.nn.Module]) -> Callable[..., Any]:
     def peer(w: Weights, x: Tensor) -> Any:
         names = {"weight_ih_l0": w["weight_x"], "weight_hh_l0": w["weight_h"], "bias_ih_l0": w["bias"]}
-        names["bias_hh_l0"] = torch.zeros_like(w["bias"])
+        names["bias_hh_l0"] = w.get("bias_h", torch.zeros_like(w["bias"]))
         outputs, state = functional_call(make(5, 6, batch_first=True), names, (x,))
         return outputs, *(s[0] for s in (state if isinstance(state, tuple) else (state,)))
 
@@ -144,12 +144,8 @@ def recurrent(make: Callable[..., torch.nn.Module]) -> Callable[..., Any]:
 
 
 def gru(w: Weights, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The equations of E-004-14; those of torch.nn.GRU are `reset_after`, tested with the other layers."""
-    h, outputs = x.new_zeros(len(x), 6), []
-    for step in x.unbind(1):
-        h = PEERS["gru_cell"](step, h, w["weight_x"], w["weight_h"], w["bias"])
-        outputs.append(h)
-    return torch.stack(outputs, 1), h
+    """The equations of E-004-14; those of torch.nn.GRU are `reset_after`."""
+    return PEERS["gru_sequence"](x, x.new_zeros(len(x), 6), w["weight_x"], w["weight_h"], w["bias"])
 
 
 def sinusoidal(layout: str) -> Callable[..., Tensor]:
@@ -276,4 +272,5 @@ CASES: dict[str, Case] = {
     "RNN": Case(lambda: nn.RNN(5, 6), recurrent(torch.nn.RNN), ((3, 7, 5),)),
     "LSTM": Case(lambda: nn.LSTM(5, 6), recurrent(torch.nn.LSTM), ((3, 7, 5),)),
     "GRU": Case(lambda: nn.GRU(5, 6), gru, ((3, 7, 5),)),
+    "GRU, reset after": Case(lambda: nn.GRU(5, 6, reset_after=True), recurrent(torch.nn.GRU), ((3, 7, 5),)),
 }

@@ -297,6 +297,51 @@ def gru_cell(
     return (1 - z) * h + z * n
 
 
+def batch_first(
+    kind: str, x: Tensor, states: tuple[Tensor, ...], weights: list[Tensor]
+) -> tuple[Tensor, ...]:
+    """What torch.nn.RNN, LSTM and GRU call: one layer, one direction; the last states without their layer axis."""
+    first = tuple(state[None] for state in states)
+    given = first if len(first) > 1 else first[0]
+    y, *last = getattr(torch, kind)(x, given, weights, True, 1, 0.0, True, False, True)
+    return y, *(state[0] for state in last)
+
+
+@peer
+def rnn_sequence(
+    x: Tensor, h: Tensor, W_x: Tensor, W_h: Tensor, b: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    return batch_first("rnn_tanh", x, (h,), [W_x, W_h, *two_biases(b, W_x)])
+
+
+@peer
+def lstm_sequence(
+    x: Tensor, h: Tensor, c: Tensor, W_x: Tensor, W_h: Tensor, b: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    return batch_first("lstm", x, (h, c), [W_x, W_h, *two_biases(b, W_x)])
+
+
+@peer
+def gru_sequence(
+    x: Tensor,
+    h: Tensor,
+    W_x: Tensor,
+    W_h: Tensor,
+    b: Tensor | None = None,
+    b_h: Tensor | None = None,
+    *,
+    reset_after: bool = False,
+) -> tuple[Tensor, ...]:
+    if reset_after:
+        b, zero = two_biases(b, W_x)
+        return batch_first("gru", x, (h,), [W_x, W_h, b, zero if b_h is None else b_h])
+    outputs = []
+    for step in x.unbind(1):
+        h = gru_cell(step, h, W_x, W_h, b)
+        outputs.append(h)
+    return torch.stack(outputs, 1), h
+
+
 def two_biases(b: Tensor | None, W_x: Tensor) -> tuple[Tensor, Tensor]:
     """PyTorch's cells add two biases where ours have one."""
     zero = torch.zeros(len(W_x), dtype=W_x.dtype)

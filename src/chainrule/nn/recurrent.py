@@ -16,14 +16,13 @@ from chainrule.nn.layer import Layer
 
 
 class Recurrent(Layer):
-    """What the recurrent layers share: a matrix for the input, one for the state, the loop over time.
+    """What the recurrent layers share: a matrix for the input, one for the state, and how a sequence begins.
 
-    A subclass sets `gates` and `cell`, one step: x (B, X) and the state -> the next state, whose first part is the
-    output (B, H).
+    A subclass sets `gates` and `sequence`: x (B, T, X) and the state -> the outputs (B, T, H) and the last state.
     """
 
     gates: ClassVar[int]
-    cell: Callable[[Any, tuple[Any, ...]], tuple[Any, ...]]
+    sequence: Callable[..., tuple[Any, ...]]
 
     def __init__(self, n_in: int, n_hidden: int, *, init: Init = xavier_uniform) -> None:
         def stacked(shape: Shape, rng: np.random.Generator) -> Array:
@@ -44,13 +43,8 @@ class Recurrent(Layer):
             raise ShapeError(
                 f"{type(self).__name__}: x has shape {x.shape} (must be (B, T, X) with T at least 1)"
             )
-        B = x.shape[0]
-        state = self.start(B) if state is None else state
-        outputs = []
-        for step in _steps(x):
-            state = self.cell(step, state)
-            outputs.append(state[0].reshape(B, 1, self.n_hidden))
-        return ops.concat(*outputs, axis=1), state  # (B, T, H)
+        outputs, *state_after = self.sequence(x, *(self.start(len(x)) if state is None else state))
+        return outputs, tuple(state_after)
 
 
 class RNN(Recurrent):
@@ -58,17 +52,28 @@ class RNN(Recurrent):
 
     gates = 1
 
-    def cell(self, x: Tensor, state: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (ops.rnn_cell(x, *state, self.weight_x, self.weight_h, self.bias),)
+    def sequence(self, x: Tensor, h: Any) -> tuple[Any, ...]:
+        return ops.rnn_sequence(x, h, self.weight_x, self.weight_h, self.bias)
 
 
 class GRU(Recurrent):
-    """h' = (1 - z) h + z n, with a reset gate r in n; gates stacked r, z, n."""
+    """h' = (1 - z) h + z n, with a reset gate r in n; gates stacked r, z, n.
+
+    `reset_after=True` is PyTorch's GRU: r multiplies the finished product with its bias `bias_h`, and z keeps.
+    """
 
     gates = 3
 
-    def cell(self, x: Tensor, state: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (ops.gru_cell(x, *state, self.weight_x, self.weight_h, self.bias),)
+    def __init__(
+        self, n_in: int, n_hidden: int, *, init: Init = xavier_uniform, reset_after: bool = False
+    ) -> None:
+        super().__init__(n_in, n_hidden, init=init)
+        self.reset_after = reset_after
+        self.bias_h = parameter(zeros, (3 * n_hidden,)) if reset_after else None
+
+    def sequence(self, x: Tensor, h: Any) -> tuple[Any, ...]:
+        weights = (self.weight_x, self.weight_h, self.bias, self.bias_h)
+        return ops.gru_sequence(x, h, *weights, reset_after=self.reset_after)
 
 
 class LSTM(Recurrent):
@@ -86,17 +91,5 @@ class LSTM(Recurrent):
     def start(self, B: int) -> tuple[Any, ...]:
         return super().start(B) * 2
 
-    def cell(self, x: Tensor, state: tuple[Any, ...]) -> tuple[Any, ...]:
-        h, c = ops.lstm_cell(x, *state, self.weight_x, self.weight_h, self.bias)
-        return h, c
-
-
-def _steps(x: Any) -> list[Any]:
-    """x (B, T, X) as its T steps (B, X), by halving.
-
-    Taking them out one by one, backward would write T arrays of the size of x; this way it is log T.
-    """
-    T = x.shape[1]
-    if T == 1:
-        return [x[:, 0]]
-    return _steps(x[:, : T // 2]) + _steps(x[:, T // 2 :])
+    def sequence(self, x: Tensor, h: Any, c: Any) -> tuple[Any, ...]:
+        return ops.lstm_sequence(x, h, c, self.weight_x, self.weight_h, self.bias)

@@ -40,6 +40,7 @@ from chainrule.ops.matmul import matmul
 from chainrule.ops.packed_attention import packed_attention
 from chainrule.ops.pairs import bradley_terry, negative_sampling
 from chainrule.ops.recurrent import gru_cell, lstm_cell, rnn_cell
+from chainrule.ops.recurrent_sequence import gru_sequence, lstm_sequence, rnn_sequence
 from chainrule.ops.reduce import logsumexp, max, mean, sum
 from chainrule.ops.rmsnorm import rmsnorm
 from chainrule.ops.rotary import rotary
@@ -83,6 +84,7 @@ __all__ = [
     "getitem",
     "groupnorm",
     "gru_cell",
+    "gru_sequence",
     "huber",
     "keep_mask",
     "kl_divergence",
@@ -97,6 +99,7 @@ __all__ = [
     "log_softmax",
     "logsumexp",
     "lstm_cell",
+    "lstm_sequence",
     "mae",
     "matmul",
     "max",
@@ -113,6 +116,7 @@ __all__ = [
     "reshape",
     "rmsnorm",
     "rnn_cell",
+    "rnn_sequence",
     "rotary",
     "sigmoid",
     "silu",

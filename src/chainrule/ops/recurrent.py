@@ -25,18 +25,20 @@ def _sigmoid(x: Array) -> Any:
     return sigmoid.forward(x)[0]
 
 
-def _gates(a: Any, count: int) -> list[Any]:
+def split_gates(a: Any, count: int) -> list[Any]:
     """The last axis of an array or a Tensor in `count` equal parts."""
     H = a.shape[-1] // count
     return [a[..., i * H : (i + 1) * H] for i in range(count)]
 
 
-def _weight_grad(da: Array, x: Array) -> Array:
+def weight_grad(da: Array, x: Array) -> Array:
     """dW of a = x Wᵀ, summed over the batch."""
     return da.reshape(-1, da.shape[-1]).T @ x.reshape(-1, x.shape[-1])  # (out, in)
 
 
-def _check(op: str, gates: int, x: Array, h: Array, W_x: Array, W_h: Array, *biases: Array | None) -> None:
+def check_sizes(
+    op: str, gates: int, x: Array, h: Array, W_x: Array, W_h: Array, *biases: Array | None
+) -> None:
     if 0 in (x.ndim, h.ndim) or x.shape[:-1] != h.shape[:-1]:
         raise ShapeError(f"{op}: x has shape {x.shape}, h {h.shape} (must agree in all but the last axis)")
     X, H = x.shape[-1], h.shape[-1]
@@ -60,7 +62,7 @@ def _example(rng: np.random.Generator, gates: int, *lead: int, X: int, H: int) -
 
 def rnn_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None) -> tuple[Array, Saved]:
     """h' = tanh(W_x x + W_h h + b): x (..., X), h (..., H), W_x (H, X), W_h (H, H), b (H,) -> h' (..., H)"""
-    _check("rnn_cell", 1, x, h, W_x, W_h, b)
+    check_sizes("rnn_cell", 1, x, h, W_x, W_h, b)
     a = x @ W_x.T + h @ W_h.T  # (..., H)
     y = np.tanh(a if b is None else a + b)  # [RC.1]
     return y, (x, h, W_x, W_h, y)
@@ -72,8 +74,8 @@ def rnn_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (  # forward was: a = x W_xᵀ + h W_hᵀ + b    [RC.3]
         da @ W_x if needs[0] else None,
         da @ W_h if needs[1] else None,
-        _weight_grad(da, x) if needs[2] else None,
-        _weight_grad(da, h) if needs[3] else None,
+        weight_grad(da, x) if needs[2] else None,
+        weight_grad(da, h) if needs[3] else None,
         sum_lead(da) if needs[4] else None,
     )
 
@@ -103,39 +105,51 @@ def lstm_forward(
     x (..., X), h and c (..., H), W_x (4H, X), W_h (4H, H), b (4H,) -> h', c' (..., H). The rows of the
     weights are the gates i, f, g, o in this order: PyTorch's weights fit (b is the sum of its two biases).
     """
-    _check("lstm_cell", 4, x, h, W_x, W_h, b)
+    check_sizes("lstm_cell", 4, x, h, W_x, W_h, b)
     if c.shape != h.shape:
         raise ShapeError(f"lstm_cell: c has shape {c.shape}, h has {h.shape} (must be equal)")
     a = x @ W_x.T + h @ W_h.T  # (..., 4H)
-    a_i, a_f, a_g, a_o = _gates(a if b is None else a + b, 4)
-    i, f, g, o = _sigmoid(a_i), _sigmoid(a_f), np.tanh(a_g), _sigmoid(a_o)  # [RC.4]
-    c_new = f * c + i * g  # [RC.5]
-    t = np.tanh(c_new)
-    return (o * t, c_new), (x, h, c, W_x, W_h, i, f, g, o, t)  # [RC.6]
+    h_new, c_new, t, *gates = lstm_step(a if b is None else a + b, c)
+    return (h_new, c_new), (x, h, c, W_x, W_h, *gates, t)
 
 
 def lstm_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
-    x, h, c, W_x, W_h, i, f, g, o, t = saved
-    dh_new, dc_new = dy
+    x, h, c, W_x, W_h, *gates, t = saved
+    da, dc = lstm_step_grads(*dy, c, t, *gates)
+    return (
+        da @ W_x if needs[0] else None,
+        da @ W_h if needs[1] else None,
+        dc if needs[2] else None,
+        weight_grad(da, x) if needs[3] else None,
+        weight_grad(da, h) if needs[4] else None,
+        sum_lead(da) if needs[5] else None,
+    )
+
+
+def lstm_step(a: Array, c: Array) -> tuple[Array, ...]:
+    """h', c', tanh(c') and the gates i, f, g, o, from the sum a (..., 4H) before the gates and c (..., H)"""
+    a_i, a_f, a_g, a_o = split_gates(a, 4)
+    i, f, g, o = _sigmoid(a_i), _sigmoid(a_f), np.tanh(a_g), _sigmoid(a_o)  # [RC.4]
+    c_new = f * c + i * g  # [RC.5]
+    t = np.tanh(c_new)
+    return o * t, c_new, t, i, f, g, o  # [RC.6]
+
+
+def lstm_step_grads(
+    dh_new: Array, dc_new: Array, c: Array, t: Array, i: Array, f: Array, g: Array, o: Array
+) -> tuple[Array, Array]:
+    """da (..., 4H) and dc (..., H); t is tanh(c')"""
     dc_new = dc_new + dh_new * o * (1 - t * t)  # forward was: h' = o tanh(c')    [RC.7]
     da_i = dc_new * g * i * (1 - i)  # forward was: c' = f c + i g    [RC.8]
     da_f = dc_new * c * f * (1 - f)
     da_g = dc_new * i * (1 - g * g)
     da_o = dh_new * t * o * (1 - o)
-    da = np.concatenate((da_i, da_f, da_g, da_o), axis=-1)  # (..., 4H)
-    return (
-        da @ W_x if needs[0] else None,
-        da @ W_h if needs[1] else None,
-        dc_new * f if needs[2] else None,  # [RC.9]
-        _weight_grad(da, x) if needs[3] else None,
-        _weight_grad(da, h) if needs[4] else None,
-        sum_lead(da) if needs[5] else None,
-    )
+    return np.concatenate((da_i, da_f, da_g, da_o), axis=-1), dc_new * f  # [RC.9]
 
 
 def lstm_composed(x: Any, h: Any, c: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
     """The same from small ops."""
-    a_i, a_f, a_g, a_o = _gates(add(linear(x, W_x, b), linear(h, W_h)), 4)
+    a_i, a_f, a_g, a_o = split_gates(add(linear(x, W_x, b), linear(h, W_h)), 4)
     c = add(mul(sigmoid(a_f), c), mul(sigmoid(a_i), tanh(a_g)))
     return mul(sigmoid(a_o), tanh(c)), c
 
@@ -170,64 +184,70 @@ def gru_forward(
     `reset_after=True` is PyTorch's cell and takes its weights: r multiplies the finished product, which has a
     bias b_h (3H,) of its own, n = tanh(W_x x + b + r (W_h h + b_h)), and z keeps: h' = (1 - z) n + z h.
     """
-    _check("gru_cell", 3, x, h, W_x, W_h, b, b_h)
+    check_sizes("gru_cell", 3, x, h, W_x, W_h, b, b_h)
+    check_reset("gru_cell", b_h, reset_after)
     a = x @ W_x.T if b is None else x @ W_x.T + b  # (..., 3H)
-    if reset_after:
-        return _reset_after_forward(a, x, h, W_x, W_h, b_h)
-    if b_h is not None:
-        raise ConfigError("gru_cell: b_h is given, reset_after is False (b is the only bias there)")
-    H = h.shape[-1]
-    a_r, a_z, a_n = _gates(a, 3)
-    u_r, u_z = _gates(h @ W_h[: 2 * H].T, 2)
-    r, z = _sigmoid(a_r + u_r), _sigmoid(a_z + u_z)  # [RC.10]
-    n = np.tanh(a_n + (r * h) @ W_h[2 * H :].T)  # [RC.11]
-    return h + z * (n - h), (x, h, W_x, W_h, r, z, n, None)  # [RC.12]
+    h_new, *gates = gru_step(a, h, W_h, b_h, reset_after)
+    return h_new, (x, h, W_x, W_h, *gates)
 
 
 def gru_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    if saved[-1] is not None:
-        return _reset_after_backward(dy, saved, needs)
-    x, h, W_x, W_h, r, z, n, _ = saved
+    x, h, W_x, W_h, *gates = saved
+    da, du, dh = gru_step_grads(dy, h, W_h, *gates)
+    return (
+        da @ W_x if needs[0] else None,
+        dh if needs[1] else None,
+        weight_grad(da, x) if needs[2] else None,
+        gru_weight_grad(du, h, *gates) if needs[3] else None,
+        sum_lead(da) if needs[4] else None,
+        sum_lead(du) if needs[5] else None,
+    )
+
+
+def check_reset(op: str, b_h: Array | None, reset_after: bool) -> None:
+    if b_h is not None and not reset_after:
+        raise ConfigError(f"{op}: b_h is given, reset_after is False (b is the only bias there)")
+
+
+def gru_step(a: Array, h: Array, W_h: Array, b_h: Array | None, reset_after: bool) -> tuple[Any, ...]:
+    """h', the gates r, z, n and, with `reset_after`, u_n (else None), from a = W_x x + b (..., 3H) and h (..., H)"""
     H = h.shape[-1]
+    a_r, a_z, a_n = split_gates(a, 3)
+    if reset_after:
+        u_r, u_z, u_n = split_gates(h @ W_h.T if b_h is None else h @ W_h.T + b_h, 3)
+        r, z = _sigmoid(a_r + u_r), _sigmoid(a_z + u_z)
+        n = np.tanh(a_n + r * u_n)  # [RC.17]
+        return n + z * (h - n), r, z, n, u_n
+    u_r, u_z = split_gates(h @ W_h[: 2 * H].T, 2)
+    r, z = _sigmoid(a_r + u_r), _sigmoid(a_z + u_z)  # [RC.10]
+    n = np.tanh(a_n + (r * h) @ W_h[2 * H :].T)  # [RC.11]
+    return h + z * (n - h), r, z, n, None  # [RC.12]
+
+
+def gru_step_grads(
+    dy: Array, h: Array, W_h: Array, r: Array, z: Array, n: Array, u_n: Array | None
+) -> tuple[Array, Array, Array]:
+    """da and du (..., 3H), the gradients of what comes from x and from h, and dh (..., H)"""
+    H = h.shape[-1]
+    if u_n is not None:
+        da_n = dy * (1 - z) * (1 - n * n)  # forward was: h' = n + z (h - n), n = tanh(a_n + r u_n)    [RC.18]
+        da_rz = np.concatenate((da_n * u_n * r * (1 - r), dy * (h - n) * z * (1 - z)), axis=-1)  # (..., 2H)
+        du = np.concatenate((da_rz, da_n * r), axis=-1)  # (..., 3H)    [RC.19]
+        return np.concatenate((da_rz, da_n), axis=-1), du, dy * z + du @ W_h
     dz = dy * (n - h)  # forward was: h' = h + z (n - h)    [RC.13]
     da_n = dy * z * (1 - n * n)
     dm = da_n @ W_h[2 * H :]  # forward was: n = tanh(a_n + m W_nᵀ), m = r h    [RC.14]
     da_rz = np.concatenate((dm * h * r * (1 - r), dz * z * (1 - z)), axis=-1)  # (..., 2H)    [RC.15]
     da = np.concatenate((da_rz, da_n), axis=-1)  # (..., 3H)
-    return (
-        da @ W_x if needs[0] else None,
-        dy * (1 - z) + dm * r + da_rz @ W_h[: 2 * H] if needs[1] else None,  # three ways into h    [RC.16]
-        _weight_grad(da, x) if needs[2] else None,
-        np.concatenate((_weight_grad(da_rz, h), _weight_grad(da_n, r * h))) if needs[3] else None,
-        sum_lead(da) if needs[4] else None,
-        None,
-    )
+    return da, da, dy * (1 - z) + dm * r + da_rz @ W_h[: 2 * H]  # three ways into h    [RC.16]
 
 
-def _reset_after_forward(
-    a: Array, x: Array, h: Array, W_x: Array, W_h: Array, b_h: Array | None
-) -> tuple[Array, Saved]:
-    a_r, a_z, a_n = _gates(a, 3)
-    u_r, u_z, u_n = _gates(h @ W_h.T if b_h is None else h @ W_h.T + b_h, 3)
-    r, z = _sigmoid(a_r + u_r), _sigmoid(a_z + u_z)
-    n = np.tanh(a_n + r * u_n)  # [RC.17]
-    return n + z * (h - n), (x, h, W_x, W_h, r, z, n, u_n)
-
-
-def _reset_after_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    x, h, W_x, W_h, r, z, n, u_n = saved
-    da_n = dy * (1 - z) * (1 - n * n)  # forward was: h' = n + z (h - n), n = tanh(a_n + r u_n)    [RC.18]
-    da_r, da_z = da_n * u_n * r * (1 - r), dy * (h - n) * z * (1 - z)
-    da = np.concatenate((da_r, da_z, da_n), axis=-1)  # (..., 3H)
-    du = np.concatenate((da_r, da_z, da_n * r), axis=-1)  # (..., 3H)    [RC.19]
-    return (
-        da @ W_x if needs[0] else None,
-        dy * z + du @ W_h if needs[1] else None,
-        _weight_grad(da, x) if needs[2] else None,
-        _weight_grad(du, h) if needs[3] else None,
-        sum_lead(da) if needs[4] else None,
-        sum_lead(du) if needs[5] else None,
-    )
+def gru_weight_grad(du: Array, h: Array, r: Array, z: Array, n: Array, u_n: Array | None) -> Array:
+    """dW_h, summed over the batch."""
+    if u_n is not None:
+        return weight_grad(du, h)
+    du_rz, du_n = du[..., : 2 * h.shape[-1]], du[..., 2 * h.shape[-1] :]
+    return np.concatenate((weight_grad(du_rz, h), weight_grad(du_n, r * h)))
 
 
 def gru_composed(
@@ -235,13 +255,13 @@ def gru_composed(
 ) -> Any:
     """The same from small ops."""
     H = h.shape[-1]
-    a_r, a_z, a_n = _gates(linear(x, W_x, b), 3)
+    a_r, a_z, a_n = split_gates(linear(x, W_x, b), 3)
     if reset_after:
-        u_r, u_z, u_n = _gates(linear(h, W_h, b_h), 3)
+        u_r, u_z, u_n = split_gates(linear(h, W_h, b_h), 3)
         r, z = sigmoid(add(a_r, u_r)), sigmoid(add(a_z, u_z))
         n = tanh(add(a_n, mul(r, u_n)))
         return add(mul(sub(1, z), n), mul(z, h))
-    u_r, u_z = _gates(linear(h, W_h[: 2 * H]), 2)
+    u_r, u_z = split_gates(linear(h, W_h[: 2 * H]), 2)
     r, z = sigmoid(add(a_r, u_r)), sigmoid(add(a_z, u_z))
     n = tanh(add(a_n, linear(mul(r, h), W_h[2 * H :])))
     return add(mul(sub(1, z), h), mul(z, n))

@@ -1,0 +1,429 @@
+"""A recurrent network over a whole sequence: plain, LSTM and GRU.        Derivations: docs/derivations/recurrent.md
+
+The cells of ops/recurrent.py with the loop over time inside: x (B, T, X) goes through W_x in one product before the
+loop, and the gradients of the weights are one product each after it; only the product with W_h is made step by step.
+R-233 .. R-236, R-241, R-243, R-244, R-360 (seed 004 §6.3, §6.5, §6.6; E-004-14, E-004-15)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule import native
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved
+from chainrule.errors import ShapeError
+from chainrule.ops._util import normal, rows, sum_lead
+from chainrule.ops.recurrent import (
+    check_reset,
+    check_sizes,
+    gru_cell,
+    gru_step,
+    gru_step_grads,
+    gru_weight_grad,
+    lstm_cell,
+    lstm_step,
+    lstm_step_grads,
+    rnn_cell,
+    split_gates,
+    weight_grad,
+)
+from chainrule.ops.shape import concat
+
+
+def _check(
+    op: str, gates: int, x: Array, state: Array, W_x: Array, W_h: Array, *biases: Array | None
+) -> None:
+    if x.ndim != 3 or x.shape[1] == 0:
+        raise ShapeError(f"{op}: x has shape {x.shape} (must be (B, T, X) with T at least 1)")
+    check_sizes(op, gates, x[:, 0], state, W_x, W_h, *biases)
+
+
+def _check_cell(h: Array, c: Array) -> None:
+    if c.shape != h.shape:
+        raise ShapeError(f"lstm_sequence: c has shape {c.shape}, h has {h.shape} (must be equal)")
+
+
+def _project(x: Array, W_x: Array, b: Array | None) -> Array:
+    """x W_xᵀ + b for all steps in one product: (B, T, gates·H)    [RC.20]"""
+    a = rows(x) @ W_x.T
+    return (a if b is None else a + b).reshape(*x.shape[:2], len(W_x))
+
+
+def _before(h: Array, y: Array) -> Array:
+    """The state each step started from: h and then y without its last step, (B, T, H)"""
+    return np.concatenate((h[:, None], y[:, :-1]), axis=1)
+
+
+def _backwards(steps: list[Any]) -> Array:
+    """What a loop from the last step to the first has collected, in the order of time: (B, T, ...)"""
+    return np.stack(steps[::-1], axis=1)
+
+
+def _weight_example(rng: np.random.Generator, gates: int, X: int, H: int) -> list[Array]:
+    """W_x, W_h, b, of a size at which states stay moderate"""
+    n = gates * H
+    return [normal(rng, n, X) / X**0.5, normal(rng, n, H) / H**0.5, normal(rng, n)]
+
+
+SIZES = (
+    (3, 4, 2, 5),
+    (1, 1, 7, 1),
+    (2, 3, 1, 7),
+    (7, 2, 5, 16),
+    (2, 3, 33, 65),
+)  # B, T, X, H of the examples
+
+
+def _composed(cell: Callable[..., Any], x: Any, states: tuple[Any, ...]) -> Any:
+    """One cell after the other, and their outputs joined."""
+    B, T, _ = x.shape
+    outputs = []
+    for t in range(T):
+        after = cell(x[:, t], *states)
+        states = after if isinstance(after, tuple) else (after,)
+        outputs.append(states[0].reshape(B, 1, states[0].shape[-1]))
+    return concat(*outputs, axis=1), *states
+
+
+# -- what the native pairs share: they leave only the loop over time to a kernel of their own --------------------
+
+
+def _native_project(x: Array, W_x: Array, b: Array | None) -> Array:
+    return native.matmul(rows(x), W_x.T, bias=b).reshape(*x.shape[:2], len(W_x))  # [RC.20]
+
+
+def _native_before(h: Array, y: Array) -> Array:
+    before = native.empty_like(y)
+    before[:, 0] = h
+    before[:, 1:] = y[:, :-1]
+    return before
+
+
+def _native_times(da: Array, W_x: Array) -> Array:
+    return native.matmul(rows(da), W_x).reshape(*da.shape[:2], W_x.shape[1])
+
+
+def _native_weight_grad(need: Any, W: Array, *pairs: tuple[Array, Array]) -> Array:
+    """dW, added into its place if there is one: for each pair some of its rows, daᵀ x over all B T rows    [RC.22]"""
+    into = isinstance(need, Into)
+    dW: Array = need.array if into else native.empty_like(W)
+    first = 0
+    for da, x in pairs:
+        last = first + da.shape[-1]
+        native.matmul(rows(da).T, rows(x), out=dW[first:last], accumulate=into)
+        first = last
+    return dW
+
+
+def _native_sums(da: Array) -> Array:
+    sums = np.zeros(da.shape[-1], np.float32)
+    native.kernels().column_sums(sums, rows(da))
+    return sums
+
+
+# -- plain ---------------------------------------------------------------------------------------------------
+
+
+def rnn_forward(
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None
+) -> tuple[tuple[Array, Array], Saved]:
+    """h_t = tanh(W_x x_t + W_h h_t-1 + b) from h_0 = h: all the states, and the last one.
+
+    x (B, T, X), h (B, H), W_x (H, X), W_h (H, H), b (H,) -> y (B, T, H), h_T (B, H)
+    """
+    _check("rnn_sequence", 1, x, h, W_x, W_h, b)
+    a = _project(x, W_x, b)
+    state, states = h, []
+    for t in range(x.shape[1]):
+        state = np.tanh(a[:, t] + state @ W_h.T)  # [RC.1]
+        states.append(state)
+    y = np.stack(states, axis=1)  # (B, T, H)
+    return (y, state), (x, h, W_x, W_h, y)
+
+
+def rnn_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
+    x, h, W_x, W_h, y = saved
+    dstates, dh = dy
+    steps = []
+    for t in reversed(range(x.shape[1])):
+        dh = dh + dstates[:, t]  # each state is an output and feeds the next step    [RC.21]
+        steps.append(dh * (1 - y[:, t] ** 2))  # [RC.2]
+        dh = steps[-1] @ W_h
+    da = _backwards(steps)  # (B, T, H)
+    return (
+        da @ W_x if needs[0] else None,
+        dh if needs[1] else None,
+        weight_grad(da, x) if needs[2] else None,  # one product over all B T rows    [RC.22]
+        weight_grad(da, _before(h, y)) if needs[3] else None,
+        sum_lead(da) if needs[4] else None,
+    )
+
+
+def rnn_native_forward(
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None
+) -> tuple[tuple[Array, Array], Saved]:
+    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h does not pay for one step
+        return rnn_forward(x, h, W_x, W_h, b)
+    _check("rnn_sequence", 1, x, h, W_x, W_h, b)
+    y = _native_project(x, W_x, b)  # in its place the states
+    native.kernels().rnn_forward(y, h, W_h)
+    return (y, y[:, -1].copy()), (x, h, W_x, W_h, y)
+
+
+def rnn_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
+    x, h, W_x, W_h, y = saved
+    dstates, dh = dy[0], dy[1].copy()
+    da = native.empty_like(y)
+    native.kernels().rnn_backward(da, dh, y, W_h, dstates)
+    return (
+        _native_times(da, W_x) if needs[0] else None,
+        dh if needs[1] else None,
+        _native_weight_grad(needs[2], W_x, (da, x)) if needs[2] else None,
+        _native_weight_grad(needs[3], W_h, (da, _native_before(h, y))) if needs[3] else None,
+        _native_sums(da) if needs[4] else None,
+    )
+
+
+def rnn_composed(x: Any, h: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
+    """The same from cells."""
+    return _composed(lambda x, h: rnn_cell(x, h, W_x, W_h, b), x, (h,))
+
+
+def rnn_example(rng: np.random.Generator) -> Iterator[Example]:
+    for B, T, X, H in SIZES:
+        weights = _weight_example(rng, 1, X, H)[: 2 if B == 1 else 3]
+        yield Example((normal(rng, B, T, X), normal(rng, B, H), *weights))
+
+
+# -- LSTM ----------------------------------------------------------------------------------------------------
+
+
+def lstm_forward(
+    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array | None = None
+) -> tuple[tuple[Array, Array, Array], Saved]:
+    """`lstm_cell` over a sequence, from the state h, c: all the states h, the last one, and the last c.
+
+    x (B, T, X), h and c (B, H), W_x (4H, X), W_h (4H, H), b (4H,) -> y (B, T, H), h_T and c_T (B, H). The rows of the
+    weights are the gates i, f, g, o in this order: PyTorch's weights fit (b is the sum of its two biases).
+    """
+    _check("lstm_sequence", 4, x, h, W_x, W_h, b)
+    _check_cell(h, c)
+    a = _project(x, W_x, b)
+    state, cell, states, cells, gates = h, c, [], [], []
+    for t in range(x.shape[1]):
+        state, cell, _, *parts = lstm_step(a[:, t] + state @ W_h.T, cell)
+        states.append(state)
+        cells.append(cell)
+        gates.append(np.concatenate(parts, axis=-1))
+    y = np.stack(states, axis=1)  # (B, T, H)
+    return (y, state, cell), (x, h, c, W_x, W_h, np.stack(gates, axis=1), np.stack(cells, axis=1), y)
+
+
+def lstm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) -> Grads:
+    x, h, c, W_x, W_h, gates, cells, y = saved
+    dstates, dh, dc = dy
+    before, tanh = _before(c, cells), np.tanh(cells)  # tanh c again rather than kept
+    steps = []
+    for t in reversed(range(x.shape[1])):
+        dh = dh + dstates[:, t]  # [RC.21]
+        da, dc = lstm_step_grads(dh, dc, before[:, t], tanh[:, t], *split_gates(gates[:, t], 4))
+        steps.append(da)
+        dh = da @ W_h
+    da = _backwards(steps)  # (B, T, 4H)
+    return (
+        da @ W_x if needs[0] else None,
+        dh if needs[1] else None,
+        dc if needs[2] else None,
+        weight_grad(da, x) if needs[3] else None,  # [RC.22]
+        weight_grad(da, _before(h, y)) if needs[4] else None,
+        sum_lead(da) if needs[5] else None,
+    )
+
+
+def lstm_native_forward(
+    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array | None = None
+) -> tuple[tuple[Array, Array, Array], Saved]:
+    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h does not pay for one step
+        return lstm_forward(x, h, c, W_x, W_h, b)
+    _check("lstm_sequence", 4, x, h, W_x, W_h, b)
+    _check_cell(h, c)
+    gates = _native_project(x, W_x, b)  # in its place the gates
+    y = native.empty((*x.shape[:2], h.shape[1]))
+    cells = native.empty_like(y)
+    native.kernels().lstm_forward(y, cells, gates, h, c, W_h)
+    return (y, y[:, -1].copy(), cells[:, -1].copy()), (x, h, c, W_x, W_h, gates, cells, y)
+
+
+def lstm_native_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) -> Grads:
+    x, h, c, W_x, W_h, gates, cells, y = saved
+    dstates, dh, dc = dy[0], dy[1].copy(), dy[2].copy()
+    da = native.empty_like(gates)
+    native.kernels().lstm_backward(da, dh, dc, gates, cells, c, W_h, dstates)
+    return (
+        _native_times(da, W_x) if needs[0] else None,
+        dh if needs[1] else None,
+        dc if needs[2] else None,
+        _native_weight_grad(needs[3], W_x, (da, x)) if needs[3] else None,
+        _native_weight_grad(needs[4], W_h, (da, _native_before(h, y))) if needs[4] else None,
+        _native_sums(da) if needs[5] else None,
+    )
+
+
+def lstm_composed(x: Any, h: Any, c: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
+    """The same from cells."""
+    return _composed(lambda x, h, c: lstm_cell(x, h, c, W_x, W_h, b), x, (h, c))
+
+
+def lstm_example(rng: np.random.Generator) -> Iterator[Example]:
+    for B, T, X, H in SIZES:
+        weights = _weight_example(rng, 4, X, H)[: 2 if B == 1 else 3]
+        yield Example((normal(rng, B, T, X), normal(rng, B, H), normal(rng, B, H), *weights))
+
+
+# -- GRU -----------------------------------------------------------------------------------------------------
+
+
+def gru_forward(
+    x: Array,
+    h: Array,
+    W_x: Array,
+    W_h: Array,
+    b: Array | None = None,
+    b_h: Array | None = None,
+    *,
+    reset_after: bool = False,
+) -> tuple[tuple[Array, Array], Saved]:
+    """`gru_cell` over a sequence, from the state h: all the states, and the last one.
+
+    x (B, T, X), h (B, H), W_x (3H, X), W_h (3H, H), b (3H,) -> y (B, T, H), h_T (B, H). The rows of the weights are
+    the gates r, z, n in this order. `reset_after=True` is PyTorch's GRU, with its second bias b_h (3H,).
+    """
+    _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
+    check_reset("gru_sequence", b_h, reset_after)
+    a = _project(x, W_x, b)
+    state, states, gates, products = h, [], [], []
+    for t in range(x.shape[1]):
+        state, *parts, u_n = gru_step(a[:, t], state, W_h, b_h, reset_after)
+        states.append(state)
+        gates.append(np.concatenate(parts, axis=-1))
+        products.append(u_n)
+    y = np.stack(states, axis=1)  # (B, T, H)
+    u_n = np.stack(products, axis=1) if reset_after else None
+    return (y, state), (x, h, W_x, W_h, np.stack(gates, axis=1), u_n, y)
+
+
+def gru_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
+    x, h, W_x, W_h, gates, u_n, y = saved
+    dstates, dh = dy
+    before, (r, z, n) = _before(h, y), split_gates(gates, 3)
+    steps = []
+    for t in reversed(range(x.shape[1])):
+        dh = dh + dstates[:, t]  # [RC.21]
+        parts = (r[:, t], z[:, t], n[:, t], None if u_n is None else u_n[:, t])
+        *step, dh = gru_step_grads(dh, before[:, t], W_h, *parts)
+        steps.append(step)
+    da, du = (_backwards(list(part)) for part in zip(*steps, strict=True))  # (B, T, 3H)
+    return (
+        da @ W_x if needs[0] else None,
+        dh if needs[1] else None,
+        weight_grad(da, x) if needs[2] else None,  # [RC.22]
+        gru_weight_grad(du, before, r, z, n, u_n) if needs[3] else None,
+        sum_lead(da) if needs[4] else None,
+        sum_lead(du) if needs[5] else None,
+    )
+
+
+def gru_native_forward(
+    x: Array,
+    h: Array,
+    W_x: Array,
+    W_h: Array,
+    b: Array | None = None,
+    b_h: Array | None = None,
+    *,
+    reset_after: bool = False,
+) -> tuple[tuple[Array, Array], Saved]:
+    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h does not pay for one step
+        return gru_forward(x, h, W_x, W_h, b, b_h, reset_after=reset_after)
+    _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
+    check_reset("gru_sequence", b_h, reset_after)
+    gates = _native_project(x, W_x, b)  # in its place the gates
+    y = native.empty((*x.shape[:2], h.shape[1]))
+    u_n = native.empty_like(y) if reset_after else None
+    if reset_after:
+        native.kernels().gru_after_forward(y, gates, u_n, h, W_h, b_h)
+    else:
+        native.kernels().gru_forward(y, gates, h, W_h)
+    return (y, y[:, -1].copy()), (x, h, W_x, W_h, gates, u_n, y)
+
+
+def gru_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
+    x, h, W_x, W_h, gates, u_n, y = saved
+    dstates, dh, H = dy[0], dy[1].copy(), h.shape[1]
+    parts = native.empty(
+        (*x.shape[:2], (3 if u_n is None else 4) * H)
+    )  # da_r, da_z, da_n, and du_n if not the same
+    if u_n is None:
+        native.kernels().gru_backward(parts, dh, gates, y, h, W_h, dstates)
+    else:
+        native.kernels().gru_after_backward(parts, dh, gates, u_n, y, h, W_h, dstates)
+    da, du_rz, du_n = parts[..., : 3 * H], parts[..., : 2 * H], parts[..., -H:]
+    dW_h = None
+    if needs[3]:
+        before = _native_before(h, y)
+        reset = before if u_n is not None else np.multiply(gates[..., :H], before, out=native.empty_like(y))
+        dW_h = _native_weight_grad(needs[3], W_h, (du_rz, before), (du_n, reset))
+    sums = _native_sums(parts)
+    return (
+        _native_times(da, W_x) if needs[0] else None,
+        dh if needs[1] else None,
+        _native_weight_grad(needs[2], W_x, (da, x)) if needs[2] else None,
+        dW_h,
+        sums[: 3 * H] if needs[4] else None,
+        np.concatenate((sums[: 2 * H], sums[-H:])) if needs[5] else None,
+    )
+
+
+def gru_composed(
+    x: Any, h: Any, W_x: Any, W_h: Any, b: Any = None, b_h: Any = None, *, reset_after: bool = False
+) -> Any:
+    """The same from cells."""
+    return _composed(lambda x, h: gru_cell(x, h, W_x, W_h, b, b_h, reset_after=reset_after), x, (h,))
+
+
+def gru_example(rng: np.random.Generator) -> Iterator[Example]:
+    for B, T, X, H in SIZES:
+        weights = _weight_example(rng, 3, X, H)[: 2 if B == 1 else 3]
+        yield Example((normal(rng, B, T, X), normal(rng, B, H), *weights))
+        after = [*weights, normal(rng, 3 * H)] if B > 2 else weights
+        yield Example((normal(rng, B, T, X), normal(rng, B, H), *after), {"reset_after": True})
+
+
+rnn_sequence = Op(
+    "rnn_sequence",
+    rnn_forward,
+    rnn_backward,
+    rnn_example,
+    composed=rnn_composed,
+    native=(rnn_native_forward, rnn_native_backward),
+)
+lstm_sequence = Op(
+    "lstm_sequence",
+    lstm_forward,
+    lstm_backward,
+    lstm_example,
+    composed=lstm_composed,
+    native=(lstm_native_forward, lstm_native_backward),
+)
+gru_sequence = Op(
+    "gru_sequence",
+    gru_forward,
+    gru_backward,
+    gru_example,
+    composed=gru_composed,
+    native=(gru_native_forward, gru_native_backward),
+)
