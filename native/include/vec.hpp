@@ -280,16 +280,6 @@ INLINE float largest(Vec v) {
     const float first = m[0] > m[2] ? m[0] : m[2], second = m[1] > m[3] ? m[1] : m[3];
     return first > second ? first : second;
 }
-struct Plus {
-    template <class T>
-    INLINE T operator()(T a, T b) const { return a + b; }
-};
-struct Larger {
-    template <class T>
-    INLINE T operator()(T a, T b) const { return a > b ? a : b; }
-};
-INLINE float sum(Vec v) { return reduce(v, Plus()); }
-INLINE float largest(Vec v) { return reduce(v, Larger()); }
 
 #undef CHAINRULE_EACH
 
