@@ -10,6 +10,8 @@
 namespace chainrule {
 
 struct KeepMask {
+    KeepMask() = default;
+
     // key: what chainrule.random.key gives, (seed, purpose, three indices). A word below threshold is dropped.
     KeepMask(const uint64_t (&key)[5], uint32_t threshold)
         : counter{key[2], key[3], key[4]}, threshold(threshold) {
