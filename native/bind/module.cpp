@@ -21,9 +21,11 @@ namespace {
 
 std::atomic<int> under_way{0};
 std::atomic<bool> closing{false};
+std::thread::id closer;  // the thread that ends the interpreter
 
 // Registered with atexit, which comes before the interpreter starts to stop its threads.
 void wait_for_kernels() {
+    closer = std::this_thread::get_id();
     closing = true;
     nb::gil_scoped_release release;
     while (under_way > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -32,8 +34,7 @@ void wait_for_kernels() {
 }  // namespace
 
 WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) {
-    static const std::thread::id main = std::this_thread::get_id();
-    while (closing && std::this_thread::get_id() != main) pause();
+    while (closing && std::this_thread::get_id() != closer) pause();
     ++under_way;
 }
 
