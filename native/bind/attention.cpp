@@ -56,7 +56,7 @@ Attention call_of(const Strided<const float>& q, const Strided<const float>& k, 
         }
         return mask.data();
     };
-    if (allowed) call.allowed = take_mask(*allowed);
+    if (allowed) call.allowed = reinterpret_cast<const uint8_t*>(take_mask(*allowed));
     if (added) call.added = take_mask(*added);
     call.dropout = dropout > 0;
     call.keep = {{key[0], key[1], key[2], key[3], key[4]}, threshold};

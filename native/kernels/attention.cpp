@@ -23,6 +23,7 @@ constexpr size_t smaller(size_t a, size_t b) {
 constexpr size_t KEYS = 192;                               // keys at a time
 constexpr size_t QUERIES = 8 * TILE_ROWS;                  // queries at a time in forward,
 constexpr size_t MANY_QUERIES = round_up(256, TILE_ROWS);  // and in backward
+constexpr size_t FEW_QUERIES = 4;                          // up to here packing keys costs more than it saves
 constexpr size_t SCORES_ROW = KEYS + LANES;                // an odd number of cache lines, with room for a tile of keys
 constexpr float HIDDEN = -__builtin_inff();
 
@@ -127,18 +128,17 @@ INLINE void hide(float* z, const Block& block, size_t r, size_t seen, size_t end
     const Attention& call = block.call;
     const size_t *steps = call.mask_step, step = steps[3];
     const size_t first = block.b * steps[0] + block.h * steps[1] + (block.t + r) * steps[2] + block.s * step;
-    if (const bool* allowed = call.allowed ? call.allowed + first : nullptr) {
-        auto apply = [&](size_t j, bool open) { z[j] = open ? z[j] : HIDDEN; };
-        if (step == 1)  // a loop of its own, which becomes vectors
-            for (size_t j = 0; j < seen; ++j) apply(j, allowed[j]);
-        else
-            for (size_t j = 0; j < seen; ++j) apply(j, allowed[j * step]);
+    const size_t whole = step == 1 ? seen - seen % LANES : 0;
+    if (call.allowed) {
+        const uint8_t* allowed = call.allowed + first;
+        for (size_t j = 0; j < whole; j += LANES)
+            store(z + j, select(fill_int(0) - load_bools(allowed + j), load(z + j), fill(HIDDEN)));
+        for (size_t j = whole; j < seen; ++j) z[j] = allowed[j * step] ? z[j] : HIDDEN;
     }
-    if (const float* added = call.added ? call.added + first : nullptr) {
-        if (step == 1)
-            for (size_t j = 0; j < seen; ++j) z[j] += added[j];
-        else
-            for (size_t j = 0; j < seen; ++j) z[j] += added[j * step];
+    if (call.added) {
+        const float* added = call.added + first;
+        for (size_t j = 0; j < whole; j += LANES) store(z + j, load(z + j) + load(added + j));
+        for (size_t j = whole; j < seen; ++j) z[j] += added[j * step];
     }
     for (size_t j = seen; j < end; ++j) z[j] = HIDDEN;
 }
@@ -208,7 +208,15 @@ struct ForwardSpace {
     }
 };
 
-void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, size_t keys, Block block) {
+// The keys and values of one key head, packed or where they are.
+struct Context {
+    const float* packed_keys;  // or null
+    const float* keys;
+    const float* values;  // column c of value s is c · value_panel + s · value_row away
+    size_t value_panel, value_row;
+};
+
+void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, const Context& from, Block block) {
     const Attention& call = block.call;
     const size_t rows = block.rows, filled = round_up(rows, TILE_ROWS);
     take_rows(at.queries, at.query_row, call.q.at(block.b, block.h, block.t), call.q.row, call.scale, rows, call.D);
@@ -219,12 +227,17 @@ void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, size_
     const size_t seen_by_last = visible(call, block.t + rows - 1);
     for (block.s = 0; block.s < seen_by_last; block.s += KEYS) {
         block.keys = smaller(KEYS, seen_by_last - block.s);
-        scores(at.weights, block, at.queries, at.query_row, at.keys + block.s * call.D);
+        if (from.packed_keys)
+            scores(at.weights, block, at.queries, at.query_row, from.packed_keys + block.s * call.D);
+        else
+            gemm_kernels.dot_rows(at.weights, SCORES_ROW, at.queries, at.query_row, from.keys + block.s * call.k.row,
+                                  call.k.row, nullptr, false, rows, block.keys, call.D);
         soften(now, at.weights, at.sums, at.value_row, block);
         for (size_t c = 0; c < call.Dv; c += TILE_COLS)  // o = A v                                           [AT.3]
             for (size_t r = 0; r < rows; r += TILE_ROWS)
                 add_product(at.sums + r * at.value_row + c, at.value_row, at.weights + r * SCORES_ROW, SCORES_ROW, 1,
-                            at.values + c * keys + block.s * TILE_COLS, TILE_COLS, block.columns(r));
+                            from.values + c * from.value_panel + block.s * from.value_row, from.value_row,
+                            block.columns(r));
     }
 
     float* lse = lse_bht + (block.b * call.H + block.h) * call.T + block.t;
@@ -240,12 +253,19 @@ void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, size_
 void forward(Heads<float> o, float* lse_bht, const Attention& call, size_t b, size_t shared, size_t t, size_t count,
              float* scratch) {
     const ForwardSpace at(call, scratch);
-    const size_t keys = visible(call, t + count - 1), group = call.H / call.Hk;
-    pack_columns(at.keys, {call.k.at(b, shared, 0), 1, call.k.row}, call.D, keys);
-    pack_columns(at.values, {call.v.at(b, shared, 0), call.v.row, 1}, keys, call.Dv);
+    const size_t seen = visible(call, t + count - 1), group = call.H / call.Hk;
+    Context from = {nullptr, call.k.at(b, shared, 0), call.v.at(b, shared, 0), 1, call.v.row};
+    if (count > FEW_QUERIES) {
+        pack_columns(at.keys, {from.keys, 1, call.k.row}, call.D, seen);
+        from.packed_keys = at.keys;
+    }
+    if (count > FEW_QUERIES || call.Dv % TILE_COLS) {
+        pack_columns(at.values, {from.values, call.v.row, 1}, seen, call.Dv);
+        from.values = at.values, from.value_panel = seen, from.value_row = TILE_COLS;
+    }
     for (size_t h = shared * group; h < (shared + 1) * group; ++h)
         for (size_t i = 0; i < count; i += QUERIES)
-            forward_block(o, lse_bht, at, keys, {call, b, h, t + i, smaller(QUERIES, count - i), 0, 0});
+            forward_block(o, lse_bht, at, from, {call, b, h, t + i, smaller(QUERIES, count - i), 0, 0});
 }
 
 struct BackwardSpace {
