@@ -14,8 +14,8 @@ template <class Scalar>
 using Maybe = std::optional<Strided<Scalar>>;
 using Key = std::array<uint64_t, 5>;
 
-constexpr size_t UNITS = 8;         // of work, if there are fewer heads than that
-constexpr size_t SHORTEST = 64;     // queries or keys in a unit of work
+constexpr size_t UNITS = 8;             // of work, where there are fewer heads
+constexpr size_t SHORTEST = 64;         // queries or keys in a unit of work
 constexpr size_t SMALL_WORK = 1 << 18;  // multiplications: below it a second thread does not pay
 
 template <class Scalar>
@@ -23,8 +23,8 @@ Heads<Scalar> heads(const Strided<Scalar>& array, const char* name, size_t B, si
     const size_t expected[4] = {B, H, rows, columns};
     for (size_t i = 0; i < 4; ++i)
         if (array.shape(i) != expected[i])
-            throw std::invalid_argument(std::string(name) + " has size " + std::to_string(array.shape(i)) + " on axis " +
-                                        std::to_string(i) + ", expected " + std::to_string(expected[i]));
+            throw std::invalid_argument(std::string(name) + " has size " + std::to_string(array.shape(i)) +
+                                        " on axis " + std::to_string(i) + ", expected " + std::to_string(expected[i]));
     if (columns > 1 && array.size() > 0 && array.stride(3) != 1)
         throw std::invalid_argument(std::string(name) + " has scattered rows");
     return {array.data(), size_t(array.stride(0)), size_t(array.stride(1)), size_t(array.stride(2))};
@@ -56,7 +56,7 @@ Attention call_of(const Strided<const float>& q, const Strided<const float>& k, 
         }
         return mask.data();
     };
-    if (allowed) call.allowed = take_mask(*allowed);
+    if (allowed) call.allowed = reinterpret_cast<const uint8_t*>(take_mask(*allowed));
     if (added) call.added = take_mask(*added);
     call.dropout = dropout > 0;
     call.keep = {{key[0], key[1], key[2], key[3], key[4]}, threshold};
@@ -96,7 +96,7 @@ void forward(Strided<float> o, Flat<float> lse, Strided<const float> q, Strided<
     });
 }
 
-// dq (B, H, T, D) = the sum of the parts (parts, B, H, T, D), in order
+// dq (B, H, T, D) = the sum of the parts (parts, B, H, T, D), which is used up
 void add_parts(Heads<float> dq, const Attention& call, float* parts_bhtd, size_t parts) {
     const size_t rows = call.B * call.H * call.T, D = call.D;
     for_row_blocks(rows, D, SHORTEST, [&](size_t, size_t first, size_t count) {

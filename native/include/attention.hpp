@@ -21,7 +21,7 @@ struct Attention {
     bool causal;  // query t sees the keys up to t + S - T
 
     // At most one of them; element (b, h, t, s) is the sum of index times step away.
-    const bool* allowed;
+    const uint8_t* allowed;
     const float* added;
     size_t mask_step[4];
 

@@ -24,12 +24,17 @@ struct Tile {
     Vec c[ROWS][TILE_VECS];
 };
 
-template <size_t ROWS>
-INLINE void clear(Tile<ROWS>& tile) {
+template <size_t ROWS, class Body>  // body(row, column, vector)
+INLINE void for_vectors(Tile<ROWS>& tile, Body body) {
 #pragma GCC unroll 16
     for (size_t i = 0; i < ROWS; ++i)
 #pragma GCC unroll 4
-        for (size_t v = 0; v < TILE_VECS; ++v) tile.c[i][v] = fill(0);
+        for (size_t v = 0; v < TILE_VECS; ++v) body(i, v * LANES, tile.c[i][v]);
+}
+
+template <size_t ROWS>
+INLINE void clear(Tile<ROWS>& tile) {
+    for_vectors(tile, [](size_t, size_t, Vec& c) { c = fill(0); });
 }
 
 // tile += A B: A (ROWS, K) has element (i, k) at a[i a_row + k a_k]; B (K, TILE_COLS) has row k at b + k b_k.
