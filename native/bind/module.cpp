@@ -64,6 +64,7 @@ std::vector<std::string> supported_levels() {
 
 NB_MODULE(_native, m) {
     using namespace chainrule;
+    nb::set_leak_warnings(false);  // an array that lives until the end is no leak
     m.def("cpu_level", &level_name);
     m.def("cpu_levels", &supported_levels);
     m.def("set_cpu_level", [](const std::string& name) { return set_level(name.c_str()); }, "name"_a);
