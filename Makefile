@@ -6,6 +6,7 @@ JOBS ?= 2
 
 VENV := .venv
 REFERENCE := .venv-reference
+SANITIZE := .venv-sanitize
 BIN := $(VENV)/bin
 PIP := -m pip install -qq --disable-pip-version-check --no-input
 RECORDS := build/conformance
@@ -18,7 +19,7 @@ SOURCES := $(shell find src -name '*.py') $(NATIVE_SOURCES)
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-peers test-reference lint format conformance docs clean fresh
+.PHONY: help install demo test test-peers test-reference sanitize bench lint format conformance docs clean fresh
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +38,18 @@ test-peers: $(VENV)/installed-peers  ## Compare with PyTorch (installs torch)
 test-reference: $(REFERENCE)/installed  ## Run the battery on an install without the C++ kernels
 	@$(REFERENCE)/bin/python -c "from chainrule import native; assert not native.available()"
 	@OPENBLAS_NUM_THREADS=1 $(REFERENCE)/bin/python -m pytest -q -n $(JOBS) tests/test_battery.py tests/test_package.py
+
+# The kernels compiled with checks of every access, on the inputs of their tests; the pool with checks for races.
+sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and UBSan, the pool under ThreadSanitizer
+	@mkdir -p build
+	@$(CXX) -std=c++17 -O1 -g -fsanitize=thread -Inative/include native/tests/pool.cpp native/pool.cpp native/memory.cpp \
+	  -o build/pool-test -pthread && build/pool-test
+	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/test_battery.py
+
+bench: $(VENV)/installed-peers  ## Compare speed and memory with PyTorch, into benchmarks/RESULTS.md (about twenty minutes)
+	@$(BIN)/python benchmarks/run.py
 
 lint: $(VENV)/installed-lint  ## Check style, types and the direction of imports
 	@$(BIN)/ruff check
@@ -61,7 +74,7 @@ clean:  ## Remove what was built
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 fresh: clean  ## Remove the environments as well
-	rm -rf $(VENV) $(REFERENCE)
+	rm -rf $(VENV) $(REFERENCE) $(SANITIZE)
 
 # An editable install: changes of Python files need no new one, changes of C++ files do.
 $(VENV)/installed: $(VENV)/created pyproject.toml $(NATIVE_SOURCES)
@@ -79,6 +92,11 @@ $(VENV)/installed-%: $(VENV)/installed
 $(REFERENCE)/installed: $(REFERENCE)/created pyproject.toml $(SOURCES)
 	@echo "Installing chainrule without the C++ kernels into $(REFERENCE)"
 	@CHAINRULE_NATIVE=OFF $(REFERENCE)/bin/python $(PIP) '.[test]'
+	@touch $@
+
+$(SANITIZE)/installed: $(SANITIZE)/created pyproject.toml $(SOURCES)
+	@echo "Installing chainrule with sanitizers into $(SANITIZE)"
+	@$(SANITIZE)/bin/python $(PIP) '.[test]' -C cmake.define.CHAINRULE_SANITIZE=address,undefined
 	@touch $@
 
 %/created:

@@ -23,17 +23,21 @@ SIZES = {  # layers, heads, width, context, batch, vocabulary
 WARMUP = {"a": 20, "b": 2, "c": 1}
 
 
-def main() -> None:
+def arguments(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--config", choices=SIZES, default="a")
-    parser.add_argument("--dtype", choices=["fp32", "bf16", "fp16"], default="fp32")
+    parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--serve", action="store_true")
+    return parser
+
+
+def main(parser: argparse.ArgumentParser, prepare) -> None:
     args = parser.parse_args()
-    step, info = prepare(args.config, args.dtype, args.threads)
+    step, info = prepare(args)
     for _ in range(1 + WARMUP[args.config]):
         step()
     info |= {"config": args.config, "dtype": args.dtype, "threads": args.threads}
@@ -49,14 +53,32 @@ def main() -> None:
         )
 
 
-def prepare(config: str, dtype: str, threads: int):
+def flop_per_step(config: str) -> dict[str, float]:
+    L, _, C, T, B, V = SIZES[config]
+    flop = 6 * B * T * (L * 12 * C * C + V * C) + 6 * L * T * C * B * T  # half of the attention: it is causal
+    return {"tokens": B * T, "gflop_step": flop / 1e9}
+
+
+def run(step, steps: int) -> dict[str, object]:
+    times, loss = [], 0.0
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(steps):
+        began = time.perf_counter()
+        loss = step()
+        times.append((time.perf_counter() - began) * 1e3)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    faults = (usage.ru_minflt - before) // steps
+    return {"ms": times, "loss": loss, "rss_mb": usage.ru_maxrss / 1024, "page_faults_per_step": faults}
+
+
+def prepare(args):
     """A function that makes one step, and what is known about it beforehand."""
     import numpy as np
 
     import chainrule as cr
 
-    L, H, C, T, B, V = SIZES[config]
-    cr.set_threads(threads)
+    L, H, C, T, B, V = SIZES[args.config]
+    cr.set_threads(args.threads)
     cr.seed(0)
     size = {"n_layer": L, "n_head": H, "n_embd": C, "block_size": T, "vocab_size": V}
     model = cr.models.GPT(cr.models.GPTConfig(**size, activation="gelu_tanh"))
@@ -69,26 +91,15 @@ def prepare(config: str, dtype: str, threads: int):
         starts = order.integers(0, len(data) - T - 1, B)
         windows = data[starts[:, None] + np.arange(T + 1)]  # (B, T+1)
         parameters.zero_grad()
-        with cr.precision(dtype):
+        with cr.precision(args.dtype):
             loss = model.loss(windows[:, :-1], windows[:, 1:])
             loss.backward()
         cr.optim.clip_global_norm(parameters, 1.0)
         optimiser.step()
         return loss.item()
 
-    flop = 6 * B * T * (L * 12 * C * C + V * C) + 6 * L * T * C * B * T  # half of the attention: it is causal
-    return step, {"lib": f"chainrule {cr.__version__}", "tokens": B * T, "gflop_step": flop / 1e9}
-
-
-def run(step, steps: int) -> dict[str, object]:
-    times, loss = [], 0.0
-    for _ in range(steps):
-        began = time.perf_counter()
-        loss = step()
-        times.append((time.perf_counter() - began) * 1e3)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"ms": times, "loss": loss, "rss_mb": peak}
+    return step, {"lib": f"chainrule {cr.__version__}", **flop_per_step(args.config)}
 
 
 if __name__ == "__main__":
-    main()
+    main(arguments(__doc__), prepare)

@@ -96,3 +96,10 @@ def test_the_layernorm_kernel_refuses_wrong_shapes() -> None:
             native_forward(x, gamma, beta)
     with pytest.raises(cr.ShapeError, match=r"layernorm: x \(\)"):
         native_forward(x[0, 0], c3, c3)
+
+
+def test_zeros_begin_on_a_line() -> None:
+    for size, dtype in ((1, np.float32), (5, np.float32), (100_000, np.float64)):
+        x = native.zeros(size, dtype)
+        assert x.shape == (size,) and x.dtype == dtype and not x.any()
+        assert x.ctypes.data % 64 == 0 and x.flags.writeable

@@ -10,8 +10,19 @@
 namespace chainrule {
 
 struct KeepMask {
-    uint64_t key[5];     // what chainrule.random.key gives: seed, purpose, three indices
-    uint32_t threshold;  // a word below it is dropped: round(p 2^32)
+    KeepMask() = default;
+
+    // key: what chainrule.random.key gives, (seed, purpose, three indices). A word below threshold is dropped.
+    KeepMask(const uint64_t (&key)[5], uint32_t threshold)
+        : counter{key[2], key[3], key[4]}, threshold(threshold) {
+        for (int round = 0; round < 10; ++round) {
+            round_key[round][0] = key[0] + round * 0x9E3779B97F4A7C15;
+            round_key[round][1] = key[1] + round * 0xBB67AE8584CAA73B;
+        }
+    }
+    uint64_t round_key[10][2];
+    uint64_t counter[3];
+    uint32_t threshold;  // round(p 2^32)
 };
 
 }  // namespace chainrule
@@ -22,40 +33,39 @@ struct KeepMask {
 namespace chainrule::CHAINRULE_LEVEL {
 namespace {
 
-INLINE void philox(int32_t* words_8, const KeepMask& mask, uint64_t block) {
-    uint64_t c[4] = {block + 1, mask.key[2], mask.key[3], mask.key[4]};
-    uint64_t k0 = mask.key[0], k1 = mask.key[1];
+// The words of the flat positions 8 first, 8 first + 1, ... Many blocks in one call: they overlap in the CPU, and a vector
+// load of words that were stored just before would wait for them.
+INLINE void random_words(int32_t* words, const KeepMask& mask, uint64_t first, size_t blocks) {
+    for (size_t block = 0; block < blocks; ++block, words += 8) {
+        uint64_t c[4] = {first + block + 1, mask.counter[0], mask.counter[1], mask.counter[2]};
 #pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
-        const auto a = static_cast<unsigned __int128>(0xD2E7470EE14C6C93) * c[0];
-        const auto b = static_cast<unsigned __int128>(0xCA5A826395121157) * c[2];
-        c[0] = static_cast<uint64_t>(b >> 64) ^ c[1] ^ k0;
-        c[1] = static_cast<uint64_t>(b);
-        c[2] = static_cast<uint64_t>(a >> 64) ^ c[3] ^ k1;
-        c[3] = static_cast<uint64_t>(a);
-        k0 += 0x9E3779B97F4A7C15;
-        k1 += 0xBB67AE8584CAA73B;
-    }
+        for (int round = 0; round < 10; ++round) {
+            const auto a = static_cast<unsigned __int128>(0xD2E7470EE14C6C93) * c[0];
+            const auto b = static_cast<unsigned __int128>(0xCA5A826395121157) * c[2];
+            c[0] = static_cast<uint64_t>(b >> 64) ^ c[1] ^ mask.round_key[round][0];
+            c[1] = static_cast<uint64_t>(b);
+            c[2] = static_cast<uint64_t>(a >> 64) ^ c[3] ^ mask.round_key[round][1];
+            c[3] = static_cast<uint64_t>(a);
+        }
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {  // of each 64 bits the low half first
-        words_8[2 * i] = static_cast<int32_t>(c[i]);
-        words_8[2 * i + 1] = static_cast<int32_t>(c[i] >> 32);
+        for (int i = 0; i < 4; ++i) {  // of each 64 bits the low half first
+            words[2 * i] = static_cast<int32_t>(c[i]);
+            words[2 * i + 1] = static_cast<int32_t>(c[i] >> 32);
+        }
     }
 }
 
-// The words of the flat positions p .. p + 15; cheapest where p is a multiple of 8.
-INLINE Int random_words(const KeepMask& mask, uint64_t p) {
-    int32_t words[24];
-    philox(words, mask, p / 8);
-    philox(words + 8, mask, p / 8 + 1);
-    if (p % 8) philox(words + 16, mask, p / 8 + 2);
-    return load_int(words + p % 8);
+// -1 where a value with one of these sixteen words is kept, 0 where it is dropped.
+INLINE Int kept(const KeepMask& mask, const int32_t* words_16) {
+    const Int sign = fill_int(INT32_MIN);  // flipped, it makes the signed comparison an unsigned one
+    return (load_int(words_16) ^ sign) >= (fill_int(static_cast<int32_t>(mask.threshold)) ^ sign);
 }
 
-// -1 where the value at p .. p + 15 is kept, 0 where it is dropped.
+// The same for the flat positions p .. p + 15, whatever p.
 INLINE Int kept(const KeepMask& mask, uint64_t p) {
-    const Int sign = fill_int(INT32_MIN);  // flipped, it makes the signed comparison an unsigned one
-    return (random_words(mask, p) ^ sign) >= (fill_int(static_cast<int32_t>(mask.threshold)) ^ sign);
+    int32_t words[24];
+    random_words(words, mask, p / 8, 3);
+    return kept(mask, words + p % 8);
 }
 
 }  // namespace

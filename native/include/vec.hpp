@@ -69,16 +69,29 @@ INLINE void store_int(int32_t* to, Int v) {
     CHAINRULE_EACH *reinterpret_cast<IntMemory*>(to + i * WIDTH) = v.part[i];
 }
 
-// Truth values are bytes in memory, as in NumPy.
+// Truth values are bytes in memory, as in NumPy. Compilers take the generic conversions apart lane by lane.
 INLINE Int load_bools(const uint8_t* from) {  // 1 where true
-    typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
     Int v;
-    CHAINRULE_EACH v.part[i] = __builtin_convertvector(*reinterpret_cast<const Bytes*>(from + i * WIDTH), IntRegister);
+#if defined(__AVX512F__)
+    v.part[0] = (IntRegister)_mm512_maskz_cvtepu8_epi32(-1, _mm_loadu_si128((const __m128i*)from));
+#elif defined(__AVX2__)
+    CHAINRULE_EACH v.part[i] = (IntRegister)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(from + i * WIDTH)));
+#else
+    for (size_t i = 0; i < LANES; ++i) v.part[i / WIDTH][i % WIDTH] = from[i];
+#endif
     return v;
 }
 INLINE void store_bools(uint8_t* to, Int mask) {
-    typedef uint8_t Bytes __attribute__((vector_size(WIDTH), aligned(1), may_alias));
-    CHAINRULE_EACH *reinterpret_cast<Bytes*>(to + i * WIDTH) = __builtin_convertvector(mask.part[i] & 1, Bytes);
+#if defined(__AVX512F__)
+    _mm_storeu_si128((__m128i*)to, _mm512_maskz_cvtepi32_epi8(-1, (__m512i)(mask.part[0] & 1)));
+#elif defined(__AVX2__)
+    const __m256i halves = _mm256_packs_epi32((__m256i)mask.part[0], (__m256i)mask.part[1]);  // 16 bits, in quarters:
+    const __m256i sorted = _mm256_permute4x64_epi64(halves, 0xd8);                            // 0 2 1 3
+    const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(sorted), _mm256_extracti128_si256(sorted, 1));
+    _mm_storeu_si128((__m128i*)to, _mm_and_si128(bytes, _mm_set1_epi8(1)));
+#else
+    for (size_t i = 0; i < LANES; ++i) to[i] = mask.part[i / WIDTH][i % WIDTH] & 1;
+#endif
 }
 
 // The rest of a row, 0 < n < LANES: what lies beyond n reads as `other` and is never read or written.
@@ -206,7 +219,7 @@ INLINE Vec fma(Vec a, Vec b, Vec c) {  // a b + c
 
 INLINE Register sqrt(Register a) {
 #if defined(__AVX512F__)
-    return _mm512_sqrt_ps(a);
+    return _mm512_maskz_sqrt_ps(0xffff, a);  // GCC 12 warns of the one without a mask
 #elif defined(__AVX2__)
     return _mm256_sqrt_ps(a);
 #else

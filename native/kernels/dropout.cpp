@@ -7,18 +7,21 @@ namespace chainrule::CHAINRULE_LEVEL {
 namespace {
 
 void forward(float* y_n, uint8_t* keep_n, const float* x_n, const KeepMask& mask, float scale, size_t first, size_t n) {
-    const size_t whole = n - n % LANES;
-    for (size_t i = 0; i < whole; i += LANES) {
-        const Int keep = kept(mask, first + i);
-        store_bools(keep_n + i, keep);
-        store(y_n + i, load(x_n + i) * select(keep, fill(scale), fill(0)));
-    }
-    if (whole < n) {
-        const Int keep = kept(mask, first + whole);
-        uint8_t lane[LANES];
-        store_bools(lane, keep);
-        for (size_t i = whole; i < n; ++i) keep_n[i] = lane[i - whole];
-        store_some(y_n + whole, load_some(x_n + whole, n - whole) * select(keep, fill(scale), fill(0)), n - whole);
+    constexpr size_t CHUNK = 512;
+    int32_t words[CHUNK] = {};
+    for (size_t start = 0; start < n; start += CHUNK) {
+        const size_t count = n - start < CHUNK ? n - start : CHUNK;
+        random_words(words, mask, (first + start) / 8, (count + 7) / 8);
+        for (size_t j = 0; j < count; j += LANES) {
+            const size_t i = start + j, left = n - i;
+            const Int keep = kept(mask, words + j);
+            store_next(y_n + i, load_next(x_n + i, left) * select(keep, fill(scale), fill(0)), left);
+            if (left >= LANES)
+                store_bools(keep_n + i, keep);
+            else
+                for (size_t k = 0; k < left; ++k)
+                    keep_n[i + k] = static_cast<uint32_t>(words[j + k]) >= mask.threshold;
+        }
     }
 }
 

@@ -26,6 +26,7 @@ from chainrule.errors import ConfigError
 Array: TypeAlias = npt.NDArray[Any]
 
 MOST_THREADS = 1024
+LINE = 64  # bytes of a line of the cache
 PRECISIONS = ("fp32", "bf16", "fp16")
 
 
@@ -89,6 +90,14 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
 def empty_like(x: Array) -> Array:
     """A C-contiguous array of the shape and dtype of x, over memory from `empty`."""
     return empty(x.shape, x.dtype)
+
+
+def zeros(size: int, dtype: Any) -> Array:
+    """`size` zeros that begin on a 64-byte line; NumPy's own begin 16 bytes after one. Needs no extension."""
+    dtype = np.dtype(dtype)
+    room = np.zeros(size * dtype.itemsize + LINE, np.uint8)
+    start = -room.ctypes.data % LINE
+    return room[start : start + size * dtype.itemsize].view(dtype)
 
 
 def matmul(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,6 @@ from chainrule.autograd.types import Array
 extension = native.kernels()
 op = cr.ops.cross_entropy
 native_forward, native_backward = op.native
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
-    yield
-    assert extension.set_cpu_level(level)
-    native.set_threads(threads)
 
 
 def case(N: int, V: int, spread: float = 3.0) -> tuple[Array, Array]:

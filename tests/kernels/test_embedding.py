@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -14,14 +12,6 @@ from chainrule.autograd.types import Array, Into
 extension = native.kernels()
 op = cr.ops.embedding
 native_forward, native_backward = op.native
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
-    yield
-    assert extension.set_cpu_level(level)
-    native.set_threads(threads)
 
 
 def case(V: int, C: int, *shape: int) -> tuple[Array, Array, Array]:

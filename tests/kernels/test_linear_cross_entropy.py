@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,6 @@ extension = native.kernels()
 module = importlib.import_module("chainrule.ops.linear_cross_entropy")
 op = cr.ops.linear_cross_entropy
 native_forward, native_backward = op.native
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
-    yield
-    assert extension.set_cpu_level(level)
-    native.set_threads(threads)
 
 
 def case(N: int, V: int, C: int) -> tuple[Array, Array, Array]:

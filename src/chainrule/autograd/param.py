@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from chainrule import native
+from chainrule.autograd.mode import mode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Into
 from chainrule.errors import GraphError, ShapeError
@@ -80,8 +82,8 @@ class Parameters(Mapping[str, Param]):
         for param in self.unique:
             self.offsets[id(param)] = end
             end += -(-param.size // ALIGN) * ALIGN
-        self.data = np.zeros(end, self.dtype)
-        self.grad = np.zeros(end, self.dtype)
+        self.data = native.zeros(end, self.dtype)
+        self.grad = native.zeros(end, self.dtype)
         for name, param in self.named.items():
             self._adopt(name, param)
 
@@ -121,7 +123,15 @@ class Parameters(Mapping[str, Param]):
                 raise GraphError(
                     f"parameters: {name} has moved to another block (ask the whole model, not its parts)"
                 )
-        self.grad[...] = 0
+        if kernels := self.kernels():
+            kernels.zero(self.grad)
+        else:
+            self.grad[...] = 0
+
+    def kernels(self) -> Any:
+        """The C++ kernels if they can work on this block, else None."""
+        serve = mode.backend == "native" and self.dtype == np.float32 and native.available()
+        return native.kernels() if serve else None
 
     def changed(self) -> None:
         """Tell pending backward passes that the values were changed (optimisers call this)."""

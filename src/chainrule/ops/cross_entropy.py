@@ -250,12 +250,17 @@ def read_targets(
         # A copy: backward needs them as they are now.
         return _read_distributions(name, targets.reshape(-1, V).astype(dtype))
     ids = targets.reshape(-1)
-    counted = np.ones(ids.shape, bool) if ignore_index is None else ids != ignore_index
-    wrong = counted & ((ids < 0) | (ids >= V))
-    if wrong.any():
-        i = int(wrong.argmax())
+    counted = np.ones(ids.shape, bool)
+    if ignore_index is None:
+        ids = ids.astype(np.int64)  # a copy
+    else:
+        counted = ids != ignore_index
+        ids = np.where(counted, ids, 0).astype(np.int64, copy=False)
+    unsigned = ids.view(np.uint64)  # a negative one is a large number
+    if unsigned.max(initial=0) >= V:
+        i = int((unsigned >= V).argmax())
         raise DataError(f"{name}: target {ids[i]} at position {i}, V is {V} (must be from 0 to {V - 1})")
-    return np.where(counted, ids, 0).astype(np.int64, copy=False), counted
+    return ids, counted
 
 
 def _read_distributions(name: str, targets: Array) -> tuple[Array, Array]:
@@ -274,6 +279,7 @@ def _row_scale(name: str, counted: Array, weights: Any, reduction: str, shape: S
     """What the loss of each row is multiplied by: its weight, divided by the total weight for the mean."""
     check_reduction(name, reduction)
     scale = counted.astype(dtype)
+    total: Any = np.count_nonzero(counted)
     if weights is not None:
         weights = np.asarray(weights)
         if weights.shape != shape[:-1]:
@@ -281,10 +287,11 @@ def _row_scale(name: str, counted: Array, weights: Any, reduction: str, shape: S
                 f"{name}: weights have shape {weights.shape}, logits {shape} (must be {shape[:-1]})"
             )
         scale *= weights.reshape(-1)
+        total = scale.sum()
     if reduction == "mean":
         if weights is not None and (scale < 0).any():
             raise DataError(f"{name}: weight {scale.min():g} (must not be negative for the mean)")
-        scale /= scale.sum() or 1  # nothing counted: every weight is 0, so loss and gradient are
+        scale /= total or 1  # nothing counted: every weight is 0, so loss and gradient are
     return scale
 
 

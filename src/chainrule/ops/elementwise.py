@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.ops._util import away_from_zero, normal, unbroadcast
@@ -32,6 +33,19 @@ def _positive(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((rng.uniform(0.3, 3.0, size=(7, 1)),))
 
 
+LARGE = 1 << 18  # elements: from here on two threads and memory that is kept are faster than NumPy
+
+
+def _large_pair(a: Array, b: Array) -> bool:
+    return a.size >= LARGE and a.shape == b.shape
+
+
+def _native_mul(a: Array, b: Array) -> Array:
+    y = native.empty_like(a)
+    native.kernels().mul(y, a, b)
+    return y
+
+
 def add_forward(a: Array, b: Array) -> tuple[Array, Saved]:
     """y = a + b"""
     return a + b, (a.shape, b.shape)
@@ -45,7 +59,15 @@ def add_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     )
 
 
-add = Op("add", add_forward, add_backward, _pairs)
+def add_native_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+    if not _large_pair(a, b):
+        return add_forward(a, b)
+    y = native.empty_like(a)
+    native.kernels().add(y, a, b)
+    return y, (a.shape, b.shape)
+
+
+add = Op("add", add_forward, add_backward, _pairs, native=(add_native_forward, add_backward))
 
 
 def sub_forward(a: Array, b: Array) -> tuple[Array, Saved]:
@@ -77,7 +99,18 @@ def mul_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     )
 
 
-mul = Op("mul", mul_forward, mul_backward, _pairs)
+def mul_native_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+    return (_native_mul(a, b), (a, b)) if _large_pair(a, b) else mul_forward(a, b)
+
+
+def mul_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    a, b = saved
+    if not _large_pair(a, b):
+        return mul_backward(dy, saved, needs)
+    return _native_mul(dy, b) if needs[0] else None, _native_mul(dy, a) if needs[1] else None
+
+
+mul = Op("mul", mul_forward, mul_backward, _pairs, native=(mul_native_forward, mul_native_backward))
 
 
 def div_forward(a: Array, b: Array) -> tuple[Array, Saved]:

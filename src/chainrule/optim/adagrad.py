@@ -25,6 +25,9 @@ class AdaGrad(Optimizer):
 
     def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
         (G,) = state
+        if self.kernels:
+            self.kernels.rms_step(w, G, g, 1.0, 1.0, *split(self.eps, self.eps_inside), lr)
+            return
         temp = self.scratch(w)
         G += np.square(g, out=temp)  # [OP.6]
         np.copyto(temp, G)
@@ -32,6 +35,11 @@ class AdaGrad(Optimizer):
         np.divide(g, temp, out=temp)
         temp *= lr
         w -= temp  # [OP.7]
+
+
+def split(eps: float, inside: bool) -> tuple[float, float]:
+    """The ε inside and the one outside of the root, as the kernels take them; one of them is 0."""
+    return (eps, 0.0) if inside else (0.0, eps)
 
 
 def root(x: Array, eps: float, inside: bool) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.optim.adagrad import root
+from chainrule.optim.adagrad import root, split
 from chainrule.optim.optimizer import Array, Block, Optimizer
 
 
@@ -19,6 +19,7 @@ class Adam(Optimizer):
     """
 
     slots = ("m", "v")
+    weight_decay = 0.0
 
     def __init__(
         self,
@@ -38,18 +39,26 @@ class Adam(Optimizer):
 
     def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
         m, v = state
-        temp = self.scratch(w)
         beta1, beta2 = self.betas
+        shrink = 1 - lr * self.weight_decay if decays else 1.0
+        bias = 1 - beta2**self.steps
+        rate = lr / (1 - beta1**self.steps)
+        if self.kernels:
+            eps = split(self.eps, self.eps_inside)
+            self.kernels.adam_step(w, m, v, g, beta1, 1 - beta1, beta2, 1 - beta2, bias, *eps, rate, shrink)
+            return
+        temp = self.scratch(w)
         m *= beta1
         m += np.multiply(g, 1 - beta1, out=temp)  # [OP.12]
         np.square(g, out=temp)
         temp *= 1 - beta2
         v *= beta2
         v += temp  # [OP.13]
-        np.divide(v, 1 - beta2**self.steps, out=temp)  # [OP.14]
+        np.divide(v, bias, out=temp)  # [OP.14]
         root(temp, self.eps, self.eps_inside)
         np.divide(m, temp, out=temp)
-        temp *= lr / (1 - beta1**self.steps)
+        temp *= rate
+        w *= shrink  # [OP.16]
         w -= temp  # [OP.15]
 
 
@@ -72,8 +81,3 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps=eps, eps_inside=eps_inside)
         self.require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
         self.weight_decay = weight_decay
-
-    def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
-        if decays:
-            w *= 1 - lr * self.weight_decay  # [OP.16]
-        super().update(w, g, state, lr, decays)

@@ -18,6 +18,8 @@ def global_norm(params: Block) -> float:
 
     Summed in float64 over chunks of fixed size: no overflow, and the same bits for any number of threads.
     """
+    if kernels := params.kernels():
+        return math.sqrt(sum(kernels.sum_of_squares(params.grad[span]) for span, _ in params.ranges()))
     squares = np.empty(CHUNK, np.float64)
     total = 0.0
     for span, _ in params.ranges():
@@ -36,8 +38,12 @@ def clip_global_norm(params: Block, limit: float) -> float:
     _check("clip_global_norm", limit)
     norm = global_norm(params)
     if math.isfinite(norm) and norm > limit:
+        kernels = params.kernels()
         for span, _ in params.ranges():
-            params.grad[span] *= limit / norm  # [OP.20]
+            if kernels:
+                kernels.scale(params.grad[span], limit / norm)
+            else:
+                params.grad[span] *= limit / norm  # [OP.20]
     return norm
 
 

@@ -35,12 +35,15 @@ class Lion(Optimizer):
     def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
         (m,) = state
         beta1, beta2 = self.betas
+        shrink = 1 - lr * self.weight_decay if decays else 1.0
+        if self.kernels:
+            self.kernels.lion_step(w, m, g, beta1, 1 - beta1, beta2, 1 - beta2, lr, shrink)
+            return
         move = np.multiply(m, beta1, out=self.scratch(w))
         move += (1 - beta1) * g
         np.sign(move, out=move)
         move *= lr
-        if decays:
-            w *= 1 - lr * self.weight_decay
+        w *= shrink
         w -= move  # [OP.17]
         m *= beta2
         m += np.multiply(g, 1 - beta2, out=move)  # [OP.18]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from chainrule import native
 from chainrule.errors import CheckpointError, ConfigError, GraphError, ShapeError
 
 Array = npt.NDArray[Any]
@@ -24,6 +25,8 @@ class Block(Protocol):
     offsets: dict[int, int]
 
     def items(self) -> Iterable[tuple[str, Any]]: ...
+
+    def kernels(self) -> Any: ...
 
     def ranges(self) -> list[tuple[slice, bool]]: ...
 
@@ -47,7 +50,7 @@ class Optimizer:
         self.params = params
         self.lr = self._rate(lr)
         self.steps = 0
-        self.arrays = {slot: np.zeros(params.data.shape, params.data.dtype) for slot in self.slots}
+        self.arrays = {slot: native.zeros(params.data.size, params.data.dtype) for slot in self.slots}
         self._scratch = np.empty(CHUNK, params.data.dtype)
 
     def step(self, lr: float | None = None) -> None:
@@ -55,9 +58,12 @@ class Optimizer:
         self._check_block()
         rate = self.lr if lr is None else self._rate(lr)
         self.steps += 1
+        whole = self.kernels is not None
         for span, decays in self.params.ranges():
-            for start in range(span.start, span.stop, CHUNK):
-                piece = slice(start, min(start + CHUNK, span.stop))
+            # The kernels split their work themselves, among threads.
+            chunk = span.stop - span.start if whole else CHUNK
+            for start in range(span.start, span.stop, chunk):
+                piece = slice(start, min(start + chunk, span.stop))
                 state = tuple(self.arrays[slot][piece] for slot in self.slots)
                 self.update(self.params.data[piece], self.params.grad[piece], state, rate, decays)
         self.params.changed()
@@ -92,12 +98,19 @@ class Optimizer:
 
     def scratch(self, like: Array) -> Array:
         """Room for a temporary of the size of a chunk, used again by every chunk."""
+        if self._scratch.size < like.size:
+            self._scratch = np.empty_like(like)
         return self._scratch[: like.size]
 
     def require(self, holds: bool, setting: str, value: object, rule: str) -> None:
         """Refuse a setting that breaks its rule."""
         if not holds:
             raise ConfigError(f"{self._name}: {setting} is {value!r} (must be {rule})")
+
+    @property
+    def kernels(self) -> Any:
+        """The C++ kernels if they can take the step, else None. They give the same bits as NumPy."""
+        return self.params.kernels()
 
     @property
     def _name(self) -> str:

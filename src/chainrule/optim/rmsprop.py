@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.optim.adagrad import root
+from chainrule.optim.adagrad import root, split
 from chainrule.optim.optimizer import Array, Block, Optimizer
 
 
@@ -34,6 +34,10 @@ class RMSprop(Optimizer):
 
     def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
         (v,) = state
+        if self.kernels:
+            eps = split(self.eps, self.eps_inside)
+            self.kernels.rms_step(w, v, g, self.decay, 1 - self.decay, *eps, lr)
+            return
         temp = self.scratch(w)
         np.square(g, out=temp)
         temp *= 1 - self.decay

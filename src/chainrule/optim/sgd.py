@@ -22,6 +22,9 @@ class SGD(Optimizer):
         self.weight_decay = weight_decay
 
     def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
+        if self.kernels:
+            self.kernels.sgd_step(w, g, self.weight_decay if decays else 0.0, lr)
+            return
         w -= np.multiply(self.penalised(w, g, decays), lr, out=self.scratch(w))  # [OP.1]
 
     def penalised(self, w: Array, g: Array, decays: bool) -> Array:
@@ -62,6 +65,10 @@ class Momentum(SGD):
     def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
         (v,) = state
         inside, outside = (lr, 1.0) if self.lr_inside else (1.0, lr)  # [OP.3] [OP.4]
+        if self.kernels:
+            decay = self.weight_decay if decays else 0.0
+            self.kernels.momentum_step(w, v, g, decay, self.momentum, inside, outside, self.nesterov)
+            return
         move = np.multiply(self.penalised(w, g, decays), inside, out=self.scratch(w))
         v *= self.momentum
         v += move

@@ -1,0 +1,64 @@
+// The pool and the memory store under load from several callers; run by `make sanitize` under ThreadSanitizer.
+#include "pool.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "memory.hpp"
+
+using namespace chainrule;
+
+namespace {
+
+void require(bool holds, const char* what) {
+    if (holds) return;
+    std::fprintf(stderr, "pool test failed: %s\n", what);
+    std::exit(1);
+}
+
+// Every block is done exactly once, and what it wrote is seen by the caller.
+void one_job(size_t blocks) {
+    std::vector<int> done(blocks, 0);
+    parallel_for(blocks, [&](size_t block) {
+        const Scratch scratch(100 + block % 7);
+        scratch.data()[0] = 1;
+        done[block] += static_cast<int>(scratch.data()[0]);
+    });
+    for (int count : done) require(count == 1, "a block was not done exactly once");
+}
+
+void many_jobs() {
+    for (size_t job = 0; job < 300; ++job) one_job(job % 40);
+}
+
+void nested_jobs() {
+    std::vector<int> done(64, 0);
+    parallel_for(8, [&](size_t outer) { parallel_for(8, [&](size_t inner) { done[outer * 8 + inner] += 1; }); });
+    for (int count : done) require(count == 1, "a nested block was not done exactly once");
+}
+
+}  // namespace
+
+int main() {
+    for (int threads : {1, 2, 3, 8}) {
+        set_threads(threads);
+        many_jobs();
+        nested_jobs();
+    }
+    std::vector<std::thread> callers;  // only one of them gets the pool, the others work alone
+    for (int i = 0; i < 4; ++i) callers.emplace_back(many_jobs);
+    for (std::thread& caller : callers) caller.join();
+
+    for (int i = 0; i < 3; ++i) {  // threads that have gone to sleep wake up again
+        usleep(2000);
+        one_job(16);
+    }
+    give_back();
+    require(held_bytes() == 0, "memory was lost");
+    std::puts("pool: well");
+}
