@@ -3,7 +3,6 @@
 #include "recurrent.hpp"
 
 #include "arrays.hpp"
-#include "gemm.hpp"
 #include "memory.hpp"
 
 namespace chainrule {
@@ -35,7 +34,7 @@ public:
     }
 
 private:
-    static constexpr size_t DEEP = 256;  // as in gemm.cpp: what of B is at work fits the first cache
+    static constexpr size_t DEEP = 256;  // what of B is at work takes half of the first cache
 
     static size_t round_up(size_t n) {
         const size_t cols = gemm_kernels().tile_cols;
@@ -46,9 +45,9 @@ private:
     Scratch packed_;
 };
 
-// body(first row, number of rows): a share for each thread, but not more rows than the second cache holds.
+// body(first, count): a share of the batch for each thread, but not more rows than the second cache holds.
 template <class Body>
-void for_rows(size_t B, Body&& body) {
+void for_sequences(size_t B, Body&& body) {
     constexpr size_t MOST = 32;
     const size_t shares = std::max<size_t>((B + MOST - 1) / MOST, get_threads());
     const size_t rows = (B + shares - 1) / shares;
@@ -74,7 +73,7 @@ void rnn_forward(Tensor3 y, ConstMatrix h, ConstMatrix W) {
 
     WithoutGil release;
     const Weight weight(transposed(w_hh, H), H, H);
-    for_rows(B, [&](size_t b, size_t rows) {
+    for_sequences(B, [&](size_t b, size_t rows) {
         Scratch u(rows * H);
         for (size_t t = 0; t < T; ++t) {
             const Before before(h_bh, y_bth, b, t, T, H);
@@ -92,7 +91,7 @@ void rnn_backward(Tensor3 da, Matrix dh, ConstTensor3 y, ConstMatrix W, ConstTen
 
     WithoutGil release;
     const Weight weight({w_hh, H, 1}, H, H);
-    for_rows(B, [&](size_t b, size_t rows) {
+    for_sequences(B, [&](size_t b, size_t rows) {
         for (size_t t = T; t-- > 0;) {
             const size_t at = (b * T + t) * H;
             recurrent().rnn_backward(da_bth + at, dh_bh + b * H, y_bth + at, dy_bth + at, rows, T, H);
@@ -109,7 +108,7 @@ void lstm_forward(Tensor3 y, Tensor3 cells, Tensor3 gates, ConstMatrix h, ConstM
 
     WithoutGil release;
     const Weight weight(transposed(w_gh, H), H, 4 * H);
-    for_rows(B, [&](size_t b, size_t rows) {
+    for_sequences(B, [&](size_t b, size_t rows) {
         Scratch u(rows * 4 * H);
         for (size_t t = 0; t < T; ++t) {
             const size_t at = b * T + t;
@@ -133,7 +132,7 @@ void lstm_backward(Tensor3 da, Matrix dh, Matrix dc, ConstTensor3 gates, ConstTe
 
     WithoutGil release;
     const Weight weight({w_gh, H, 1}, 4 * H, H);
-    for_rows(B, [&](size_t b, size_t rows) {
+    for_sequences(B, [&](size_t b, size_t rows) {
         for (size_t t = T; t-- > 0;) {
             const size_t at = b * T + t;
             const Before cell(c_bh, cells_bth, b, t, T, H);
@@ -151,7 +150,7 @@ void gru_forward(Tensor3 y, Tensor3 gates, ConstMatrix h, ConstMatrix W) {
 
     WithoutGil release;
     const Weight weight_rz(transposed(w_gh, H), H, 2 * H), weight_n(transposed(w_gh + 2 * H * H, H), H, H);
-    for_rows(B, [&](size_t b, size_t rows) {
+    for_sequences(B, [&](size_t b, size_t rows) {
         Scratch u(rows * 2 * H), m(rows * H);
         for (size_t t = 0; t < T; ++t) {
             const size_t at = b * T + t;
@@ -176,7 +175,7 @@ void gru_backward(Tensor3 da, Matrix dh, ConstTensor3 gates, ConstTensor3 y, Con
 
     WithoutGil release;
     const Weight weight_rz({w_gh, H, 1}, 2 * H, H), weight_n({w_gh + 2 * H * H, H, 1}, H, H);
-    for_rows(B, [&](size_t b, size_t rows) {
+    for_sequences(B, [&](size_t b, size_t rows) {
         Scratch dm(rows * H);
         for (size_t t = T; t-- > 0;) {
             const size_t at = b * T + t;
@@ -202,7 +201,7 @@ void gru_after_forward(Tensor3 y, Tensor3 gates, Tensor3 products, ConstMatrix h
 
     WithoutGil release;
     const Weight weight(transposed(w_gh, H), H, 3 * H);
-    for_rows(B, [&](size_t b, size_t rows) {
+    for_sequences(B, [&](size_t b, size_t rows) {
         Scratch u(rows * 3 * H);
         for (size_t t = 0; t < T; ++t) {
             const size_t at = b * T + t;
@@ -226,7 +225,7 @@ void gru_after_backward(Tensor3 da, Matrix dh, ConstTensor3 gates, ConstTensor3 
 
     WithoutGil release;
     const Weight weight_rz({w_gh, H, 1}, 2 * H, H), weight_n({w_gh + 2 * H * H, H, 1}, H, H);
-    for_rows(B, [&](size_t b, size_t rows) {
+    for_sequences(B, [&](size_t b, size_t rows) {
         for (size_t t = T; t-- > 0;) {
             const size_t at = b * T + t;
             const Before before(h_bh, y_bth, b, t, T, H);

@@ -23,18 +23,20 @@ struct Recurrent {
                           size_t T, size_t H);
 
     // r and z first, with m = r h for the next product; then n and the new state.
-    void (*gru_reset)(float* m_rh, float* gates_rtg, const float* u_rg, const float* before, size_t before_row, size_t R,
-                      size_t T, size_t H);
+    void (*gru_reset)(float* m_rh, float* gates_rtg, const float* u_rg, const float* before, size_t before_row,
+                      size_t R, size_t T, size_t H);
     void (*gru_forward)(float* y_rth, float* gates_rtg, const float* u_rh, const float* before, size_t before_row,
                         size_t R, size_t T, size_t H);
-    // da of z and n first; then, with dm = da_n W_n, da of r. dh_rh is that of the state after the step and becomes that
-    // of the state before it, but for the product with W_rz.
+    // da of z and n first; then, with dm = da_n W_n, da of r. dh_rh is that of the state after the step and becomes
+    // that of the state before it, but for the product with W_rz.
     void (*gru_backward)(float* da_rtg, const float* dh_rh, const float* gates_rtg, const float* before,
                          size_t before_row, const float* dy_rth, size_t R, size_t T, size_t H);
     void (*gru_reset_backward)(float* da_rtg, float* dh_rh, const float* dm_rh, const float* gates_rtg,
-                               const float* before, size_t before_row, const float* dy_rth, size_t R, size_t T, size_t H);
+                               const float* before, size_t before_row, const float* dy_rth, size_t R, size_t T,
+                               size_t H);
 
-    // PyTorch's cell: u_rg has its bias in it, and its last gate is kept in products_rth. da_rtg has a fourth part, du_n.
+    // PyTorch's cell: u_rg has its bias in it, and its last part is kept in products_rth. da_rtg has a fourth part,
+    // du_n. dh_rh as above, but for the product with all of W_h.
     void (*gru_after_forward)(float* y_rth, float* gates_rtg, float* products_rth, const float* u_rg,
                               const float* before, size_t before_row, size_t R, size_t T, size_t H);
     void (*gru_after_backward)(float* da_rtg, float* dh_rh, const float* gates_rtg, const float* products_rth,
