@@ -1,6 +1,6 @@
 // exp, tanh, the logistic function and the normal distribution of sixteen floats, from +, ×, ÷ and fma alone.
 //
-// Largest errors over all floats, in units of the last place at the fused levels (tests/test_vecmath.py measures
+// Largest errors over all floats, in units of the last place at the fused levels (tests/kernels/test_vecmath.py measures
 // them): exp 1, tanh 2, sigmoid 3; normal_cdf 3e-7 absolute, relative to it where x > -5. NaN stays NaN.
 #pragma once
 

@@ -32,7 +32,7 @@ def keep_freed_memory() -> bool:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Hold NumPy's BLAS to one thread.
+    """Hold NumPy's BLAS to one thread: it serves the reference, and the ops that have no kernel.
 
     Its results then do not depend on the number of cores. Small matrices gain next to nothing from a second thread,
     and its threads wait by spinning: beside any other busy process two of them are several times slower than one.

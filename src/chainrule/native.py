@@ -55,7 +55,7 @@ def cpu_levels() -> tuple[str, ...]:
 def set_threads(n: int) -> None:
     """Let the kernels use `n` threads. Results are the same, to the bit, for every `n`.
 
-    NumPy's own matrix products keep their own setting (OPENBLAS_NUM_THREADS).
+    The reference leaves matrix products to NumPy, whose library has a setting of its own (OPENBLAS_NUM_THREADS).
 
     >>> import chainrule as cr
     >>> cr.set_threads(2)
