@@ -13,26 +13,38 @@ namespace {
 // columns of B are then 32 KB: a first-level cache, through which a panel of B passes once for every unit of A.
 constexpr size_t DEEP = 512;
 
-constexpr size_t WIDE = 2048;   // columns of B packed at a time: 4 MB, in the third-level cache
-constexpr size_t TALL = 96;     // rows of A per unit of work: 196 KB, in the second-level cache
-constexpr size_t FEW_ROWS = 4;  // up to here packing B costs more than it saves
+constexpr size_t WIDE = 2048;         // columns of B packed at a time
+constexpr size_t PACKED = 1 << 21;    // and as many parts of k as make 8 MB, in the third-level cache
+constexpr size_t TALL = 96;           // rows of A per unit of work: 196 KB, in the second-level cache
+constexpr size_t NARROW = 8;          // tiles side by side in a unit, at least, or packing A would show
+constexpr size_t UNITS = 16;          // wanted, so that all threads end together
+constexpr size_t FEW_ROWS = 4;        // up to here packing B costs more than it saves
 
 size_t round_up(size_t n, size_t step) {
     return (n + step - 1) / step * step;
 }
 
-// Pieces of `total`, each a multiple of `step`: as many as `largest` asks for, and if that is few, up to `wanted`, so
-// that all threads end together; but none below `smallest`.
-size_t piece(size_t total, size_t step, size_t largest, size_t smallest, size_t wanted) {
-    size_t count = (total + largest - 1) / largest;
-    count = std::max(count, std::min(wanted, total / smallest));
-    return round_up((total + count - 1) / std::max<size_t>(count, 1), step);
+// The size of equal pieces of `total`: multiples of `step`, at least `count` of them unless they became smaller than
+// `smallest`.
+size_t piece(size_t total, size_t step, size_t count, size_t smallest) {
+    count = std::max<size_t>(1, std::min(count, total / smallest));
+    return round_up((total + count - 1) / count, step);
+}
+
+size_t pieces(size_t total, size_t size) {
+    return (total + size - 1) / size;
 }
 
 void add_bias_only(float* c_mn, size_t ldc, const float* bias_n, bool accumulate, size_t M, size_t N) {
     for (size_t m = 0; m < M; ++m)
         for (size_t n = 0; n < N; ++n)
             c_mn[m * ldc + n] = (accumulate ? c_mn[m * ldc + n] : 0.0f) + (bias_n ? bias_n[n] : 0.0f);
+}
+
+template <class Body>
+void run(size_t count, bool alone, Body& body) {
+    if (!alone) return parallel_for(count, body);
+    for (size_t i = 0; i < count; ++i) body(i);
 }
 
 }  // namespace
@@ -55,49 +67,50 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
 
     const size_t rows = kernels.tile_rows, cols = kernels.tile_cols;
     const bool in_place = a_mk.col == 1;  // rows that are contiguous need no packing
-    const size_t wide = std::min(WIDE, round_up(N, cols)), parts = (K + DEEP - 1) / DEEP, deep = (K + parts - 1) / parts;
-    const size_t wanted = 8;  // units of work, a few per thread
-    const size_t tall = piece(M, rows, TALL, TALL, wanted);
-    const size_t units_m = (M + tall - 1) / tall;
-    const size_t across = piece(wide, cols, wide, 8 * cols, (wanted + units_m - 1) / units_m);
-    Scratch packed_b(deep * wide);
+    const size_t deep = pieces(K, pieces(K, DEEP));
+    const size_t wide = std::min(WIDE, round_up(N, cols));
+    const size_t chunk = std::min(std::max<size_t>(1, PACKED / wide / deep) * deep, K);
+    const size_t tall = piece(M, rows, std::max(pieces(M, TALL), std::min(UNITS, M / TALL)), rows);
+    const size_t across = piece(wide, cols, pieces(UNITS, pieces(M, tall)), NARROW * cols);
+    const bool small = M * wide * chunk < SMALL * 16;
+    Scratch packed_b(chunk * wide);
 
     for (size_t n0 = 0; n0 < N; n0 += wide) {
-        const size_t width = std::min(wide, N - n0);
-        const size_t units_n = (width + across - 1) / across;
-        for (size_t k0 = 0; k0 < K; k0 += deep) {
-            const size_t depth = std::min(deep, K - k0);
-            const float* bias = bias_n && k0 == 0 ? bias_n + n0 : nullptr;
-            const bool add = accumulate || k0 > 0;
-            for_row_blocks(width, depth, 4 * cols, [&](size_t, size_t n, size_t count) {
-                const View b = {b_kn.data + k0 * b_kn.row + (n0 + n) * b_kn.col, b_kn.row, b_kn.col};
-                kernels.pack_b(packed_b.data() + n * depth, b, depth, count, precision);
-            });
+        const size_t width = std::min(wide, N - n0), units_n = pieces(width, across);
+        for (size_t k0 = 0; k0 < K; k0 += chunk) {
+            const size_t length = std::min(chunk, K - k0), parts = pieces(length, deep), groups = pieces(width, 4 * cols);
+            auto pack = [&](size_t index) {
+                const size_t k = index / groups * deep, n = index % groups * 4 * cols;
+                const size_t depth = std::min(deep, length - k), count = std::min(4 * cols, width - n);
+                const View b = {b_kn.data + (k0 + k) * b_kn.row + (n0 + n) * b_kn.col, b_kn.row, b_kn.col};
+                kernels.pack_b(packed_b.data() + k * wide + n * depth, b, depth, count, precision);
+            };
             auto unit = [&](size_t index) {
                 const size_t m = index / units_n * tall, n = index % units_n * across;
                 const size_t height = std::min(tall, M - m), count = std::min(across, width - n);
-                const View a = {a_mk.data + m * a_mk.row + k0 * a_mk.col, a_mk.row, a_mk.col};
-                float* c = c_mn + m * ldc + n0 + n;
-                const float* b = packed_b.data() + n * depth;
-                const float* unit_bias = bias ? bias + n : nullptr;
-                if (in_place && !rounded) {
-                    kernels.multiply(c, ldc, a.data, rows * a.row, a.row, 1, b, unit_bias, add, height, count, depth);
-                    return;
-                }
-                Scratch copy(round_up(height, rows) * depth);
-                if (in_place) {
-                    for (size_t i = 0; i < height; ++i)
-                        kernels.round(copy.data() + i * depth, a.data + i * a.row, depth, precision);
-                    kernels.multiply(c, ldc, copy.data(), rows * depth, depth, 1, b, unit_bias, add, height, count, depth);
-                } else {
-                    kernels.pack_a(copy.data(), a, height, depth, precision);
-                    kernels.multiply(c, ldc, copy.data(), rows * depth, 1, rows, b, unit_bias, add, height, count, depth);
+                const Scratch copy(in_place && !rounded ? 0 : round_up(height, rows) * deep);
+                for (size_t k = 0; k < length; k += deep) {
+                    const size_t depth = std::min(deep, length - k);
+                    View a = {a_mk.data + m * a_mk.row + (k0 + k) * a_mk.col, a_mk.row, a_mk.col};
+                    size_t panel = rows * a.row;
+                    if (!in_place) {
+                        kernels.pack_a(copy.data(), a, height, depth, precision);
+                        a = {copy.data(), 1, rows};
+                        panel = rows * depth;
+                    } else if (rounded) {
+                        for (size_t i = 0; i < height; ++i)
+                            kernels.round(copy.data() + i * depth, a.data + i * a.row, depth, precision);
+                        a = {copy.data(), depth, 1};
+                        panel = rows * depth;
+                    }
+                    const bool first = k0 + k == 0;
+                    kernels.multiply(c_mn + m * ldc + n0 + n, ldc, a.data, panel, a.row, a.col,
+                                     packed_b.data() + k * wide + n * depth, first && bias_n ? bias_n + n0 + n : nullptr,
+                                     accumulate || !first, height, count, depth);
                 }
             };
-            if (M * width * depth < SMALL * 16)
-                for (size_t index = 0; index < units_m * units_n; ++index) unit(index);
-            else
-                parallel_for(units_m * units_n, unit);
+            run(parts * groups, small, pack);
+            run(pieces(M, tall) * units_n, small, unit);
         }
     }
 }

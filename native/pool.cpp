@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -22,14 +23,19 @@ inline void relax() {
 #endif
 }
 
-// Poll `done` for about 50 µs, which is longer than Python needs between two kernels of a training step.
+// Poll `done` for a while, longer than Python needs between two kernels of a training step: waking a thread that sleeps
+// takes as long as a small kernel.
 template <class Done>
 bool spin(Done done) {
     static const bool alone = std::thread::hardware_concurrency() < 2;
-    for (int i = 0; i < (alone ? 1 : 2000); ++i) {
-        if (done()) return true;
-        relax();
-    }
+    if (alone) return done();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
+    do {
+        for (int i = 0; i < 64; ++i) {
+            if (done()) return true;
+            relax();
+        }
+    } while (std::chrono::steady_clock::now() < end);
     return done();
 }
 

@@ -7,6 +7,7 @@ namespace chainrule::CHAINRULE_LEVEL {
 namespace {
 
 typedef float Four __attribute__((vector_size(16)));
+typedef float EightMemory __attribute__((vector_size(32), aligned(alignof(float)), may_alias));
 typedef float FourMemory __attribute__((vector_size(16), aligned(alignof(float)), may_alias));
 
 // The nearest bf16 (8 bits of mantissa), ties to even, as a float. NaN stays NaN.
@@ -57,7 +58,11 @@ INLINE void transpose4(float* out, size_t out_row, const float* in, size_t in_ro
 template <size_t WIDE>
 void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K, size_t used) {
     size_t k = 0;
-    if (used == WIDE && in_j == 1) {
+    if (used == WIDE && in_j == 1 && WIDE < 8) {
+        // Eight at a time: what is too much is overwritten by the next steps, so the last ones go the slow way.
+        for (; k * WIDE + 8 <= K * WIDE; ++k)
+            *reinterpret_cast<EightMemory*>(out + k * WIDE) = *reinterpret_cast<const EightMemory*>(in + k * in_k);
+    } else if (used == WIDE && in_j == 1) {
         for (; k < K; ++k)
             for (size_t j = 0; j < WIDE; ++j) out[k * WIDE + j] = in[k * in_k + j];
     } else if (used == WIDE && in_k == 1 && WIDE % 4 == 0) {
