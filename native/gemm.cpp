@@ -73,13 +73,31 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
     const size_t tall = piece(M, rows, std::max(pieces(M, TALL), std::min(UNITS, M / TALL)), rows);
     const size_t across = piece(wide, cols, pieces(UNITS, pieces(M, tall)), NARROW * cols);
     const bool small = M * wide * chunk < SMALL * 16;
-    Scratch packed_b(chunk * wide);
+    const bool copy_a = !in_place || rounded;
+    // Where several units share rows of A these are copied once, together with B; otherwise each unit copies its own.
+    const bool share_a = copy_a && across < wide && M * chunk <= PACKED;
+    Scratch packed_b(chunk * wide), packed_a(share_a ? round_up(M, rows) * chunk : 0);
+
+    // A (height, depth) from (m, k) on.
+    auto copied = [&](float* copy, size_t m, size_t k, size_t height, size_t depth) {
+        const View a = {a_mk.data + m * a_mk.row + k * a_mk.col, a_mk.row, a_mk.col};
+        if (!in_place) return kernels.pack_a(copy, a, height, depth, precision);
+        for (size_t i = 0; i < height; ++i) kernels.round(copy + i * depth, a.data + i * a.row, depth, precision);
+    };
 
     for (size_t n0 = 0; n0 < N; n0 += wide) {
         const size_t width = std::min(wide, N - n0), units_n = pieces(width, across);
         for (size_t k0 = 0; k0 < K; k0 += chunk) {
             const size_t length = std::min(chunk, K - k0), parts = pieces(length, deep), groups = pieces(width, 4 * cols);
+            const size_t units_m = pieces(M, tall);
             auto pack = [&](size_t index) {
+                if (index >= parts * groups) {
+                    index -= parts * groups;
+                    const size_t k = index / units_m * deep, m = index % units_m * tall;
+                    const size_t depth = std::min(deep, length - k);
+                    copied(packed_a.data() + k * round_up(M, rows) + m * depth, m, k0 + k, std::min(tall, M - m), depth);
+                    return;
+                }
                 const size_t k = index / groups * deep, n = index % groups * 4 * cols;
                 const size_t depth = std::min(deep, length - k), count = std::min(4 * cols, width - n);
                 const View b = {b_kn.data + (k0 + k) * b_kn.row + (n0 + n) * b_kn.col, b_kn.row, b_kn.col};
@@ -88,19 +106,15 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
             auto unit = [&](size_t index) {
                 const size_t m = index / units_n * tall, n = index % units_n * across;
                 const size_t height = std::min(tall, M - m), count = std::min(across, width - n);
-                const Scratch copy(in_place && !rounded ? 0 : round_up(height, rows) * deep);
+                const Scratch own(copy_a && !share_a ? round_up(height, rows) * deep : 0);
                 for (size_t k = 0; k < length; k += deep) {
                     const size_t depth = std::min(deep, length - k);
                     View a = {a_mk.data + m * a_mk.row + (k0 + k) * a_mk.col, a_mk.row, a_mk.col};
                     size_t panel = rows * a.row;
-                    if (!in_place) {
-                        kernels.pack_a(copy.data(), a, height, depth, precision);
-                        a = {copy.data(), 1, rows};
-                        panel = rows * depth;
-                    } else if (rounded) {
-                        for (size_t i = 0; i < height; ++i)
-                            kernels.round(copy.data() + i * depth, a.data + i * a.row, depth, precision);
-                        a = {copy.data(), depth, 1};
+                    if (copy_a) {
+                        float* copy = share_a ? packed_a.data() + k * round_up(M, rows) + m * depth : own.data();
+                        if (!share_a) copied(copy, m, k0 + k, height, depth);
+                        a = in_place ? View{copy, depth, 1} : View{copy, 1, rows};
                         panel = rows * depth;
                     }
                     const bool first = k0 + k == 0;
@@ -109,8 +123,8 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
                                      accumulate || !first, height, count, depth);
                 }
             };
-            run(parts * groups, small, pack);
-            run(pieces(M, tall) * units_n, small, unit);
+            run(parts * (groups + (share_a ? units_m : 0)), small, pack);
+            run(units_m * units_n, small, unit);
         }
     }
 }

@@ -24,37 +24,32 @@ public:
         const size_t size = round_up(std::max<size_t>(bytes, 1));
         std::lock_guard<std::mutex> lock(mutex_);
         auto found = free_.lower_bound(size);
+        void* memory;
         if (found != free_.end() && found->first <= size + size / 8) {
-            void* memory = found->second;
+            memory = found->second.memory;
             kept_ -= found->first;
             free_.erase(found);
-            return memory;
+        } else {
+            memory = fresh(size);
+            if (!memory) return nullptr;
         }
-        void* memory = std::aligned_alloc(size >= HUGE_PAGE ? HUGE_PAGE : LINE, size);
-        if (!memory && !free_.empty()) {
-            drop_all();
-            memory = std::aligned_alloc(size >= HUGE_PAGE ? HUGE_PAGE : LINE, size);
-        }
-        if (!memory) return nullptr;
-        if (size >= HUGE_PAGE) madvise(memory, size, MADV_HUGEPAGE);
-        sizes_[memory] = size;
-        held_ += size;
+        most_used_ = std::max(most_used_, held_ - kept_);
         return memory;
     }
 
     void release(void* memory) {
         std::lock_guard<std::mutex> lock(mutex_);
-        const auto entry = sizes_.find(memory);
-        free_.emplace(entry->second, memory);
-        kept_ += entry->second;
-        // What was kept and met no request must not outgrow what is in use.
-        const size_t used = held_ - kept_;
-        while (kept_ > std::max(used, size_t(64) << 20)) drop(free_.begin());
+        const size_t size = sizes_.at(memory);
+        free_.emplace(size, Piece{memory, clock_++});
+        kept_ += size;
+        // Pieces that meet no request any more must not grow the footprint beyond what was once needed at a time.
+        while (held_ > most_used_ + most_used_ / 8 && !free_.empty()) drop(oldest());
     }
 
     void give_back() {
         std::lock_guard<std::mutex> lock(mutex_);
         drop_all();
+        most_used_ = held_;
     }
 
     size_t held() {
@@ -67,7 +62,30 @@ public:
     void unlock() { mutex_.unlock(); }
 
 private:
-    using Free = std::multimap<size_t, void*>;
+    struct Piece {
+        void* memory;
+        uint64_t freed_at;
+    };
+    using Free = std::multimap<size_t, Piece>;
+
+    void* fresh(size_t size) {
+        const size_t align = size >= HUGE_PAGE ? HUGE_PAGE : LINE;
+        void* memory = std::aligned_alloc(align, size);
+        if (!memory && !free_.empty()) {
+            drop_all();
+            memory = std::aligned_alloc(align, size);
+        }
+        if (!memory) return nullptr;
+        if (size >= HUGE_PAGE) madvise(memory, size, MADV_HUGEPAGE);
+        sizes_[memory] = size;
+        held_ += size;
+        return memory;
+    }
+
+    Free::iterator oldest() {
+        return std::min_element(free_.begin(), free_.end(),
+                                [](const auto& a, const auto& b) { return a.second.freed_at < b.second.freed_at; });
+    }
 
     static size_t round_up(size_t bytes) {
         const size_t step = bytes >= HUGE_PAGE ? HUGE_PAGE / 16 : bytes >= 8192 ? 4096 : LINE;
@@ -77,8 +95,8 @@ private:
     void drop(Free::iterator piece) {
         held_ -= piece->first;
         kept_ -= piece->first;
-        sizes_.erase(piece->second);
-        std::free(piece->second);
+        sizes_.erase(piece->second.memory);
+        std::free(piece->second.memory);
         free_.erase(piece);
     }
 
@@ -89,7 +107,8 @@ private:
     std::mutex mutex_;
     Free free_;
     std::unordered_map<void*, size_t> sizes_;
-    size_t held_ = 0, kept_ = 0;
+    uint64_t clock_ = 0;
+    size_t held_ = 0, kept_ = 0, most_used_ = 0;  // bytes from the system; those not in use; most in use at a time
 };
 
 Store& store() {  // never destroyed: arrays may outlive everything else

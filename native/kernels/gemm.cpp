@@ -73,11 +73,21 @@ void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K,
         for (size_t j = 0; j < WIDE; ++j) out[k * WIDE + j] = j < used ? in[k * in_k + j * in_j] : 0.0f;
 }
 
-// Sixty-four steps of k at a time, for all panels: a line of memory that serves several panels is then read once.
+constexpr size_t STRIP = 64;  // steps of k
+
+// Ask for memory that the next strip of k will read: its short rows lie too far apart for the CPU to foresee.
+INLINE void prefetch_strip(const float* in, size_t in_k, size_t in_j, size_t K, size_t J) {
+    const size_t step_k = in_k == 1 ? LANES : 1, step_j = in_j == 1 ? LANES : 1;
+    for (size_t k = 0; k < K; k += step_k)
+        for (size_t j = 0; j < J; j += step_j) __builtin_prefetch(in + k * in_k + j * in_j);
+}
+
+// A strip of k at a time, for all panels: a line of memory that serves several panels is then read once.
 template <size_t WIDE>
 void pack(float* packed, const float* in, size_t in_k, size_t in_j, size_t K, size_t J, Precision precision) {
-    for (size_t k = 0; k < K; k += 64) {
-        const size_t depth = K - k < 64 ? K - k : 64;
+    for (size_t k = 0; k < K; k += STRIP) {
+        const size_t depth = K - k < STRIP ? K - k : STRIP, next = k + STRIP;
+        if (next < K) prefetch_strip(in + next * in_k, in_k, in_j, K - next < STRIP ? K - next : STRIP, J);
         for (size_t j = 0; j < J; j += WIDE) {
             float* out = packed + j * K + k * WIDE;
             pack_panel<WIDE>(out, in + k * in_k + j * in_j, in_k, in_j, depth, J - j < WIDE ? J - j : WIDE);
