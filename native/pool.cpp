@@ -15,14 +15,6 @@ namespace {
 
 std::atomic<int> wanted_threads{1};
 
-inline void relax() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
-
 // Poll `done` for a while, longer than Python needs between two kernels of a training step: waking a thread that sleeps
 // takes as long as a small kernel.
 template <class Done>

@@ -58,6 +58,9 @@ PUBLIC = [
     "optim",
     "models.GPT",
     "models.GPTConfig",
+    "models.Llama",
+    "models.LlamaConfig",
+    "generate.Decoder",
     "scalar.Value",
     "ChainruleError",
 ]

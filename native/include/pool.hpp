@@ -11,6 +11,14 @@ namespace chainrule {
 void set_threads(int count);
 int get_threads();
 
+inline void relax() {  // between two looks at what another thread will change
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
 using Task = void (*)(void* context, size_t block);
 void run_blocks(size_t blocks, Task task, void* context);
 

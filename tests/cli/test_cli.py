@@ -193,6 +193,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
         (["--temperature", "-1"], "temperature is -1.0"),
         (["--max-new-tokens", "0"], "n is 0 (must be at least 1)"),
         (["--top-k", "0"], "top_k is 0"),
+        (["--weights", "int3"], "--weights"),
         (["--prompt", "\N{SNOWMAN}"], "unknown character '\N{SNOWMAN}' (U+2603) at position 0"),
     ],
 )

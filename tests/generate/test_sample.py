@@ -9,8 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError, DataError
-from chainrule.generate import choose, generate, stream, write
-from chainrule.generate.sample import last_logits
+from chainrule.generate import Decoder, choose, generate, stream, write
 from chainrule.models import GPT, GPTConfig
 from chainrule.random import generator
 from chainrule.text import CharTokenizer
@@ -37,7 +36,7 @@ def test_more_tokens_begin_with_the_same_ones(model: GPT) -> None:
 
 @pytest.mark.requirement("R-476")
 def test_greedy_takes_the_likeliest_and_draws_follow_the_probabilities(model: GPT) -> None:
-    logits = last_logits(model, np.array([1, 2, 3]))
+    logits = Decoder(model).prefill([1, 2, 3])[0]
     assert choose(logits, generator("test"), temperature=0, top_k=None) == logits.argmax()
     assert len({tuple(generate(model, [1], 20, temperature=0, seed=seed)) for seed in range(3)}) == 1
 
@@ -71,15 +70,45 @@ def test_one_token_is_enough_and_the_window_slides(model: GPT) -> None:
 
 def test_sampling_is_without_dropout_and_leaves_the_mode_alone(model: GPT) -> None:
     model.train()
-    window = np.array([1, 2])
-    assert (last_logits(model, window) == last_logits(model, window)).all()
+    assert (Decoder(model).prefill([1, 2]) == Decoder(model).prefill([1, 2])).all()
     assert model.training and model.h[0].attn.training
+
+
+def test_the_cache_changes_no_token_while_the_text_fits_the_context(model: GPT) -> None:
+    for temperature in (0, 1.0):
+        written = generate(model, [3, 1], 6, temperature=temperature, seed=7)
+        window = [3, 1]
+        with cr.no_grad():
+            for position, token in enumerate(written):
+                logits = model.eval()(np.array([window])).numpy()[0, -1]
+                rng = generator("sample", position, seed=7)
+                assert token == choose(logits, rng, temperature=temperature, top_k=None)
+                window.append(token)
+    model.train()
+
+
+def test_a_full_context_keeps_its_newest_half(model: GPT) -> None:
+    """With a context of 8, the tokens after the eighth follow the newest four, then five, ... up to eight."""
+    written = generate(model, [3, 1], 15, temperature=0).tolist()
+    text = [3, 1, *written]
+    for start, end in ((5, 9), (5, 13), (10, 14)):
+        assert text[end] == generate(model, text[start:end], 1, temperature=0)[0]
+
+
+def test_formats_of_weights_are_an_option(model: GPT) -> None:
+    tokenizer = CharTokenizer("abcdefghi\n")
+    for weights in ("fp32", "bf16", "int8", "int4"):
+        tokens = generate(model, [1, 2], 9, seed=3, weights=weights)
+        assert tokens.tolist() == list(stream(model, [1, 2], 9, seed=3, weights=weights))
+        assert len(list(write(model, tokenizer, "a", 3, weights=weights))) == 3
+    with pytest.raises(ConfigError, match=r"'int3'.*fp32, bf16, int8, int4"):
+        stream(model, [1], 3, weights="int3")
 
 
 @pytest.mark.requirement("R-337")
 def test_from_a_string_to_a_distribution_and_on_to_text(model: GPT) -> None:
     tokenizer = CharTokenizer("abcdefghi\n")
-    p = cr.ops.softmax(last_logits(model, tokenizer.encode("bad")))
+    p = cr.ops.softmax(Decoder(model).prefill(tokenizer.encode("bad"))[0])
     assert p.shape == (10,) and p.sum() == pytest.approx(1, abs=1e-6)
     pieces = list(write(model, tokenizer, "bad", 12, seed=1))
     assert len(pieces) == 12 and set("".join(pieces)) <= set(tokenizer.characters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -31,6 +31,8 @@ class Command:
     """Draw only from this many of the likeliest characters."""
     seed: int = 0
     """The same seed writes the same text."""
+    weights: Literal["fp32", "bf16", "int8", "int4"] = "fp32"
+    """How weights are held: fewer bits take less memory and time, and lose a little (docs/inference.md)."""
 
     def run(self) -> None:
         model, tokenizer = load_model(self.run_folder)
@@ -42,6 +44,7 @@ class Command:
             temperature=self.temperature,
             top_k=self.top_k,
             seed=self.seed,
+            weights=self.weights,
         )
         print(self.prompt, end="", flush=True)
         for piece in pieces:

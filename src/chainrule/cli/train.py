@@ -42,6 +42,8 @@ class Command:
     """Share of attention weights and of MLP activations set to 0 in training."""
     bias: bool = GPTConfig.bias
     """Biases in linear layers and norms."""
+    activation: str = GPTConfig.activation
+    """Between the two layers of an MLP: gelu, or gelu_tanh, the approximation GPT-2 was trained with."""
 
     training: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
 

@@ -1,5 +1,6 @@
 """Text from a model, one token at a time."""
 
+from chainrule.generate.decoder import Decoder
 from chainrule.generate.sample import choose, generate, stream, write
 
-__all__ = ["choose", "generate", "stream", "write"]
+__all__ = ["Decoder", "choose", "generate", "stream", "write"]

@@ -1,4 +1,4 @@
-"""Sampling: the model scores every token, a seeded draw takes one, and the window moves on.
+"""Sampling: the model scores every token, a seeded draw takes one, and the model reads it.
 
 The draw at position n is a pure function of (seed, n): the same seed writes the same text.
 """
@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.autograd import no_grad
 from chainrule.errors import ChainruleError, ConfigError, DataError
-from chainrule.machine import one_blas_thread
-from chainrule.models import GPT
+from chainrule.generate.decoder import Decoder
+from chainrule.generate.weights import check_format
+from chainrule.models import GPT, Llama
 from chainrule.random import generator
 
 Ids = npt.NDArray[np.integer[Any]]
@@ -49,15 +49,20 @@ def choose(
 
 
 def stream(
-    model: GPT,
+    model: GPT | Llama,
     ids: npt.ArrayLike,
     n: int,
     *,
     temperature: float = 0.8,
     top_k: int | None = None,
     seed: int = 0,
+    weights: str = "fp32",
 ) -> Iterator[int]:
-    """ids (t,) -> n tokens that follow them, one by one; the model sees the last `block_size` of them all"""
+    """ids (t,) -> n tokens that follow them, one by one
+
+    The model sees all tokens as long as they fit its context, of a longer prompt the newest `block_size`. When the
+    context is full it keeps the newest half and reads that again. `weights` is a format of `generate.weights`.
+    """
     context = np.asarray(ids)
     if context.ndim != 1 or context.size == 0:
         raise DataError(f"sample: prompt of shape {context.shape} (must be at least one token)")
@@ -71,36 +76,37 @@ def stream(
         raise ConfigError(f"sample: seed is {seed} (must be from 0 to 2**64 - 1)")
     if top_k is not None and top_k < 1:
         raise ConfigError(f"sample: top_k is {top_k} (must be at least 1)")
+    check_format(weights)
 
     def tokens() -> Iterator[int]:
-        window = context[-model.config.block_size :]
+        decoder = Decoder(model, weights)
+        seen = context[-decoder.context :].tolist()
+        logits = decoder.prefill(seen)
         for position in range(n):
             rng = generator("sample", position, seed=seed)
-            token = choose(last_logits(model, window), rng, temperature=temperature, top_k=top_k)
-            yield token
-            window = np.append(window, token)[-model.config.block_size :]
+            seen.append(choose(logits[0], rng, temperature=temperature, top_k=top_k))
+            yield seen[-1]
+            if position + 1 < n:
+                logits = follow(decoder, seen)
 
     return tokens()
 
 
-def generate(model: GPT, ids: npt.ArrayLike, n: int, **options: Any) -> Ids:
+def follow(decoder: Decoder, seen: list[int]) -> npt.NDArray[np.float32]:
+    """Logits (1, V) after the tokens `seen`, of which the decoder has read all but the last"""
+    if decoder.lengths[0] < decoder.context:
+        return decoder.step(seen[-1:])
+    decoder.reset()
+    return decoder.prefill(seen[-max(1, decoder.context // 2) :])
+
+
+def generate(model: GPT | Llama, ids: npt.ArrayLike, n: int, **options: Any) -> Ids:
     """ids (t,) -> the n tokens that follow them (n,); options as for `stream`"""
     return np.fromiter(stream(model, ids, n, **options), dtype=np.int32, count=n)
 
 
-def write(model: GPT, tokenizer: Tokenizer, prompt: str, n: int, **options: Any) -> Iterator[str]:
+def write(model: GPT | Llama, tokenizer: Tokenizer, prompt: str, n: int, **options: Any) -> Iterator[str]:
     """n pieces of text that follow `prompt`, one by one; an empty prompt stands for a new line"""
     return (
         tokenizer.decode([token]) for token in stream(model, tokenizer.encode(prompt or "\n"), n, **options)
     )
-
-
-def last_logits(model: GPT, ids: Ids) -> npt.NDArray[np.floating[Any]]:
-    """ids (t,) -> scores of the next token (V,), computed without dropout and without a tape"""
-    training = model.training
-    model.eval()
-    try:
-        with no_grad(), one_blas_thread():
-            return model(ids[None]).numpy()[0, -1]
-    finally:
-        model.train(training)

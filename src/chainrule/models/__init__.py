@@ -1,5 +1,6 @@
 """Models, one file each."""
 
 from chainrule.models.gpt import GPT, GPTConfig
+from chainrule.models.llama import Llama, LlamaConfig
 
-__all__ = ["GPT", "GPTConfig"]
+__all__ = ["GPT", "GPTConfig", "Llama", "LlamaConfig"]

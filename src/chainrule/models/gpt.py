@@ -22,6 +22,7 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
+from chainrule.nn.program import Attend, Embed, Head, Instruction, Last, Norm, Project
 from chainrule.random import next_key
 
 ACTIVATIONS = {"gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh}
@@ -159,6 +160,27 @@ class GPT(Layer):
         """ids (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
         # The logits are never stored: they would be the largest array by far.
         return ops.linear_cross_entropy(self.hidden(ids), self.wte.weight, targets=targets)
+
+    def program(self) -> list[Instruction]:
+        """The same forward pass over new tokens with a cache, for `generate.Decoder`."""
+        heads = self.config.n_head
+        steps: list[Instruction] = [Embed("hidden", self.wte, positions=self.wpe)]
+        for block in self.h:
+            steps += [
+                Norm("normed", "hidden", block.ln_1),
+                Project("qkv", "normed", (block.attn.c_attn,)),
+                Attend("mixed", "qkv", heads, heads),
+                Project("hidden", "mixed", (block.attn.c_proj,), add=True),
+                Norm("normed", "hidden", block.ln_2),
+                Project("inside", "normed", (block.mlp.c_fc,), activation=self.config.activation),
+                Project("hidden", "inside", (block.mlp.c_proj,), add=True),
+            ]
+        return [
+            *steps,
+            Last("last", "hidden"),
+            Norm("last", "last", self.ln_f),
+            Head("last", self.wte),
+        ]
 
 
 def residual_std(config: GPTConfig) -> float:

@@ -1,0 +1,171 @@
+#include "program.hpp"
+
+#include <mutex>
+
+#include <nanobind/stl/string.h>
+
+#include "arrays.hpp"
+
+namespace chainrule {
+namespace {
+
+using Words = Array<const int32_t, 1>;
+
+Weights weights_of(const Words& words, int format, size_t outputs, size_t inputs) {
+    if (format < 0 || format > 3) throw std::invalid_argument("format must be from 0 to 3");
+    Weights weights{words.data(), static_cast<Format>(format), outputs, inputs};
+    pointer(words, "words", weights.panels() * panel_words(weights.format, weights.K()));
+    return weights;
+}
+
+// A Program that checks what it is given, and keeps the arrays it points into.
+class Checked {
+public:
+    Checked(size_t sequences, size_t positions) : program_(sequences, positions) {
+        if (!sequences || !positions) throw std::invalid_argument("sequences and positions must be at least 1");
+    }
+
+    size_t buffer(size_t width) {
+        if (!width) throw std::invalid_argument("width must be at least 1");
+        return program_.buffer(width);
+    }
+
+    void embed(size_t out, Words words, int format, size_t tokens, std::optional<ConstMatrix> position) {
+        const size_t width = program_.width(out);
+        tokens_ = tokens;
+        program_.embed(out, weights_of(words, format, tokens, width),
+                       pointer_or_null(position, "position", program_.positions * width));
+        keep(words, position);
+    }
+
+    void layernorm(size_t out, size_t in, ConstVector gamma, ConstVector beta, float eps) {
+        const size_t width = program_.width(in);
+        same(program_.width(out), width);
+        program_.layernorm(out, in, pointer(gamma, "gamma", width), pointer(beta, "beta", width), eps);
+        keep(gamma, beta);
+    }
+
+    void rmsnorm(size_t out, size_t in, ConstVector gamma, float eps) {
+        const size_t width = program_.width(in);
+        same(program_.width(out), width);
+        program_.rmsnorm(out, in, pointer(gamma, "gamma", width), eps);
+        keep(gamma);
+    }
+
+    void linear(size_t out, size_t in, Words words, int format, std::optional<ConstVector> bias, int activation,
+                bool add) {
+        if (activation < 0 || activation > 2) throw std::invalid_argument("activation must be from 0 to 2");
+        const Weights weights = weights_of(words, format, program_.width(out), program_.width(in));
+        program_.linear(out, in, weights, pointer_or_null(bias, "bias", weights.panels() * PANEL),
+                        static_cast<Activation>(activation), add);
+        keep(words, bias);
+    }
+
+    void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, std::optional<ConstMatrix> cos,
+                   std::optional<ConstMatrix> sin) {
+        const size_t width = program_.width(out);
+        if (!heads || !kv_heads || width % heads || heads % kv_heads)
+            throw std::invalid_argument("heads must divide the width, and key/value heads the heads");
+        const size_t D = width / heads;
+        same(program_.width(qkv), (heads + 2 * kv_heads) * D);
+        if (!cos != !sin || (cos && D % 2)) throw std::invalid_argument("cos and sin come together, for an even head");
+        const size_t angles = program_.positions * (D / 2);
+        program_.attention(out, qkv, heads, kv_heads, pointer_or_null(cos, "cos", angles),
+                           pointer_or_null(sin, "sin", angles));
+        keep(cos, sin);
+    }
+
+    void swiglu(size_t out, size_t in) {
+        same(program_.width(in), 2 * program_.width(out));
+        program_.swiglu(out, in);
+    }
+
+    void last(size_t out, size_t in) {
+        same(program_.width(out), program_.width(in));
+        program_.last(out, in);
+    }
+
+    // Piece i is counts[i] tokens of sequences[i], which has past[i] already. result (pieces, width of the last buffer)
+    void run(Matrix result, Array<const int32_t, 1> tokens, Array<const int64_t, 1> sequences,
+             Array<const int64_t, 1> counts, Array<const int64_t, 1> past) {
+        const size_t pieces = sequences.size(), width = result.shape(1);
+        pointer(counts, "counts", pieces);
+        pointer(past, "past", pieces);
+        if (result.shape(0) != pieces) throw std::invalid_argument("result must have a row for each sequence");
+        same(width, program_.result_width());
+        Batch batch;
+        batch.token.assign(tokens.data(), tokens.data() + tokens.size());
+        for (const int32_t token : batch.token)
+            if (token < 0 || static_cast<size_t>(token) >= tokens_) throw std::invalid_argument("no such token");
+        std::vector<bool> taken(program_.sequences);
+        for (size_t i = 0; i < pieces; ++i) {
+            const size_t sequence = sequences.data()[i], count = counts.data()[i], before = past.data()[i];
+            if (sequence >= taken.size() || taken[sequence]) throw std::invalid_argument("no such sequence, or twice");
+            if (!count || count > program_.positions || before > program_.positions - count)
+                throw std::invalid_argument("count must be at least 1, and past + count within the positions");
+            taken[sequence] = true;
+            batch.pieces.push_back({sequence, batch.piece.size(), count, before});
+            batch.piece.insert(batch.piece.end(), count, i);
+        }
+        pointer(tokens, "tokens", batch.piece.size());
+        if (!pieces) return;
+
+        WithoutGil release;
+        std::lock_guard<std::mutex> alone(mutex_);
+        program_.run(batch);
+        for (size_t i = 0; i < pieces; ++i)
+            std::copy_n(program_.result(i), width, result.data() + i * width);
+    }
+
+private:
+    static void same(size_t a, size_t b) {
+        if (a == b) return;
+        throw std::invalid_argument("widths " + std::to_string(a) + " and " + std::to_string(b) + " differ");
+    }
+    template <class... Arrays>
+    void keep(Arrays... arrays) {
+        (kept_.append(nb::cast(arrays)), ...);
+    }
+
+    Program program_;
+    nb::list kept_;
+    std::mutex mutex_;
+    size_t tokens_ = 0;
+};
+
+// y (R, outputs) = x (R, inputs) Wᵀ, for tests of the formats. x and y have rows of whole panels.
+void multiply(Matrix y, ConstMatrix x, Words words, int format) {
+    const Weights weights = weights_of(words, format, y.shape(1), x.shape(1));
+    const size_t R = x.shape(0), N = y.shape(1), K = x.shape(1);
+    pointer(y, "y", R * N);
+    if (N % PANEL || K % PANEL) throw std::invalid_argument("rows must be whole panels");
+    WithoutGil release;
+    std::vector<float> product(R * PANEL);
+    for (size_t p = 0; p < weights.panels(); ++p) {
+        panels().multiply(product.data(), x.data(), K, weights.panel(p), weights.format, R, K);
+        decode().finish(y.data() + p * PANEL, N, product.data(), nullptr, Activation::none, false, R);
+    }
+}
+
+}  // namespace
+
+void bind_program(nb::module_& m) {
+    nb::class_<Checked>(m, "Program")
+        .def(nb::init<size_t, size_t>(), "sequences"_a, "positions"_a)
+        .def("buffer", &Checked::buffer, "width"_a)
+        .def("embed", &Checked::embed, "out"_a, "words"_a.noconvert(), "format"_a, "tokens"_a,
+             "position"_a.noconvert().none())
+        .def("layernorm", &Checked::layernorm, "out"_a, "x"_a, "gamma"_a.noconvert(), "beta"_a.noconvert(), "eps"_a)
+        .def("rmsnorm", &Checked::rmsnorm, "out"_a, "x"_a, "gamma"_a.noconvert(), "eps"_a)
+        .def("linear", &Checked::linear, "out"_a, "x"_a, "words"_a.noconvert(), "format"_a,
+             "bias"_a.noconvert().none(), "activation"_a, "add"_a)
+        .def("attention", &Checked::attention, "out"_a, "qkv"_a, "heads"_a, "kv_heads"_a, "cos"_a.noconvert().none(),
+             "sin"_a.noconvert().none())
+        .def("swiglu", &Checked::swiglu, "out"_a, "x"_a)
+        .def("last", &Checked::last, "out"_a, "x"_a)
+        .def("run", &Checked::run, "result"_a.noconvert(), "tokens"_a.noconvert(), "sequences"_a.noconvert(),
+             "counts"_a.noconvert(), "past"_a.noconvert());
+    m.def("panels_multiply", &multiply, "y"_a.noconvert(), "x"_a.noconvert(), "words"_a.noconvert(), "format"_a);
+}
+
+}  // namespace chainrule

@@ -1,0 +1,89 @@
+// The forward pass of a model over new tokens, with a cache of the old ones, as a list of steps that runs in one call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "decode.hpp"
+#include "memory.hpp"
+
+namespace chainrule {
+
+// New tokens of one sequence: `count` rows from `row` on, after the `past` positions that its cache holds.
+struct Piece {
+    size_t sequence, row, count, past;
+};
+
+struct Batch {
+    std::vector<Piece> pieces;
+    std::vector<int32_t> token;  // of each row
+    std::vector<size_t> piece;   // of each row: an index of pieces
+
+    size_t rows() const { return token.size(); }
+    size_t position(size_t row) const { return pieces[piece[row]].past + row - pieces[piece[row]].row; }
+};
+
+struct Weights {  // (outputs, inputs), in panels
+    const int32_t* words;
+    Format format;
+    size_t outputs, inputs;
+
+    size_t panels() const { return whole_panels(outputs) / PANEL; }
+    size_t K() const { return whole_panels(inputs); }
+    const int32_t* panel(size_t p) const { return words + p * panel_words(format, K()); }
+};
+
+// Activations of every row, padded with zeros to whole panels, of which a row takes an odd number: rows a multiple of
+// 4 KB apart would compete for the same places in the cache.
+class Buffer {
+public:
+    Buffer(size_t width, bool last) : width(width), stride(whole_panels(width) | PANEL), last(last) {}
+    const size_t width, stride;
+    const bool last;  // made after Program::last: a row for each piece is enough
+    void reserve(size_t rows);
+    float* row(size_t r) const { return memory_->data() + r * stride; }
+
+private:
+    std::unique_ptr<Scratch> memory_;
+    size_t rows_ = 0;
+};
+
+class Step {
+public:
+    virtual ~Step() = default;
+    virtual size_t blocks(const Batch& batch) const = 0;
+    virtual void run(const Batch& batch, size_t block, float* scratch) const = 0;
+};
+
+class Program {
+public:
+    Program(size_t sequences, size_t positions) : sequences(sequences), positions(positions) {}
+    const size_t sequences, positions;
+
+    size_t buffer(size_t width);
+    size_t width(size_t buffer) const { return buffers_.at(buffer)->width; }
+
+    void embed(size_t out, Weights table, const float* position_tc);
+    void layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps);
+    void rmsnorm(size_t out, size_t in, const float* gamma, float eps);
+    void linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add);
+    void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin);
+    void swiglu(size_t out, size_t in);
+    void last(size_t out, size_t in);  // of each piece the last row; the steps that follow see only those
+
+    void run(const Batch& batch);
+    const float* result(size_t row) const { return buffers_.back()->row(row); }  // of the buffer made last
+    size_t result_width() const { return buffers_.empty() ? 0 : buffers_.back()->width; }
+
+private:
+    Buffer& at(size_t buffer) const { return *buffers_.at(buffer); }
+
+    std::vector<std::unique_ptr<Buffer>> buffers_;
+    std::vector<std::unique_ptr<Step>> steps_;
+    std::vector<std::unique_ptr<Scratch>> caches_;
+    size_t scratch_ = 0;  // floats that a step needs at most
+    bool last_ = false;
+};
+
+}  // namespace chainrule

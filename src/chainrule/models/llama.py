@@ -1,0 +1,191 @@
+"""Llama: a decoder-only transformer with rotary positions, RMS norm, gated MLP and grouped-query attention.
+
+    hidden = embed_tokens[ids]                                  no positions here: attention turns its queries and keys
+    hidden = hidden + attention(rmsnorm(hidden))                L times, pre-norm
+    hidden = hidden + swiglu_mlp(rmsnorm(hidden))
+    logits = rmsnorm(hidden) embed_tokensᵀ                      or a matrix of its own, lm_head
+
+Weights carry the names of Hugging Face's Llama (`layers.0.self_attn.q_proj.weight`); matrices are stored (out, in), no
+layer has a bias. R-318, R-472 (Touvron et al. 2023; Ainslie et al. 2023 for the shared key and value heads)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.autograd import Tensor
+from chainrule.autograd.types import Array
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.nn import Embedding, GatedFeedForward, Layer, Linear, RMSNorm
+from chainrule.nn.init import normal
+from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Norm, Project
+
+STD = 0.02  # of the initial weights
+init = partial(normal, std=STD)
+
+
+@dataclass(frozen=True)
+class LlamaConfig:
+    """The size of a Llama.
+
+    >>> import chainrule as cr
+    >>> cr.models.LlamaConfig(n_layer=30, n_head=9, n_kv_head=3, n_embd=576, n_hidden=1536, vocab_size=49152).n_params
+    134515008
+    """
+
+    n_layer: int = 4
+    """Blocks."""
+    n_head: int = 4
+    """Query heads per block."""
+    n_kv_head: int = 2
+    """Key and value heads per block, each shared by a group of query heads; divides them."""
+    n_embd: int = 128
+    """Width of the residual stream; a multiple of the heads."""
+    n_hidden: int = 352
+    """Width inside the MLP."""
+    block_size: int = 128
+    """Longest context, in tokens."""
+    vocab_size: int = 256
+    """Different tokens."""
+    rope_base: float = 10000.0
+    """The slowest pair of a head turns once in about 2π times this many tokens."""
+    norm_eps: float = 1e-5
+    """Added to the mean square before its root."""
+    tied: bool = True
+    """The head shares the embedding's matrix."""
+
+    def __post_init__(self) -> None:
+        for name in ("n_layer", "n_head", "n_kv_head", "n_embd", "n_hidden", "block_size", "vocab_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"Llama: {name} is {getattr(self, name)} (must be at least 1)")
+        if self.n_embd % self.n_head:
+            raise ConfigError(
+                f"Llama: n_embd is {self.n_embd}, n_head {self.n_head} (heads must divide the width)"
+            )
+        if self.n_head % self.n_kv_head:
+            raise ConfigError(f"Llama: n_head is {self.n_head}, n_kv_head {self.n_kv_head} (must divide)")
+        if self.n_embd // self.n_head % 2:
+            raise ConfigError(
+                f"Llama: n_embd is {self.n_embd}, n_head {self.n_head} "
+                "(a head must be even: rotary positions turn pairs)"
+            )
+        for name in ("rope_base", "norm_eps"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"Llama: {name} is {getattr(self, name)} (must be positive)")
+
+    @property
+    def n_params(self) -> int:
+        """The number of parameters."""
+        C, kv = self.n_embd, self.n_embd // self.n_head * self.n_kv_head
+        block = 2 * C * C + 2 * kv * C + 3 * C * self.n_hidden + 2 * C
+        return (1 if self.tied else 2) * self.vocab_size * C + self.n_layer * block + C
+
+
+class SelfAttention(Layer):
+    """Causal attention whose queries and keys are turned by their positions."""
+
+    def __init__(self, config: LlamaConfig) -> None:
+        C, D = config.n_embd, config.n_embd // config.n_head
+        self.size = D
+        self.base = config.rope_base
+        self.q_proj = Linear(C, C, bias=False, init=init)
+        self.k_proj = Linear(C, config.n_kv_head * D, bias=False, init=init)
+        self.v_proj = Linear(C, config.n_kv_head * D, bias=False, init=init)
+        self.o_proj = Linear(C, C, bias=False, init=init)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """hidden (B, T, C) -> (B, T, C)"""
+        B, T, C = hidden.shape
+        q, k, v = (self._split(proj(hidden)) for proj in (self.q_proj, self.k_proj, self.v_proj))
+        positions = np.arange(T)
+        q, k = (ops.rotary(x, positions=positions, base=self.base) for x in (q, k))
+        mixed = ops.attention(q, k, v, causal=True)  # (B, H, T, D)
+        return self.o_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, C))
+
+    def _split(self, x: Tensor) -> Tensor:
+        B, T, C = x.shape
+        return x.reshape(B, T, C // self.size, self.size).transpose(0, 2, 1, 3)  # (B, H or Hk, T, D)
+
+
+class Block(Layer):
+    def __init__(self, config: LlamaConfig) -> None:
+        self.input_layernorm = RMSNorm(config.n_embd, eps=config.norm_eps)
+        self.self_attn = SelfAttention(config)
+        self.post_attention_layernorm = RMSNorm(config.n_embd, eps=config.norm_eps)
+        self.mlp = GatedFeedForward(config.n_embd, config.n_hidden, init=init)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """hidden (B, T, C) -> (B, T, C)"""
+        hidden = hidden + self.self_attn(self.input_layernorm(hidden))
+        return hidden + self.mlp(self.post_attention_layernorm(hidden))
+
+
+class Llama(Layer):
+    """A language model: for each position, scores of what comes next.
+
+    >>> import chainrule as cr, numpy as np
+    >>> config = cr.models.LlamaConfig(n_layer=1, n_head=4, n_kv_head=2, n_embd=16, n_hidden=40, vocab_size=10)
+    >>> cr.models.Llama(config)(np.array([[1, 2, 3]])).shape
+    (1, 3, 10)
+    """
+
+    def __init__(self, config: LlamaConfig) -> None:
+        self.config = config
+        self.embed_tokens = Embedding(config.vocab_size, config.n_embd, init=init)
+        self.layers = [Block(config) for _ in range(config.n_layer)]
+        self.norm = RMSNorm(config.n_embd, eps=config.norm_eps)
+        if not config.tied:
+            self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, init=init)
+
+    @property
+    def head(self) -> Embedding | Linear:
+        """Whose matrix turns the last hidden row into logits."""
+        return self.embed_tokens if self.config.tied else self.lm_head
+
+    def forward(self, ids: Array) -> Tensor:
+        """ids (B, T) -> logits (B, T, V)"""
+        return ops.linear(self.hidden(ids), self.head.weight)
+
+    def hidden(self, ids: Array) -> Tensor:
+        """ids (B, T) -> what the head reads (B, T, C)"""
+        ids = np.asarray(ids)
+        if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.config.block_size:
+            raise ShapeError(
+                f"Llama: ids {ids.shape} (must be (B, T) with T from 1 to {self.config.block_size})"
+            )
+        hidden = self.embed_tokens(ids)  # (B, T, C)
+        for block in self.layers:
+            hidden = block(hidden)
+        return self.norm(hidden)
+
+    def loss(self, ids: Array, targets: Array) -> Tensor:
+        """ids (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
+        # The logits are never stored: they would be the largest array by far.
+        return ops.linear_cross_entropy(self.hidden(ids), self.head.weight, targets=targets)
+
+    def program(self) -> list[Instruction]:
+        """The same forward pass over new tokens with a cache, for `generate.Decoder`."""
+        config = self.config
+        steps: list[Instruction] = [Embed("hidden", self.embed_tokens)]
+        for block in self.layers:
+            attn, mlp = block.self_attn, block.mlp
+            steps += [
+                Norm("normed", "hidden", block.input_layernorm),
+                Project("qkv", "normed", (attn.q_proj, attn.k_proj, attn.v_proj)),
+                Attend("mixed", "qkv", config.n_head, config.n_kv_head, rotary=config.rope_base),
+                Project("hidden", "mixed", (attn.o_proj,), add=True),
+                Norm("normed", "hidden", block.post_attention_layernorm),
+                Project("gate and up", "normed", (mlp.gate_proj, mlp.up_proj)),
+                Gate("inside", "gate and up"),
+                Project("hidden", "inside", (mlp.down_proj,), add=True),
+            ]
+        return [
+            *steps,
+            Last("last", "hidden"),
+            Norm("last", "last", self.norm),
+            Head("last", self.head),
+        ]

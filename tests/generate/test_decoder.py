@@ -1,0 +1,198 @@
+"""Decoder: with a cache the same logits as without, to the bit however the tokens arrive; every format; bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule import native
+from chainrule.errors import ChainruleError, ConfigError, DataError, ShapeError
+from chainrule.generate import Decoder
+from chainrule.generate.interpreter import Interpreter
+from chainrule.generate.weights import FORMATS, rounded
+from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
+
+CONFIGS = {
+    "gpt": GPTConfig(n_layer=2, n_head=4, n_embd=48, block_size=70, vocab_size=65),
+    "gpt without biases": GPTConfig(
+        n_layer=1, n_head=1, n_embd=33, block_size=70, vocab_size=257, bias=False
+    ),
+    "llama": LlamaConfig(
+        n_layer=2, n_head=6, n_kv_head=2, n_embd=72, n_hidden=77, block_size=70, vocab_size=257
+    ),
+    "llama untied": LlamaConfig(
+        n_head=2, n_kv_head=1, n_embd=80, n_hidden=7, block_size=70, vocab_size=65, tied=False
+    ),
+}
+LENGTH = 50
+
+
+def model_of(name: str) -> GPT | Llama:
+    cr.seed(0)
+    config = CONFIGS[name]
+    model = GPT(config) if isinstance(config, GPTConfig) else Llama(config)
+    rng = np.random.default_rng(1)
+    model.load({key: value + 0.1 * rng.normal(size=value.shape) for key, value in model.state().items()})
+    return model.eval()
+
+
+def ids_of(model: GPT | Llama, seed: int = 2, n: int = LENGTH) -> np.ndarray:
+    return np.random.default_rng(seed).integers(model.config.vocab_size, size=n)
+
+
+def uncached(model: GPT | Llama, ids: np.ndarray) -> np.ndarray:
+    """Logits after each token (T, V)"""
+    with cr.no_grad():
+        return model(ids[None]).numpy()[0]
+
+
+@pytest.fixture(params=["native", "interpreter"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "native" and not native.available():
+        pytest.skip("the extension was not built")
+    if request.param == "interpreter":
+        monkeypatch.setattr(native, "available", lambda: False)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_cached_logits_equal_uncached_ones(name: str, engine: str) -> None:
+    model = model_of(name)
+    ids, decoder = ids_of(model), Decoder(model)
+    want = uncached(model, ids)
+    steps = np.concatenate([decoder.step([token]) for token in ids])
+    np.testing.assert_allclose(steps, want, rtol=0, atol=1e-5)
+    decoder.reset()
+    np.testing.assert_allclose(decoder.prefill(ids), want[-1:], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("weights", FORMATS)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_any_split_gives_the_same_bits(name: str, weights: str) -> None:
+    model = model_of(name)
+    ids, decoder = ids_of(model), Decoder(model, weights)
+    whole = decoder.prefill(ids)
+    for cuts in ([1], [7], [31, 32, 33], [2, 26, 49], list(range(1, LENGTH))):
+        decoder.reset()
+        for piece in np.split(ids, cuts):
+            logits = decoder.prefill(piece)
+        assert_same(logits, whole)
+
+
+@pytest.mark.parametrize("weights", FORMATS)
+@pytest.mark.parametrize("name", ["gpt", "llama"])
+def test_a_sequence_among_others_gives_the_same_bits_as_alone(name: str, weights: str) -> None:
+    """Prompts of unequal lengths, then steps; one sequence leaves and another takes its place."""
+    model = model_of(name)
+    prompts = [ids_of(model, seed, n) for seed, n in enumerate((1, 40, 7, 33, 2))]
+    together = Decoder(model, weights, batch=5)
+    first, then = together.prefill(prompts), together.step([1, 2, 3, 4, 5])
+    for i, prompt in enumerate(prompts):
+        alone = Decoder(model, weights)
+        assert_same(alone.prefill(prompt)[0], first[i])
+        assert_same(alone.step([i + 1])[0], then[i])
+    together.reset(3)
+    late = together.prefill([prompts[2], [9]], slots=[3, 1])
+    alone.reset()
+    assert_same(alone.prefill(prompts[2])[0], late[0])
+    assert together.lengths.tolist() == [2, 42, 8, 7, 3]
+
+
+def assert_same(a: np.ndarray, b: np.ndarray) -> None:
+    """To the bit in the extension; NumPy's products depend on the number of rows."""
+    if native.available():
+        assert (a == b).all()
+    else:
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("weights", FORMATS)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_format_computes_what_a_model_with_rounded_weights_does(name: str, weights: str) -> None:
+    model = model_of(name)
+    ids, got = ids_of(model), Decoder(model, weights).prefill(ids_of(model))
+    state = model.state()
+    kept = {k: rounded(v, weights) if v.ndim == 2 and "wpe" not in k else v for k, v in state.items()}
+    model.load(kept)
+    np.testing.assert_allclose(got[0], uncached(model, ids)[-1], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_fewer_bits_lose_more_and_not_much(name: str) -> None:
+    model = model_of(name)
+    ids = ids_of(model)
+    exact = Decoder(model).prefill(ids)
+    loss = {f: np.abs(Decoder(model, f).prefill(ids) - exact).max() / exact.std() for f in FORMATS}
+    assert loss["fp32"] == 0 < loss["bf16"] < loss["int8"] < loss["int4"]
+    assert loss["bf16"] < 0.05 and loss["int8"] < 0.1 and loss["int4"] < 2
+
+
+@pytest.mark.skipif(not native.available(), reason="the extension was not built")
+@pytest.mark.parametrize("weights", FORMATS)
+def test_the_interpreter_agrees_with_the_extension(weights: str) -> None:
+    model = model_of("llama")
+    ids = ids_of(model)
+    logits = np.empty((1, 257), np.float32)
+    Interpreter(model.program(), weights, 1, 70).run(logits, ids, *(np.array([n]) for n in (0, LENGTH, 0)))
+    np.testing.assert_allclose(Decoder(model, weights).prefill(ids), logits, rtol=0, atol=1e-5)
+
+
+def test_a_decoder_keeps_the_weights_it_was_made_with(engine: str) -> None:
+    model = model_of("gpt")
+    decoder, ids = Decoder(model), ids_of(model)
+    before = decoder.prefill(ids)
+    model.load({name: 2 * value for name, value in model.state().items()})
+    decoder.reset()
+    assert (decoder.prefill(ids) == before).all()
+
+
+def test_weights_that_are_not_finite_reach_the_logits_or_are_refused(engine: str) -> None:
+    model = model_of("gpt")
+    model.wte.weight.data[3, 0] = np.nan
+    assert np.isnan(Decoder(model).prefill([1, 2])).any()
+    with pytest.raises(ChainruleError, match="not finite, int8"):
+        Decoder(model, "int8")
+
+
+def test_an_adapter_that_is_not_merged_is_refused() -> None:
+    model = model_of("gpt")
+    model.h[0].mlp.c_fc = cr.nn.LoRALinear(model.h[0].mlp.c_fc, 2)
+    with pytest.raises(ConfigError, match="LoRALinear"):
+        Decoder(model)
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "options"),
+    [
+        (ConfigError, "'fp8' .*fp32, bf16, int8, int4", {"weights": "fp8"}),
+        (ConfigError, "batch is 0", {"batch": 0}),
+    ],
+)
+def test_impossible_decoders_are_refused(error: Any, message: str, options: dict[str, Any]) -> None:
+    with pytest.raises(error, match=message):
+        Decoder(model_of("gpt"), **options)
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "ids", "slots"),
+    [
+        (DataError, "token 65", [[1, 65], [1]], None),
+        (DataError, "token -1", [[1], [-1]], None),
+        (DataError, r"shape \(0,\)", [[1], []], None),
+        (DataError, "float64", [[1], [1.0]], None),
+        (DataError, "71 tokens.*context is 70", [[1], [1] * 71], None),
+        (ShapeError, "1 sequences for slots", [[1, 2]], None),
+        (ShapeError, r"2 sequences for slots \[1, 1\]", [[1], [2]], [1, 1]),
+        (ShapeError, "must be from 0 to 1", [[1], [2]], [0, 2]),
+    ],
+)
+def test_tokens_that_do_not_fit_are_refused_and_nothing_is_read(
+    error: Any, message: str, ids: Any, slots: Any, engine: str
+) -> None:
+    decoder = Decoder(model_of("gpt"), batch=2)
+    with pytest.raises(error, match=message):
+        decoder.prefill(ids, slots)
+    assert not decoder.lengths.any()

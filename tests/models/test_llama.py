@@ -1,0 +1,156 @@
+"""Llama: right gradients, no look into the future, the promised sizes and names, a turned and grouped attention."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule import ops
+from chainrule.autograd.types import Array
+from chainrule.errors import ConfigError, DataError, ShapeError
+from chainrule.models import Llama, LlamaConfig
+
+TINY = LlamaConfig(n_layer=2, n_head=6, n_kv_head=2, n_embd=24, n_hidden=20, block_size=7, vocab_size=11)
+
+
+def model_of(config: LlamaConfig = TINY, seed: int = 0) -> Llama:
+    cr.seed(seed)
+    return Llama(config)
+
+
+def ids_of(config: LlamaConfig, B: int = 2, T: int | None = None) -> Array:
+    return np.random.default_rng(1).integers(config.vocab_size, size=(B, T or config.block_size))
+
+
+def float64(config: LlamaConfig = TINY) -> Llama:
+    """A model in float64, its parameters moved away from their symmetric start."""
+    model = model_of(config).to(np.float64)
+    rng = np.random.default_rng(2)
+    model.load({name: value + 0.1 * rng.normal(size=value.shape) for name, value in model.state().items()})
+    return model
+
+
+@pytest.mark.parametrize("config", [TINY, replace(TINY, tied=False, n_kv_head=6, n_layer=1)])
+def test_every_gradient_in_float64(config: LlamaConfig) -> None:
+    model, ids = float64(config), ids_of(config)
+    targets = np.roll(ids, -1, axis=1)
+    assert cr.gradcheck_model(model.parameters(), lambda: model.loss(ids, targets)) <= 1e-6
+
+
+def test_no_position_sees_a_later_token() -> None:
+    model, ids = float64(), ids_of(TINY)
+    before = model(ids).numpy()
+    for t in range(1, TINY.block_size):
+        changed = ids.copy()
+        changed[:, t] = (changed[:, t] + 1) % TINY.vocab_size
+        after = model(changed).numpy()
+        assert (after[:, :t] == before[:, :t]).all()
+        assert (after[:, t] != before[:, t]).any()
+
+
+def test_the_order_of_tokens_matters_through_the_rotation_alone() -> None:
+    """Without it the last position could not tell [1, 2, 3, 4] from [2, 1, 3, 4] in the first block."""
+    model = float64(replace(TINY, n_layer=1))
+    one, two = (model(np.array([ids])).numpy()[0, -1] for ids in ([1, 2, 3, 4], [2, 1, 3, 4]))
+    assert np.abs(one - two).max() > 1e-4
+    model.layers[0].self_attn.base = 1e300  # every pair but the first stands still
+    still = model.layers[0].self_attn
+    still.q_proj.weight.data[::4] = still.q_proj.weight.data[2::4] = (
+        0  # and the first is silent: heads are 4 wide
+    )
+    one, two = (model(np.array([ids])).numpy()[0, -1] for ids in ([1, 2, 3, 4], [2, 1, 3, 4]))
+    np.testing.assert_allclose(one, two, atol=1e-12)
+
+
+def test_query_heads_share_key_heads_in_neighbouring_groups() -> None:
+    """The same as attention with a key and value head for each query head, each key head repeated."""
+    model = float64(replace(TINY, n_layer=1))
+    full = float64(replace(TINY, n_layer=1, n_kv_head=6))
+    state = model.state()
+    for name in ("k_proj", "v_proj"):
+        key = f"layers.0.self_attn.{name}.weight"
+        state[key] = state[key].reshape(2, 4, 24).repeat(3, axis=0).reshape(24, 24)
+    full.load(state)
+    ids = ids_of(TINY)
+    np.testing.assert_allclose(full(ids).numpy(), model(ids).numpy(), atol=1e-12)
+
+
+def test_a_block_is_its_equations() -> None:
+    model = float64(replace(TINY, n_layer=1))
+    block, x = model.layers[0], np.random.default_rng(3).normal(size=(1, 5, 24))
+    attn = block.self_attn
+    normed = ops.rmsnorm(x, block.input_layernorm.weight.data, eps=1e-5)
+    q, k, v = (normed @ p.weight.data.T for p in (attn.q_proj, attn.k_proj, attn.v_proj))
+    q, k, v = (a.reshape(1, 5, -1, 4).transpose(0, 2, 1, 3) for a in (q, k, v))
+    q, k = (ops.rotary(a, positions=np.arange(5)) for a in (q, k))
+    mixed = ops.attention(q, k, v, causal=True).transpose(0, 2, 1, 3).reshape(1, 5, 24)
+    x1 = x + mixed @ attn.o_proj.weight.data.T
+    normed = ops.rmsnorm(x1, block.post_attention_layernorm.weight.data, eps=1e-5)
+    gate, up = normed @ block.mlp.gate_proj.weight.data.T, normed @ block.mlp.up_proj.weight.data.T
+    want = x1 + (gate / (1 + np.exp(-gate)) * up) @ block.mlp.down_proj.weight.data.T
+    np.testing.assert_allclose(block(x).numpy(), want, atol=1e-12)
+
+
+def test_the_first_loss_is_that_of_a_guess() -> None:
+    config = LlamaConfig(n_layer=4, n_embd=64, n_hidden=172, vocab_size=100)
+    model, ids = model_of(config), ids_of(config, B=4, T=32)
+    with cr.no_grad():
+        assert abs(model.loss(ids, np.roll(ids, 5, axis=1)).item() - math.log(100)) < 0.05
+
+
+def test_names_and_shapes_are_those_of_hugging_face_stored_out_in() -> None:
+    shapes = {name: value.shape for name, value in model_of().state().items()}
+    C, F, kv = 24, 20, 8
+    block = {
+        "input_layernorm.weight": (C,),
+        "self_attn.q_proj.weight": (C, C),
+        "self_attn.k_proj.weight": (kv, C),
+        "self_attn.v_proj.weight": (kv, C),
+        "self_attn.o_proj.weight": (C, C),
+        "post_attention_layernorm.weight": (C,),
+        "mlp.gate_proj.weight": (F, C),
+        "mlp.up_proj.weight": (F, C),
+        "mlp.down_proj.weight": (C, F),
+    }
+    expected = {"embed_tokens.weight": (11, C), "norm.weight": (C,)}
+    assert shapes == expected | {f"layers.{i}.{name}": s for i in range(2) for name, s in block.items()}
+    untied = model_of(replace(TINY, tied=False)).state()
+    assert untied.keys() - shapes.keys() == {"lm_head.weight"} and untied["lm_head.weight"].shape == (11, C)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_number_of_parameters_follows_the_formula(tied: bool) -> None:
+    for n_layer in (1, 3):
+        config = replace(TINY, n_layer=n_layer, tied=tied)
+        model = model_of(config)
+        assert config.n_params == model.count()
+        assert model(ids_of(config)).shape == (2, 7, 11)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_embd": 25}, "n_embd is 25, n_head 6"),
+        ({"n_kv_head": 4}, "n_head is 6, n_kv_head 4"),
+        ({"n_embd": 18}, "a head must be even"),
+        ({"n_hidden": 0}, "n_hidden is 0"),
+        ({"rope_base": 0.0}, "rope_base is 0.0"),
+        ({"norm_eps": -1.0}, "norm_eps is -1.0"),
+    ],
+)
+def test_impossible_sizes_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        replace(TINY, **change)
+
+
+def test_inputs_that_do_not_fit_are_refused() -> None:
+    model = model_of()
+    with pytest.raises(ShapeError, match=r"ids \(1, 8\).*T from 1 to 7"):
+        model(np.zeros((1, 8), int))
+    with pytest.raises(DataError, match="11"):
+        model(np.array([[11]]))
