@@ -14,10 +14,12 @@ namespace {
 constexpr size_t DEEP = 512;
 
 constexpr size_t WIDE = 2048;         // columns of B packed at a time
-constexpr size_t PACKED = 1 << 21;    // and as many parts of k as make 8 MB, in the third-level cache
+constexpr size_t HIGH = 4096;         // rows of A, if they are packed
+constexpr size_t PACKED = 1 << 21;    // and as many parts of k as make 8 MB of both, in the third-level cache
 constexpr size_t TALL = 96;           // rows of A per unit of work: 196 KB, in the second-level cache
-constexpr size_t NARROW = 8;          // tiles side by side in a unit, at least, or packing A would show
+constexpr size_t NARROW = 8;          // tiles side by side in a unit, at least
 constexpr size_t UNITS = 16;          // wanted, so that all threads end together
+constexpr size_t STRIP = 64;          // terms of k packed by one thread at a time
 constexpr size_t FEW_ROWS = 4;        // up to here packing B costs more than it saves
 
 size_t round_up(size_t n, size_t step) {
@@ -66,67 +68,70 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
     }
 
     const size_t rows = kernels.tile_rows, cols = kernels.tile_cols;
-    const bool in_place = a_mk.col == 1;  // rows that are contiguous need no packing
+    const bool by_rows = a_mk.col == 1;            // rows of A that are contiguous are read where they are,
+    const bool in_place = by_rows && !rounded;     // or copied to be rounded; others are packed into panels
     const size_t deep = pieces(K, pieces(K, DEEP));
-    const size_t wide = std::min(WIDE, round_up(N, cols));
-    const size_t chunk = std::min(std::max<size_t>(1, PACKED / wide / deep) * deep, K);
-    const size_t tall = piece(M, rows, std::max(pieces(M, TALL), std::min(UNITS, M / TALL)), rows);
-    const size_t across = piece(wide, cols, pieces(UNITS, pieces(M, tall)), NARROW * cols);
-    const bool small = M * wide * chunk < SMALL * 16;
-    const bool copy_a = !in_place || rounded;
-    // Where several units share rows of A these are copied once, together with B; otherwise each unit copies its own.
-    const bool share_a = copy_a && across < wide && M * chunk <= PACKED;
-    Scratch packed_b(chunk * wide), packed_a(share_a ? round_up(M, rows) * chunk : 0);
+    const size_t wide = std::min(WIDE, round_up(N, cols)), high = in_place ? M : round_up(std::min(HIGH, M), rows);
+    const size_t chunk = std::min(std::max<size_t>(1, PACKED / (wide + (in_place ? 0 : high)) / deep) * deep, K);
+    const size_t tall = piece(high, rows, std::max(pieces(high, TALL), std::min(UNITS, high / TALL)), rows);
+    const size_t across = piece(wide, cols, pieces(UNITS, pieces(high, tall)), NARROW * cols);
+    const bool small = high * wide * chunk < SMALL * 16;
+    const Scratch packed_b(chunk * wide), packed_a(in_place ? 0 : chunk * high);
 
-    // A (height, depth) from (m, k) on.
-    auto copied = [&](float* copy, size_t m, size_t k, size_t height, size_t depth) {
-        const View a = {a_mk.data + m * a_mk.row + k * a_mk.col, a_mk.row, a_mk.col};
-        if (!in_place) return kernels.pack_a(copy, a, height, depth, precision);
-        for (size_t i = 0; i < height; ++i) kernels.round(copy + i * depth, a.data + i * a.row, depth, precision);
-    };
+    for (size_t n0 = 0; n0 < N; n0 += wide)
+        for (size_t k0 = 0; k0 < K; k0 += chunk)
+            for (size_t m0 = 0; m0 < M; m0 += high) {
+                const size_t width = std::min(wide, N - n0), height = std::min(high, M - m0);
+                const size_t length = std::min(chunk, K - k0), parts = pieces(length, deep);
+                const View a = {a_mk.data + m0 * a_mk.row + k0 * a_mk.col, a_mk.row, a_mk.col};
+                const View b = {b_kn.data + k0 * b_kn.row + n0 * b_kn.col, b_kn.row, b_kn.col};
 
-    for (size_t n0 = 0; n0 < N; n0 += wide) {
-        const size_t width = std::min(wide, N - n0), units_n = pieces(width, across);
-        for (size_t k0 = 0; k0 < K; k0 += chunk) {
-            const size_t length = std::min(chunk, K - k0), parts = pieces(length, deep), groups = pieces(width, 4 * cols);
-            const size_t units_m = pieces(M, tall);
-            auto pack = [&](size_t index) {
-                if (index >= parts * groups) {
-                    index -= parts * groups;
-                    const size_t k = index / units_m * deep, m = index % units_m * tall;
+                // Packing is cut so that each thread reads long rows: along k, or across if those are contiguous.
+                const size_t jobs_b = m0 > 0 ? 0 : b.col == 1 ? pieces(deep, STRIP) : pieces(width, 4 * cols);
+                const size_t jobs_a = in_place ? 0 : a.row == 1 ? pieces(deep, STRIP) : pieces(height, tall);
+                auto pack = [&](size_t index) {
+                    const size_t job = index % (jobs_a + jobs_b), k = index / (jobs_a + jobs_b) * deep;
                     const size_t depth = std::min(deep, length - k);
-                    copied(packed_a.data() + k * round_up(M, rows) + m * depth, m, k0 + k, std::min(tall, M - m), depth);
-                    return;
-                }
-                const size_t k = index / groups * deep, n = index % groups * 4 * cols;
-                const size_t depth = std::min(deep, length - k), count = std::min(4 * cols, width - n);
-                const View b = {b_kn.data + (k0 + k) * b_kn.row + (n0 + n) * b_kn.col, b_kn.row, b_kn.col};
-                kernels.pack_b(packed_b.data() + k * wide + n * depth, b, depth, count, precision);
-            };
-            auto unit = [&](size_t index) {
-                const size_t m = index / units_n * tall, n = index % units_n * across;
-                const size_t height = std::min(tall, M - m), count = std::min(across, width - n);
-                const Scratch own(copy_a && !share_a ? round_up(height, rows) * deep : 0);
-                for (size_t k = 0; k < length; k += deep) {
-                    const size_t depth = std::min(deep, length - k);
-                    View a = {a_mk.data + m * a_mk.row + (k0 + k) * a_mk.col, a_mk.row, a_mk.col};
-                    size_t panel = rows * a.row;
-                    if (copy_a) {
-                        float* copy = share_a ? packed_a.data() + k * round_up(M, rows) + m * depth : own.data();
-                        if (!share_a) copied(copy, m, k0 + k, height, depth);
-                        a = in_place ? View{copy, depth, 1} : View{copy, 1, rows};
-                        panel = rows * depth;
+                    const bool of_b = job < jobs_b, strip = of_b ? b.col == 1 : a.row == 1;
+                    const size_t from = of_b ? job : job - jobs_b;
+                    const size_t first = k + (strip ? from * STRIP : 0), last = strip ? first + STRIP : k + depth;
+                    if (first >= k + depth) return;
+                    const size_t count = std::min(last, k + depth) - first;
+                    if (of_b) {
+                        const size_t n = strip ? 0 : from * 4 * cols;
+                        kernels.pack_b(packed_b.data() + k * wide + n * depth + (first - k) * cols, cols * depth,
+                                       {b.data + first * b.row + n * b.col, b.row, b.col}, count,
+                                       strip ? width : std::min(4 * cols, width - n), precision);
+                        return;
                     }
-                    const bool first = k0 + k == 0;
-                    kernels.multiply(c_mn + m * ldc + n0 + n, ldc, a.data, panel, a.row, a.col,
-                                     packed_b.data() + k * wide + n * depth, first && bias_n ? bias_n + n0 + n : nullptr,
-                                     accumulate || !first, height, count, depth);
-                }
-            };
-            run(parts * (groups + (share_a ? units_m : 0)), small, pack);
-            run(units_m * units_n, small, unit);
-        }
-    }
+                    const size_t m = strip ? 0 : from * tall, many = strip ? height : std::min(tall, height - m);
+                    float* to = packed_a.data() + k * high + m * depth;
+                    const View part = {a.data + m * a.row + first * a.col, a.row, a.col};
+                    if (!by_rows) return kernels.pack_a(to + (first - k) * rows, rows * depth, part, many, count, precision);
+                    for (size_t i = 0; i < many; ++i)
+                        kernels.round(to + i * depth, part.data + i * part.row, depth, precision);
+                };
+
+                const size_t units_n = pieces(width, across);
+                auto unit = [&](size_t index) {
+                    const size_t m = index / units_n * tall, n = index % units_n * across;
+                    for (size_t k = 0; k < length; k += deep) {
+                        const size_t depth = std::min(deep, length - k);
+                        const float* copy = packed_a.data() + k * high + m * depth;
+                        const View from = in_place  ? View{a.data + m * a.row + k, a.row, 1}
+                                          : by_rows ? View{copy, depth, 1}
+                                                    : View{copy, 1, rows};
+                        const size_t panel = in_place ? rows * a.row : rows * depth;
+                        const bool first = k0 + k == 0;
+                        kernels.multiply(c_mn + (m0 + m) * ldc + n0 + n, ldc, from.data, panel, from.row, from.col,
+                                         packed_b.data() + k * wide + n * depth,
+                                         first && bias_n ? bias_n + n0 + n : nullptr, accumulate || !first,
+                                         std::min(tall, height - m), std::min(across, width - n), depth);
+                    }
+                };
+                run(parts * (jobs_a + jobs_b), small, pack);
+                run(pieces(height, tall) * units_n, small, unit);
+            }
 }
 
 }  // namespace chainrule

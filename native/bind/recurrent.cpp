@@ -20,7 +20,8 @@ public:
             const size_t depth = std::min(DEEP, K - k);
             for_row_blocks(N, depth, 4 * cols, [&](size_t, size_t n, size_t count) {
                 const View part = {b_kn.data + k * b_kn.row + n * b_kn.col, b_kn.row, b_kn.col};
-                gemm_kernels().pack_b(packed_.data() + k * padded_ + n * depth, part, depth, count, Precision::fp32);
+                gemm_kernels().pack_b(packed_.data() + k * padded_ + n * depth, gemm_kernels().tile_cols * depth, part, depth,
+                                      count, Precision::fp32);
             });
         }
     }

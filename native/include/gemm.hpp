@@ -23,11 +23,12 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
 struct Gemm {
     size_t tile_rows, tile_cols;
 
-    // A (M, K) as panels of tile_rows rows, each stored [k][row]; rows beyond M are 0.
-    void (*pack_a)(float* packed, View a_mk, size_t M, size_t K, Precision precision);
+    // A (M, K) as panels of tile_rows rows, each stored [k][row]; rows beyond M are 0. The panels begin `panel` floats
+    // apart: tile_rows K for A alone, more if it is a piece in k of a larger matrix.
+    void (*pack_a)(float* packed, size_t panel, View a_mk, size_t M, size_t K, Precision precision);
 
     // B (K, N) as panels of tile_cols columns, each stored [k][column]; columns beyond N are 0.
-    void (*pack_b)(float* packed, View b_kn, size_t K, size_t N, Precision precision);
+    void (*pack_b)(float* packed, size_t panel, View b_kn, size_t K, size_t N, Precision precision);
 
     // y = x, rounded.
     void (*round)(float* y_n, const float* x_n, size_t n, Precision precision);

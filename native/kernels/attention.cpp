@@ -71,7 +71,7 @@ struct Block {
 
 // B (K, N) as panels of TILE_COLS columns.
 void pack_columns(float* packed, View b_kn, size_t K, size_t N) {
-    gemm_kernels.pack_b(packed, b_kn, K, N, Precision::fp32);
+    gemm_kernels.pack_b(packed, TILE_COLS * K, b_kn, K, N, Precision::fp32);
 }
 
 // out = factor · in

@@ -73,35 +73,36 @@ void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K,
         for (size_t j = 0; j < WIDE; ++j) out[k * WIDE + j] = j < used ? in[k * in_k + j * in_j] : 0.0f;
 }
 
-constexpr size_t STRIP = 64;  // steps of k
-
-// Ask for memory that the next strip of k will read: its short rows lie too far apart for the CPU to foresee.
+// Ask for memory that the next strip of k will read: as a row is used by many panels, the CPU does not foresee the next.
 INLINE void prefetch_strip(const float* in, size_t in_k, size_t in_j, size_t K, size_t J) {
     const size_t step_k = in_k == 1 ? LANES : 1, step_j = in_j == 1 ? LANES : 1;
     for (size_t k = 0; k < K; k += step_k)
         for (size_t j = 0; j < J; j += step_j) __builtin_prefetch(in + k * in_k + j * in_j);
 }
 
-// A strip of k at a time, for all panels: a line of memory that serves several panels is then read once.
+// A strip of k at a time, for all panels: a line of memory that serves several panels is then read once. A strip is at
+// most 64 KB, a part of the second-level cache.
 template <size_t WIDE>
-void pack(float* packed, const float* in, size_t in_k, size_t in_j, size_t K, size_t J, Precision precision) {
-    for (size_t k = 0; k < K; k += STRIP) {
-        const size_t depth = K - k < STRIP ? K - k : STRIP, next = k + STRIP;
-        if (next < K) prefetch_strip(in + next * in_k, in_k, in_j, K - next < STRIP ? K - next : STRIP, J);
+void pack(float* packed, size_t panel, const float* in, size_t in_k, size_t in_j, size_t K, size_t J,
+          Precision precision) {
+    const size_t fitting = (1 << 14) / (J + 1), strip = fitting < 8 ? 8 : fitting > 64 ? 64 : fitting - fitting % 4;
+    for (size_t k = 0; k < K; k += strip) {
+        const size_t depth = K - k < strip ? K - k : strip, next = k + strip;
+        if (next < K) prefetch_strip(in + next * in_k, in_k, in_j, K - next < strip ? K - next : strip, J);
         for (size_t j = 0; j < J; j += WIDE) {
-            float* out = packed + j * K + k * WIDE;
+            float* out = packed + j / WIDE * panel + k * WIDE;
             pack_panel<WIDE>(out, in + k * in_k + j * in_j, in_k, in_j, depth, J - j < WIDE ? J - j : WIDE);
             if (precision != Precision::fp32) round(out, out, depth * WIDE, precision);
         }
     }
 }
 
-void pack_a(float* packed, View a_mk, size_t M, size_t K, Precision precision) {
-    pack<TILE_ROWS>(packed, a_mk.data, a_mk.col, a_mk.row, K, M, precision);
+void pack_a(float* packed, size_t panel, View a_mk, size_t M, size_t K, Precision precision) {
+    pack<TILE_ROWS>(packed, panel, a_mk.data, a_mk.col, a_mk.row, K, M, precision);
 }
 
-void pack_b(float* packed, View b_kn, size_t K, size_t N, Precision precision) {
-    pack<TILE_COLS>(packed, b_kn.data, b_kn.row, b_kn.col, K, N, precision);
+void pack_b(float* packed, size_t panel, View b_kn, size_t K, size_t N, Precision precision) {
+    pack<TILE_COLS>(packed, panel, b_kn.data, b_kn.row, b_kn.col, K, N, precision);
 }
 
 // A tile of ROWS rows: the sum over k in registers, then the epilogue (bias, the old value) on the way out.
