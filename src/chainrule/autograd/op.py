@@ -34,6 +34,8 @@ class Example:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
+FLOAT32 = np.dtype(np.float32)  # NumPy has one object for it, so `is` will do
+
 Examples: TypeAlias = Callable[[np.random.Generator], Iterable[Example]]
 
 
@@ -75,16 +77,22 @@ class Op:
         return f"<op {self.name}>"
 
     def __call__(self, *args: Any, **constants: Any) -> Any:
-        args += (None,) * (
-            self.arity - len(args)
-        )  # an omitted optional argument (a bias) is None, to both passes
-        arrays = [arg.array if isinstance(arg, Tensor) else arg for arg in args]
-        needs = tuple([isinstance(arg, Tensor) and arg.requires_grad and mode.grad for arg in args])
-        for arg in arrays:
-            if type(arg) is not np.ndarray:
-                arrays = as_arrays(arrays)
-                break
-        arrays = as_floats(arrays)
+        if len(args) < self.arity:  # an omitted optional argument (a bias) is None, to both passes
+            args += (None,) * (self.arity - len(args))
+        arrays: list[Any] = []
+        needs: list[bool] = []
+        grad, tensors, plain = mode.grad, False, True
+        for arg in args:
+            if isinstance(arg, Tensor):
+                tensors = True
+                needs.append(grad and arg.requires_grad)
+                arg = arg.array
+            else:
+                needs.append(False)
+            plain = plain and type(arg) is np.ndarray and arg.dtype is FLOAT32
+            arrays.append(arg)
+        if not plain:
+            arrays = as_floats(as_arrays(arrays))
         outputs, saved = self.run_forward(arrays, constants)
         single = not isinstance(outputs, tuple)
         values = [np.asarray(y) for y in ((outputs,) if single else outputs)]
@@ -92,9 +100,9 @@ class Op:
 
         results: list[Any]
         if True in needs:
-            entry = record(self, name, args, values, single, saved, needs, constants)
+            entry = record(self, name, args, values, single, saved, tuple(needs), constants)
             results = [Tensor.recorded(y, entry, i) for i, y in enumerate(values)]
-        elif any(isinstance(arg, Tensor) for arg in args):
+        elif tensors:
             results = [Tensor.wrap(y) for y in values]
         else:
             results = values
@@ -126,15 +134,15 @@ class Op:
         return self.backward(dy, saved, needs)
 
     def _native_serves(self, arrays: Iterable[Any]) -> bool:
-        return (
-            mode.backend == "native"
-            and native.available()
-            and all(
-                a.dtype == np.float32 and (self.strided or a.flags.c_contiguous)
-                for a in arrays
-                if isinstance(a, np.ndarray) and is_float(a)
-            )
-        )
+        if mode.backend != "native" or not native.available():
+            return False
+        for a in arrays:
+            if isinstance(a, np.ndarray) and a.dtype is not FLOAT32:
+                if a.dtype.kind == "f":
+                    return False
+            elif isinstance(a, np.ndarray) and not (self.strided or a.flags.c_contiguous):
+                return False
+        return True
 
 
 def _contiguous(x: Array) -> Array:
