@@ -27,7 +27,7 @@ from chainrule.ops.linear import linear
 
 NAME = "linear_cross_entropy"
 CHUNK = 1 << 23  # logits, or gradients of them, at a time: 32 MB in float32
-KEEP = 1 << 26  # logits that are kept for backward rather than computed again: 256 MB in float32
+KEEP = CHUNK  # logits that are kept for backward rather than computed again
 
 
 def forward(
