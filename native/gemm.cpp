@@ -68,8 +68,8 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
     }
 
     const size_t rows = kernels.tile_rows, cols = kernels.tile_cols;
-    const bool by_rows = a_mk.col == 1;            // rows of A that are contiguous are read where they are,
-    const bool in_place = by_rows && !rounded;     // or copied to be rounded; others are packed into panels
+    const bool in_place = a_mk.col == 1 && !rounded;       // rows of A that are contiguous are read where they are,
+    const bool by_rows = a_mk.col == 1 && a_mk.row != 1;   // or copied to be rounded; others are packed into panels
     const size_t deep = pieces(K, pieces(K, DEEP));
     const size_t wide = std::min(WIDE, round_up(N, cols)), high = in_place ? M : round_up(std::min(HIGH, M), rows);
     const size_t chunk = std::min(std::max<size_t>(1, PACKED / (wide + (in_place ? 0 : high)) / deep) * deep, K);

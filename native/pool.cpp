@@ -6,9 +6,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace chainrule {
 namespace {
@@ -64,12 +66,20 @@ public:
             std::unique_lock<std::mutex> lock(mutex_);
             done_.wait(lock, [this] { return running_.load(std::memory_order_acquire) == 0; });
         }
+        if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
         return true;
     }
 
 private:
+    // A block that throws (no memory) ends the job, for all threads; the caller throws it again when all have stopped.
     void take_blocks(Task task, void* context, size_t blocks) {
-        for (size_t block; (block = next_.fetch_add(1, std::memory_order_relaxed)) < blocks;) task(context, block);
+        try {
+            for (size_t block; (block = next_.fetch_add(1, std::memory_order_relaxed)) < blocks;) task(context, block);
+        } catch (...) {
+            next_.store(blocks, std::memory_order_relaxed);
+            std::lock_guard<std::mutex> lock(mutex_);
+            failure_ = std::current_exception();
+        }
     }
 
     // Start threads until there are `count`; fewer if the system refuses. Detached, they live as long as the process.
@@ -112,6 +122,7 @@ private:
     std::atomic<uint64_t> job_{0};
     std::atomic<size_t> running_{0};  // helpers at work
     std::atomic<size_t> next_{0};     // the next block to take
+    std::exception_ptr failure_;
     bool open_ = false;
     size_t threads_ = 0, helpers_ = 0, sleeping_ = 0;
     size_t blocks_ = 0;
@@ -137,10 +148,11 @@ Pool& pool() {
 void run_blocks(size_t blocks, Task task, void* context) {
     const size_t threads = std::min(blocks, static_cast<size_t>(get_threads()));
     if (threads > 1 && !inside) {
-        inside = true;
-        const bool done = pool().run(blocks, task, context, threads);
-        inside = false;
-        if (done) return;
+        struct Inside {
+            Inside() { inside = true; }
+            ~Inside() { inside = false; }
+        } mark;
+        if (pool().run(blocks, task, context, threads)) return;
     }
     for (size_t block = 0; block < blocks; ++block) task(context, block);
 }

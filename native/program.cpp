@@ -243,6 +243,7 @@ private:
 
 void Buffer::reserve(size_t rows) {
     if (rows <= rows_) return;
+    rows_ = 0;  // should there be no memory
     memory_.reset();
     memory_ = std::make_unique<Scratch>(rows * stride);
     std::fill_n(memory_->data(), rows * stride, 0.0f);

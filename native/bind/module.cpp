@@ -1,6 +1,7 @@
 // The Python module chainrule._native. Each family of kernels binds itself in its own file.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -33,9 +34,13 @@ void wait_for_kernels() {
 
 }  // namespace
 
-WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) {
-    while (closing && std::this_thread::get_id() != closer) pause();
+// Counted before the GIL is let go: `closing` changes under it, so nobody slips by between the two.
+WithoutGil::WithoutGil() {
     ++under_way;
+    const bool late = closing && std::this_thread::get_id() != closer;
+    if (late) --under_way;
+    state_ = PyEval_SaveThread();
+    while (late) pause();
 }
 
 WithoutGil::~WithoutGil() {
@@ -64,6 +69,7 @@ std::vector<std::string> supported_levels() {
 
 NB_MODULE(_native, m) {
     using namespace chainrule;
+    pthread_atfork(nullptr, nullptr, [] { under_way = 0; });  // a child has none of the threads that were under way
     nb::set_leak_warnings(false);  // an array that lives until the end is no leak
     m.def("cpu_level", &level_name);
     m.def("cpu_levels", &supported_levels);

@@ -20,18 +20,22 @@ Weights weights_of(const Words& words, int format, size_t outputs, size_t inputs
 
 // A Program that checks what it is given, and keeps the arrays it points into.
 class Checked {
+    static constexpr size_t MOST = size_t(1) << 31;
+
 public:
     Checked(size_t sequences, size_t positions) : program_(sequences, positions) {
         if (!sequences || !positions) throw std::invalid_argument("sequences and positions must be at least 1");
     }
 
     size_t buffer(size_t width) {
-        if (!width) throw std::invalid_argument("width must be at least 1");
+        if (!width || width > MOST) throw std::invalid_argument("width must be at least 1, and less than 2^31");
         return program_.buffer(width);
     }
 
     void embed(size_t out, Words words, int format, size_t tokens, std::optional<ConstMatrix> position) {
         const size_t width = program_.width(out);
+        if (tokens_ || ended_) throw std::invalid_argument("a program embeds once, at its beginning");
+        if (!tokens || tokens > MOST) throw std::invalid_argument("tokens must be at least 1, and less than 2^31");
         tokens_ = tokens;
         program_.embed(out, weights_of(words, format, tokens, width),
                        pointer_or_null(position, "position", program_.positions * width));
@@ -63,6 +67,7 @@ public:
 
     void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, std::optional<ConstMatrix> cos,
                    std::optional<ConstMatrix> sin) {
+        if (ended_) throw std::invalid_argument("attention comes before last");
         const size_t width = program_.width(out);
         if (!heads || !kv_heads || width % heads || heads % kv_heads)
             throw std::invalid_argument("heads must divide the width, and key/value heads the heads");
@@ -81,8 +86,10 @@ public:
     }
 
     void last(size_t out, size_t in) {
+        if (ended_) throw std::invalid_argument("a program has one last");
         same(program_.width(out), program_.width(in));
         program_.last(out, in);
+        ended_ = true;
     }
 
     // Piece i is counts[i] tokens of sequences[i], which has past[i] already. result (pieces, width of the last buffer)
@@ -127,6 +134,7 @@ private:
         (kept_.append(nb::cast(arrays)), ...);
     }
 
+    bool ended_ = false;  // after `last` there is a row for each sequence only
     Program program_;
     nb::list kept_;
     std::mutex mutex_;

@@ -1,8 +1,8 @@
 // The heart of every matrix product: a tile of C that stays in registers while the sum over k runs.
 //
 // AVX2 has 16 registers of 8 floats: 6 rows of 16 columns are 12 of them, a row of B is 2 and one holds an element of A.
-// AVX-512 has 32 of 16: 14 rows of 32 columns. Each k costs one load of B per row of C and one broadcast of A per
-// column, so the fused multiply-adds, not the loads, set the pace.
+// AVX-512 has 32 of 16: 14 rows of 32 columns. Each k costs a row of B (2 loads) and a broadcast of A for
+// each row of the tile, against two fused multiply-adds for each of those: the arithmetic, not the loads, sets the pace.
 #pragma once
 
 #include "vec.hpp"

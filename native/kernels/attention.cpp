@@ -3,7 +3,7 @@
 //
 // All products run on full tiles: operands are copied to scratch, their rows and columns filled up with zeros. Tiles
 // that causality hides are skipped. Sums over keys and queries go on from block to block in order, so of all the sizes
-// below only KEYS is part of a result, by the rescaling in forward.
+// below only KEYS is part of a result, by the rescaling in forward, and FEW_QUERIES, by another order of sums.
 #include "attention.hpp"
 
 #include "gemm.hpp"
@@ -255,11 +255,12 @@ void forward(Heads<float> o, float* lse_bht, const Attention& call, size_t b, si
     const ForwardSpace at(call, scratch);
     const size_t seen = visible(call, t + count - 1), group = call.H / call.Hk;
     Context from = {nullptr, call.k.at(b, shared, 0), call.v.at(b, shared, 0), 1, call.v.row};
-    if (count > FEW_QUERIES) {
+    const bool few = call.T <= FEW_QUERIES;  // of all, not of this part: a row must not depend on how T was cut
+    if (!few) {
         pack_columns(at.keys, {from.keys, 1, call.k.row}, call.D, seen);
         from.packed_keys = at.keys;
     }
-    if (count > FEW_QUERIES || call.Dv % TILE_COLS) {
+    if (!few || call.Dv % TILE_COLS) {
         pack_columns(at.values, {from.values, call.v.row, 1}, seen, call.Dv);
         from.values = at.values, from.value_panel = seen, from.value_row = TILE_COLS;
     }

@@ -58,8 +58,9 @@ INLINE void transpose4(float* out, size_t out_row, const float* in, size_t in_ro
 template <size_t WIDE>
 void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K, size_t used) {
     size_t k = 0;
-    if (used == WIDE && in_j == 1 && WIDE < 8) {
-        // Eight at a time: what is too much is overwritten by the next steps, so the last ones go the slow way.
+    if (used == WIDE && in_j == 1 && WIDE < 8 && static_cast<ptrdiff_t>(in_k) >= static_cast<ptrdiff_t>(WIDE)) {
+        // Eight at a time, as the next row lies behind: what is too much is overwritten by the next steps, so the last
+        // ones go the slow way.
         for (; k * WIDE + 8 <= K * WIDE; ++k)
             *reinterpret_cast<EightMemory*>(out + k * WIDE) = *reinterpret_cast<const EightMemory*>(in + k * in_k);
     } else if (used == WIDE && in_j == 1) {

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -42,6 +43,20 @@ void nested_jobs() {
     for (int count : done) require(count == 1, "a nested block was not done exactly once");
 }
 
+// A block that throws ends its job; the caller sees the exception and the pool goes on.
+void failing_job() {
+    bool seen = false;
+    try {
+        parallel_for(50, [&](size_t block) {
+            if (block % 10 == 3) throw std::bad_alloc();
+        });
+    } catch (const std::bad_alloc&) {
+        seen = true;
+    }
+    require(seen, "an exception was lost");
+    one_job(20);
+}
+
 }  // namespace
 
 int main() {
@@ -49,6 +64,7 @@ int main() {
         set_threads(threads);
         many_jobs();
         nested_jobs();
+        for (int i = 0; i < 50; ++i) failing_job();
     }
     std::vector<std::thread> callers;  // only one of them gets the pool, the others work alone
     for (int i = 0; i < 4; ++i) callers.emplace_back(many_jobs);

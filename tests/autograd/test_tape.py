@@ -485,3 +485,20 @@ def test_large_outputs_of_cheap_ops_are_computed_again() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         assert gradients(1 << 20, patch) == gradients(1 << 40, patch)
+
+
+def test_what_is_computed_again_can_be_used_as_often_as_what_is_kept() -> None:
+    x = Tensor(np.ones((700, 800), np.float32), requires_grad=True)
+    W = Tensor(np.ones((3, 800), np.float32), requires_grad=True)
+    y = cr.ops.gelu(x)
+    once = cr.ops.linear(y, W).sum()
+    once.backward(retain=True)
+    first = W.grad.copy()
+    once.backward()
+    np.testing.assert_array_equal(W.grad, 2 * first)
+
+    y = cr.ops.gelu(x)
+    one, two = cr.ops.linear(y, W).sum(), cr.ops.linear(y, W).sum()
+    one.backward()
+    with pytest.raises(cr.GraphError, match="gelu was already used by an earlier backward"):
+        two.backward()

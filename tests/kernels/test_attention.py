@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,6 @@ ALL = (True, True, True)
 DROPPED = {"dropout": 0.25, "key": key("dropout", 3, seed=1)}
 extension = native.kernels()
 native_forward, native_backward = attention.native
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
-    yield
-    assert extension.set_cpu_level(level)
-    native.set_threads(threads)
 
 
 def inputs(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,14 +11,6 @@ import chainrule as cr
 from chainrule import native
 
 extension = native.kernels()
-
-
-@pytest.fixture(autouse=True)
-def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
-    yield
-    assert extension.set_cpu_level(level)
-    native.set_threads(threads)
 
 
 def matrix(rng: np.random.Generator, n: int, m: int, transposed: bool) -> np.ndarray:
@@ -73,6 +64,27 @@ def test_batches_with_any_strides(batch: int) -> None:
     a = rng.normal(size=(33, batch, 20)).astype(np.float32).transpose(1, 0, 2)
     b = np.broadcast_to(rng.normal(size=(20, 18)).astype(np.float32)[:, ::2], (batch, 20, 9))
     close(native.matmul(a, b), a.astype(np.float64) @ b.astype(np.float64), 20)
+
+
+@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_views_that_run_backwards_repeat_or_overlap(level: str, precision: str) -> None:
+    assert extension.set_cpu_level(level)
+    rng = np.random.default_rng(10)
+    x, b = rng.normal(size=(100, 6)).astype(np.float32), rng.normal(size=(100, 9)).astype(np.float32)
+    line = rng.normal(size=300).astype(np.float32)
+    views = [
+        x[::-1].T,  # rows of a step of -1
+        np.broadcast_to(x[:1], (100, 6)).T,  # steps of 0
+        np.lib.stride_tricks.sliding_window_view(line, 100)[:7],  # both steps 1
+        x[:, :1].T,
+        x[:, ::-2].T,
+    ]
+    for a in views:
+        want = native.matmul(np.ascontiguousarray(a), b, precision=precision)
+        np.testing.assert_allclose(native.matmul(a, b, precision=precision), want, rtol=1e-5, atol=1e-5)
+        got = native.matmul(b.T, a.T, precision=precision)
+        np.testing.assert_allclose(got, want.T, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("M", "N", "K"), [(0, 5, 3), (5, 0, 3), (5, 3, 0)])
@@ -147,7 +159,7 @@ def test_a_parameter_takes_its_gradient_in_place() -> None:
 def test_factors_are_rounded_and_sums_are_not(level: str, precision: str, ta: bool, tb: bool) -> None:
     assert extension.set_cpu_level(level)
     rng = np.random.default_rng(8)
-    for M, N, K in ((1, 5, 7), (7, 33, 65), (100, 40, 600)):
+    for M, N, K in ((1, 5, 7), (1, 5, 200), (7, 33, 65), (100, 40, 600), (65, 1, 130)):
         a, b = matrix(rng, M, K, ta), matrix(rng, K, N, tb)
         rounded = [_factor(x, precision).astype(np.float64) for x in (a, b)]
         close(native.matmul(a, b, precision=precision), rounded[0] @ rounded[1], K)

@@ -40,7 +40,7 @@ def test_a_training_run_gives_the_same_bits_for_any_number_of_threads(tmp_path: 
 
 
 def test_ctrl_c_leaves_the_pool_as_it_was() -> None:
-    """A hundred interrupts at any moment: each is seen as KeyboardInterrupt, and every product stays right."""
+    """Interrupts at any moment: each is seen as KeyboardInterrupt, and every product stays right."""
     program = """
 import numpy as np, sys, time, chainrule as cr
 from chainrule import native
@@ -103,7 +103,7 @@ time.sleep(0.2)
 def test_a_forked_child_has_a_pool_and_memory_of_its_own() -> None:
     result = python(
         """
-import os, threading, numpy as np
+import os, sys, threading, numpy as np
 from chainrule import native
 native.set_threads(4)
 a = np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32)
@@ -114,10 +114,11 @@ def busy():
         native.matmul(a, a)
 worker = threading.Thread(target=busy)
 worker.start()
-for _ in range(20):
+for turn in range(20):
     child = os.fork()
     if child == 0:
-        os._exit(0 if native.matmul(a, a).tobytes() == want else 1)
+        same = native.matmul(a, a).tobytes() == want
+        os._exit(0 if same else 1) if turn % 2 else sys.exit(0 if same else 1)
     assert os.waitpid(child, 0)[1] == 0
 stop.set()
 worker.join()
@@ -140,3 +141,26 @@ def test_memory_is_kept_for_the_next_step_and_given_back_on_request() -> None:
     del again
     kernels.give_back()
     assert kernels.held_bytes() == before
+
+
+def test_too_little_memory_is_an_error_and_no_more() -> None:
+    """A block of the pool that gets no memory: the caller sees MemoryError, and everything goes on."""
+    result = python(
+        """
+import resource, numpy as np, chainrule as cr
+from chainrule import native
+cr.set_threads(2)
+q, small = (np.ones((2, 4, n, 64), np.float32) for n in (8, 64))
+k = np.broadcast_to(np.ones(64, np.float32), (2, 4, 400_000, 64))
+want = cr.ops.attention(small, small, small).tobytes()
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (150 << 20), -1))
+for _ in range(3):
+    try:
+        cr.ops.attention(q, k, k)
+    except MemoryError:
+        print("no memory")
+    assert cr.ops.attention(small, small, small).tobytes() == want
+"""
+    )
+    assert (result.returncode, result.stdout) == (0, "no memory\n" * 3), result.stderr

@@ -72,9 +72,10 @@ def backend(name: str) -> Iterator[None]:
 
 @contextmanager
 def precision(name: str) -> Iterator[None]:
-    """Matrix products round their factors to "bf16" or "fp16" and sum in float32; everything else stays float32.
+    """`linear`, `matmul` and `linear_cross_entropy` round their factors to "bf16" or "fp16" and sum in float32.
 
-    The backward pass obeys the precision in force when it runs.
+    Everything else, attention and recurrent cells included, stays float32. The backward pass obeys the precision in
+    force when it runs.
 
     >>> import chainrule as cr, numpy as np
     >>> with cr.precision("bf16"):

@@ -34,7 +34,7 @@ class Example:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
-FLOAT32 = np.dtype(np.float32)  # NumPy has one object for it, so `is` will do
+FLOAT32 = np.dtype(np.float32)  # nearly always this very object, so `is` is asked before `==`
 
 Examples: TypeAlias = Callable[[np.random.Generator], Iterable[Example]]
 
@@ -118,7 +118,7 @@ class Op:
         except ChainruleError:
             raise
         except TypeError as error:  # a missing or unknown argument, or one that is no array
-            message = str(error).replace(f"{self.forward.__name__}()", f"{self.name}()")
+            message = str(error).splitlines()[0].replace(f"{forward.__name__}()", f"{self.name}()")
             raise ConfigError(f"{self.name}: {message}") from error
         except (ValueError, IndexError) as error:  # NumPy's own complaint: add which op and which shapes
             shapes = ", ".join("None" if a is None else str(a.shape) for a in arrays)
@@ -126,10 +126,10 @@ class Op:
 
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
         """The backward pass on arrays, native where it can be."""
-        if self.native:
+        if self.native and self._native_serves(saved):
             if not self.strided:
                 dy = tuple(map(_contiguous, dy)) if isinstance(dy, tuple) else _contiguous(dy)
-            if self._native_serves((*(dy if isinstance(dy, tuple) else (dy,)), *saved)):
+            if self._native_serves(dy if isinstance(dy, tuple) else (dy,)):
                 return self.native[1](dy, saved, needs)
         return self.backward(dy, saved, needs)
 
@@ -137,10 +137,11 @@ class Op:
         if mode.backend != "native" or not native.available():
             return False
         for a in arrays:
-            if isinstance(a, np.ndarray) and a.dtype is not FLOAT32:
-                if a.dtype.kind == "f":
-                    return False
-            elif isinstance(a, np.ndarray) and not (self.strided or a.flags.c_contiguous):
+            if not isinstance(a, np.ndarray) or (a.dtype is not FLOAT32 and not is_float(a)):
+                continue
+            if a.dtype is not FLOAT32 and a.dtype != FLOAT32:
+                return False
+            if not (self.strided or a.flags.c_contiguous):
                 return False
         return True
 

@@ -45,7 +45,11 @@ class Param(Tensor):
             return None
         if self.grad is None:
             self.zero_grad()
-        return None if self.grad is None else Into(self.grad)
+        grad = self.grad
+        fits = (
+            grad is not None and grad.dtype == self.dtype and grad.flags.c_contiguous and grad.flags.writeable
+        )
+        return Into(grad) if fits and grad is not None else None
 
     def zero_grad(self) -> None:
         """Set the gradient to zero (in the flat block, if the parameter lives in one)."""

@@ -102,6 +102,8 @@ class Again:
 
     def value(self) -> Array:
         op: Any = self.record.op
+        if self.record.spent:
+            raise GraphError(f"backward: {self.record.name} {USED_UP}")
         y, _ = op.run_forward(op.again(present(self.record.saved)), self.record.constants)
         return np.asarray(y)
 
@@ -125,16 +127,16 @@ def record(
     inputs = tuple([_source(arg) if need else None for arg, need in zip(args, needs, strict=True)])
     likeness = [(y.shape, y.dtype) for y in outputs]
     watched = watch(args, (*saved, *outputs))
-    entry = Record(op, name, inputs, _thrifty(saved, args), needs, likeness, single, now(), watched)
+    entry = Record(op, name, inputs, _thrifty(saved, args, needs), needs, likeness, single, now(), watched)
     if op.again is not None:
         entry.constants = constants
     return entry
 
 
-def _thrifty(saved: Saved, args: tuple[Any, ...]) -> Saved:
+def _thrifty(saved: Saved, args: tuple[Any, ...], needs: Needs) -> Saved:
     """`saved` without the large arrays that the cheap ops before can compute again."""
-    for arg in args:
-        entry = getattr(arg, "record", None)
+    for arg, need in zip(args, needs, strict=True):
+        entry = getattr(arg, "record", None) if need else None
         if entry is not None and entry.op.again is not None and arg.array.nbytes >= LARGE:
             saved = tuple([Again(entry) if s is arg.array else s for s in saved])
     return saved

@@ -48,8 +48,8 @@ class Compiler:
                     beta = np.zeros_like(gamma) if layer.bias is None else layer.bias.array.astype(np.float32)
                     self.program.layernorm(self.new(out, C), source, gamma, beta, layer.eps)
             case Project(out, x, layers, activation, add):
-                biases = [layer.bias.array for layer in layers if layer.bias is not None]
-                bias = pad(np.concatenate(biases)[None])[0] if biases else None
+                joint = step.bias()
+                bias = None if joint is None else pad(joint[None])[0]
                 target = self.new(out, sum(layer.weight.shape[0] for layer in layers))
                 source, _ = self.registers[x]
                 words = self.words(*layers)

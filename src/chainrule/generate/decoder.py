@@ -5,7 +5,7 @@
     logits = decoder.step([token])                      (1, V): and after one more token
 
 A row of logits has the same bits whether a sequence is read at once or in pieces, alone or beside others, by any
-number of threads: every sum runs in a fixed order that depends on that sequence alone.
+number of threads: with the C++ kernels every sum runs in a fixed order that depends on that sequence alone.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import native
+from chainrule.autograd.mode import mode
 from chainrule.errors import ChainruleError, ConfigError, DataError, ShapeError
 from chainrule.generate.compiled import compiled
 from chainrule.generate.interpreter import Interpreter
@@ -44,8 +45,8 @@ class Decoder:
     """
 
     def __init__(self, model: GPT | Llama, weights: str = "fp32", batch: int = 1) -> None:
-        if batch < 1:
-            raise ConfigError(f"Decoder: batch is {batch} (must be at least 1)")
+        if not isinstance(batch, int) or batch < 1:
+            raise ConfigError(f"Decoder: batch is {batch!r} (must be an integer, at least 1)")
         check_format(weights)
         if weights != "fp32" and not all(np.isfinite(p.array).all() for _, p in model.named_parameters()):
             raise ChainruleError(f"Decoder: the model's weights are not finite, {weights} cannot hold them")
@@ -53,7 +54,10 @@ class Decoder:
         self.vocab_size = model.config.vocab_size
         self.lengths = np.zeros(batch, np.int64)
         """Tokens that each sequence's cache holds."""
-        program, make = model.program(), compiled if native.available() else Interpreter
+        program, make = (
+            model.program(),
+            compiled if mode.backend == "native" and native.available() else Interpreter,
+        )
         self._engine: Engine = make(program, weights, batch, self.context)
 
     def prefill(
@@ -65,6 +69,10 @@ class Decoder:
         caches `slots`, by default all of them in order.
         """
         slots = range(len(self.lengths)) if slots is None else slots
+        if not hasattr(ids, "__len__"):
+            raise DataError(f"Decoder: tokens {ids!r} (must be a list of tokens, or of such lists)")
+        if len(slots) == 0 or np.asarray(slots).dtype.kind not in "iu":
+            raise ShapeError(f"Decoder: slots {list(slots)} (must be one or more integers)")
         single = len(slots) == 1 and all(np.ndim(i) == 0 for i in ids)  # type: ignore[union-attr]
         pieces = [np.asarray(piece) for piece in ([ids] if single else ids)]  # type: ignore[union-attr]
         return self._read(pieces, np.asarray(slots, np.int64))
@@ -75,6 +83,8 @@ class Decoder:
 
     def reset(self, slot: int | None = None) -> None:
         """Forget one sequence, or all."""
+        if slot is not None and slot not in range(len(self.lengths)):
+            raise ShapeError(f"Decoder: slot {slot} (must be from 0 to {len(self.lengths) - 1})")
         self.lengths[slice(None) if slot is None else slot] = 0
 
     def _read(self, pieces: list[Ids], slots: Ids) -> Floats:

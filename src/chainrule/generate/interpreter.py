@@ -70,8 +70,7 @@ class Interpreter:
             case Project(out, x, layers, activation, add):
                 W = self._matrix(*layers)
                 f = nn.activation(activation or "linear")
-                biases = [layer.bias.array for layer in layers if layer.bias is not None]
-                b = np.concatenate(biases) if biases else None
+                b = step.bias()
 
                 def project(s: State, r: dict[str, Any]) -> None:
                     y = f(ops.linear(r[x], W, b))

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
+from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.nn.embedding import Embedding
 from chainrule.nn.linear import Linear
@@ -42,6 +45,18 @@ class Project:
     layers: tuple[Linear, ...]
     activation: str | None = None  # gelu or gelu_tanh
     add: bool = False
+
+    def bias(self) -> Array | None:
+        """The biases side by side, 0 for a layer without one; None if no layer has one"""
+        if all(layer.bias is None for layer in self.layers):
+            return None
+        zeros = (np.zeros(layer.weight.shape[0], np.float32) for layer in self.layers)
+        return np.concatenate(
+            [
+                z if layer.bias is None else layer.bias.array
+                for layer, z in zip(self.layers, zeros, strict=True)
+            ]
+        )
 
     def __post_init__(self) -> None:
         for layer in self.layers:
