@@ -31,6 +31,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--warmup", type=int)
     parser.add_argument("--serve", action="store_true")
     return parser
 
@@ -38,7 +39,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 def main(parser: argparse.ArgumentParser, prepare) -> None:
     args = parser.parse_args()
     step, info = prepare(args)
-    for _ in range(1 + WARMUP[args.config]):
+    for _ in range(1 + (WARMUP[args.config] if args.warmup is None else args.warmup)):
         step()
     info |= {"config": args.config, "dtype": args.dtype, "threads": args.threads}
     if args.serve:

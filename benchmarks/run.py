@@ -103,12 +103,12 @@ def steps(threads: int, quick: bool) -> list[str]:
 
 def half(threads: int, quick: bool) -> list[str]:
     """bf16 on the smallest size: a CPU without bf16 instructions is slow in PyTorch beyond patience."""
-    common = ("--config", "a", "--threads", str(threads), "--dtype", "bf16")
+    common = ("--config", "a", "--threads", str(threads), "--dtype", "bf16", "--warmup", "1")
     progress("training step a in bf16")
     ours, theirs = Program("gpt_step.py", *common), Program("torch_gpt_step.py", *common)
-    for _ in range(3):
-        ours.ask("2")
-        theirs.ask("2")
+    for _ in range(2):
+        ours.ask("5")
+        theirs.ask("1")
     lines = [
         f"Config a with bf16 factors: {ours.median():.1f} ms, PyTorch's autocast {theirs.median():.1f} ms, "
         f"ratio **{theirs.median() / ours.median():.1f}**.",

@@ -84,7 +84,11 @@ def kernels() -> Any:
 def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
     """An array over memory the kernels like: 64-byte aligned, in huge pages, reused from step to step."""
     dtype = np.dtype(dtype)
-    return np.ndarray(shape, dtype, kernels().Block(math.prod(shape) * dtype.itemsize))
+    bytes = math.prod(shape) * dtype.itemsize
+    try:
+        return np.ndarray(shape, dtype, kernels().Block(bytes))
+    except MemoryError:
+        raise MemoryError(f"cannot allocate {bytes / 2**30:.1f} GiB for an array of shape {shape}") from None
 
 
 def empty_like(x: Array) -> Array:

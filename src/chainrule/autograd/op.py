@@ -112,14 +112,22 @@ class Op:
 
     def run_forward(self, arrays: Sequence[Array | None], constants: dict[str, Any]) -> tuple[Any, Saved]:
         """The forward pass on arrays, native where it can be."""
-        forward = self.native[0] if self.native and self._native_serves(arrays) else self.forward
+        floats = all(a is None or is_float(a) for a in arrays)
+        forward = self.native[0] if self.native and floats and self._native_serves(arrays) else self.forward
         try:
             return forward(*arrays, **constants)
         except ChainruleError:
             raise
         except TypeError as error:  # a missing or unknown argument, or one that is no array
-            message = str(error).splitlines()[0].replace(f"{forward.__name__}()", f"{self.name}()")
+            message = str(error).replace(f"{forward.__name__}()", f"{self.name}()")
+            if "incompatible function arguments" in message:  # a kernel was called with a constant it does not know
+                given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
+                message = f"a constant has the wrong type ({given})"
             raise ConfigError(f"{self.name}: {message}") from error
+        except AttributeError as error:
+            if None not in [a if a is None else 0 for a in arrays]:
+                raise
+            raise ConfigError(f"{self.name}: an operand is None (must be an array)") from error
         except (ValueError, IndexError) as error:  # NumPy's own complaint: add which op and which shapes
             shapes = ", ".join("None" if a is None else str(a.shape) for a in arrays)
             raise ShapeError(f"{self.name}: cannot take shapes {shapes} ({error})") from error

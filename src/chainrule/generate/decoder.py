@@ -47,6 +47,8 @@ class Decoder:
     def __init__(self, model: GPT | Llama, weights: str = "fp32", batch: int = 1) -> None:
         if not isinstance(batch, int) or batch < 1:
             raise ConfigError(f"Decoder: batch is {batch!r} (must be an integer, at least 1)")
+        if not hasattr(model, "program"):
+            raise ConfigError(f"Decoder: got {type(model).__name__} (must be a model such as GPT or Llama)")
         check_format(weights)
         if weights != "fp32" and not all(np.isfinite(p.array).all() for _, p in model.named_parameters()):
             raise ChainruleError(f"Decoder: the model's weights are not finite, {weights} cannot hold them")

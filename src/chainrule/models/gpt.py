@@ -103,12 +103,12 @@ class MLP(Layer):
         C = config.n_embd
         self.c_fc = Linear(C, 4 * C, bias=config.bias, init=partial(normal, std=STD))
         self.c_proj = Linear(4 * C, C, bias=config.bias, init=partial(normal, std=residual_std(config)))
-        self.activate = ACTIVATIONS[config.activation]
+        self.activation = config.activation
         self.dropout = Dropout(config.dropout)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""
-        return self.c_proj(self.dropout(self.activate(self.c_fc(hidden))))
+        return self.c_proj(self.dropout(ACTIVATIONS[self.activation](self.c_fc(hidden))))
 
 
 class Block(Layer):

@@ -50,7 +50,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     q = saved[0]
     parts: Any = attention_backward(_split(dy, 1, q.shape[1])[0], saved, (True,) * 3)
     dqkv = np.stack(parts, axis=2)  # (B, H, 3, T, D)
-    return (dqkv.transpose(0, 3, 2, 1, 4).reshape(*dy.shape[:2], -1),)
+    return (dqkv.transpose(0, 3, 2, 1, 4).reshape(*dy.shape[:2], 3 * dy.shape[2]),)
 
 
 def native_forward(

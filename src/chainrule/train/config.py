@@ -32,7 +32,7 @@ class TrainConfig:
     clip: float = 1.0
     """Largest norm of the gradient."""
     precision: str = "fp32"
-    """Of the factors of matrix products: fp32, bf16 or fp16. Sums, weights and the optimiser stay in fp32."""
+    """Of the factors of the linear layers: fp32, bf16 or fp16. Sums, weights and all else stay in fp32."""
     eval_every: int = 250
     """Steps between evaluations on the validation text."""
     eval_windows: int = 512
