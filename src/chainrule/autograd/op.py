@@ -120,7 +120,7 @@ class Op:
             raise
         except TypeError as error:  # a missing or unknown argument, or one that is no array
             message = str(error).replace(f"{forward.__name__}()", f"{self.name}()")
-            if "incompatible function arguments" in message:  # a kernel was called with a constant it does not know
+            if "incompatible function arguments" in message:  # a constant that the kernel does not know
                 given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
                 message = f"a constant has the wrong type ({given})"
             raise ConfigError(f"{self.name}: {message}") from error
