@@ -145,6 +145,8 @@ class Op:
         if mode.backend != "native" or not native.available():
             return False
         for a in arrays:
+            if isinstance(a, np.floating):  # NumPy's arithmetic makes numbers of arrays without axes
+                return False
             if not isinstance(a, np.ndarray) or (a.dtype is not FLOAT32 and not is_float(a)):
                 continue
             if a.dtype is not FLOAT32 and a.dtype != FLOAT32:
