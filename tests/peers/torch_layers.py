@@ -272,5 +272,5 @@ CASES: dict[str, Case] = {
     "RNN": Case(lambda: nn.RNN(5, 6), recurrent(torch.nn.RNN), ((3, 7, 5),)),
     "LSTM": Case(lambda: nn.LSTM(5, 6), recurrent(torch.nn.LSTM), ((3, 7, 5),)),
     "GRU": Case(lambda: nn.GRU(5, 6), gru, ((3, 7, 5),)),
-    "GRU, reset after": Case(lambda: nn.GRU(5, 6, reset_after=True), recurrent(torch.nn.GRU), ((3, 7, 5),)),
+    "GRU reset after": Case(lambda: nn.GRU(5, 6, reset_after=True), recurrent(torch.nn.GRU), ((3, 7, 5),)),
 }
