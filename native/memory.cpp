@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -23,7 +22,7 @@ class Store {
 public:
     void* allocate(size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)  // exactly what was asked for, so that every step beyond it is seen
-        return std::aligned_alloc(alignof(std::max_align_t), bytes ? bytes : 1);
+        return std::malloc(bytes ? bytes : 1);
 #endif
         const size_t size = round_up(std::max<size_t>(bytes, 1));
         std::lock_guard<std::mutex> lock(mutex_);
