@@ -7,7 +7,6 @@ namespace chainrule::CHAINRULE_LEVEL {
 namespace {
 
 typedef float Four __attribute__((vector_size(16)));
-typedef float EightMemory __attribute__((vector_size(32), aligned(alignof(float)), may_alias));
 typedef float FourMemory __attribute__((vector_size(16), aligned(alignof(float)), may_alias));
 
 // The nearest bf16 (8 bits of mantissa), ties to even, as a float. NaN stays NaN.
@@ -58,14 +57,8 @@ INLINE void transpose4(float* out, size_t out_row, const float* in, size_t in_ro
 template <size_t WIDE>
 void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K, size_t used) {
     size_t k = 0;
-    if (used == WIDE && in_j == 1 && WIDE < 8 && static_cast<ptrdiff_t>(in_k) >= static_cast<ptrdiff_t>(WIDE)) {
-        // Eight at a time, as the next row lies behind: what is too much is overwritten by the next steps, so the last
-        // ones go the slow way.
-        for (; k * WIDE + 8 <= K * WIDE; ++k)
-            *reinterpret_cast<EightMemory*>(out + k * WIDE) = *reinterpret_cast<const EightMemory*>(in + k * in_k);
-    } else if (used == WIDE && in_j == 1) {
-        for (; k < K; ++k)
-            for (size_t j = 0; j < WIDE; ++j) out[k * WIDE + j] = in[k * in_k + j];
+    if (used == WIDE && in_j == 1) {
+        for (; k < K; ++k) __builtin_memcpy(out + k * WIDE, in + k * in_k, WIDE * sizeof(float));
     } else if (used == WIDE && in_k == 1 && WIDE % 4 == 0) {
         for (; k + 4 <= K; k += 4)
             for (size_t j = 0; j < WIDE; j += 4) transpose4(out + k * WIDE + j, WIDE, in + j * in_j + k, in_j);
@@ -86,7 +79,7 @@ INLINE void prefetch_strip(const float* in, size_t in_k, size_t in_j, size_t K, 
 template <size_t WIDE>
 void pack(float* packed, size_t panel, const float* in, size_t in_k, size_t in_j, size_t K, size_t J,
           Precision precision) {
-    const size_t fitting = (1 << 14) / (J + 1), strip = fitting < 8 ? 8 : fitting > 64 ? 64 : fitting - fitting % 4;
+    const size_t fitting = (1 << 14) / (J + 1), strip = fitting < 8 ? 8 : fitting > 16 ? 16 : fitting - fitting % 4;
     for (size_t k = 0; k < K; k += strip) {
         const size_t depth = K - k < strip ? K - k : strip, next = k + strip;
         if (next < K) prefetch_strip(in + next * in_k, in_k, in_j, K - next < strip ? K - next : strip, J);
