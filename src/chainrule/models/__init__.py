@@ -1,6 +1,7 @@
 """Models, one file each."""
 
 from chainrule.models.gpt import GPT, GPTConfig
+from chainrule.models.language_model import IGNORE, LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
 
-__all__ = ["GPT", "GPTConfig", "Llama", "LlamaConfig"]
+__all__ = ["GPT", "IGNORE", "GPTConfig", "LanguageModel", "Llama", "LlamaConfig"]

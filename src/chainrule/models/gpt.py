@@ -20,6 +20,7 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
+from chainrule.models.language_model import IGNORE, LanguageModel
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
 from chainrule.nn.program import Attend, Embed, Head, Instruction, Last, Norm, Project
@@ -124,7 +125,7 @@ class Block(Layer):
         return hidden + self.mlp(self.ln_2(hidden))
 
 
-class GPT(Layer):
+class GPT(LanguageModel):
     """A language model: for each position, scores of what comes next.
 
     >>> import chainrule as cr, numpy as np
@@ -159,7 +160,9 @@ class GPT(Layer):
     def loss(self, ids: Array, targets: Array) -> Tensor:
         """ids (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
         # The logits are never stored: they would be the largest array by far.
-        return ops.linear_cross_entropy(self.hidden(ids), self.wte.weight, targets=targets)
+        return ops.linear_cross_entropy(
+            self.hidden(ids), self.wte.weight, targets=targets, ignore_index=IGNORE
+        )
 
     def program(self) -> list[Instruction]:
         """The same forward pass over new tokens with a cache, for `generate.Decoder`."""

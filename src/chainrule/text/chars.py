@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import DataError, FormatError
+from chainrule.text.tokenizer import Ids, Tokenizer
 
-Ids = npt.NDArray[np.integer[Any]]
 
-
-class CharTokenizer:
+class CharTokenizer(Tokenizer):
     """Characters numbered in the order they are given; `train` takes those of a text, sorted.
 
     >>> from chainrule.text import CharTokenizer
@@ -23,6 +22,8 @@ class CharTokenizer:
     >>> tokenizer.decode(tokenizer.encode("hole"))
     'hole'
     """
+
+    kind = "char"
 
     def __init__(self, characters: str) -> None:
         if not characters:
@@ -59,21 +60,12 @@ class CharTokenizer:
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text of n characters"""
-        array = np.asarray(ids)
-        if array.size == 0:
-            return ""
-        if array.dtype.kind not in "iu" or array.ndim != 1:
-            raise DataError(f"decode: got {array.dtype} {array.shape} (must be integers of shape (n,))")
-        outside = (array < 0) | (array >= self.vocab_size)
-        if outside.any():
-            position = int(outside.argmax())
-            rule = f"must be from 0 to {self.vocab_size - 1}"
-            raise DataError(f"decode: id {array[position]} at position {position} ({rule})")
+        array = self.check_ids(ids)
         return self._codes[array].tobytes().decode("utf-32-le", "surrogatepass")
 
     def to_dict(self) -> dict[str, Any]:
         """A plain description for JSON, which `from_dict` takes back."""
-        return {"type": "char", "characters": self.characters}
+        return {"type": self.kind, "characters": self.characters}
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> CharTokenizer:
@@ -81,12 +73,6 @@ class CharTokenizer:
         if kind != "char" or not isinstance(characters, str):
             raise FormatError(f"tokenizer: type {kind!r} (must be 'char', with its characters as a string)")
         return cls(characters)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CharTokenizer) and self.characters == other.characters
-
-    def __hash__(self) -> int:
-        return hash(self.characters)
 
     def __repr__(self) -> str:
         return f"<CharTokenizer, {self.vocab_size} characters>"

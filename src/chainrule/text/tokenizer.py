@@ -1,0 +1,73 @@
+"""What every tokenizer can do, and how one is found again from its description."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.errors import DataError, FormatError
+
+Ids = npt.NDArray[np.integer[Any]]
+
+
+class Tokenizer(ABC):
+    """Text to token ids and back. `kind` names the class in files."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int:
+        """Ids are 0 .. vocab_size - 1."""
+
+    @abstractmethod
+    def encode(self, text: str) -> Ids:
+        """text -> ids (n,) of int32"""
+
+    @abstractmethod
+    def decode(self, ids: npt.ArrayLike) -> str:
+        """ids (n,) -> text"""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """A plain description for JSON, which `from_dict` takes back."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Tokenizer: ...
+
+    def check_ids(self, ids: npt.ArrayLike) -> Ids:
+        """`ids` as an array (n,), or an error that names the first that is no token."""
+        array = np.asarray(ids)
+        if array.size == 0:
+            return np.empty(0, np.int32)
+        if array.dtype.kind not in "iu" or array.ndim != 1:
+            raise DataError(f"decode: got {array.dtype} {array.shape} (must be integers of shape (n,))")
+        outside = (array < 0) | (array >= self.vocab_size)
+        if outside.any():
+            position = int(outside.argmax())
+            rule = f"must be from 0 to {self.vocab_size - 1}"
+            raise DataError(f"decode: id {array[position]} at position {position} ({rule})")
+        return array
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.vocab_size))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {self.vocab_size} tokens>"
+
+
+def from_dict(description: Mapping[str, Any]) -> Tokenizer:
+    """The tokenizer that `to_dict` described."""
+    kinds = {cls.kind: cls for cls in Tokenizer.__subclasses__()}
+    kind = description.get("type")
+    if kind not in kinds:
+        raise FormatError(f"tokenizer: type {kind!r} (must be one of {', '.join(sorted(kinds))})")
+    return kinds[kind].from_dict(description)
