@@ -11,7 +11,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Protocol
@@ -21,16 +21,26 @@ import numpy.typing as npt
 
 from chainrule import random
 from chainrule.autograd import no_grad, precision
-from chainrule.data import Batches, windows
 from chainrule.errors import ChainruleError
 from chainrule.machine import keep_freed_memory, one_blas_thread
-from chainrule.models import GPT
+from chainrule.models import IGNORE, LanguageModel
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.train.config import TrainConfig
 from chainrule.train.plan import Plan
 from chainrule.train.scaling import LossScale, NoScale
 
 Ids = npt.NDArray[np.integer[Any]]
+
+
+class BatchSource(Protocol):
+    """What is learnt from: a batch for every step, a pure function of its number."""
+
+    @property
+    def tokens(self) -> int:
+        """How many targets one batch holds."""
+
+    def batch(self, step: int) -> tuple[Ids, Ids]:
+        """inputs (B, T) and targets (B, T); a target IGNORE counts for nothing"""
 
 
 class Logger(Protocol):
@@ -54,20 +64,17 @@ class Result:
 
 
 class Trainer:
-    """A model, its optimiser, and how far they have come."""
+    """A language model of any family, its optimiser, and how far they have come.
 
-    def __init__(self, model: GPT, batches: Batches, validation: Ids, config: TrainConfig) -> None:
+    `exam` are the batches (inputs, targets) of text held back, on which `evaluate` judges the model.
+    """
+
+    def __init__(
+        self, model: LanguageModel, batches: BatchSource, exam: Sequence[tuple[Ids, Ids]], config: TrainConfig
+    ) -> None:
         self.model = model
         self.batches = batches
-        self.validation = validation
-        self.exam = list(
-            windows(
-                validation,
-                batch_size=config.batch_size,
-                block_size=batches.block_size,
-                limit=config.eval_windows,
-            )
-        )
+        self.exam = exam
         self.config = config
         self.optimiser = AdamW(
             model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
@@ -143,8 +150,9 @@ class Trainer:
         total, count = 0.0, 0
         with no_grad(), precision(self.config.precision):
             for inputs, targets in self.exam:
-                total += self.model.loss(inputs, targets).item() * targets.size
-                count += targets.size
+                counted = int(np.count_nonzero(targets != IGNORE))
+                total += self.model.loss(inputs, targets).item() * counted
+                count += counted
         return total / count
 
 
