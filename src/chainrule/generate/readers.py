@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import singledispatch
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from chainrule.autograd import no_grad
 from chainrule.errors import ConfigError
 from chainrule.generate.decoder import Decoder
 from chainrule.generate.weights import Floats
-from chainrule.models import GPT, LanguageModel, Llama
+from chainrule.models import GPT, LanguageModel, Llama, RecurrentLM
+
+M = TypeVar("M", bound=LanguageModel)
 
 
 class Reader(Protocol):
@@ -44,6 +46,20 @@ class Cached:
         return self.decoder.prefill(tokens)[0]
 
 
+class Carried:
+    """A recurrent model: its state holds all it has read, however long ago."""
+
+    def __init__(self, model: RecurrentLM, weights: str = "fp32") -> None:
+        self.model = own(model, weights)
+        self.state: Any = None
+
+    def read(self, tokens: Sequence[int]) -> Floats:
+        with no_grad():
+            hidden, self.state = self.model.hidden(np.array([tokens]), self.state)
+            logits: Floats = self.model.head(hidden[:, -1]).numpy()  # (1, V)
+        return logits[0]
+
+
 class Window:
     """Any model: for each token the newest `block_size` are read again."""
 
@@ -58,7 +74,7 @@ class Window:
         return logits[0, -1]
 
 
-def own(model: LanguageModel, weights: str) -> LanguageModel:
+def own(model: M, weights: str) -> M:
     """A copy of a model for reading."""
     if weights != "fp32":
         raise ConfigError(
@@ -77,3 +93,4 @@ def reader(model: Any, weights: str = "fp32") -> Reader:
 reader.register(LanguageModel, Window)
 reader.register(GPT, Cached)
 reader.register(Llama, Cached)
+reader.register(RecurrentLM, Carried)

@@ -11,6 +11,7 @@ from chainrule.errors import ConfigError
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
+from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 
 
 class Family(NamedTuple):
@@ -23,6 +24,9 @@ class Family(NamedTuple):
 FAMILIES = {
     "gpt": Family(GPT, GPTConfig),
     "llama": Family(Llama, LlamaConfig),
+    "rnn": Family(RNNLM, RecurrentConfig),
+    "gru": Family(GRULM, RecurrentConfig),
+    "lstm": Family(LSTMLM, RecurrentConfig),
 }
 
 

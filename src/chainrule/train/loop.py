@@ -1,7 +1,8 @@
 """The training loop: batch → loss → backward → clip → optimiser, with evaluations and checkpoints in between.
 
-What step n does depends on the parameters, the optimiser's state and n alone: batches and dropout are
-functions of the seed and n. So a run that is stopped and resumed gives the same bits as one that was not.
+What step n does depends on the parameters, the optimiser's state, the state a recurrent model carries, and n alone:
+batches and dropout are functions of the seed and n. So a run that is stopped and resumed gives the same bits as one
+that was not.
 R-132, R-513 (seed 002 §15.1; seed 004 §5.6)
 """
 
@@ -20,10 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import random
-from chainrule.autograd import no_grad, precision
+from chainrule.autograd import Tensor, no_grad, precision
+from chainrule.data import Streams
 from chainrule.errors import ChainruleError
 from chainrule.machine import keep_freed_memory, one_blas_thread
-from chainrule.models import IGNORE, LanguageModel
+from chainrule.models import IGNORE, LanguageModel, RecurrentLM
+from chainrule.models.rnn_lm import State
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.train.config import TrainConfig
 from chainrule.train.plan import Plan
@@ -83,6 +86,8 @@ class Trainer:
         self.scale = LossScale() if self.skips else NoScale()
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
+        self.carried: State | None = None
+        """Of a recurrent model: its state after the last batch, which the next one of the same streams goes on from."""
 
     def run(self, log: Logger, save: Callable[[], object] = lambda: None) -> Result:
         """Train to the end of the plan, or until Ctrl-C; `save` is called when a checkpoint is due, and last.
@@ -122,7 +127,7 @@ class Trainer:
             precision(self.config.precision),
             np.errstate(all="ignore"),  # what is not finite is seen below
         ):
-            loss = self.model.loss(inputs, targets)
+            loss, carried = self._forward(inputs, targets)
             loss.backward(np.asarray(factor, np.float32))
         norm = clip_global_norm(parameters, self.config.clip * factor) / factor
         finite = math.isfinite(loss.item() + norm)
@@ -131,6 +136,7 @@ class Trainer:
             if factor != 1:
                 parameters.grad *= 1 / factor  # exact: a power of two
             self.optimiser.step(lr)
+            self.carried = carried
         elif not self.skips:
             raise ChainruleError(
                 f"train: loss {loss.item()}, gradient norm {norm} at step {self.steps + 1} "
@@ -138,6 +144,12 @@ class Trainer:
             )
         self.steps += 1
         return loss.item(), norm
+
+    def _forward(self, inputs: Ids, targets: Ids) -> tuple[Tensor, State | None]:
+        if not (isinstance(self.model, RecurrentLM) and isinstance(self.batches, Streams)):
+            return self.model.loss(inputs, targets), None
+        before = None if self.batches.begins(self.steps) else self.carried
+        return self.model.loss_from(before, inputs, targets)
 
     @property
     def skips(self) -> bool:

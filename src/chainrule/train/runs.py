@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 from rich.console import Console
 
-from chainrule.data import Batches, Corpus, load, split, windows
+from chainrule.data import Batches, Corpus, Streams, load, split, windows
 from chainrule.errors import CheckpointError, ConfigError, DataError
-from chainrule.models import LanguageModel, describe, make, rebuild
+from chainrule.models import LanguageModel, RecurrentLM, describe, make, rebuild
+from chainrule.models.rnn_lm import State
 from chainrule.random import seed
 from chainrule.text import CharTokenizer, Tokenizer, from_dict
 from chainrule.train import checkpoint
@@ -40,7 +42,8 @@ class Run:
         self.model = model
         self.training, self.validation = split(tokenizer.encode(corpus.text))
         B, T = config.batch_size, model.config.block_size
-        batches = Batches(self.training, batch_size=B, block_size=T, seed=config.seed)
+        source = Streams if isinstance(model, RecurrentLM) else Batches
+        batches = source(self.training, batch_size=B, block_size=T, seed=config.seed)
         exam = windows(self.validation, batch_size=B, block_size=T, limit=config.eval_windows)
         self.trainer = Trainer(model, batches, list(exam), config)
 
@@ -77,6 +80,7 @@ class Run:
         try:
             config, data = TrainConfig(**saved.training["train"]), saved.training["data"]
             corpus, seconds, total = load(data["name"]), saved.training["seconds"], saved.training["total"]
+            carried = nested(saved.carried, model)
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
         if corpus.sha256 != data["sha256"]:
@@ -89,6 +93,7 @@ class Run:
         run.trainer.steps, run.trainer.seconds = saved.step, seconds
         run.trainer.plan = Plan(config, total)
         run.trainer.scale.load(saved.training.get("scale", {}))
+        run.trainer.carried = carried
         return run
 
     def train(self, console: Console | None = None) -> Result:
@@ -118,6 +123,7 @@ class Run:
                 config=describe(self.model),
                 tokenizer=self.tokenizer.to_dict(),
                 training=training,
+                carried=named(trainer.carried),
             ),
         )
 
@@ -128,6 +134,19 @@ class Run:
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
         return count_baselines(self.training, self.validation, self.tokenizer.vocab_size)
+
+
+def named(state: State | None) -> dict[str, Any]:
+    """The state of a recurrent model with a name for each array: layer.part"""
+    return {f"{i}.{j}": part for i, layer in enumerate(state or ()) for j, part in enumerate(layer)}
+
+
+def nested(arrays: Mapping[str, Any], model: LanguageModel) -> State | None:
+    """The state that `named` took apart."""
+    if not arrays or not isinstance(model, RecurrentLM):
+        return None
+    shape = enumerate(model.start(1))
+    return tuple(tuple(arrays[f"{i}.{j}"] for j, _ in enumerate(layer)) for i, layer in shape)
 
 
 def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
