@@ -7,16 +7,22 @@ import os
 import shutil
 import sys
 
-from chainrule.models import GPT
+from chainrule.models import LanguageModel
+
+SIZES = {
+    "n_layer": "{} layers",
+    "n_head": "{} heads",
+    "n_embd": "width {}",
+    "n_hidden": "hidden width {}",
+    "block_size": "context {}",
+}
 
 
-def size(model: GPT) -> str:
+def size(model: LanguageModel) -> str:
     """One line about a model."""
     c = model.config
-    return (
-        f"GPT with {c.n_layer} layers, {c.n_head} heads, width {c.n_embd}, context {c.block_size}: "
-        f"{model.count():,} parameters"
-    )
+    said = [words.format(getattr(c, name)) for name, words in SIZES.items() if hasattr(c, name)]
+    return f"{type(model).__name__} with {', '.join(said)}: {model.count():,} parameters"
 
 
 def bits(nats: float) -> str:

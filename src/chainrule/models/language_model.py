@@ -15,7 +15,8 @@ IGNORE = -1  # a target that counts for nothing, such as padding
 class LanguageModel(Layer):
     """A model of text. `config` has at least `vocab_size` and `block_size`, the longest context."""
 
-    config: Any
+    def __init__(self, config: Any) -> None:
+        self.config = config
 
     def forward(self, ids: Array) -> Tensor:
         """ids (B, T) -> logits (B, T, V): position t scores what follows ids[:, : t + 1]"""
