@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise, product
 
 import numpy as np
@@ -13,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.autograd.types import Array
-from chainrule.data import load
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import Additive, GoodTuring, KneserNey, NGram, Terminals
 from chainrule.models.grams import count, listed
 from chainrule.models.smoothing import Smoothing, discounts, good_turing
 from chainrule.text import CharTokenizer
+from tests.models.words import LETTERS, encode, short_words
 from tests.vectors import vector
 
 SMOOTHERS = {
@@ -34,20 +33,9 @@ TERMINALS = {
 }  # of a vocabulary of 6
 
 
-def encode(words: Sequence[str], alphabet: str) -> list[Array]:
-    """Letters numbered from 1; 0 is the terminal."""
-    return [CharTokenizer(alphabet).encode(word) + 1 for word in words]
-
-
-def names() -> list[str]:
-    """Short lower-case words of the standard library, a stand-in for the list of names."""
-    lines = load("identifiers").text.split()
-    return [w for w in lines if w.isascii() and w.isalpha() and w.islower() and len(w) <= 12][:4000]
-
-
 @pytest.fixture(scope="module")
 def words() -> list[Array]:
-    return encode(names(), "abcdefghijklmnopqrstuvwxyz")
+    return short_words()
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +72,8 @@ class TestCounts:
     def test_contexts_of_isabella(self) -> None:
         v = vector("002-isabella-contexts")
         word, end = v.inputs["word"], v.inputs["end"]
-        letters = sorted(set(word))
-        rows, tokens, _ = listed(
-            count(encode([word], "".join(letters)), len(word) + 1, len(letters) + 1, Terminals())
-        )
-        names = ["", *letters]
+        rows, tokens, _ = listed(count(encode([word]), len(word) + 1, 27, Terminals()))
+        names = ["", *LETTERS]
         pairs = {"".join(names[i] for i in row): names[t] or end for row, t in zip(rows, tokens, strict=True)}
         assert len(pairs) == len(word) + 1
         v.check([[context, pairs[context]] for context, _ in v.recomputed])
@@ -290,7 +275,7 @@ class TestSmoothing:
     def test_an_unseen_pair_is_impossible_without_smoothing(self, words: list[Array]) -> None:
         known = [w for w in words if (10, 17) not in pairwise(w)]  # no "jq"
         model = NGram.fit(known, order=2, vocab_size=27)
-        jq = encode(["jq"], "abcdefghijklmnopqrstuvwxyz")
+        jq = encode(["jq"])
         assert model.nll(jq) == math.inf
         assert math.isfinite(model.smoothed(Additive(1)).nll(jq))
 

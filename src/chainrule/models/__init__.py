@@ -4,12 +4,15 @@ from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.grams import Terminals
 from chainrule.models.language_model import IGNORE, LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
+from chainrule.models.mlp_lm import MLPLM, MLPConfig
+from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import NGram
 from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
 
 __all__ = [
     "GPT",
     "IGNORE",
+    "MLPLM",
     "Additive",
     "GPTConfig",
     "GoodTuring",
@@ -17,6 +20,9 @@ __all__ = [
     "LanguageModel",
     "Llama",
     "LlamaConfig",
+    "MLPConfig",
     "NGram",
+    "NeuralNGram",
+    "NeuralNGramConfig",
     "Terminals",
 ]
