@@ -15,6 +15,7 @@ COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
     "train": ("train", "train a GPT on a text of your own"),
     "train gpt": ("train", ""),
+    "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "sample": ("sample", "let a trained model write"),
     "data list": ("data", "list the corpora that can be trained on"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),

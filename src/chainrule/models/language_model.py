@@ -18,6 +18,11 @@ class LanguageModel(Layer):
     def __init__(self, config: Any) -> None:
         self.config = config
 
+    @property
+    def training_window(self) -> int:
+        """Tokens in a row of a training batch."""
+        return int(self.config.block_size)
+
     def forward(self, ids: Array) -> Tensor:
         """ids (B, T) -> logits (B, T, V): position t scores what follows ids[:, : t + 1]"""
         raise NotImplementedError

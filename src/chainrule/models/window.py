@@ -35,11 +35,22 @@ class WindowModel(LanguageModel):
 
     def contexts(self, ids: Array) -> Array:
         """ids (B, T) -> the tokens seen at each position, oldest first (B, T, n)"""
-        ids = np.asarray(ids)
-        if ids.ndim != 2 or ids.shape[1] < 1:
-            raise ShapeError(f"{type(self).__name__}: ids {ids.shape} (must be (B, T) with T at least 1)")
-        if ids.dtype.kind in "iu":
-            ids = ids.astype(np.int64)  # room for the id of "nothing yet"
-        n = self.config.block_size
-        padded = np.pad(ids, ((0, 0), (n - 1, 0)), constant_values=self.config.vocab_size)
-        return np.lib.stride_tricks.sliding_window_view(padded, n, axis=1)
+        if np.ndim(ids) != 2 or np.shape(ids)[1] < 1:
+            raise ShapeError(f"{type(self).__name__}: ids {np.shape(ids)} (must be (B, T) with T at least 1)")
+        return contexts(ids, self.config.block_size, self.config.vocab_size)
+
+    @property
+    def training_window(self) -> int:
+        """Rows of many windows, so that few positions have nothing before them."""
+        return max(64, 8 * int(self.config.block_size))
+
+
+def contexts(ids: Array, n: int, nothing: int) -> Array:
+    """ids (B, T) -> the newest n tokens at each position, oldest first (B, T, n); `nothing` before the first"""
+    ids = np.asarray(ids)
+    if n == 0:
+        return np.empty((*ids.shape, 0), np.int64)
+    if ids.dtype.kind in "iu":
+        ids = ids.astype(np.int64)  # room for the id of "nothing yet"
+    padded = np.pad(ids, ((0, 0), (n - 1, 0)), constant_values=nothing)
+    return np.lib.stride_tricks.sliding_window_view(padded, n, axis=1)

@@ -5,6 +5,7 @@ from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
 from chainrule.train.grid import Trial, grid_search
 from chainrule.train.judge import verdict
+from chainrule.train.ladder import Ladder, LadderConfig
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plot import loss_curve
@@ -12,6 +13,8 @@ from chainrule.train.runs import Run, load_model
 
 __all__ = [
     "Checkpoint",
+    "Ladder",
+    "LadderConfig",
     "Log",
     "Result",
     "Run",

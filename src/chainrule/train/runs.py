@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from chainrule.data import Batches, Corpus, Streams, load, split, windows
+from chainrule.data import Corpus, load, split, windows
 from chainrule.errors import CheckpointError, ConfigError, DataError
 from chainrule.models import LanguageModel, RecurrentLM, describe, make, rebuild
 from chainrule.models.rnn_lm import State
@@ -23,6 +23,7 @@ from chainrule.train.config import TrainConfig
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plan import Plan
+from chainrule.train.sources import source
 
 
 class Run:
@@ -41,9 +42,8 @@ class Run:
         self.tokenizer = tokenizer
         self.model = model
         self.training, self.validation = split(tokenizer.encode(corpus.text))
-        B, T = config.batch_size, model.config.block_size
-        source = Streams if isinstance(model, RecurrentLM) else Batches
-        batches = source(self.training, batch_size=B, block_size=T, seed=config.seed)
+        B, T = config.batch_size, model.training_window
+        batches = source(model, self.training, batch_size=B, block_size=T, seed=config.seed)
         exam = windows(self.validation, batch_size=B, block_size=T, limit=config.eval_windows)
         self.trainer = Trainer(model, batches, list(exam), config)
 
