@@ -16,6 +16,8 @@ COMMANDS = {
     "train": ("train", "train a GPT on a text of your own"),
     "train gpt": ("train", ""),
     "sample": ("sample", "let a trained model write"),
+    "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
+    "figures": ("figures", "draw the figures of the lessons"),
     "data list": ("data", "list the corpora that can be trained on"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }
