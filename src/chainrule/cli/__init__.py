@@ -15,9 +15,11 @@ from chainrule.errors import ChainruleError, ConfigError
 # and what it does.
 COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
-    "train": ("train:gpt", "train a model on a text of your own: gpt, llama, rnn, gru, lstm"),
+    "train": ("train:gpt", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama"),
     "train gpt": ("train:gpt", ""),
     "train llama": ("train:llama", ""),
+    "train ngram": ("train:ngram", ""),
+    "train mlp": ("train:mlp", ""),
     "train rnn": ("train:rnn", ""),
     "train gru": ("train:gru", ""),
     "train lstm": ("train:lstm", ""),

@@ -119,7 +119,7 @@ def command(family: str) -> type[Train]:
     ]
     about_it = (
         f"Train a language model of the family {family} on a text.\n\n"
-        f"Example: chainrule train {family} book.txt --n-embd 192 --max-steps 5000 --out runs/book"
+        f"Example: chainrule train {family} book.txt --max-steps 5000 --out runs/book"
     )
     shared: dict[str, Any] = {"family": family, "__doc__": about_it}
     return make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)

@@ -11,6 +11,8 @@ from chainrule.errors import ConfigError
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
+from chainrule.models.mlp_lm import MLPLM, MLPConfig
+from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 
 
@@ -24,6 +26,8 @@ class Family(NamedTuple):
 FAMILIES = {
     "gpt": Family(GPT, GPTConfig),
     "llama": Family(Llama, LlamaConfig),
+    "ngram": Family(NeuralNGram, NeuralNGramConfig),
+    "mlp": Family(MLPLM, MLPConfig),
     "rnn": Family(RNNLM, RecurrentConfig),
     "gru": Family(GRULM, RecurrentConfig),
     "lstm": Family(LSTMLM, RecurrentConfig),

@@ -3,6 +3,8 @@
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
+from chainrule.train.grid import Trial, grid_search
+from chainrule.train.judge import verdict
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plot import loss_curve
@@ -15,7 +17,10 @@ __all__ = [
     "Run",
     "TrainConfig",
     "Trainer",
+    "Trial",
     "count_baselines",
+    "grid_search",
     "load_model",
     "loss_curve",
+    "verdict",
 ]
