@@ -75,8 +75,8 @@ def _compare(train: float, validation: float) -> Finding:
         return Finding(
             "note", "splits", measured, meaning, "More text, a smaller model, dropout, or stop here."
         )
-    meaning = "What it knows holds for text it has not seen."
-    return Finding("ok", "splits", measured, meaning, "There is room for a larger model.")
+    meaning = "What it knows holds for text it has not seen; a larger model would have room to learn more."
+    return Finding("ok", "splits", measured, meaning)
 
 
 # -- the model on its own text -----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from chainrule.inspect import gradients, losses, rules
 from chainrule.inspect.activations import ACTIVATIONS, STREAM, LayerReport, layers
 from chainrule.inspect.finding import Finding
 from chainrule.inspect.gradients import ParameterReport
+from chainrule.inspect.plain import plain
 from chainrule.inspect.probe import Loss, run, untouched
 from chainrule.optim import Optimizer
 
@@ -34,14 +35,15 @@ class Report:
         return tuple(finding for finding in self.findings if finding.level == "problem")
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers, lists and dicts, for JSON."""
-        return {
+        """Everything as plain numbers, lists and dicts, for JSON: None for what is not finite."""
+        found = {
             "loss": self.loss,
             "expected_loss": self.expected_loss,
             "findings": [finding.to_dict() for finding in self.findings],
             "layers": [layer.to_dict() for layer in self.layers],
             "parameters": [parameter.to_dict() for parameter in self.parameters],
         }
+        return dict(plain(found))
 
 
 def diagnose(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.errors import ConfigError
+from chainrule.inspect.plain import plain
 from chainrule.inspect.report import Report, diagnose
 from chainrule.optim import Optimizer
 
@@ -57,4 +58,5 @@ def record(report: Report) -> dict[str, Any]:
         for p in report.parameters
     }
     problems = [f"{finding.about}: {finding.measured}" for finding in report.problems]
-    return {"loss": report.loss, "layers": layers, "parameters": parameters, "problems": problems}
+    found = {"loss": report.loss, "layers": layers, "parameters": parameters, "problems": problems}
+    return dict(plain(found))
