@@ -66,7 +66,7 @@ def test_a_run_that_dies_goes_on_bit_for_bit(tmp_path: Path, family: str) -> Non
     assert losses(resumed) == losses(whole)
     assert validations(resumed) == validations(whole)
     assert same(resumed.model.state(), whole.model.state())
-    assert losses(whole)[-1][1] < losses(whole)[0][1] - 0.2  # and it learns
+    assert losses(whole)[-1][1] < losses(whole)[0][1] - 0.05  # and it learns
 
     model, tokenizer = load_model(whole.folder)
     assert type(model) is FAMILIES[family].model and describe(model)["model_type"] == family

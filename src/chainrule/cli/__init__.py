@@ -11,10 +11,18 @@ from collections.abc import Sequence
 
 from chainrule.errors import ChainruleError, ConfigError
 
+# Every command: the module that has its dataclass `Command`, or MODULE:NAME for what `command(NAME)` there returns,
+# and what it does.
 COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
-    "train": ("train", "train a GPT on a text of your own"),
-    "train gpt": ("train", ""),
+    "train": ("train:gpt", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama"),
+    "train gpt": ("train:gpt", ""),
+    "train llama": ("train:llama", ""),
+    "train ngram": ("train:ngram", ""),
+    "train mlp": ("train:mlp", ""),
+    "train rnn": ("train:rnn", ""),
+    "train gru": ("train:gru", ""),
+    "train lstm": ("train:lstm", ""),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "sample": ("sample", "let a trained model write"),
     "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
@@ -66,8 +74,10 @@ def _dispatch(args: list[str]) -> None:
     from chainrule.cli.parse import parse
 
     name = " ".join(args[:words])
-    module = importlib.import_module(f"chainrule.cli.{COMMANDS[name][0]}")
-    parse(module.Command, f"chainrule {name}", args[words:]).run()
+    file, _, kind = COMMANDS[name][0].partition(":")
+    module = importlib.import_module(f"chainrule.cli.{file}")
+    command = module.command(kind) if kind else module.Command
+    parse(command, f"chainrule {name}", args[words:]).run()
 
 
 def _overview() -> str:

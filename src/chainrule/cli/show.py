@@ -8,6 +8,8 @@ import shutil
 import sys
 
 from chainrule.models import LanguageModel
+from chainrule.text import CharTokenizer
+from chainrule.train import Run
 
 SIZES = {
     "n_layer": "{} layers",
@@ -25,9 +27,11 @@ def size(model: LanguageModel) -> str:
     return f"{type(model).__name__} with {', '.join(said)}: {model.count():,} parameters"
 
 
-def bits(nats: float) -> str:
-    """A loss in both units."""
-    return f"{nats:.4f} nats = {nats / math.log(2):.4f} bits per character"
+def bits(run: Run, nats: float) -> str:
+    """A loss per token in both units; tokens of several characters are compared by the byte."""
+    if isinstance(run.tokenizer, CharTokenizer):
+        return f"{nats:.4f} nats = {nats / math.log(2):.4f} bits per character"
+    return f"{nats:.4f} nats per token = {run.bits_per_byte(nats):.4f} bits per byte"
 
 
 def command_line() -> str:

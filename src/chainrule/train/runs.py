@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import count
@@ -130,6 +131,12 @@ class Run:
     @property
     def log_path(self) -> Path:
         return self.folder / "log.jsonl"
+
+    def bits_per_byte(self, nats: float) -> float:
+        """A loss in nats per token, as bits per byte of the validation text: the same unit for every tokenizer."""
+        text = self.tokenizer.decode(self.validation)
+        bytes_ = len(text.encode("utf-8", "surrogatepass"))
+        return nats / math.log(2) * len(self.validation) / bytes_
 
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
