@@ -16,6 +16,7 @@ COMMANDS = {
     "train": ("train", "train a GPT on a text of your own"),
     "train gpt": ("train", ""),
     "sample": ("sample", "let a trained model write"),
+    "ngram": ("ngram", "count what follows what in a text: n-grams, smoothing, samples"),
     "data list": ("data", "list the corpora that can be trained on"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }
