@@ -6,8 +6,6 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from chainrule.models import GPT
 
@@ -32,12 +30,3 @@ def command_line() -> str:
         return "chainrule"
     called = os.path.relpath(sys.argv[0])
     return f"{os.path.relpath(sys.executable)} -m chainrule.cli" if called.endswith(".py") else called
-
-
-@contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """A sign of life on stderr, on terminals only, while something takes its time."""
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"{what} …"):
-        yield
