@@ -27,6 +27,7 @@ COMMANDS = {
     "sample": ("sample", "let a trained model write"),
     "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
     "figures": ("figures", "draw the figures of the lessons"),
+    "ngram": ("ngram", "count what follows what in a text: n-grams, smoothing, samples"),
     "data list": ("data", "list the corpora that can be trained on"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }

@@ -11,6 +11,7 @@ from typing import Annotated
 import tyro
 
 from chainrule.cli.plots import FIGURES
+from chainrule.cli.plots.canvas import save
 from chainrule.errors import ConfigError
 
 
@@ -51,5 +52,5 @@ def draw(name: str, folder: Path) -> Path:
         path.write_text(drawn, encoding="utf-8")
     else:
         path = folder / f"{name}.png"
-        drawn.savefig(path)
+        save(drawn, path)
     return path

@@ -12,6 +12,7 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from chainrule.cli.plots.canvas import save
 from chainrule.cli.plots.ladder import ladder as figure
 from chainrule.data import load
 from chainrule.errors import ConfigError
@@ -45,7 +46,7 @@ class Command:
         self._write(folder / "ladder.json", json.dumps(record, indent=2) + "\n")
         self._write(folder / "ladder.md", table(rungs))
         try:
-            figure(rungs, Path(corpus.name).name).savefig(folder / "ladder.png")
+            save(figure(rungs, Path(corpus.name).name), folder / "ladder.png")
         except ConfigError as error:  # everything but the picture is there
             Console(stderr=True).print(f"no picture: {error}", highlight=False)
         if self.json:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,3 +35,19 @@ def colours(n: int) -> list[Any]:
     from matplotlib import colormaps
 
     return [colormaps["viridis"](0.9 * i / max(n - 1, 1)) for i in range(n)]
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write the figure, its folder too if that is missing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # a script the font lacks is drawn as boxes
+            figure.savefig(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def visible(token: str) -> str:
+    """A token as a label: white space gets a sign one can see."""
+    return {" ": "␣", "\n": "↵", "\t": "⇥"}.get(token, token)
