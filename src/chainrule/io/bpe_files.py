@@ -32,7 +32,7 @@ _RANKS = {
 
 def read_gpt2(encoder: Path, merges: Path) -> BPETokenizer:
     """encoder.json + vocab.bpe (vocab.json + merges.txt). What is neither a byte nor merged is a special token."""
-    ids = json.loads(read_bytes(encoder))
+    ids = json.loads(read_bytes(encoder).decode())
     if not isinstance(ids, dict) or not all(type(id) is int for id in ids.values()):
         raise FormatError(f"{encoder.name}: not a vocabulary (must be an object of token: id)")
     pairs = []

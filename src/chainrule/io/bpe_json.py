@@ -70,6 +70,11 @@ def write(tokenizer: BPETokenizer) -> dict[str, Any]:
         "behavior": "Isolated",
         "invert": False,
     }
+    vocab = {show(token): id for token, id in tokenizer.ids.items()}
+    if both := vocab.keys() & tokenizer.special_tokens:
+        raise FormatError(
+            f"tokenizer.json: {min(both)!r} is a special token and another one (must have one meaning)"
+        )
     rows = sorted(tokenizer.merges.tolist(), key=lambda row: (row[3], row[0], row[1]))
     return describe(
         added_tokens=describe_added(tokenizer.special_tokens),
@@ -78,7 +83,7 @@ def write(tokenizer: BPETokenizer) -> dict[str, Any]:
         model=MODEL
         | {
             "ignore_merges": tokenizer.whole_words,
-            "vocab": {show(token): id for token, id in tokenizer.ids.items()},
+            "vocab": vocab | tokenizer.special_tokens,  # without them there, other readers give them ids anew
             "merges": [[show(tokenizer.tokens[id]) for id in row[:2]] for row in rows],
         },
     )

@@ -67,7 +67,7 @@ def _read(path: Path) -> Tokenizer:
             return read_gpt2(path.with_name(encoder), path.with_name(merges))
     if path.suffix == ".tiktoken":
         return read_tiktoken(path)
-    description = json.loads(read_bytes(path))
+    description = json.loads(read_bytes(path).decode())
     if not isinstance(description, dict):
         raise FormatError(
             f"holds a {type(description).__name__} (must be an object that describes a tokenizer)"
