@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +12,7 @@ from chainrule.cli import COMMANDS, main
 from chainrule.cli.train import command, documented
 from chainrule.data import load
 from chainrule.models import FAMILIES
-from chainrule.text import CharTokenizer
+from chainrule.text import BPETokenizer
 from chainrule.train import load_model
 
 SMALL = {"n_layer": 1, "n_head": 2, "n_kv_head": 1, "n_embd": 16, "n_hidden": 16, "block_size": 16}
@@ -96,17 +94,25 @@ def test_a_run_is_resumed_as_what_it_is(folder: Path, capsys: pytest.CaptureFixt
         assert message in capsys.readouterr().err
 
 
-def test_a_tokenizer_from_a_file(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    characters = "".join(sorted(set(Path("text.txt").read_text(encoding="utf-8")), reverse=True))
-    Path("letters").write_text(characters, encoding="utf-8")
-    reading = SimpleNamespace(load_tokenizer=lambda path: CharTokenizer(path.read_text(encoding="utf-8")))
-    monkeypatch.setitem(sys.modules, "chainrule.io", reading)
-    main(["train", "rnn", "text.txt", *flags("rnn"), "--tokenizer", "letters", "--out", "run"])
-    assert load_model("run")[1] == CharTokenizer(characters)
-    main(["train", "rnn", "--resume", "run", "--tokenizer", "letters"])
-    Path("letters").write_text(characters[::-1], encoding="utf-8")
-    with pytest.raises(SystemExit):
-        main(["train", "rnn", "--resume", "run", "--tokenizer", "letters"])
-    assert "tokenizer is letters, the run has another" in capsys.readouterr().err
+def test_a_tokenizer_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokenizer = BPETokenizer.train(Path("text.txt").read_text(encoding="utf-8"), 300)
+    Path("bpe.json").write_text(json.dumps(tokenizer.to_dict()), encoding="utf-8")
+    main(["train", "rnn", "text.txt", *flags("rnn"), "--tokenizer", "bpe.json", "--out", "run"])
+    assert "nats per token = " in (out := capsys.readouterr().out) and "bits per byte" in out
+    assert load_model("run")[1] == tokenizer
+    main(["sample", "run", "--prompt", "é", "--max-new-tokens", "40", "--json"])
+    assert len(json.loads(capsys.readouterr().out)["text"]) > 10
+    main(["train", "rnn", "--resume", "run", "--tokenizer", "bpe.json"])
+    Path("bpe.json").write_text(json.dumps(BPETokenizer.train("", 256).to_dict()), encoding="utf-8")
+    capsys.readouterr()
+    for args, message in [
+        (
+            ["train", "rnn", "--resume", "run", "--tokenizer", "bpe.json"],
+            "tokenizer is bpe.json, the run has another",
+        ),
+        (["train", "rnn", "text.txt", "--tokenizer", "none.json"], "none.json: cannot be read"),
+        (["train", "rnn", "text.txt", "--tokenizer", "text.txt"], "text.txt: "),
+    ]:
+        with pytest.raises(SystemExit) as stop:
+            main(args)
+        assert stop.value.code == 2 and message in capsys.readouterr().err

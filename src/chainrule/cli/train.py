@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import json
 import textwrap
@@ -18,6 +17,7 @@ from rich.console import Console
 from chainrule.cli.show import bits, command_line, size
 from chainrule.data import load
 from chainrule.errors import ConfigError
+from chainrule.io import load_tokenizer
 from chainrule.models import describe
 from chainrule.models import family as find
 from chainrule.text import Tokenizer
@@ -70,8 +70,7 @@ class Train:
     def _tokenizer(self) -> Tokenizer | None:
         if self.tokenizer == "char":
             return None
-        loaded: Tokenizer = importlib.import_module("chainrule.io").load_tokenizer(Path(self.tokenizer))
-        return loaded
+        return load_tokenizer(self.tokenizer)
 
     def _resumed(self, folder: Path) -> Run:
         """Data and settings come from the checkpoint; what is given all the same must agree with it."""

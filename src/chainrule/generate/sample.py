@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +17,9 @@ from chainrule.generate.readers import reader
 from chainrule.generate.weights import check_format
 from chainrule.models import LanguageModel
 from chainrule.random import generator
+from chainrule.text import TextStream, Tokenizer
 
 Ids = npt.NDArray[np.integer[Any]]
-
-
-class Tokenizer(Protocol):
-    """What writing text needs of a tokenizer."""
-
-    def encode(self, text: str) -> Ids: ...
-
-    def decode(self, ids: npt.ArrayLike) -> str: ...
 
 
 def choose(
@@ -95,7 +88,16 @@ def generate(model: LanguageModel, ids: npt.ArrayLike, n: int, **options: Any) -
 
 
 def write(model: LanguageModel, tokenizer: Tokenizer, prompt: str, n: int, **options: Any) -> Iterator[str]:
-    """n pieces of text that follow `prompt`, one by one; an empty prompt stands for a new line"""
-    return (
-        tokenizer.decode([token]) for token in stream(model, tokenizer.encode(prompt or "\n"), n, **options)
-    )
+    """The text of n tokens that follow `prompt`, piece by piece; an empty prompt stands for a new line
+
+    A piece is empty while a character is not complete.
+    """
+    tokens = stream(model, tokenizer.encode(prompt or "\n"), n, **options)
+
+    def pieces() -> Iterator[str]:
+        text = TextStream(tokenizer)
+        yield from map(text.push, tokens)
+        if rest := text.close():
+            yield rest
+
+    return pieces()

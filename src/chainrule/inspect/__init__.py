@@ -3,7 +3,7 @@
 Nothing here draws, prints or changes a model, and no model knows of it.
 """
 
-from chainrule.inspect import limits
+from chainrule.inspect import limits, memory, recurrence
 from chainrule.inspect.activations import (
     Distribution,
     Histogram,
@@ -55,9 +55,11 @@ __all__ = [
     "initial_loss",
     "limits",
     "maps",
+    "memory",
     "pattern",
     "patterns",
     "random_stack",
+    "recurrence",
     "recurrent_spectra",
     "saturated_share",
     "saturation_point",

@@ -66,20 +66,20 @@ def cell_path(jacobians: Floats) -> Floats:
 
 
 def gradient_norms(layer: Recurrent, x: npt.ArrayLike, gradient: npt.ArrayLike | None = None) -> Floats:
-    """x (T, X) -> norms of the gradients of h_0 .. h_T (T + 1,), by back-propagation through time
+    """x (T, X) -> norms of the gradients of the states s_0 .. s_T (T + 1,), by back-propagation through time
 
-    The gradient of the last state h_T is given, by default all ones.
+    The gradient of the last output h_T is given, by default all ones.
     """
     layer, x = _own(layer), _inputs(x)
-    state = tuple(Tensor(part, requires_grad=True) for part in layer.start(1))
-    states = [state[0]]
+    states = [tuple(Tensor(part, requires_grad=True) for part in layer.start(1))]
     for t in range(len(x)):
-        _, state = layer(x[None, t : t + 1], state)
-        state[0].retain_grad()
-        states.append(state[0])
+        _, state = layer(x[None, t : t + 1], states[-1])
+        for part in state:
+            part.retain_grad()
+        states.append(state)
     seed = np.ones(layer.n_hidden) if gradient is None else np.asarray(gradient, np.float64)
-    states[-1].backward(seed[None])
-    return np.array([np.linalg.norm(h.grad) for h in states])  # type: ignore[arg-type]
+    states[-1][0].backward(seed[None])
+    return np.array([np.linalg.norm([p.grad for p in state if p.grad is not None]) for state in states])
 
 
 def random_rnn(scale: float, width: int = 32, seed: int = 0) -> RNN:

@@ -1,6 +1,8 @@
 """Text to token ids and back."""
 
+from chainrule.text.bpe import BPETokenizer
 from chainrule.text.chars import CharTokenizer
+from chainrule.text.streaming import TextStream
 from chainrule.text.tokenizer import Tokenizer, from_dict
 
-__all__ = ["CharTokenizer", "Tokenizer", "from_dict"]
+__all__ = ["BPETokenizer", "CharTokenizer", "TextStream", "Tokenizer", "from_dict"]

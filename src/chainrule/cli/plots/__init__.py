@@ -20,5 +20,6 @@ FIGURES = {
     "relu": ("foundations", "relu", "a linear function and what ReLU makes of it"),
     "entropy": ("foundations", "entropy", "entropy of three models; loss against confidence"),
     "learning-rates": ("foundations", "learning_rates", "gradient descent on θ² at four rates"),
+    "recurrence": ("recurrence", "unrolled", "an unrolled recurrent network and its gradients through time"),
 }
 """name -> (module, function, what it shows)"""
