@@ -10,7 +10,7 @@ import pytest
 import chainrule as cr
 from chainrule import nn
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect import dead_units, diagnose, gradient_map, saturated_share, saturation_point
+from chainrule.inspect import Histogram, dead_units, diagnose, gradient_map, saturated_share, saturation_point
 from chainrule.inspect.activations import RECTIFYING, SQUASHING
 from chainrule.inspect.laboratory import deep_tanh
 from tests.vectors import vector
@@ -121,3 +121,22 @@ def test_the_slope_of_every_activation(op: str) -> None:
         f(x)
     expected = (f(x + h) - f(x - h)) / (2 * h)
     assert np.allclose(slope(seen[op]), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0, np.nextafter(np.float32(1), np.float32(0))],
+        [0.0],
+        [-3e38, 3e38],
+        [1e-45, 0.0],
+        [np.nan, 1.0],
+        [np.inf],
+    ],
+    ids=str,
+)
+def test_a_histogram_of_anything(values: list[float]) -> None:
+    array = np.array(values * 50, np.float32)
+    found = Histogram.of(array)
+    assert found.counts.sum() == np.isfinite(array).sum()
+    assert np.isfinite(found.edges).all() and (np.diff(found.edges) > 0).all()

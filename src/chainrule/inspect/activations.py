@@ -63,7 +63,7 @@ def dead_units(slopes: npt.ArrayLike, flat: float = 1 - limits.SATURATED**2) -> 
 
     A larger sample can only make the list shorter: dead means that no example seen so far moves the unit.
     """
-    steep = np.abs(np.asarray(slopes, dtype=np.float64))
+    steep: Array = np.abs(np.asarray(slopes))
     if steep.ndim != 2 or steep.shape[0] == 0:
         raise ShapeError(
             f"dead_units: slopes {steep.shape} (must be (examples, units), at least one example)"
@@ -80,8 +80,12 @@ class Histogram:
 
     @classmethod
     def of(cls, values: Array, bins: int = BINS) -> Histogram:
-        finite = values[np.isfinite(values)].astype(np.float64)
-        counts, edges = np.histogram(finite, bins=bins)
+        kept = _finite(values)
+        low, high = (np.float64(kept.min()), np.float64(kept.max())) if kept.size else (0.0, 1.0)
+        # Edges in float64, and apart: float32 values that differ in their last bit must not share an edge.
+        room = max(1e-30, 1e-9 * max(abs(low), abs(high)))
+        reach = (low, high) if high - low > room else (low - room, high + room)
+        counts, edges = np.histogram(kept, bins=bins, range=reach)
         return cls(counts, edges)
 
     @property
@@ -105,14 +109,19 @@ class Distribution:
 
     @classmethod
     def of(cls, values: Array) -> Distribution:
-        finite = np.isfinite(values)
-        kept = values[finite].astype(np.float64) if values.size else np.zeros(1)
-        mean, std = (float(kept.mean()), float(kept.std())) if kept.size else (math.nan, math.nan)
-        return cls(mean, std, bool(finite.all()), Histogram.of(values))
+        kept = _finite(values)
+        mean = float(kept.mean(dtype=np.float64)) if kept.size else math.nan
+        std = float(kept.std(dtype=np.float64)) if kept.size else math.nan
+        return cls(mean, std, kept.size == values.size, Histogram.of(kept))
 
     def to_dict(self) -> dict[str, Any]:
         plain = {"mean": self.mean, "std": self.std, "finite": self.finite}
         return plain | {"histogram": self.histogram.to_dict()}
+
+
+def _finite(values: Array) -> Array:
+    finite = np.isfinite(values)
+    return values if finite.all() else values[finite]
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ def untouched(model: Layer) -> Iterator[None]:
     """Gradients, buffers, modes and the random stream are the same afterwards."""
     params = model.parameters()
     grad = params.grad.copy()
+    views = [(param, param.grad) for param in params.values()]
     buffers = [(buffer, buffer.copy()) for _, buffer in model.named_buffers()]
     modes = [(layer, layer.training) for _, layer in model.named_layers()]
     try:
@@ -28,6 +29,8 @@ def untouched(model: Layer) -> Iterator[None]:
             yield
     finally:
         params.grad[...] = grad
+        for param, view in views:
+            param.grad = view
         for buffer, before in buffers:
             buffer[...] = before
         for layer, training in modes:

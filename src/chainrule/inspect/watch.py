@@ -13,7 +13,7 @@ from chainrule.optim import Optimizer
 class Watch:
     """Call `observe` after every step; when one is due it returns a record for `log.jsonl`, else None.
 
-    Looking costs about one step more, and changes nothing: the run goes on to the same bits.
+    Looking costs about two steps, and changes nothing: the run goes on to the same bits.
 
     >>> from chainrule.inspect import Watch
     >>> [step for step in range(1, 500) if Watch(every=200).due(step)]
