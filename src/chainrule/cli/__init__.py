@@ -17,6 +17,8 @@ COMMANDS = {
     "train gpt": ("train", ""),
     "sample": ("sample", "let a trained model write"),
     "ngram": ("ngram", "count what follows what in a text: n-grams, smoothing, samples"),
+    "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
+    "figures": ("figures", "draw the figures of the lessons"),
     "data list": ("data", "list the corpora that can be trained on"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }

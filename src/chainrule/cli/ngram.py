@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,10 +194,20 @@ def draw(source: Source, model: NGram, folder: Path) -> list[str]:
     from chainrule.cli.plots import ngram as plots
 
     matrix = model.adjacency()
-    files = [folder / "heat-map.png", folder / "graph.png"]
-    plots.heat_map(matrix, source.tokens, files[0])
-    plots.transition_graph(matrix, source.tokens, files[1])
-    return [str(file) for file in files]
+    figures = {
+        "heat-map": plots.heat_map(matrix, source.tokens),
+        "graph": plots.transition_graph(plots.graph_of(matrix, source.tokens)),
+    }
+    paths = [folder / f"{name}.png" for name in figures]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # a script the font lacks is drawn as boxes
+            for path, figure in zip(paths, figures.values(), strict=True):
+                figure.savefig(path)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be written ({error.strerror})") from error
+    return [str(path) for path in paths]
 
 
 def told(r: dict[str, Any]) -> str:

@@ -1,37 +1,35 @@
-"""An empty figure, if matplotlib is there."""
+"""An empty figure in the style of all others."""
 
 from __future__ import annotations
 
-import warnings
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+BAD, GOOD, INK, FAINT = "#c0392b", "#2471a3", "#2d3748", "#9aa5b1"
 
-def new(width: float, height: float) -> Figure:
-    """A figure of so many inches that is drawn to a file, never to a screen."""
+
+def canvas(
+    rows: int = 1, columns: int = 1, *, size: tuple[float, float], **shared: Any
+) -> tuple[Figure, Any]:
+    """A figure and its axes (one, a row, or a grid); `shared` goes to `subplots`, as in sharey=True."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError("figure: matplotlib is not installed (pip install 'chainrule[plots]')") from error
-    return Figure(figsize=(width, height), dpi=150, layout="constrained")
+        raise ConfigError("figures: matplotlib is not installed (pip install 'chainrule[plots]')") from error
+    figure = Figure(figsize=size, dpi=110, layout="constrained")
+    axes = figure.subplots(rows, columns, **shared)
+    for ax in axes.flat if rows * columns > 1 else [axes]:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(labelsize=9)
+    return figure, axes
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write the figure, its folder too if that is missing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph")  # a script the font lacks is drawn as boxes
-            figure.savefig(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from error
+def colours(n: int) -> list[Any]:
+    """n colours from the first layer (dark) to the last (light)."""
+    from matplotlib import colormaps
 
-
-def visible(token: str) -> str:
-    """A token as a label: white space gets a sign one can see."""
-    return {" ": "␣", "\n": "↵", "\t": "⇥"}.get(token, token)
+    return [colormaps["viridis"](0.9 * i / max(n - 1, 1)) for i in range(n)]
