@@ -101,11 +101,11 @@ def tables(report: Report) -> list[str]:
 
 def draw(report: Report, folder: Path, *, quiet: bool) -> None:
     """Both figures of a report."""
+    from chainrule.cli.plots.canvas import save
     from chainrule.cli.plots.report import layers, parameters
 
-    folder.mkdir(parents=True, exist_ok=True)
     for name, function in (("layers", layers), ("parameters", parameters)):
         path = folder / f"{name}.png"
-        function(report).savefig(path)
+        save(function(report), path)
         if not quiet:
             print(path)

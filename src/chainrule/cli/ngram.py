@@ -191,12 +191,16 @@ def finite(value: float) -> float | None:
 
 def draw(source: Source, model: NGram, folder: Path) -> list[str]:
     from chainrule.cli.plots import ngram as plots
+    from chainrule.cli.plots.canvas import save
 
     matrix = model.adjacency()
-    files = [folder / "heat-map.png", folder / "graph.png"]
-    plots.heat_map(matrix, source.tokens, files[0])
-    plots.transition_graph(matrix, source.tokens, files[1])
-    return [str(file) for file in files]
+    figures = {
+        "heat-map": plots.heat_map(matrix, source.tokens),
+        "graph": plots.transition_graph(plots.graph_of(matrix, source.tokens)),
+    }
+    for name, figure in figures.items():
+        save(figure, folder / f"{name}.png")
+    return [str(folder / f"{name}.png") for name in figures]
 
 
 def told(r: dict[str, Any]) -> str:

@@ -46,8 +46,3 @@ def save(figure: Figure, path: Path) -> None:
             figure.savefig(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be written ({error.strerror})") from error
-
-
-def visible(token: str) -> str:
-    """A token as a label: white space gets a sign one can see."""
-    return {" ": "␣", "\n": "↵", "\t": "⇥"}.get(token, token)

@@ -6,13 +6,17 @@ R-484, R-485, R-486 (seed 002 Fig. 2, 3, 4)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.cli.plots.canvas import canvas, save, visible
+from chainrule.cli.plots.canvas import GOOD, canvas
+from chainrule.models import NGram, Terminals
+from chainrule.ops import one_hot as one_hot_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = npt.NDArray[Any]
 
@@ -36,94 +40,83 @@ class Graph(NamedTuple):
 FAINTEST = 0.05  # the darkness of a pair that occurs once, or nearly so
 
 
-def transition_graph(matrix: Array, tokens: Sequence[str], path: Path, *, most: int = 40) -> Graph:
-    """matrix (V, V) of counts -> tokens on a circle, an arrow for each pair that occurs, darker if more often
-
-    Of a large vocabulary only the `most` frequent tokens are drawn.
-    """
+def graph_of(matrix: Array, tokens: Sequence[str], *, most: int = 40) -> Graph:
+    """matrix (V, V) of counts -> a vertex for each of the `most` frequent tokens, an edge for each pair of them"""
     kept = _frequent(matrix, most)
-    matrix = matrix[np.ix_(kept, kept)]
+    matrix, labels = matrix[np.ix_(kept, kept)], [tokens[i] for i in kept]
     pairs = np.argwhere(matrix)
-    pairs = pairs[np.argsort(matrix[tuple(pairs.T)], kind="stable")]  # (edges, 2)
     times = matrix[tuple(pairs.T)]
     darkness = FAINTEST + (1 - FAINTEST) * times / times.max(initial=1)
-    labels = [tokens[i] for i in kept]
-
-    figure, axes = canvas(size=(8, 8))
-    angle = np.pi / 2 - 2 * np.pi * np.arange(len(kept)) / max(len(kept), 1)
-    places = np.column_stack([np.cos(angle), np.sin(angle)])
-    loops = pairs[:, 0] == pairs[:, 1]
-    _draw_loops(axes, places[pairs[loops, 0]], darkness[loops], min(0.09, 2.5 / max(len(kept), 1)))
-    rims = np.array([0.05 if len(label) == 1 else 0.085 for label in labels])  # of the vertices, about
-    i, j = pairs[~loops].T
-    _draw_arrows(axes, places[i], places[j], rims[j], darkness[~loops])
-    box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": "tab:blue"}
-    for (x, y), token in zip(places, labels, strict=True):
-        axes.text(x, y, visible(token), ha="center", va="center", fontsize=11, zorder=3, bbox=box)
-    axes.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal")
-    axes.set_axis_off()
-    save(figure, path)
-    edges = zip(pairs.tolist(), times.tolist(), darkness.tolist(), strict=True)
-    return Graph(labels, [Edge(labels[a], labels[b], n, dark) for (a, b), n, dark in edges])
+    edges = [
+        Edge(labels[pairs[k, 0]], labels[pairs[k, 1]], int(times[k]), float(darkness[k]))
+        for k in np.argsort(times, kind="stable")
+    ]
+    return Graph(labels, edges)
 
 
-def _draw_loops(axes: Any, places: Array, darkness: Array, radius: float) -> None:
+def transition_graph(graph: Graph) -> Figure:
+    """Vertices on a circle, an arrow for each edge."""
+    figure, ax = canvas(size=(8, 8))
+    n = len(graph.vertices)
+    angle = np.pi / 2 - 2 * np.pi * np.arange(n) / max(n, 1)
+    places = dict(zip(graph.vertices, np.column_stack([np.cos(angle), np.sin(angle)]), strict=True))
+    _draw_loops(ax, places, [e for e in graph.edges if e.source == e.target], min(0.09, 2.5 / max(n, 1)))
+    _draw_arrows(ax, places, [e for e in graph.edges if e.source != e.target])
+    box = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": GOOD}
+    for token, (x, y) in places.items():
+        ax.text(x, y, visible(token), ha="center", va="center", fontsize=11, zorder=3, bbox=box)
+    ax.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal")
+    ax.set_axis_off()
+    return figure
+
+
+def _draw_loops(ax: Any, places: dict[str, Array], edges: list[Edge], radius: float) -> None:
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Circle
 
-    circles = [Circle((x, y), radius) for x, y in (1 + radius) * places]
-    axes.add_collection(PatchCollection(circles, facecolors="none", edgecolors=_greys(darkness)))
+    circles = [Circle(tuple((1 + radius) * places[e.source]), radius) for e in edges]
+    ax.add_collection(PatchCollection(circles, facecolors="none", edgecolors=_greys(edges)))
 
 
-def _draw_arrows(axes: Any, starts: Array, stops: Array, rims: Array, darkness: Array) -> None:
+def _draw_arrows(ax: Any, places: dict[str, Array], edges: list[Edge]) -> None:
     """Bent to the left, so that there and back are two lines."""
     from matplotlib.collections import PathCollection
     from matplotlib.path import Path as Curve
 
-    across = (stops - starts) @ np.array([[0, 1], [-1, 0]])
-    bends = (starts + stops) / 2 + 0.12 * across
+    if not edges:
+        return
+    starts = np.array([places[e.source] for e in edges])
+    stops = np.array([places[e.target] for e in edges])
+    bends = (starts + stops) / 2 + 0.12 * (stops - starts) @ np.array([[0, 1], [-1, 0]])
     codes = [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3]
     curves = [Curve(list(points), codes) for points in zip(starts, bends, stops, strict=True)]
-    axes.add_collection(
-        PathCollection(curves, facecolors="none", edgecolors=_greys(darkness), linewidths=0.9)
-    )
+    ax.add_collection(PathCollection(curves, facecolors="none", edgecolors=_greys(edges), linewidths=0.9))
     ahead = stops - bends
     ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
+    rims = np.array([0.05 if len(e.target) == 1 else 0.085 for e in edges])  # of the vertices, about
     tips = stops - rims[:, None] * ahead
-    axes.quiver(
-        *tips.T, *(0.02 * ahead).T, color=_greys(darkness), pivot="tip", angles="xy", scale_units="xy", scale=1,
+    ax.quiver(
+        *tips.T, *(0.02 * ahead).T, color=_greys(edges), pivot="tip", angles="xy", scale_units="xy", scale=1,
         width=0.003, headwidth=5, headlength=8, headaxislength=7,
     )  # fmt: skip
 
 
-def _greys(darkness: Array) -> list[str]:
-    return [str(1 - dark) for dark in darkness]
+def _greys(edges: list[Edge]) -> list[str]:
+    return [str(1 - edge.darkness) for edge in edges]
 
 
-def heat_map(matrix: Array, tokens: Sequence[str], path: Path, *, most: int = 80) -> Array:
-    """matrix (V, V) of counts -> the drawn part of it; rows are the token before, columns the one after"""
+def heat_map(matrix: Array, tokens: Sequence[str], *, most: int = 80) -> Figure:
+    """matrix (V, V) of counts: rows are the token before, columns the one after"""
     kept = _frequent(matrix, most)
-    drawn = matrix[np.ix_(kept, kept)]
     labels = [visible(tokens[i]) for i in kept]
-    size = 3 + 0.16 * len(kept)
-    figure, axes = canvas(size=(size, size))
-    picture = axes.imshow(np.log1p(drawn), cmap="Blues")
-    axes.set_xticks(range(len(kept)), labels, fontsize=7)
-    axes.set_yticks(range(len(kept)), labels, fontsize=7)
-    axes.set(xlabel="token after", ylabel="token before")
+    side = 3 + 0.16 * len(kept)
+    figure, ax = canvas(size=(side, side))
+    picture = ax.imshow(np.log1p(matrix[np.ix_(kept, kept)]), cmap="Blues")
+    ax.set_xticks(range(len(kept)), labels, fontsize=7)
+    ax.set_yticks(range(len(kept)), labels, fontsize=7)
+    ax.set(xlabel="token after", ylabel="token before")
     figure.colorbar(picture, label="ln(1 + count)", shrink=0.7)
-    save(figure, path)
-    return drawn
-
-
-def one_hot_slice(rows: Array, tokens: Sequence[str], path: Path) -> Array:
-    """rows (n - 1, V) of zeros and ones: the context of one n-gram as the network multiplies it"""
-    figure, axes = canvas(size=(3 + 0.22 * rows.shape[1], 1 + 0.4 * len(rows)))
-    axes.imshow(rows, cmap="Greys", vmin=0, vmax=1, aspect="auto")
-    axes.set_xticks(range(rows.shape[1]), [visible(t) for t in tokens], fontsize=8)
-    axes.set_yticks(range(len(rows)), [f"token {i + 1}" for i in range(len(rows))], fontsize=8)
-    save(figure, path)
-    return rows
+    return figure
 
 
 def _frequent(matrix: Array, most: int) -> Array:
@@ -131,3 +124,39 @@ def _frequent(matrix: Array, most: int) -> Array:
     often = matrix.sum(axis=0) + matrix.sum(axis=1)
     chosen = np.argsort(-often, kind="stable")[:most]
     return np.sort(chosen[often[chosen] > 0])
+
+
+def visible(token: str) -> str:
+    """A token as a label: white space gets a sign one can see."""
+    return {" ": "␣", "\n": "↵", "\t": "⇥"}.get(token, token)
+
+
+def emma() -> Figure:
+    """The bigrams of one name, with a start and an end of their own."""
+    model = NGram.fit([[1, 2, 2, 3]], order=2, vocab_size=5, ends=Terminals(0, 4))
+    return transition_graph(graph_of(model.adjacency(), ["<S>", "e", "m", "a", "<E>"]))
+
+
+def identifiers() -> Figure:
+    """The bigrams of all names in the standard library; the letters that most often end one are in the title."""
+    from chainrule.cli.ngram import Source, ranking
+    from chainrule.data import load
+
+    source = Source.of(load("identifiers").text, True)
+    matrix = NGram.fit(source.documents, order=2, vocab_size=len(source.tokens)).adjacency()
+    figure = transition_graph(graph_of(matrix, source.tokens))
+    ends = ", ".join(f"{token} ({times:,})" for token, times in ranking(matrix[:, 0], source.tokens))
+    figure.axes[0].set_title(f"names end most often in {ends}", fontsize=11)
+    return figure
+
+
+def one_hot() -> Figure:
+    """The context 'emm' of the 4-gram 'emma' as the network multiplies it: a row per token, a 1 per row."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    figure, ax = canvas(size=(8, 1.8))
+    ax.imshow(
+        one_hot_rows([letters.index(c) for c in "emm"], 26), cmap="Greys", vmin=0, vmax=1, aspect="auto"
+    )
+    ax.set_xticks(range(26), letters, fontsize=8)
+    ax.set_yticks(range(3), "emm", fontsize=9)
+    return figure

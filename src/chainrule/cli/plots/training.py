@@ -5,57 +5,84 @@ R-487, R-488 (seed 002 Fig. 5, 6)
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.cli.plots.canvas import canvas, save
-from chainrule.errors import DataError
-from chainrule.optim import Choice, Sweep
+from chainrule import random
+from chainrule.autograd import no_grad
+from chainrule.cli.plots.canvas import BAD, FAINT, GOOD, canvas
+from chainrule.data import Batches, load
+from chainrule.models import MLPLM, MLPConfig
+from chainrule.optim import SGD, Choice, Sweep, choose, step_decay, sweep
+from chainrule.text import CharTokenizer
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-
-def rate_sweep(seen: Sweep, choice: Choice, path: Path) -> Sweep:
-    """The loss after one step at each rate, smoothed too, with the chosen range marked."""
-    figure, axes = canvas(size=(8, 4.5))
-    axes.plot(seen.rates, seen.losses, color="tab:blue", alpha=0.3, linewidth=0.8)
-    axes.plot(seen.rates, choice.smoothed, color="tab:blue", label="loss, smoothed")
-    axes.axhline(seen.start, color="grey", linestyle=":", linewidth=1, label="before the first step")
-    axes.axvspan(choice.low, choice.high, color="tab:orange", alpha=0.3, label="chosen range")
-    axes.axvline(choice.best, color="tab:orange", label="lowest loss")
-    axes.set(xscale="log", xlabel="learning rate", ylabel="loss")
-    _finish(axes)
-    save(figure, path)
-    return seen
+STEPS = 400
+RATE = 0.5  # the full rate of `rate_decay`
 
 
-class Decay(NamedTuple):
-    """The spread of the loss in two tenths of a run."""
+class Lesson:
+    """An MLP on a little prose, one small batch at a time by plain SGD, judged on a fixed part of it."""
 
-    before: float  # the tenth before the last
-    after: float  # the last
+    def __init__(self) -> None:
+        text = load("pydoc").text[:20_000]
+        tokenizer = CharTokenizer.train(text)
+        ids = tokenizer.encode(text)
+        with random.seeded(0):
+            config = MLPConfig(block_size=3, n_embd=8, n_hidden=32, vocab_size=tokenizer.vocab_size)
+            self.model = MLPLM(config)
+        self.batches = Batches(ids, batch_size=4, block_size=16)
+        self.exam = Batches(ids, batch_size=64, block_size=16, seed=1).batch(0)
+        self.optimiser = SGD(self.model.parameters(), 0.0)
+
+    def loss(self) -> float:
+        with no_grad():
+            return self.model.loss(*self.exam).item()
+
+    def step(self, rate: float) -> float:
+        """The loss on the exam after one more step."""
+        self.optimiser.zero_grad()
+        self.model.loss(*self.batches.batch(self.optimiser.steps)).backward()
+        self.optimiser.step(rate)
+        return self.loss()
 
 
-def decayed(losses: npt.ArrayLike, path: Path, *, at: float = 0.9) -> Decay:
-    """losses (steps,) of a run whose rate drops after the share `at` of its steps."""
-    curve = np.asarray(losses, float)
-    if curve.ndim != 1 or len(curve) < 20:
-        raise DataError(f"decay curve: losses {curve.shape} (must be one row of at least 20)")
-    drop, tenth = round(at * len(curve)), len(curve) // 10
-    figure, axes = canvas(size=(8, 4.5))
-    axes.plot(np.arange(drop), curve[:drop], color="tab:blue", linewidth=0.8, label="full rate")
-    axes.plot(
-        np.arange(drop, len(curve)), curve[drop:], color="tab:orange", linewidth=0.8, label="after the drop"
-    )
-    axes.set(xlabel="step", ylabel="loss")
-    _finish(axes)
-    save(figure, path)
-    return Decay(float(curve[drop - tenth : drop].std()), float(curve[drop:].std()))
+def rate_search() -> Figure:
+    """One step at each of a hundred rates, and where the curve is flat and low."""
+    lesson = Lesson()
+    seen = sweep(lesson.step, lesson.loss(), low=1e-3, high=10.0)
+    return draw_sweep(seen, choose(seen))
 
 
-def _finish(axes: Any) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+def draw_sweep(seen: Sweep, choice: Choice) -> Figure:
+    """The loss after the step at each rate, smoothed too, with the chosen range marked."""
+    figure, ax = canvas(size=(8, 4.5))
+    ax.plot(seen.rates, seen.losses, color=GOOD, alpha=0.3, linewidth=0.8)
+    ax.plot(seen.rates, choice.smoothed, color=GOOD, label="loss, smoothed")
+    ax.axhline(seen.start, color=FAINT, linestyle=":", label="before the first step")
+    ax.axvspan(choice.low, choice.high, color=BAD, alpha=0.2, label=f"{choice.low:.2g} to {choice.high:.2g}")
+    ax.axvline(choice.best, color=BAD, label=f"lowest loss at {choice.best:.2g}")
+    ax.set(xscale="log", xlabel="learning rate", ylabel="loss (nats per token)")
+    ax.legend(frameon=False)
+    return figure
+
+
+def rate_decay() -> Figure:
+    """A run whose rate is divided by ten when nine tenths of the steps are done."""
+    lesson, rate = Lesson(), step_decay(RATE, STEPS)
+    return draw_decay([lesson.step(rate(step)) for step in range(STEPS)], drop=round(0.9 * STEPS))
+
+
+def draw_decay(losses: npt.ArrayLike, drop: int) -> Figure:
+    """The loss after each step, in another colour after the drop."""
+    curve: npt.NDArray[Any] = np.asarray(losses, float)
+    figure, ax = canvas(size=(8, 4.5))
+    ax.plot(np.arange(drop), curve[:drop], color=GOOD, linewidth=0.8, label="full rate")
+    ax.plot(np.arange(drop, len(curve)), curve[drop:], color=BAD, linewidth=1.2, label="a tenth of it")
+    ax.set(xlabel="step", ylabel="loss (nats per token)")
+    ax.legend(frameon=False)
+    return figure
