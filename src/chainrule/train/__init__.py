@@ -7,6 +7,7 @@ from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plot import loss_curve
 from chainrule.train.runs import Run, load_model
+from chainrule.train.word2vec import WordTrainConfig, WordTrainer
 
 __all__ = [
     "Checkpoint",
@@ -15,6 +16,8 @@ __all__ = [
     "Run",
     "TrainConfig",
     "Trainer",
+    "WordTrainConfig",
+    "WordTrainer",
     "count_baselines",
     "load_model",
     "loss_curve",
