@@ -15,7 +15,9 @@ COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
     "train": ("train", "train a GPT on a text of your own"),
     "train gpt": ("train", ""),
+    "train word2vec": ("train_word2vec", "learn a vector for each word of a text"),
     "sample": ("sample", "let a trained model write"),
+    "vectors": ("vectors", "neighbours, analogies and examinations of word vectors"),
     "data list": ("data", "list the corpora that can be trained on"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }
@@ -68,7 +70,7 @@ def _dispatch(args: list[str]) -> None:
 
 
 def _overview() -> str:
-    listed = [f"  {name:<11}{about}" for name, (_, about) in COMMANDS.items() if about]
+    listed = [f"  {name:<16}{about}" for name, (_, about) in COMMANDS.items() if about]
     return "\n".join(
         [
             "usage: chainrule COMMAND [OPTIONS]",

@@ -2,5 +2,6 @@
 
 from chainrule.text.chars import CharTokenizer
 from chainrule.text.tokenizer import Tokenizer, from_dict
+from chainrule.text.words import WordTokenizer
 
-__all__ = ["CharTokenizer", "Tokenizer", "from_dict"]
+__all__ = ["CharTokenizer", "Tokenizer", "WordTokenizer", "from_dict"]

@@ -1,0 +1,1 @@
+"""Looking inside models: plain arrays and dicts, nothing is drawn here."""
