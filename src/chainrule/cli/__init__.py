@@ -23,10 +23,12 @@ COMMANDS = {
     "train rnn": ("train:rnn", ""),
     "train gru": ("train:gru", ""),
     "train lstm": ("train:lstm", ""),
+    "train word2vec": ("train_word2vec", "learn a vector for each word of a text"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "sample": ("sample", "let a trained model write"),
     "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
     "figures": ("figures", "draw the figures of the lessons"),
+    "vectors": ("vectors", "neighbours, analogies and examinations of word vectors"),
     "ngram": ("ngram", "count what follows what in a text: n-grams, smoothing, samples"),
     "data list": ("data", "list the corpora that can be trained on"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
@@ -82,7 +84,7 @@ def _dispatch(args: list[str]) -> None:
 
 
 def _overview() -> str:
-    listed = [f"  {name:<11}{about}" for name, (_, about) in COMMANDS.items() if about]
+    listed = [f"  {name:<16}{about}" for name, (_, about) in COMMANDS.items() if about]
     return "\n".join(
         [
             "usage: chainrule COMMAND [OPTIONS]",

@@ -10,14 +10,17 @@ from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import NGram
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
 from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
+from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 
 __all__ = [
+    "CBOW",
     "FAMILIES",
     "GPT",
     "GRULM",
     "IGNORE",
     "LSTMLM",
     "MLPLM",
+    "NOTHING",
     "RNNLM",
     "Additive",
     "GPTConfig",
@@ -32,7 +35,10 @@ __all__ = [
     "NeuralNGramConfig",
     "RecurrentConfig",
     "RecurrentLM",
+    "SkipGram",
     "Terminals",
+    "Word2Vec",
+    "Word2VecConfig",
     "describe",
     "family",
     "make",

@@ -10,6 +10,7 @@ from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plot import loss_curve
 from chainrule.train.runs import Run, load_model
+from chainrule.train.word2vec import WordTrainConfig, WordTrainer
 
 __all__ = [
     "Checkpoint",
@@ -21,6 +22,8 @@ __all__ = [
     "TrainConfig",
     "Trainer",
     "Trial",
+    "WordTrainConfig",
+    "WordTrainer",
     "count_baselines",
     "grid_search",
     "load_model",
