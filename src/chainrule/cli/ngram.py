@@ -139,8 +139,7 @@ class Source:
 
 def facts(source: Source, model: NGram) -> dict[str, Any]:
     """What a count model knows; losses in nats per transition over the whole file."""
-    total, transitions = model.log_likelihood()
-    nll = -total / transitions
+    nll, transitions = model.nll(), int(model.levels[0].counts.sum())
     found: dict[str, Any] = {
         "transitions": transitions,
         "vocab_size": model.vocab_size,
@@ -151,7 +150,7 @@ def facts(source: Source, model: NGram) -> dict[str, Any]:
         "learned": model.learned(),
         "perplexity": math.exp(nll),
         "bits": nll / math.log(2),
-        "bits_per_byte": -total / math.log(2) / source.bytes,
+        "bits_per_byte": nll * transitions / math.log(2) / source.bytes,
     }
     if model.order < 2:
         return found

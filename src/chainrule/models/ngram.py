@@ -136,7 +136,7 @@ class NGram:
     def nll(self, documents: Sequence[npt.ArrayLike] | None = None) -> float:
         """Mean negative log-likelihood in nats per transition; infinite if a gram is impossible."""
         total, transitions = self.log_likelihood(documents)
-        return -total / transitions
+        return (0.0 - total) / transitions  # 0 rather than -0 when all is certain
 
     def perplexity(self, documents: Sequence[npt.ArrayLike] | None = None) -> float:
         """e^nll: as unsure as a guess among so many tokens."""

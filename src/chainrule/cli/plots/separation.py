@@ -49,9 +49,10 @@ def best_line(points: Array, labels: Array) -> tuple[Array, float, float]:
     angles = np.linspace(0, 2 * np.pi, 360, endpoint=False)
     directions = np.stack([np.cos(angles), np.sin(angles)])  # (2, angles)
     offsets = np.linspace(-2, 2, 161)
-    above = (points @ directions)[:, :, None] > offsets  # (points, angles, offsets)
-    right = (above == (labels == 1)[:, None, None]).mean(axis=0)
-    i, j = np.unravel_index(right.argmax(), right.shape)
+    heights = (points @ directions)[:, :, None] - offsets  # (points, angles, offsets)
+    right = ((heights > 0) == (labels == 1)[:, None, None]).mean(axis=0)
+    clear = np.abs(heights).min(axis=0)  # of equally good lines the one farthest from every point
+    i, j = np.unravel_index(np.where(right == right.max(), clear, -1).argmax(), right.shape)
     return directions[:, i], float(offsets[j]), float(right[i, j])
 
 

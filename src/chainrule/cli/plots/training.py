@@ -67,6 +67,7 @@ def draw_sweep(seen: Sweep, choice: Choice) -> Figure:
     ax.axvspan(choice.low, choice.high, color=BAD, alpha=0.2, label=f"{choice.low:.2g} to {choice.high:.2g}")
     ax.axvline(choice.best, color=BAD, label=f"lowest loss at {choice.best:.2g}")
     ax.set(xscale="log", xlabel="learning rate", ylabel="loss (nats per token)")
+    ax.set_ylim(top=1.3 * seen.start)  # how far it blows up does not matter
     ax.legend(frameon=False)
     return figure
 
