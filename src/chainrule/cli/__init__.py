@@ -17,6 +17,10 @@ COMMANDS = {
     "train gpt": ("train", ""),
     "sample": ("sample", "let a trained model write"),
     "data list": ("data", "list the corpora that can be trained on"),
+    "data get": ("data_get", "fetch a named corpus, checked against its hash"),
+    "data stats": ("data_stats", "count documents, characters, tokens and copies"),
+    "data dedup": ("data_dedup", "leave out copies, near copies and poor texts"),
+    "data build": ("data_build", "turn documents into token shards"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }
 

@@ -2,6 +2,7 @@
 
 from chainrule.data.batches import Batches, split, windows
 from chainrule.data.corpora import BUILT_IN, Corpus, available, load
+from chainrule.data.dedup import Cleaner, Report
 from chainrule.data.documents import Document, read_documents
 from chainrule.data.encoded import Encoded
 from chainrule.data.mixing import Mixture, balanced
@@ -10,12 +11,16 @@ from chainrule.data.order import Order
 from chainrule.data.packed import PackedBatches, segment_mask
 from chainrule.data.padded import IGNORE, DocumentBatches, pad, padded, shift
 from chainrule.data.pairs import Pair, PairBatches
+from chainrule.data.quality import RULES, Rule
+from chainrule.data.shards import Shards, build
 from chainrule.data.splits import Parts, Split
 
 __all__ = [
     "BUILT_IN",
     "IGNORE",
+    "RULES",
     "Batches",
+    "Cleaner",
     "Corpus",
     "Document",
     "DocumentBatches",
@@ -27,9 +32,13 @@ __all__ = [
     "Pair",
     "PairBatches",
     "Parts",
+    "Report",
+    "Rule",
+    "Shards",
     "Split",
     "available",
     "balanced",
+    "build",
     "load",
     "pad",
     "padded",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from chainrule.data.encoded import Ids
 from chainrule.data.order import check_sizes
 from chainrule.errors import ConfigError, DataError
 from chainrule.random import generator
+
+Ids = npt.NDArray[np.integer[Any]]
 
 
 def split(ids: Ids, share: float = 0.1) -> tuple[Ids, Ids]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
+from chainrule.data.batches import Ids
 from chainrule.errors import DataError
-
-Ids = npt.NDArray[np.integer[Any]]
 
 
 class Encoded(Sequence[Ids]):
@@ -33,8 +32,8 @@ class Encoded(Sequence[Ids]):
         cls, rows: Iterable[npt.ArrayLike], *, start: int | None = None, end: int | None = None
     ) -> Encoded:
         """Rows of ids, each with the token `start` before it and the token `end` after it, if given."""
-        before, after = ([] if token is None else [token] for token in (start, end))
-        whole = [np.concatenate([before, np.asarray(row), after]).astype(np.int32) for row in rows]
+        before, after = (np.array([] if t is None else [t], np.int32) for t in (start, end))
+        whole = [np.concatenate([before, np.asarray(row, np.int32), after]) for row in rows]
         lengths = [len(row) for row in whole]
         ids = np.concatenate(whole) if whole else np.empty(0, np.int32)
         return cls(ids, np.cumsum([0, *lengths]))

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.encoded import Ids
+from chainrule.data.batches import Ids
 from chainrule.data.order import Order
 from chainrule.data.padded import IGNORE, PAD
 from chainrule.errors import ConfigError

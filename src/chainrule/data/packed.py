@@ -12,7 +12,8 @@ from bisect import bisect_left, insort
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.encoded import Encoded, Ids
+from chainrule.data.batches import Ids
+from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
 from chainrule.data.padded import IGNORE, PAD, Mask
 from chainrule.errors import DataError

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.encoded import Encoded, Ids
+from chainrule.data.batches import Ids
+from chainrule.data.encoded import Encoded
 from chainrule.data.order import Items, Order, check_sizes
 from chainrule.errors import DataError
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy.typing as npt
 
-from chainrule.data.encoded import Encoded, Ids
+from chainrule.data.batches import Ids
+from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
 from chainrule.data.padded import Mask, gather, shift
 from chainrule.errors import DataError
