@@ -31,6 +31,10 @@ COMMANDS = {
     "vectors": ("vectors", "neighbours, analogies and examinations of word vectors"),
     "ngram": ("ngram", "count what follows what in a text: n-grams, smoothing, samples"),
     "data list": ("data", "list the corpora that can be trained on"),
+    "data get": ("data_get", "fetch a named corpus, checked against its hash"),
+    "data stats": ("data_stats", "count documents, characters, tokens and copies"),
+    "data dedup": ("data_dedup", "leave out copies, near copies and poor texts"),
+    "data build": ("data_build", "turn documents into token shards"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }
 
