@@ -6,13 +6,24 @@
 namespace chainrule::CHAINRULE_LEVEL {
 namespace {
 
+INLINE float* table_row(const WordPlan& plan, uint32_t key) {
+    return plan.table_vc[key & 1] + (key >> 1) * plan.C;
+}
+
+// Rows lie anywhere in tables larger than the caches: asked for early, they are there when they are needed.
+INLINE void prefetch(const WordPlan& plan, uint32_t key) {
+    const float* row = table_row(plan, key);
+    for (size_t c = 0; c < plan.C; c += LANES) __builtin_prefetch(row + c);
+}
+
 // The slot of a row in this chunk; a new one if the row has none yet.
-INLINE uint32_t slot_of(WordChunk& chunk, uint32_t key) {
+INLINE uint32_t slot_of(WordChunk& chunk, const WordPlan& plan, uint32_t key) {
     for (size_t place = key * 0x9E3779B1u;; ++place) {
         uint32_t& slot = chunk.slot_h[place & (chunk.places - 1)];
         if (slot == 0) {
             slot = static_cast<uint32_t>(chunk.slots);
             chunk.key_s[chunk.slots++] = key;
+            prefetch(plan, key);
         }
         if (chunk.key_s[slot] == key) return slot;
     }
@@ -33,7 +44,7 @@ void choose(WordChunk& chunk, const WordPlan& plan, size_t first, size_t count) 
     random_words(chunk.random, plan.draws, first * blocks, count * blocks);
     for (size_t i = 0; i < count + 2 * plan.window; ++i) {
         const size_t p = first + i - plan.window;  // wraps round before the start, and is then no position either
-        chunk.input_p[i] = p < plan.N && plan.id_n[p] >= 0 ? slot_of(chunk, 2 * plan.id_n[p]) : 0;
+        chunk.input_p[i] = p < plan.N && plan.id_n[p] >= 0 ? slot_of(chunk, plan, 2 * plan.id_n[p]) : 0;
     }
     for (size_t i = 0; i < count; ++i) {
         const int32_t centre = plan.id_n[first + i];
@@ -42,16 +53,12 @@ void choose(WordChunk& chunk, const WordPlan& plan, size_t first, size_t count) 
         for (size_t t = 0; t < targets; ++t) target[t] = 0;
         if (centre < 0) continue;
         chunk.reach_p[i] = 1 + static_cast<uint32_t>(static_cast<uint64_t>(random[0]) * plan.window >> 32);
-        target[0] = slot_of(chunk, 2 * centre + 1);
+        target[0] = slot_of(chunk, plan, 2 * centre + 1);
         for (size_t t = 1; t <= plan.negatives; ++t) {
             const int32_t id = drawn_id(plan, random[t]);
-            if (id != centre) target[t] = slot_of(chunk, 2 * id + 1);  // the centre is no example against itself
+            if (id != centre) target[t] = slot_of(chunk, plan, 2 * id + 1);  // the centre is no example against itself
         }
     }
-}
-
-INLINE float* table_row(const WordPlan& plan, uint32_t key) {
-    return plan.table_vc[key & 1] + (key >> 1) * plan.C;
 }
 
 void copy_rows(WordChunk& chunk, const WordPlan& plan) {
@@ -169,8 +176,11 @@ void learn(WordChunk& chunk, const WordPlan& plan, size_t first, size_t count) {
 }
 
 void add(const WordPlan& plan, const WordChunk& chunk, size_t shard) {
-    for (size_t i = chunk.bound[shard]; i < chunk.bound[shard + 1]; ++i) {
+    constexpr size_t AHEAD = 4;
+    const size_t end = chunk.bound[shard + 1];
+    for (size_t i = chunk.bound[shard]; i < end; ++i) {
         const uint32_t s = chunk.order_s[i];
+        if (i + AHEAD < end) prefetch(plan, chunk.key_s[chunk.order_s[i + AHEAD]]);
         const float* change = chunk.row_sc + s * chunk.stride;
         float* row = table_row(plan, chunk.key_s[s]);
         for (size_t c = 0; c < plan.C; c += LANES) {
