@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import Document, Split
+from chainrule.data import IGNORE, Document, DocumentBatches, Encoded, Split, read_documents
 from chainrule.errors import ConfigError
+from chainrule.text import CharTokenizer
 
 ANY_TEXT = st.text(st.characters(), max_size=20)  # half surrogate pairs too
 
@@ -34,6 +35,24 @@ def test_a_document_stays_where_it_is_when_others_come(old: list[str], new: list
     for part in ("train", "validation", "test"):
         was, now = getattr(before, part), getattr(after, part)
         assert now[: len(was)] == was
+
+
+@pytest.mark.requirement("R-463")
+def test_batches_of_the_training_part_hold_nothing_that_was_held_back() -> None:
+    names = read_documents("docstrings")
+    parts = Split()(documents([d.text[:200] for d in names]))
+    tokenizer = CharTokenizer.train("".join(d.text for d in [*parts.train, *parts.validation, *parts.test]))
+    train = Encoded.of([tokenizer.encode(d.text) for d in parts.train])
+    batches = DocumentBatches(train, batch_size=64, block_size=256)
+    seen = set()
+    for step in range(-(-len(train) // 64)):
+        for inputs, targets in zip(*batches.batch(step), strict=True):
+            ids = targets[targets != IGNORE]
+            seen.add(tokenizer.decode([inputs[0], *ids]))
+    assert seen == {d.text for d in parts.train}
+    assert (
+        seen.isdisjoint(d.text for d in [*parts.validation, *parts.test]) and parts.validation and parts.test
+    )
 
 
 def test_the_shares_are_those_asked_for_and_the_seed_changes_the_choice() -> None:

@@ -43,6 +43,10 @@ class Encoded(Sequence[Ids]):
         """Tokens of each document (documents,)."""
         return np.diff(self.starts)
 
+    def lengths_of(self, items: Ids) -> Ids:
+        """Tokens of some documents (items,); looks at no others."""
+        return np.asarray(self.starts[items + 1] - self.starts[items])
+
     def __len__(self) -> int:
         return len(self.starts) - 1
 

@@ -67,7 +67,8 @@ class Index:
 
 def _bands(of: Signature) -> list[bytes]:
     """Each band with its number, as a key."""
-    return [bytes([i]) + band.tobytes() for i, band in enumerate(of.reshape(BANDS, ROWS))]
+    content, size = of.tobytes(), ROWS * of.itemsize
+    return [bytes([i]) + content[i * size : (i + 1) * size] for i in range(BANDS)]
 
 
 def _shingles(text: str) -> Words:

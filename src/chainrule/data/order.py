@@ -1,12 +1,13 @@
 """In which order items are visited: a pure function of (seed, number of the draw), with no state and no list.
 
 Without replacement, each epoch is a permutation of all items. It is computed for one place at a time by a keyed
-permutation, a Feistel network whose round function is a hash; the keys depend on seed and epoch. So step 812 needs
-neither the steps before it nor memory for a permutation of a billion documents.
+permutation, a Feistel network whose round function is a hash (Black and Rogaway 2002); the keys depend on seed and
+epoch. So step 812 needs neither the steps before it nor memory for a permutation of a billion documents.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from chainrule.random import generator
 
 Items = npt.NDArray[np.int64]
 
-ROUNDS = 8
+ONE = np.uint64(1)
+ROUNDS = 6
 FEW = 256  # so many items are listed: a permutation costs little, and a small network has few to offer
 
 
@@ -37,7 +39,8 @@ class Order:
         self.count = count
         self.seed = seed
         self.replacement = replacement
-        self.half = ((count - 1).bit_length() + 1) // 2  # bits of each half of a number
+        self.columns = np.uint64(math.isqrt(count - 1) + 1)
+        self.rows = np.uint64(-(-count // int(self.columns)))
         self.keys = generator("order keys", seed=seed).integers(2**64, size=ROUNDS, dtype=np.uint64)
 
     def draws(self, first: int, number: int) -> Items:
@@ -77,7 +80,7 @@ class Order:
     def _computed(self, place: Words, epoch: Words) -> Words:
         """place (n,) of an epoch (n,) -> item (n,)
 
-        The network permutes all numbers of 2 * half bits; a number beyond the items goes through it again.
+        The network permutes all numbers below rows * columns; one beyond the items goes through it again.
         """
         keys = mix(self.keys[:, None] + epoch)  # (rounds, n)
         item = self._network(place, keys)
@@ -86,12 +89,12 @@ class Order:
         return item
 
     def _network(self, x: Words, keys: Words) -> Words:
-        half = np.uint64(self.half)
-        mask = np.uint64((1 << self.half) - 1)
-        left, right = x >> half, x & mask
-        for key in keys:
-            left, right = right, left ^ (mix(right ^ key) & mask)
-        return left << half | right
+        """x as row and column of a table; each in turn is moved by a hash of the other, which can be undone."""
+        row, column = np.divmod(x, self.columns)
+        for i in range(0, ROUNDS, 2):
+            row = (row + (mix(column ^ keys[i]) >> ONE)) % self.rows  # 63 bits: the sum must not wrap
+            column = (column + (mix(row ^ keys[i + 1]) >> ONE)) % self.columns
+        return row * self.columns + column
 
 
 def check_sizes(batch_size: int, block_size: int, pool: int = 1) -> None:

@@ -107,15 +107,14 @@ def _with_targets(documents: Encoded) -> Items:
 
 
 def _batch(documents: Encoded, items: Items, block_size: int) -> tuple[Ids, Ids]:
-    longest = int(documents.lengths[items].max())
+    longest = int(documents.lengths_of(items).max())
     return shift(*gather(documents, items, min(longest, block_size + 1)))
 
 
 def gather(documents: Encoded, items: Items, length: int, value: int = PAD) -> tuple[Ids, Mask]:
     """The first `length` tokens of each document (B, length), and where they are (B, length)."""
-    lengths = documents.lengths[items]
     place = np.arange(length)
-    mask = place < lengths[:, None]  # (B, length)
+    mask = place < documents.lengths_of(items)[:, None]  # (B, length)
     ids: npt.NDArray[Any] = np.full(mask.shape, value, np.int32)
     ids[mask] = documents.ids[(documents.starts[items][:, None] + place)[mask]]
     return ids, mask

@@ -69,7 +69,7 @@ class PairBatches:
     def batch(self, step: int) -> tuple[Pair, Ids]:
         """Pair of source (B, S), mask (B, S), decoder inputs (B, T); targets (B, T). S and T are at most block_size."""
         items = self.order.bucket(step, self.batch_size, self.lengths, self.pool)
-        longest = min(int(self.sources.lengths[items].max()), self.block_size)
+        longest = min(int(self.sources.lengths_of(items).max()), self.block_size)
         source, mask = gather(self.sources, items, longest)
         inputs, targets = shift(*gather(self.targets, items, int(self.lengths[items].max()) + 1))
         return Pair(source, mask, inputs), targets
