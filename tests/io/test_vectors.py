@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from chainrule.errors import ChainruleError, DataError, FormatError
+from chainrule.errors import ChainruleError, ConfigError, DataError, FormatError
 from chainrule.io.vectors import read_analogies, read_pairs, read_vectors, write_vectors
 
 
@@ -73,7 +73,7 @@ def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(DataError, match=r"cannot be written \(No space left on device"):
+    with pytest.raises(ConfigError, match=r"cannot be written \(No space left on device"):
         write_vectors(tmp_path / "vectors.txt", ["a"], np.ones((1, 2)))
     assert list(tmp_path.iterdir()) == []
 

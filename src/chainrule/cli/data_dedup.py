@@ -11,8 +11,8 @@ import tyro
 from chainrule.cli.progress import Progress
 from chainrule.cli.sources import Sources, show
 from chainrule.data import RULES, Cleaner
-from chainrule.data.files import new_file
 from chainrule.errors import ConfigError
+from chainrule.files import new_file
 
 
 @dataclass(frozen=True)

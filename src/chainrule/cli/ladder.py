@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from chainrule.cli.plots.canvas import save
 from chainrule.cli.plots.ladder import ladder as figure
 from chainrule.data import load
 from chainrule.errors import ConfigError
+from chainrule.files import write
 from chainrule.train import Ladder, LadderConfig
 from chainrule.train.ladder import Rung, table
 from chainrule.train.runs import free_folder, make_empty
@@ -43,8 +43,8 @@ class Command:
         make_empty(folder)
         rungs = self._climb(ladder)
         record = self._record(corpus.name, corpus.sha256, rungs)
-        self._write(folder / "ladder.json", json.dumps(record, indent=2) + "\n")
-        self._write(folder / "ladder.md", table(rungs))
+        write(folder / "ladder.json", json.dumps(record, indent=2).encode() + b"\n")
+        write(folder / "ladder.md", table(rungs).encode())
         try:
             save(figure(rungs, Path(corpus.name).name), folder / "ladder.png")
         except ConfigError as error:  # everything but the picture is there
@@ -73,9 +73,3 @@ class Command:
             "settings": asdict(self.models),
             "rungs": [asdict(r) | {"mean": r.mean, "interval": r.interval} for r in rungs],
         }
-
-    @staticmethod
-    def _write(path: Path, content: str) -> None:
-        partial = path.with_suffix(".partial")
-        partial.write_text(content, encoding="utf-8")
-        os.replace(partial, path)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import tyro
 
-from chainrule.cli.waiting import waiting
+from chainrule.cli.progress import waiting
 from chainrule.data import load, split
 from chainrule.errors import ConfigError
 from chainrule.models import Additive, GoodTuring, KneserNey, NGram, Terminals

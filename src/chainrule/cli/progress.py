@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.status import Status
@@ -56,3 +57,10 @@ class Progress:
             size += len(document.text)
             self.say(f"{number:,} documents, {size / 1e6:.1f} million characters")
             yield document
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """A moving line while something takes its time, on terminals only."""
+    with Console(stderr=True).status(f"{what} …"):
+        yield

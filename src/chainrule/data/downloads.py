@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from chainrule.data.files import new_file
 from chainrule.errors import DataError
+from chainrule.files import new_file
 
 TIMEOUT = 30.0  # seconds without an answer
 CHUNK = 1 << 16

@@ -1,18 +1,15 @@
-"""Files read with complaints that name the line, and files written completely or not at all."""
+"""Files read with complaints that name the line."""
 
 from __future__ import annotations
 
 import gzip
-import os
-import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import DataError
 
 LONGEST_LINE = 16 * 2**20  # bytes; a line beyond it is a file that was not meant to be read by lines
 
@@ -70,74 +67,3 @@ def decode(path: Path, content: bytes, first: int = 1) -> str:
 
 def _no_text(path: Path, size: int) -> DataError:
     return DataError(f"{path}: no text in {size} bytes (must not be empty)")
-
-
-@contextmanager
-def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that appears under its name when all of it is on the disk; an error leaves nothing."""
-    _refuse_existing(path)
-    partial = _partial(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            yield file
-            flush(file)
-        partial.replace(path)
-        flush_folder(path.parent)
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill that appears under its name when it is complete; an error leaves nothing.
-
-    Whoever fills it flushes the files in it.
-    """
-    _refuse_existing(path)
-    partial = _partial(path)
-    try:
-        partial.mkdir(parents=True)
-        yield partial
-        flush_folder(partial)
-        if path.is_dir():
-            path.rmdir()  # an empty one may be there
-        partial.rename(path)
-        flush_folder(path.parent)
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def flush(file: IO[bytes]) -> None:
-    """Wait until what was written is on the disk."""
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def flush_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the system can."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _partial(path: Path) -> Path:
-    return path.absolute().with_name(f".{path.absolute().name}.{os.getpid()}.partial")
-
-
-def _refuse_existing(path: Path) -> None:
-    if path.is_dir() and not any(path.iterdir()):
-        return
-    if path.exists():
-        raise ConfigError(f"{path}: is there already (choose another name, or remove it)")
-
-
-def _cannot_write(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"{path}: cannot be written ({error.strerror or error})")

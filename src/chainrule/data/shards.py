@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from chainrule.data.documents import Document
 from chainrule.data.encoded import Encoded
-from chainrule.data.files import flush, new_folder
 from chainrule.data.splits import Split
 from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.files import flush, new_folder
 from chainrule.text import Tokenizer, from_dict
 
 FORMAT = 1

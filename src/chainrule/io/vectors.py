@@ -8,7 +8,6 @@ analogies   four words per line, `: name` begins a section (Google's questions-w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import DataError, FormatError
+from chainrule.files import new_file
 
 Pair = tuple[str, str, float]
 
@@ -32,18 +32,10 @@ def write_vectors(path: str | Path, words: Sequence[str], matrix: npt.NDArray[An
         if not word or len(word.split()) != 1:
             raise DataError(f"{path}: word {word!r} (must not be empty or hold spaces in this format)")
     numbers = " ".join(["%.9g"] * table.shape[1])
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(f"{len(words)} {table.shape[1]}\n")
-            for word, row in zip(words, table, strict=True):
-                file.write(f"{word} {numbers % tuple(row.tolist())}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from error
+    with new_file(path, replace=True) as file:
+        file.write(f"{len(words)} {table.shape[1]}\n".encode())
+        for word, row in zip(words, table, strict=True):
+            file.write(f"{word} {numbers % tuple(row.tolist())}\n".encode())
 
 
 def read_vectors(path: str | Path) -> tuple[list[str], npt.NDArray[np.float32]]:

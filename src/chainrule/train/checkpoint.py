@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -26,6 +25,7 @@ from safetensors.numpy import load as decode_tensors
 from safetensors.numpy import save as encode_tensors
 
 from chainrule.errors import CheckpointError
+from chainrule.files import flush, flush_folder
 
 FORMAT = 1
 KEEP = 2  # checkpoints of a run: the newest, and the one before it
@@ -67,11 +67,11 @@ def save(run: Path, checkpoint: Checkpoint) -> Path:
         partial.mkdir(parents=True)
         for file, content in files.items():
             _write(partial / file, content)
-        _flush(partial)
+        flush_folder(partial)
         if final.exists():  # the same step again, after a resume
             final.rename(old)
         partial.rename(final)
-        _flush(folder)
+        flush_folder(folder)
         for stale in (old, *_complete(folder)[:-KEEP]):
             shutil.rmtree(stale, ignore_errors=True)
     except OSError as error:
@@ -149,18 +149,7 @@ def _read(path: Path) -> bytes:
 def _write(path: Path, content: bytes) -> None:
     with path.open("wb") as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _flush(folder: Path) -> None:
-    """Make the names in a folder durable, where the system can."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        flush(file)
 
 
 def _sha256(content: bytes) -> str:
