@@ -12,16 +12,22 @@ namespace {
 
 constexpr int32_t NEVER = INT32_MAX;  // the priority of two tokens that do not merge
 
+constexpr bool LITTLE_ENDIAN_BYTES = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+
 // A word of up to 31 bytes as four numbers: its bytes, zeros, its length.
 struct Key {
     static constexpr size_t MOST = 31;
 
     Key() = default;  // of no word
-    Key(Bytes word, size_t size) {
-        uint8_t bytes[32] = {};
-        std::memcpy(bytes, word, size);
-        bytes[31] = static_cast<uint8_t>(size);
-        std::memcpy(parts, bytes, 32);
+    Key(Bytes word, size_t size, Bytes end) {  // reads up to `end`, or 32 bytes, and masks what is not the word
+        uint8_t copy[32] = {};
+        if (end - word < 32 || !LITTLE_ENDIAN_BYTES) word = static_cast<Bytes>(std::memcpy(copy, word, size));
+        for (size_t i = 0; 8 * i < size; ++i) {
+            std::memcpy(&parts[i], word + 8 * i, 8);
+            const size_t left = size - 8 * i;
+            if (left < 8 && LITTLE_ENDIAN_BYTES) parts[i] &= (uint64_t{1} << 8 * left) - 1;
+        }
+        parts[3] ^= static_cast<uint64_t>(size) << (LITTLE_ENDIAN_BYTES ? 56 : 0);  // the last byte
     }
     bool operator==(const Key& other) const {
         return ((parts[0] ^ other.parts[0]) | (parts[1] ^ other.parts[1]) | (parts[2] ^ other.parts[2]) |
@@ -41,7 +47,7 @@ struct alignas(64) Remembered {
     Key key;
     int32_t count = 0, ids[MOST];
 };
-constexpr int CACHE_BITS = 15;  // 2 MB
+constexpr int CACHE_BITS = 16;  // 4 MB
 constexpr size_t SHORT = 128;   // up to here looking at all pairs again is faster than keeping order among them
 
 }  // namespace
@@ -153,7 +159,7 @@ void BpeEncoder::encode_piece(Span piece, Workspace& space, std::vector<int32_t>
             out.insert(out.end(), space.ids.begin(), space.ids.end());
             return;
         }
-        const Key key(begin, size);
+        const Key key(begin, size, piece.second);
         Remembered& place = space.cache[key.hash() >> (64 - CACHE_BITS)];
         if (!(place.key == key)) {
             encode_word({begin, end}, space);

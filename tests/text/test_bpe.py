@@ -60,6 +60,25 @@ def test_training_is_that_of_the_reference(texts: list[str], limit: int, pattern
     assert tokenizer.vocab_size <= 256 + limit
 
 
+def test_without_the_extension_everything_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (
+        "low lower lowest, newer newest wider naïve 中文中文 \n\n  'll it's 12345 <|end|>\ud83d\ude42\udc00"
+        * 2
+    )
+
+    def outcome() -> list[object]:
+        tokenizer = BPETokenizer.train([text, "low"], 300, special_tokens=["<|end|>"])
+        ranked = BPETokenizer(tokenizer.ids, None)
+        ids = tokenizer.encode(text, special="all")
+        data = bytes(range(256))
+        encoded = [ids.tolist(), ranked.encode(text).tolist(), tokenizer.encode_bytes(data).tolist()]
+        return [tokenizer.to_dict(), ranked.merges.tolist(), *encoded, ids.dtype, tokenizer.decode_bytes(ids)]
+
+    fast = outcome()
+    monkeypatch.setattr(native, "available", lambda: False)
+    assert outcome() == fast
+
+
 def test_ties_go_to_the_smaller_pair_of_ids() -> None:
     tokenizer = BPETokenizer.train("ba dc", 258, min_count=1)
     assert [tokenizer.tokens[id] for id in (256, 257)] == [b"ba", b"dc"]
