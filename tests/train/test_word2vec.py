@@ -175,6 +175,7 @@ def test_bad_settings(settings: dict[str, float], message: str) -> None:
         ([[0, 1]], "got ids of int64 (1, 2)"),
         ([0, 1, 12], "id 12 at position 2 (must be from -1 to 11)"),
         ([0, -2], "id -2 at position 1"),
+        ([0, NOTHING, 1, NOTHING, 2], "no two words stand together between boundaries"),
         ([3, 3, NOTHING, 3], "1 different words in the text (must be at least 2)"),
     ],
 )
