@@ -7,9 +7,9 @@
 
 namespace chainrule {
 
-constexpr size_t WORD_SHARDS = 8;   // into which the rows of both tables are split when changes are added
-constexpr size_t TARGET_TILE = 3;   // targets whose rows stay in registers together
-constexpr size_t MOST_WINDOW = 64; // words on either side
+constexpr size_t WORD_SHARDS = 8;  // into which the rows of both tables are split when changes are added
+constexpr size_t TARGET_TILE = 3;  // targets whose rows stay in registers together
+constexpr size_t MOST_WINDOW = 64;  // words on either side
 
 // What all chunks of a call share.
 struct WordPlan {

@@ -37,7 +37,7 @@ def model_of(
 def trained(kind: type[Word2Vec] = SkipGram, **settings: float) -> Word2Vec:
     model = model_of(kind)
     config = WordTrainConfig(sample=0, **settings)  # type: ignore[arg-type]
-    for _ in WordTrainer(model, sentences(400), config).run():
+    for _ in WordTrainer(model, sentences(80), config).run():
         pass
     return model
 
@@ -45,7 +45,7 @@ def trained(kind: type[Word2Vec] = SkipGram, **settings: float) -> Word2Vec:
 @pytest.mark.requirement("R-256")
 @pytest.mark.parametrize("kind", [SkipGram, CBOW])
 def test_words_that_share_contexts_end_up_similar(kind: type[Word2Vec]) -> None:
-    vectors = trained(kind, epochs=20).input.weight.array
+    vectors = trained(kind, epochs=10, lr=0.2).input.weight.array
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     for word, twin in [("cat", "dog"), ("dog", "cat")]:
         cosine = unit @ unit[WORDS.index(word)]
@@ -58,7 +58,7 @@ def test_words_that_share_contexts_end_up_similar(kind: type[Word2Vec]) -> None:
 @pytest.mark.parametrize("kind", [SkipGram, CBOW])
 def test_the_loss_falls(kind: type[Word2Vec]) -> None:
     model = model_of(kind)
-    trainer = WordTrainer(model, sentences(400), WordTrainConfig(epochs=10, sample=0))
+    trainer = WordTrainer(model, sentences(80), WordTrainConfig(epochs=5, sample=0, lr=0.2))
     before = trainer.loss()
     assert before == pytest.approx(6 * np.log(2), rel=1e-6)
     shares = [progress.share for progress in trainer.run()]
@@ -69,12 +69,12 @@ def test_the_loss_falls(kind: type[Word2Vec]) -> None:
 @pytest.mark.parametrize("lr", [0.025, 0.1, 0.5])
 def test_a_small_vocabulary_stays_finite(lr: float) -> None:
     """Every chunk meets every word: rounds shrink until their steps cannot add up to too much."""
-    state = trained(epochs=10, lr=lr).state()
+    state = trained(epochs=4, lr=lr).state()
     assert max(np.abs(table).max() for table in state.values()) < 20
 
 
 def test_it_goes_on_from_an_epoch_as_if_it_had_never_stopped() -> None:
-    config, ids = WordTrainConfig(epochs=3, seed=4), sentences(100)
+    config, ids = WordTrainConfig(epochs=3, seed=4), sentences(50)
     whole = model_of()
     trainer = WordTrainer(whole, ids, config)
     run = trainer.run()
@@ -175,6 +175,7 @@ def test_bad_settings(settings: dict[str, float], message: str) -> None:
         ([[0, 1]], "got ids of int64 (1, 2)"),
         ([0, 1, 12], "id 12 at position 2 (must be from -1 to 11)"),
         ([0, -2], "id -2 at position 1"),
+        ([0, NOTHING, 1, NOTHING, 2], "no two words stand together between boundaries"),
         ([3, 3, NOTHING, 3], "1 different words in the text (must be at least 2)"),
     ],
 )

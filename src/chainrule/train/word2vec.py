@@ -19,7 +19,7 @@ from chainrule.train.word_update import Stretch, learn
 Array = npt.NDArray[Any]
 
 STRETCH = 1 << 14  # centres with one learning rate, and between two reports of progress
-COUNT, LANES = 32, 8  # centres per chunk, chunks per round, at most
+COUNT, LANES = 32, 8  # centres per chunk; chunks per round, at most
 MOST_STALE = (
     8.0  # steps that one row may take within a round without seeing each other, times the learning rate
 )
@@ -126,9 +126,10 @@ class WordTrainer:
         return self.ids[draws < chance[self.ids]]  # NOTHING is the last place of `chance`
 
     def loss(self, pairs: int = 10_000) -> float:
-        """The sampled loss on pairs of the text and negatives that are the same at every call; ln 2 (K+1) at first."""
-        text = self.kept(0)[: max(pairs, 1000)]
-        inputs, targets = self.model.examples(text)
+        """The sampled loss on pairs from the beginning of the text, the same at every call; ln 2 (K + 1) at first."""
+        inputs, targets = self.model.examples(self.kept(0)[:pairs])
+        if not len(targets):
+            return math.nan
         chosen = generator("word2vec loss", seed=self.config.seed)
         some = chosen.permutation(len(targets))[:pairs]
         negatives = chosen.choice(len(self.noise), size=(len(some), self.config.negatives), p=self.noise)
@@ -161,5 +162,9 @@ def _checked(ids: npt.ArrayLike, V: int) -> tuple[npt.NDArray[np.int32], Array]:
     if np.count_nonzero(counts) < 2:
         raise DataError(
             f"word2vec: {np.count_nonzero(counts)} different words in the text (must be at least 2)"
+        )
+    if not ((text[1:] != NOTHING) & (text[:-1] != NOTHING)).any():
+        raise DataError(
+            "word2vec: no two words stand together between boundaries (no window has a neighbour)"
         )
     return text.astype(np.int32), counts
