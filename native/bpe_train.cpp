@@ -37,7 +37,6 @@ public:
         if (slot.number == NONE) slot = {pair, count_++};
         return slot.number;
     }
-    size_t size() const { return count_; }
 
 private:
     struct Slot {
@@ -167,12 +166,13 @@ public:
         for (uint32_t i = 0; i + 1 < size; ++i) appear(first + i);
     }
 
+    // A pair comes up only while the newer of its tokens is made; from then on it can but vanish. So its count in the
+    // queue is never too low, and its places are in order.
+
     // The best pair that occurs `least` times or more; false if there is none.
     bool best(int64_t least, uint64_t* pair) {
-        for (uint32_t number : fresh_) {
-            fresh_mark_[number] = 0;
+        for (uint32_t number : fresh_)
             if (count_[number] >= least) queue_.push({count_[number], pair_[number]});
-        }
         fresh_.clear();
         while (!queue_.empty()) {
             const Candidate top = queue_.top();
@@ -182,8 +182,7 @@ public:
                 *pair = top.pair;
                 return true;
             }
-            // Counts that grew were queued again; those that shrank are queued here, when it matters.
-            if (count < top.count && count >= least) queue_.push({count, top.pair});
+            if (count >= least) queue_.push({count, top.pair});  // it shrank since: back to its place
         }
         return false;
     }
@@ -191,8 +190,6 @@ public:
     void merge(uint64_t pair, int32_t merged) {
         const uint32_t number = numbers_.of(pair);
         std::vector<uint32_t> places = std::move(places_[number]);
-        places_[number].clear();
-        if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
         for (const uint32_t i : places) {
             if (token_[i] < 0 || after_[i] == NONE || pair_at(i) != pair) continue;  // gone since
             const uint32_t gone = after_[i];
@@ -222,14 +219,10 @@ private:
             pair_.push_back(pair);
             count_.push_back(0);
             places_.emplace_back();
-            fresh_mark_.push_back(0);
+            fresh_.push_back(number);
         }
         count_[number] += times_[word_[i]];
         places_[number].push_back(i);
-        if (!fresh_mark_[number]) {
-            fresh_mark_[number] = 1;
-            fresh_.push_back(number);
-        }
     }
 
     std::vector<int32_t> token_;                    // -1: merged into the one before it
@@ -239,7 +232,6 @@ private:
     std::vector<uint64_t> pair_;                    // of each number, as the three that follow
     std::vector<int64_t> count_;
     std::vector<std::vector<uint32_t>> places_;     // where the pair came up; it may be gone from there
-    std::vector<uint8_t> fresh_mark_;
     std::vector<uint32_t> fresh_;                   // pairs that came up since the last search for the best
     std::priority_queue<Candidate> queue_;
 };
@@ -252,13 +244,7 @@ std::vector<Merge> BpeTrainer::train(const uint8_t* bytes_in_order, size_t limit
         for (const Counter::Word& word : counter->words) all.add(&counter->bytes[word.begin], word.size, word.count);
 
     int32_t id_of[256];
-    std::vector<std::string> tokens;
-    std::unordered_map<std::string, int32_t> known;
-    for (int32_t id = 0; id < 256; ++id) {
-        id_of[bytes_in_order[id]] = id;
-        tokens.emplace_back(1, static_cast<char>(bytes_in_order[id]));
-        known.emplace(tokens.back(), id);
-    }
+    for (int32_t id = 0; id < 256; ++id) id_of[bytes_in_order[id]] = id;
     Merger merger;
     merger.reserve(all.bytes.size());
     std::vector<int32_t> ids;
@@ -270,13 +256,10 @@ std::vector<Merge> BpeTrainer::train(const uint8_t* bytes_in_order, size_t limit
 
     std::vector<Merge> merges;
     uint64_t pair;
-    while (tokens.size() < 256 + limit && merger.best(least, &pair)) {
-        const int32_t left = static_cast<int32_t>(pair >> 32), right = static_cast<int32_t>(pair & UINT32_MAX);
-        // Two ways to the same bytes, as a+bc and ab+c, lead to the same token.
-        const auto [place, fresh] = known.try_emplace(tokens[left] + tokens[right], static_cast<int32_t>(tokens.size()));
-        if (fresh) tokens.push_back(place->first);
-        merger.merge(pair, place->second);
-        merges.push_back({left, right, place->second, static_cast<int32_t>(merges.size())});
+    while (merges.size() < limit && merger.best(least, &pair)) {
+        const int32_t number = static_cast<int32_t>(merges.size()), merged = 256 + number;
+        merger.merge(pair, merged);
+        merges.push_back({static_cast<int32_t>(pair >> 32), static_cast<int32_t>(pair), merged, number});
     }
     return merges;
 }

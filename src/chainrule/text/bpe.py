@@ -92,14 +92,12 @@ class BPETokenizer(Tokenizer):
             documents = [texts] if isinstance(texts, str) else texts
             words = Counter(word for text in documents for word in split(to_utf8(text), pattern))
             merges = np.array(bpe_reference.train(words, limit, max(1, min_count))).reshape(-1, 4)[:, :2]
-        tokens = {bytes([byte]): id for id, byte in enumerate(BYTES_IN_ORDER)}
-        by_id = list(tokens)
+        tokens = [bytes([byte]) for byte in BYTES_IN_ORDER]
         for left, right in merges.tolist():
-            token = by_id[left] + by_id[right]
-            if tokens.setdefault(token, len(by_id)) == len(by_id):
-                by_id.append(token)
+            tokens.append(tokens[left] + tokens[right])
         special = {name: len(tokens) + i for i, name in enumerate(special_tokens)}
-        return cls(tokens, merges.tolist(), pattern=pattern, special_tokens=special)
+        ids = {token: id for id, token in enumerate(tokens)}
+        return cls(ids, merges.tolist(), pattern=pattern, special_tokens=special)
 
     @property
     def vocab_size(self) -> int:

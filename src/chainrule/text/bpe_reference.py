@@ -29,13 +29,12 @@ def train(words: Mapping[bytes, int], limit: int, least: int) -> list[tuple[int,
     """Merges (left, right, merged, priority) that make up to `limit` new tokens out of words and their counts.
 
     Each merge takes the most frequent pair, the smaller pair of ids among equals, if it occurs at least `least` times.
+    No two merges make the same bytes: where a+bc stands, ab+c would have been merged before.
     """
     ids = {byte: id for id, byte in enumerate(BYTES_IN_ORDER)}
     rows = [([ids[byte] for byte in word], count) for word, count in words.items()]
-    tokens = [bytes([byte]) for byte in BYTES_IN_ORDER]
-    known = {token: id for id, token in enumerate(tokens)}
     merges: list[tuple[int, int, int, int]] = []
-    while len(tokens) < 256 + limit:
+    while len(merges) < limit:
         counts: Counter[Pair] = Counter()
         for row, count in rows:
             for pair in pairwise(row):
@@ -43,10 +42,7 @@ def train(words: Mapping[bytes, int], limit: int, least: int) -> list[tuple[int,
         best = min(counts, key=lambda pair: (-counts[pair], pair), default=None)
         if best is None or counts[best] < least:
             break
-        bytes_of_both = tokens[best[0]] + tokens[best[1]]
-        merged = known.setdefault(bytes_of_both, len(tokens))  # a+bc and ab+c are the same token
-        if merged == len(tokens):
-            tokens.append(bytes_of_both)
+        merged = 256 + len(merges)
         rows = [(merge_word(row, {best: (0, merged)}), count) for row, count in rows]
         merges.append((*best, merged, len(merges)))
     return merges
