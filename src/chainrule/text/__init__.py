@@ -1,6 +1,20 @@
 """Text to token ids and back."""
 
+from chainrule.text.bert import BertRules
 from chainrule.text.chars import CharTokenizer
+from chainrule.text.plain_bpe import PlainBPETokenizer
 from chainrule.text.tokenizer import Tokenizer, from_dict
+from chainrule.text.vocabulary import Vocabulary
+from chainrule.text.wordpiece import WordPieceTokenizer
+from chainrule.text.words import WordTokenizer
 
-__all__ = ["CharTokenizer", "Tokenizer", "from_dict"]
+__all__ = [
+    "BertRules",
+    "CharTokenizer",
+    "PlainBPETokenizer",
+    "Tokenizer",
+    "Vocabulary",
+    "WordPieceTokenizer",
+    "WordTokenizer",
+    "from_dict",
+]

@@ -1,0 +1,104 @@
+"""Words and punctuation marks as tokens.        R-264 (seed 002 §5.2)
+
+The rule: letters, digits and underscores that stand together are a word, with apostrophes inside it (`don't`); a
+line end is a token; any other character that is not white space is a token of its own; white space is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.vocabulary import Vocabulary, check_room, with_special
+
+UNKNOWN = "<unk>"
+WORD = re.compile(r"\w+(?:['’]\w+)*|\n|[^\w\s]")
+NO_SPACE_BEFORE = frozenset("\n.,;:!?%)]}’”")
+NO_SPACE_AFTER = frozenset("\n([{“‘")
+
+
+def split_words(text: str) -> list[str]:
+    """
+    >>> split_words("Don't (ever) go, she said.")
+    ["Don't", '(', 'ever', ')', 'go', ',', 'she', 'said', '.']
+    """
+    return WORD.findall(text)
+
+
+def join_words(words: Iterable[str]) -> str:
+    """Words with single spaces between them, as they are printed; `split_words` gives the same words again."""
+    parts: list[str] = []
+    before = "\n"
+    for word in words:
+        if before not in NO_SPACE_AFTER and word not in NO_SPACE_BEFORE:
+            parts.append(" ")
+        parts.append(word)
+        before = word
+    return "".join(parts)
+
+
+class WordTokenizer(Tokenizer):
+    """The words of a text, the most frequent first; what it does not know becomes `<unk>`.
+
+    >>> from chainrule.text import WordTokenizer
+    >>> tokenizer = WordTokenizer.train("The cat sat. The dog sat.", min_count=2)
+    >>> tokenizer.vocabulary.tokens
+    ('<unk>', '.', 'The', 'sat')
+    >>> tokenizer.decode(tokenizer.encode("The bird sat."))
+    'The <unk> sat.'
+    """
+
+    kind = "word"
+
+    def __init__(self, vocabulary: Vocabulary, *, lowercase: bool = False) -> None:
+        self.vocabulary = vocabulary
+        self.lowercase = lowercase
+        self._unknown = vocabulary.id(UNKNOWN)
+
+    @classmethod
+    def train(
+        cls,
+        texts: str | Iterable[str],
+        vocab_size: int | None = None,
+        *,
+        min_count: int = 1,
+        lowercase: bool = False,
+        special_tokens: Iterable[str] = (),
+    ) -> WordTokenizer:
+        """The words that occur at least `min_count` times, at most `vocab_size` tokens in all."""
+        counts: Counter[str] = Counter()
+        for text in [texts] if isinstance(texts, str) else texts:
+            counts.update(split_words(text.lower() if lowercase else text))
+        words = sorted((w for w, n in counts.items() if n >= min_count), key=lambda w: (-counts[w], w))
+        special = [*special_tokens, UNKNOWN]
+        if vocab_size is not None:
+            check_room("words", vocab_size, len(special), "the special tokens")
+            words = words[: vocab_size - len(special)]
+        return cls(with_special(special, words), lowercase=lowercase)
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.vocabulary)
+
+    def encode(self, text: str) -> Ids:
+        """text -> ids (n,), one for each word and mark"""
+        words = split_words(text.lower() if self.lowercase else text)
+        get, unknown = self.vocabulary.plain.get, self._unknown
+        return np.fromiter((get(word, unknown) for word in words), np.int32, len(words))
+
+    def decode(self, ids: npt.ArrayLike) -> str:
+        """ids (n,) -> text with single spaces, and none where print has none"""
+        return join_words(self.vocabulary.tokens[id] for id in self.check_ids(ids))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"type": self.kind, "lowercase": self.lowercase, **self.vocabulary.to_dict()}
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> WordTokenizer:
+        return cls(Vocabulary.from_dict(description), lowercase=description.get("lowercase") is True)

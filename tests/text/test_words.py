@@ -1,0 +1,48 @@
+"""The word tokenizer."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from chainrule.text import WordTokenizer
+from chainrule.text.words import join_words, split_words
+from tests.text.strategies import a_text
+
+
+def test_words_marks_and_line_ends() -> None:
+    assert split_words("It's 3.5 kg,\tisn't it?\n") == [
+        "It's",
+        "3",
+        ".",
+        "5",
+        "kg",
+        ",",
+        "isn't",
+        "it",
+        "?",
+        "\n",
+    ]
+    assert join_words(["(", "a", "b", ")", ",", "c", "!", "\n", "d"]) == "(a b), c!\nd"
+
+
+@settings(max_examples=200)
+@given(a_text)
+def test_printed_words_are_the_same_words(text: str) -> None:
+    words = split_words(text)
+    assert split_words(join_words(words)) == words
+
+
+@settings(max_examples=50)
+@given(a_text)
+def test_known_words_come_back(text: str) -> None:
+    tokenizer = WordTokenizer.train(text)
+    ids = tokenizer.encode(text)
+    assert tokenizer.encode(tokenizer.decode(ids)).tolist() == ids.tolist()
+    assert set(ids.tolist()) == set(range(1, tokenizer.vocab_size))
+
+
+def test_the_most_frequent_words_are_kept() -> None:
+    text = "a a a b b c c d"
+    assert WordTokenizer.train(text, vocab_size=3).vocabulary.tokens == ("<unk>", "a", "b")
+    assert WordTokenizer.train(text, min_count=3).vocabulary.tokens == ("<unk>", "a")
+    assert WordTokenizer.train(["A a", "B"], lowercase=True).encode("A b C").tolist() == [1, 2, 0]
