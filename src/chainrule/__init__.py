@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Rooms opened on first use, so that `import chainrule` costs little more than NumPy's own import.
-_LAZY = {"data", "foundations", "generate", "models", "nn", "optim", "scalar", "text", "train"}
+_LAZY = {"data", "foundations", "generate", "io", "models", "nn", "optim", "scalar", "text", "train"}
 
 
 def __getattr__(name: str) -> Any:
@@ -79,6 +79,7 @@ __all__ = [
     "get_threads",
     "gradcheck",
     "gradcheck_model",
+    "io",
     "models",
     "nn",
     "no_grad",

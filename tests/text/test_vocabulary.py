@@ -11,6 +11,7 @@ from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import (
     PlainBPETokenizer,
     Tokenizer,
+    UnigramTokenizer,
     Vocabulary,
     WordPieceTokenizer,
     WordTokenizer,
@@ -29,6 +30,10 @@ def trained() -> dict[str, Tokenizer]:
         "word": WordTokenizer.train(TEXT, special_tokens=SPECIAL),
         "plain-bpe": PlainBPETokenizer.train(TEXT, special_tokens=[*SPECIAL, "<unk>"]),
         "wordpiece": WordPieceTokenizer.train(TEXT, 120, special_tokens=SPECIAL),
+        "unigram": UnigramTokenizer.train(TEXT, 400, special_tokens=SPECIAL),
+        "unigram without bytes": UnigramTokenizer.train(
+            TEXT, 150, byte_fallback=False, special_tokens=SPECIAL
+        ),
     }
 
 
@@ -51,7 +56,8 @@ def test_special_tokens_have_ids_that_no_text_gets(kind: str) -> None:
 @pytest.mark.requirement("R-264")
 def test_decoding_restores_the_text() -> None:
     for text in (TEXT, "new (lower) low.", "newest"):
-        assert TOKENIZERS["plain-bpe"].decode(TOKENIZERS["plain-bpe"].encode(text)) == text
+        for kind in ("plain-bpe", "unigram"):
+            assert TOKENIZERS[kind].decode(TOKENIZERS[kind].encode(text)) == text
     assert TOKENIZERS["word"].decode(TOKENIZERS["word"].encode("new (lower) low.")) == "new (lower) low."
     assert TOKENIZERS["wordpiece"].decode(TOKENIZERS["wordpiece"].encode("newer low.")) == "newer low."
 
@@ -65,7 +71,7 @@ def test_any_text_can_be_encoded_and_decoded(kind: str, text: str) -> None:
     ids = tokenizer.encode(text)
     assert ids.dtype == "int32" and ids.ndim == 1
     again = tokenizer.decode(ids)
-    if kind == "plain-bpe" and "<unk>" not in again:
+    if kind == "unigram" or (kind == "plain-bpe" and "<unk>" not in again):
         assert again == text
 
 
@@ -94,7 +100,7 @@ def test_a_vocabulary_has_each_token_once_and_holds_its_special_tokens() -> None
 
 
 def test_a_vocabulary_must_have_room_for_what_every_text_needs() -> None:
-    for train in (PlainBPETokenizer.train, WordPieceTokenizer.train):
+    for train in (PlainBPETokenizer.train, WordPieceTokenizer.train, UnigramTokenizer.train):
         with pytest.raises(ConfigError, match=r"vocab_size 3 \(must be at least \d+"):
             train("low lower lowest", 3)
     with pytest.raises(ConfigError, match="vocab_size 0"):

@@ -29,7 +29,7 @@ def test_training_merges_the_best_score_first() -> None:
 
 def test_scores_kept_up_to_date_equal_scoring_anew() -> None:
     text = "low lower lowest new newer newest wide wider widest " * 3 + "lowly newly idly"
-    tokens = WordPieceTokenizer.train(text, 60).vocabulary.tokens
+    tokens = WordPieceTokenizer.train(text, 60, min_count=2).vocabulary.tokens
     words = {w: text.split().count(w) for w in sorted(set(text.split()))}
     spelled = {(w[0], *(PREFIX + c for c in w[1:])): n for w, n in words.items()}
     start = len(SPECIAL) + len({piece for word in spelled for piece in word})
@@ -39,6 +39,14 @@ def test_scores_kept_up_to_date_equal_scoring_anew() -> None:
         best = min(live, key=lambda pair: (-score(pieces, pair), -pieces.pairs[pair], pair))
         assert best[0] + best[1].removeprefix(PREFIX) == token
         spelled = {tuple(apply_merge(word, best, token)): n for word, n in spelled.items()}
+
+
+def test_frequent_pairs_come_before_rare_ones() -> None:
+    text = "the " * 100 + "qz qz xylophone xylophone"
+    letters = len(SPECIAL) + len({*"tqx", *["##h", "##e", "##z", "##y", "##l", "##o", "##p", "##n"]})
+    for size, wanted in ((1, "th"), (2, "the")):
+        assert WordPieceTokenizer.train(text, letters + size).vocabulary.tokens[-1] == wanted
+    assert "qz" in WordPieceTokenizer.train(text, 100).vocabulary.tokens
 
 
 def test_the_longest_match_from_the_left() -> None:

@@ -17,6 +17,10 @@ COMMANDS = {
     "train gpt": ("train", ""),
     "sample": ("sample", "let a trained model write"),
     "data list": ("data", "list the corpora that can be trained on"),
+    "tokenize train": ("tokenize_train", "learn a tokenizer from texts"),
+    "tokenize encode": ("tokenize_encode", "print the token ids of a text"),
+    "tokenize decode": ("tokenize_decode", "print the text of token ids"),
+    "tokenize show": ("tokenize_show", "show a text in its tokens, or how they are learnt"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }
 
@@ -68,7 +72,7 @@ def _dispatch(args: list[str]) -> None:
 
 
 def _overview() -> str:
-    listed = [f"  {name:<11}{about}" for name, (_, about) in COMMANDS.items() if about]
+    listed = [f"  {name:<17}{about}" for name, (_, about) in COMMANDS.items() if about]
     return "\n".join(
         [
             "usage: chainrule COMMAND [OPTIONS]",

@@ -4,6 +4,7 @@ from chainrule.text.bert import BertRules
 from chainrule.text.chars import CharTokenizer
 from chainrule.text.plain_bpe import PlainBPETokenizer
 from chainrule.text.tokenizer import Tokenizer, from_dict
+from chainrule.text.unigram import UnigramTokenizer
 from chainrule.text.vocabulary import Vocabulary
 from chainrule.text.wordpiece import WordPieceTokenizer
 from chainrule.text.words import WordTokenizer
@@ -13,6 +14,7 @@ __all__ = [
     "CharTokenizer",
     "PlainBPETokenizer",
     "Tokenizer",
+    "UnigramTokenizer",
     "Vocabulary",
     "WordPieceTokenizer",
     "WordTokenizer",

@@ -129,6 +129,9 @@ class PlainBPETokenizer(Tokenizer):
         tokens = (self.vocabulary.tokens[id] for id in self.check_ids(ids))
         return "".join(token.removesuffix(END) if self.end_mark else token for token in tokens)
 
+    def piece(self, id: int) -> str:
+        return self.vocabulary.tokens[id]
+
     def to_dict(self) -> dict[str, Any]:
         merges = [list(pair) for pair in self.merges]
         return {"type": self.kind, "end_mark": self.end_mark, "merges": merges, **self.vocabulary.to_dict()}

@@ -54,13 +54,15 @@ class WordPieceTokenizer(Tokenizer):
         texts: str | Iterable[str],
         vocab_size: int,
         *,
-        min_count: int = 2,
+        min_count: int | None = None,
         special_tokens: Iterable[str] = SPECIAL,
         rules: BertRules | None = None,
     ) -> WordPieceTokenizer:
         """Start from characters, merge the pair with the best score until there are `vocab_size` tokens.
 
-        A pair that occurs less than `min_count` times is not merged: of rare letters the score would be high.
+        Pairs that occur less than `min_count` times are not merged: of two rare letters that met once the score is
+        1, the highest there is. Without `min_count` the bound starts high and is halved, down to 2, whenever no pair is
+        left above it: frequent pairs come before rare ones, and among them the score decides.
         """
         rules = rules or BertRules()
         words: Counter[str] = Counter()
@@ -99,6 +101,9 @@ class WordPieceTokenizer(Tokenizer):
             else:
                 parts.append(token if not parts or token.startswith(GLUED) else f" {token}")
         return "".join(parts)
+
+    def piece(self, id: int) -> str:
+        return self.vocabulary.tokens[id]
 
     def to_dict(self) -> dict[str, Any]:
         return {"type": self.kind, "rules": asdict(self.rules), **self.vocabulary.to_dict()}
@@ -164,33 +169,43 @@ def score(pieces: Pieces, pair: Pair) -> float:
     return pieces.pairs[pair] / (pieces.count[a] * pieces.count[b])
 
 
-def _merge_steps(pieces: Pieces, min_count: int) -> Iterator[str]:
+def _merge_steps(pieces: Pieces, min_count: int | None) -> Iterator[str]:
     """The token that each merge adds; of equal scores the more frequent pair, then the alphabetically first.
 
     A merge changes the counts of its two pieces, and so the scores of all pairs they are in: those are pushed
     again, and what no longer agrees with the counts is skipped when it is popped.
     """
     holding: defaultdict[str, set[Pair]] = defaultdict(set)  # piece -> pairs with it
-    heap: list[tuple[float, int, Pair]] = []
-    outdated = set(pieces.pairs)
-    while True:
-        for pair in pieces.changed:
-            for piece in pair:
-                (holding[piece].add if pair in pieces.pairs else holding[piece].discard)(pair)
-        outdated |= pieces.changed
-        pieces.changed.clear()
-        for pair in outdated:
-            if pieces.pairs.get(pair, 0) >= min_count:
-                heapq.heappush(heap, _entry(pieces, pair))
-        while heap and (heap[0][2] not in pieces.pairs or heap[0] != _entry(pieces, heap[0][2])):
-            heapq.heappop(heap)
-        if not heap:
-            return
-        a, b = heapq.heappop(heap)[2]
-        merged = a + b.removeprefix(PREFIX)
-        pieces.merge((a, b), merged)
-        outdated = holding[a] | holding[b] | holding[merged]
-        yield merged
+    for least in [min_count] if min_count is not None else _falling(max(pieces.pairs.values(), default=1)):
+        heap: list[tuple[float, int, Pair]] = []
+        outdated = set(pieces.pairs)
+        while True:
+            for pair in pieces.changed:
+                for piece in pair:
+                    (holding[piece].add if pair in pieces.pairs else holding[piece].discard)(pair)
+            outdated |= pieces.changed
+            pieces.changed.clear()
+            for pair in outdated:
+                if pieces.pairs.get(pair, 0) >= least:
+                    heapq.heappush(heap, _entry(pieces, pair))
+            while heap and (heap[0][2] not in pieces.pairs or heap[0] != _entry(pieces, heap[0][2])):
+                heapq.heappop(heap)
+            if not heap:
+                break
+            a, b = heapq.heappop(heap)[2]
+            merged = a + b.removeprefix(PREFIX)
+            pieces.merge((a, b), merged)
+            outdated = holding[a] | holding[b] | holding[merged]
+            yield merged
+
+
+def _falling(most: int) -> Iterator[int]:
+    """
+    >>> list(_falling(11))
+    [8, 4, 2]
+    """
+    for power in range(most.bit_length() - 1, 0, -1):
+        yield 1 << power
 
 
 def _entry(pieces: Pieces, pair: Pair) -> tuple[float, int, Pair]:

@@ -96,6 +96,9 @@ class WordTokenizer(Tokenizer):
         """ids (n,) -> text with single spaces, and none where print has none"""
         return join_words(self.vocabulary.tokens[id] for id in self.check_ids(ids))
 
+    def piece(self, id: int) -> str:
+        return self.vocabulary.tokens[id]
+
     def to_dict(self) -> dict[str, Any]:
         return {"type": self.kind, "lowercase": self.lowercase, **self.vocabulary.to_dict()}
 

@@ -1,0 +1,65 @@
+"""What the kinds of Hugging Face's `tokenizer.json` share: its parts by name, and ids without gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chainrule.errors import FormatError
+
+Description = Mapping[str, Any]
+
+
+def part(description: Description, name: str) -> Description:
+    """A part such as the normalizer; empty if it is missing or null."""
+    value = description.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise FormatError(f"{name} is a {type(value).__name__} (must be an object)")
+    return value
+
+
+def refuse(name: str, got: Any, known: str) -> FormatError:
+    """The error for a part that means something we do not do; guessing would give other tokens."""
+    return FormatError(f"{name} {got!r} is not supported (must be {known})")
+
+
+def added_tokens(description: Description) -> dict[str, int]:
+    """Special tokens and their ids; other added tokens, which text may become, are refused."""
+    listed = description.get("added_tokens") or []
+    found: dict[str, int] = {}
+    for entry in listed if isinstance(listed, list) else [listed]:
+        name, id = (entry.get("content"), entry.get("id")) if isinstance(entry, dict) else (None, None)
+        if not isinstance(name, str) or type(id) is not int:
+            raise FormatError(f"added token {entry!r} (must have a content and an id)")
+        if not entry.get("special"):
+            raise refuse("added token", name, "special")
+        found[name] = id
+    return found
+
+
+def in_order(ids: Mapping[str, int]) -> list[str]:
+    """Tokens by id; ids must be 0 .. V-1."""
+    for token, id in ids.items():
+        if type(id) is not int:
+            raise FormatError(f"id {id!r} of token {token!r} (must be an integer)")
+    tokens = sorted(ids, key=lambda token: ids[token])
+    for place, token in enumerate(tokens):
+        if ids[token] != place:
+            rule = f"ids must be 0 to {len(ids) - 1}, each once"
+            raise FormatError(f"token {token!r} has id {ids[token]}, expected {place} ({rule})")
+    return tokens
+
+
+def describe(**parts: Any) -> dict[str, Any]:
+    """A whole `tokenizer.json` with the given parts."""
+    nothing = ("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")
+    return {"version": "1.0", "added_tokens": []} | dict.fromkeys(nothing) | parts
+
+
+def describe_added(ids: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Special tokens as `tokenizer.json` lists them."""
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    listed = sorted(ids.items(), key=lambda item: item[1])
+    return [{"id": id, "content": name, **flags} for name, id in listed]
