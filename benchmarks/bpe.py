@@ -27,8 +27,7 @@ from tokenizers import pre_tokenizers, trainers
 
 from chainrule import native
 from chainrule.data import corpora
-from chainrule.io import bpe_json
-from chainrule.io.tokenizers import load
+from chainrule.io import bpe_json, load_tokenizer
 from chainrule.text import BPETokenizer
 
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
@@ -60,7 +59,9 @@ def rotated(documents: list[str], megabytes: int) -> Iterator[str]:
 
 def vocabulary(documents: list[str]) -> BPETokenizer:
     files = Path(os.environ.get("CHAINRULE_DATA", ""), "vocab", "gpt2")
-    tokenizer = load(files) if files.is_dir() else BPETokenizer.train(documents, 32_000, pattern="gpt2")
+    tokenizer = (
+        load_tokenizer(files) if files.is_dir() else BPETokenizer.train(documents, 32_000, pattern="gpt2")
+    )
     assert isinstance(tokenizer, BPETokenizer)
     return tokenizer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -37,7 +37,8 @@ def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise _cannot_write(path, error) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # it has been renamed, or could not be made
+            partial.unlink()
 
 
 @contextmanager

@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chainrule.errors import ChainruleError, DataError, FormatError
-from chainrule.io import bpe_json
+from chainrule.io import bpe_json, load_tokenizer, save_tokenizer
 from chainrule.io.bpe_files import read_tiktoken, write_gpt2, write_tiktoken
-from chainrule.io.tokenizers import load, read_tokenizer_json, write_tokenizer_json
 from chainrule.text import BPETokenizer, CharTokenizer
 from chainrule.text.pretokenize import PATTERNS
 
@@ -30,15 +29,15 @@ def trained(pattern: str = "gpt2") -> BPETokenizer:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_tokenizer_json_comes_back(tmp_path: Path, pattern: str) -> None:
     tokenizer = trained(pattern)
-    write_tokenizer_json(tokenizer, tmp_path / "tokenizer.json")
-    assert load(tmp_path) == read_tokenizer_json(tmp_path / "tokenizer.json") == tokenizer
+    save_tokenizer(tokenizer, tmp_path / "tokenizer.json", hugging_face=True)
+    assert load_tokenizer(tmp_path) == load_tokenizer(tmp_path / "tokenizer.json") == tokenizer
 
 
 def test_both_notations_of_merges_are_read(tmp_path: Path) -> None:
     description = bpe_json.write(trained())
     description["model"]["merges"] = [" ".join(pair) for pair in description["model"]["merges"]]
     (tmp_path / "tokenizer.json").write_text(json.dumps(description))
-    assert load(tmp_path / "tokenizer.json") == trained()
+    assert load_tokenizer(tmp_path / "tokenizer.json") == trained()
 
 
 def test_pre_tokenizers_of_others_are_recognised() -> None:
@@ -58,10 +57,10 @@ def test_pre_tokenizers_of_others_are_recognised() -> None:
 def test_gpt2_files_come_back_under_both_names(tmp_path: Path) -> None:
     write_gpt2(trained(), tmp_path)
     for path in (tmp_path, tmp_path / "encoder.json", tmp_path / "vocab.bpe"):
-        assert load(path) == trained()
+        assert load_tokenizer(path) == trained()
     (tmp_path / "encoder.json").rename(tmp_path / "vocab.json")
     (tmp_path / "vocab.bpe").rename(tmp_path / "merges.txt")
-    assert load(tmp_path) == trained()
+    assert load_tokenizer(tmp_path) == trained()
     with pytest.raises(FormatError, match="pattern 'gpt4'"):
         write_gpt2(trained("gpt4"), tmp_path)
 
@@ -73,16 +72,16 @@ def test_ranks_come_back(tmp_path: Path) -> None:
     ranked = read_tiktoken(tmp_path / "mine.tiktoken", special_tokens=tokenizer.special_tokens)
     assert ranked.ids == tokenizer.ids and ranked.vocab_size == tokenizer.vocab_size
     assert ranked.encode(TEXT).tolist() == tokenizer.encode(TEXT).tolist()
-    assert load(tmp_path).ids == tokenizer.ids  # type: ignore[attr-defined]
-    write_tokenizer_json(ranked, tmp_path / "tokenizer.json")
-    assert load(tmp_path).encode(TEXT).tolist() == tokenizer.encode(TEXT).tolist()
+    assert load_tokenizer(tmp_path).ids == tokenizer.ids  # type: ignore[attr-defined]
+    save_tokenizer(ranked, tmp_path / "tokenizer.json", hugging_face=True)
+    assert load_tokenizer(tmp_path).encode(TEXT).tolist() == tokenizer.encode(TEXT).tolist()
 
 
 def test_our_own_description_is_read(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(trained().to_dict()))
-    assert load(tmp_path) == trained()
+    assert load_tokenizer(tmp_path) == trained()
     with pytest.raises(FormatError, match="cannot hold a char tokenizer"):
-        write_tokenizer_json(CharTokenizer("ab"), tmp_path / "x.json")
+        save_tokenizer(CharTokenizer("ab"), tmp_path / "x.json", hugging_face=True)
 
 
 def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
@@ -131,7 +130,7 @@ def test_what_we_do_not_do_is_refused(
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(description))
     with pytest.raises(FormatError, match=message) as error:
-        load(path)
+        load_tokenizer(path)
     assert str(error.value).startswith(str(path)) and "\n" not in str(error.value)
 
 
@@ -156,21 +155,21 @@ def test_what_we_do_not_do_is_refused(
 def test_broken_files_get_one_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises((FormatError, DataError), match=message) as error:
-        load(tmp_path / name)
+        load_tokenizer(tmp_path / name)
     assert str(tmp_path) in str(error.value) and "\n" not in str(error.value)
 
 
 def test_nothing_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no tokenizer"):
-        load(tmp_path)
+        load_tokenizer(tmp_path)
     with pytest.raises(DataError, match="cannot be read"):
-        load(tmp_path / "missing.json")
+        load_tokenizer(tmp_path / "missing.json")
 
 
 def test_a_token_of_a_megabyte_costs_no_more_than_it_should(tmp_path: Path) -> None:
     tokenizer = BPETokenizer({b"a" * n: n - 1 for n in (1, 2, 3, 2**20)} | {b"a" * 2**20: 3}, None)
     write_tiktoken(tokenizer, tmp_path / "long.tiktoken")
-    assert load(tmp_path).encode("a" * 2**20).tolist() == [3]
+    assert load_tokenizer(tmp_path).encode("a" * 2**20).tolist() == [3]
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -179,7 +178,7 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path, seed: int, name: str)
     """A few bytes changed, cut out or put in: a tokenizer or a ChainruleError, never anything else."""
     tokenizer = trained()
     if name == "tokenizer.json":
-        write_tokenizer_json(tokenizer, tmp_path / name)
+        save_tokenizer(tokenizer, tmp_path / name, hugging_face=True)
     elif name == "x.tiktoken":
         write_tiktoken(tokenizer, tmp_path / name)
     else:
@@ -192,6 +191,6 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path, seed: int, name: str)
         data[place : place + rng.randint(0, 30)] = piece
     (tmp_path / name).write_bytes(data)
     try:
-        assert load(tmp_path / name).encode("").size == 0
+        assert load_tokenizer(tmp_path / name).encode("").size == 0
     except ChainruleError as error:
         assert "\n" not in str(error)

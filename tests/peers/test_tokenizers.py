@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.data import corpora
-from chainrule.io import bpe_json
-from chainrule.io.tokenizers import load
+from chainrule.io import bpe_json, load_tokenizer
 from chainrule.text import BPETokenizer
 from chainrule.text.byte_alphabet import show
 from chainrule.text.pretokenize import PATTERNS, split
@@ -139,7 +138,7 @@ def test_training_gives_the_same_vocabulary(pattern: str) -> None:
 
 @pytest.fixture(scope="module", params=["gpt2", "cl100k_base.tiktoken"])
 def published(request: pytest.FixtureRequest) -> tuple[BPETokenizer, Any, Any]:
-    ours = load(Path(DATA) / "vocab" / request.param)
+    ours = load_tokenizer(Path(DATA) / "vocab" / request.param)
     assert isinstance(ours, BPETokenizer)
     return ours, their_tiktoken(ours), their_tokenizers(ours)
 

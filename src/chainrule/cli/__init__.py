@@ -35,6 +35,10 @@ COMMANDS = {
     "data stats": ("data_stats", "count documents, characters, tokens and copies"),
     "data dedup": ("data_dedup", "leave out copies, near copies and poor texts"),
     "data build": ("data_build", "turn documents into token shards"),
+    "tokenize train": ("tokenize_train", "learn a tokenizer from texts"),
+    "tokenize encode": ("tokenize_encode", "print the token ids of a text"),
+    "tokenize decode": ("tokenize_decode", "print the text of token ids"),
+    "tokenize show": ("tokenize_show", "show a text in its tokens, or how they are learnt"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }
 
@@ -88,7 +92,7 @@ def _dispatch(args: list[str]) -> None:
 
 
 def _overview() -> str:
-    listed = [f"  {name:<16}{about}" for name, (_, about) in COMMANDS.items() if about]
+    listed = [f"  {name:<17}{about}" for name, (_, about) in COMMANDS.items() if about]
     return "\n".join(
         [
             "usage: chainrule COMMAND [OPTIONS]",

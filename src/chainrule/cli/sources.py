@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from chainrule.data import Document, read_documents
+from chainrule.io import load_tokenizer
 from chainrule.text import CharTokenizer, Tokenizer
 
 
@@ -33,8 +32,7 @@ class Sources:
 def find_tokenizer(name: str, documents: Iterable[Document], more: str = "") -> Tokenizer:
     """The tokenizer in a file; `char` knows the characters of the documents and of `more`."""
     if name != "char":
-        tokenizer: Tokenizer = importlib.import_module("chainrule.io").load_tokenizer(Path(name))
-        return tokenizer
+        return load_tokenizer(name)
     characters = set(more)
     for document in documents:
         characters.update(document.text)

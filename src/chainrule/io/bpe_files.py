@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from chainrule.errors import FormatError
-from chainrule.io.files import read_bytes, write_atomically
+from chainrule.files import write
+from chainrule.io.files import read_bytes
 from chainrule.text import BPETokenizer
 from chainrule.text.byte_alphabet import hide, show
 from chainrule.text.pretokenize import PATTERNS
@@ -61,9 +62,9 @@ def write_gpt2(tokenizer: BPETokenizer, directory: str | Path) -> None:
         kind = "ranks" if tokenizer.ranked else f"the pattern {tokenizer.pattern!r}"
         raise FormatError(f"write_gpt2: got a tokenizer with {kind} (must be merges with the pattern 'gpt2')")
     names = {show(token): id for token, id in tokenizer.ids.items()} | tokenizer.special_tokens
-    write_atomically(Path(directory) / "encoder.json", json.dumps(names).encode())
+    write(Path(directory) / "encoder.json", json.dumps(names).encode())
     pairs = [f"{show(tokenizer.tokens[row[0]])} {show(tokenizer.tokens[row[1]])}" for row in tokenizer.merges]
-    write_atomically(Path(directory) / "vocab.bpe", "\n".join(["#version: 0.2", *pairs, ""]).encode())
+    write(Path(directory) / "vocab.bpe", "\n".join(["#version: 0.2", *pairs, ""]).encode())
 
 
 def read_tiktoken(
@@ -100,4 +101,4 @@ def write_tiktoken(tokenizer: BPETokenizer, path: str | Path) -> None:
         )
     rows = sorted(tokenizer.ids.items(), key=lambda item: item[1])
     lines = [b"%b %d\n" % (base64.b64encode(token), id) for token, id in rows]
-    write_atomically(Path(path), b"".join(lines))
+    write(Path(path), b"".join(lines))

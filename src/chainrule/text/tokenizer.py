@@ -32,6 +32,10 @@ class Tokenizer(ABC):
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text"""
 
+    def piece(self, id: int) -> str:
+        """One token as it is shown to people."""
+        return self.decode([id])
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """A plain description for JSON, which `from_dict` takes back."""

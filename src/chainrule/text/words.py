@@ -1,94 +1,107 @@
-"""Words as tokens.
+"""Words and punctuation marks as tokens.        R-264 (seed 002 §5.2)
 
-A word is a run of letters of any script, with apostrophes inside (`don't`), in lower case. Whatever stands between
-words (spaces, digits, punctuation) is not kept, so decoding gives the words back and not the text.
+The rule: letters, digits and underscores that stand together are a word, with apostrophes inside it (`don't`); a
+line end is a token; any other character that is not white space is a token of its own; white space is dropped.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.vocabulary import Vocabulary, check_room, with_special
 
-UNKNOWN = "<unk>"  # no word of a text can look like this
-WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+UNKNOWN = "<unk>"
+WORD = re.compile(r"\w+(?:['’]\w+)*|\n|[^\w\s]")
+NO_SPACE_BEFORE = frozenset("\n.,;:!?%)]}’”")
+NO_SPACE_AFTER = frozenset("\n([{“‘")
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text, in lower case; a typographic apostrophe becomes a plain one.
-
-    >>> from chainrule.text.words import split_words
-    >>> split_words("Don't panic: it’s 42!")
-    ["don't", 'panic', "it's"]
     """
-    return WORD.findall(text.lower().replace("’", "'"))
+    >>> split_words("Don't (ever) go, she said.")
+    ["Don't", '(', 'ever', ')', 'go', ',', 'she', 'said', '.']
+    """
+    return WORD.findall(text)
+
+
+def join_words(words: Iterable[str]) -> str:
+    """Words with single spaces between them, as they are printed; `split_words` gives the same words again."""
+    parts: list[str] = []
+    before = "\n"
+    for word in words:
+        if before not in NO_SPACE_AFTER and word not in NO_SPACE_BEFORE:
+            parts.append(" ")
+        parts.append(word)
+        before = word
+    return "".join(parts)
 
 
 class WordTokenizer(Tokenizer):
-    """Words numbered by frequency; id 0 stands for every word that was too rare.
+    """The words of a text, the most frequent first; what it does not know becomes `<unk>`.
 
     >>> from chainrule.text import WordTokenizer
-    >>> tokenizer = WordTokenizer.train("the cat and the dog and the fish", min_count=2)
-    >>> tokenizer.words
-    ('<unk>', 'the', 'and')
-    >>> tokenizer.encode("The dog and the cat")
-    array([1, 0, 2, 1, 0], dtype=int32)
+    >>> tokenizer = WordTokenizer.train("The cat sat. The dog sat.", min_count=2)
+    >>> tokenizer.vocabulary.tokens
+    ('<unk>', '.', 'The', 'sat')
+    >>> tokenizer.decode(tokenizer.encode("The bird sat."))
+    'The <unk> sat.'
     """
 
     kind = "word"
 
-    def __init__(self, words: Sequence[str]) -> None:
-        if not words or words[0] != UNKNOWN:
-            raise DataError(f"word tokenizer: the first word is {list(words[:1])} (must be {UNKNOWN!r})")
-        self.words = tuple(words)
-        self._ids = {word: i for i, word in enumerate(self.words)}
-        if len(self._ids) != len(self.words):
-            twice = next(word for i, word in enumerate(self.words) if self._ids[word] != i)
-            raise DataError(f"word tokenizer: {twice!r} occurs twice (each word must occur once)")
+    def __init__(self, vocabulary: Vocabulary, *, lowercase: bool = False) -> None:
+        self.vocabulary = vocabulary
+        self.lowercase = lowercase
+        self._unknown = vocabulary.id(UNKNOWN)
 
     @classmethod
-    def train(cls, text: str, min_count: int = 5, max_size: int | None = None) -> WordTokenizer:
-        """The words that occur at least `min_count` times, the most frequent `max_size` of them (with `<unk>`)."""
-        if min_count < 1 or (max_size is not None and max_size < 2):
-            raise ConfigError(
-                f"word tokenizer: min_count is {min_count}, max_size {max_size} (must be at least 1 and 2)"
-            )
-        counts = Counter(split_words(text))
-        frequent = [word for word in counts if counts[word] >= min_count]
-        frequent.sort(key=lambda word: (-counts[word], word))
-        return cls([UNKNOWN, *frequent][:max_size])
+    def train(
+        cls,
+        texts: str | Iterable[str],
+        vocab_size: int | None = None,
+        *,
+        min_count: int = 1,
+        lowercase: bool = False,
+        special_tokens: Iterable[str] = (),
+    ) -> WordTokenizer:
+        """The words that occur at least `min_count` times, at most `vocab_size` tokens in all."""
+        counts: Counter[str] = Counter()
+        for text in [texts] if isinstance(texts, str) else texts:
+            counts.update(split_words(text.lower() if lowercase else text))
+        words = sorted((w for w, n in counts.items() if n >= min_count), key=lambda w: (-counts[w], w))
+        special = [*special_tokens, UNKNOWN]
+        if vocab_size is not None:
+            check_room("words", vocab_size, len(special), "the special tokens")
+            words = words[: vocab_size - len(special)]
+        return cls(with_special(special, words), lowercase=lowercase)
 
     @property
     def vocab_size(self) -> int:
-        return len(self.words)
-
-    @property
-    def unknown_id(self) -> int:
-        """The id of every word that is not in the vocabulary."""
-        return 0
+        return len(self.vocabulary)
 
     def encode(self, text: str) -> Ids:
-        """text of n words -> ids (n,)"""
-        ids = self._ids
-        return np.array([ids.get(word, 0) for word in split_words(text)], np.int32)
+        """text -> ids (n,), one for each word and mark"""
+        words = split_words(text.lower() if self.lowercase else text)
+        get, unknown = self.vocabulary.plain.get, self._unknown
+        return np.fromiter((get(word, unknown) for word in words), np.int32, len(words))
 
     def decode(self, ids: npt.ArrayLike) -> str:
-        """ids (n,) -> the words with spaces between them"""
-        return " ".join(self.words[i] for i in self.check_ids(ids))
+        """ids (n,) -> text with single spaces, and none where print has none"""
+        return join_words(self.vocabulary.tokens[id] for id in self.check_ids(ids))
+
+    def piece(self, id: int) -> str:
+        return self.vocabulary.tokens[id]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"type": self.kind, "words": list(self.words)}
+        return {"type": self.kind, "lowercase": self.lowercase, **self.vocabulary.to_dict()}
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> WordTokenizer:
-        words = description.get("words")
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise FormatError("tokenizer: type 'word' without its words (must be a list of strings)")
-        return cls(words)
+        return cls(Vocabulary.from_dict(description), lowercase=description.get("lowercase") is True)

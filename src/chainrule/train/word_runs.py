@@ -16,7 +16,7 @@ from chainrule.errors import CheckpointError, DataError
 from chainrule.io.vectors import read_vectors, write_vectors
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.random import seed
-from chainrule.text import WordTokenizer
+from chainrule.text import BareWordTokenizer
 from chainrule.train import checkpoint, log
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.runs import make_empty
@@ -29,7 +29,12 @@ class WordRun:
     """Training of word2vec on the words of a corpus."""
 
     def __init__(
-        self, folder: Path, corpus: Corpus, tokenizer: WordTokenizer, model: Word2Vec, config: WordTrainConfig
+        self,
+        folder: Path,
+        corpus: Corpus,
+        tokenizer: BareWordTokenizer,
+        model: Word2Vec,
+        config: WordTrainConfig,
     ) -> None:
         self.folder = folder
         self.corpus = corpus
@@ -49,7 +54,7 @@ class WordRun:
         **size: int,
     ) -> WordRun:
         """Start in an empty or new directory; `size` are the fields of `Word2VecConfig` but for the vocabulary."""
-        tokenizer = WordTokenizer.train(corpus.text, min_count=min_count)
+        tokenizer = BareWordTokenizer.train(corpus.text, min_count=min_count)
         if tokenizer.vocab_size < 3:
             raise DataError(
                 f"{corpus.name}: {tokenizer.vocab_size - 1} words occur {min_count} times "
@@ -124,7 +129,7 @@ class WordRun:
         return _vectors(self.model, self.tokenizer)
 
 
-def word_ids(text: str, tokenizer: WordTokenizer) -> npt.NDArray[np.int32]:
+def word_ids(text: str, tokenizer: BareWordTokenizer) -> npt.NDArray[np.int32]:
     """Known words of a text, with a boundary after each paragraph; rare words are as if they were not there."""
     parts = []
     for paragraph in re.split(r"\n\s*\n", text):
@@ -140,7 +145,7 @@ def load_vectors(path: str | Path) -> tuple[list[str], npt.NDArray[Any]]:
     return _vectors(*build(checkpoint.load(Path(path))))
 
 
-def build(saved: Checkpoint) -> tuple[Word2Vec, WordTokenizer]:
+def build(saved: Checkpoint) -> tuple[Word2Vec, BareWordTokenizer]:
     """The model and the tokenizer in a checkpoint."""
     config = dict(saved.config)
     kind = config.pop("model_type", None)
@@ -150,7 +155,7 @@ def build(saved: Checkpoint) -> tuple[Word2Vec, WordTokenizer]:
         model = KINDS[kind](Word2VecConfig(**config))
     except TypeError as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
-    tokenizer = WordTokenizer.from_dict(saved.tokenizer)
+    tokenizer = BareWordTokenizer.from_dict(saved.tokenizer)
     if tokenizer.vocab_size != model.config.vocab_size:
         raise CheckpointError(
             f"checkpoint: tokenizer of {tokenizer.vocab_size} words, model of {model.config.vocab_size} "
@@ -160,6 +165,6 @@ def build(saved: Checkpoint) -> tuple[Word2Vec, WordTokenizer]:
     return model, tokenizer
 
 
-def _vectors(model: Word2Vec, tokenizer: WordTokenizer) -> tuple[list[str], npt.NDArray[Any]]:
+def _vectors(model: Word2Vec, tokenizer: BareWordTokenizer) -> tuple[list[str], npt.NDArray[Any]]:
     known = [i for i in range(tokenizer.vocab_size) if i != tokenizer.unknown_id]
     return [tokenizer.words[i] for i in known], model.input.weight.array[known]

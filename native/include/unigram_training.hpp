@@ -1,0 +1,43 @@
+// The two halves of training Unigram: candidates, and expectation maximisation with pruning.
+#pragma once
+
+#include "unigram.hpp"
+
+namespace chainrule {
+
+using Words = std::vector<std::pair<std::string, uint64_t>>;  // distinct, with their counts
+
+struct Seed {
+    std::string text;
+    double score;
+};
+
+std::vector<Seed> frequent_letters(const Words& units, double coverage);
+std::vector<Seed> frequent_strings(const Words& words, size_t most_letters, size_t limit);
+
+// Every way to cut some words into pieces: for each word and each start in it, the pieces that fit there.
+class Lattice {
+public:
+    // A piece at a start: its number, its bytes, and whether it is the last there. The shortest comes first, a letter.
+    using Edge = uint32_t;
+    static constexpr Edge LAST = 1u << 31, MOST_PIECES = 1u << 25;
+    static size_t size(Edge edge) { return (edge >> 25 & 63) + 1; }
+    static uint32_t piece(Edge edge) { return edge & (MOST_PIECES - 1); }
+
+    void add(std::string_view word, const Trie& trie);
+    void keep(const std::vector<uint32_t>& renamed);  // piece -> its new number, or Trie::NONE if it is gone
+    void keep_words(const std::vector<uint32_t>& renamed);
+    size_t words() const { return words_.size(); }
+    size_t bytes(size_t word) const { return words_[word].bytes; }
+    const Edge* edges(size_t word) const { return edges_.data() + words_[word].begin; }
+
+private:
+    struct Word {
+        size_t begin, end;
+        uint32_t bytes;
+    };
+    std::vector<Edge> edges_;
+    std::vector<Word> words_;
+};
+
+}  // namespace chainrule

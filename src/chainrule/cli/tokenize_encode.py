@@ -1,0 +1,44 @@
+"""`chainrule tokenize encode`"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from chainrule.cli.tokenizing import find_tokenizer, read_input
+from chainrule.data.corpora import DEFAULT
+
+
+@dataclass(frozen=True)
+class Command:
+    """Print the token ids of a text.
+
+    Example: chainrule tokenize encode book.txt --vocab bpe.json --json
+    """
+
+    file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = DEFAULT
+    """A text file, a corpus that `chainrule data list` knows, or - for standard input."""
+    vocab: Path | None = None
+    """A tokenizer: our JSON, a run, or a file of another program (docs/tokenizers). Default: characters of pydoc."""
+    json: bool = False
+    """Print one JSON object with the ids and their number."""
+
+    def run(self) -> None:
+        tokenizer = find_tokenizer(self.vocab)
+        text = read_input(self.file)
+        ids = tokenizer.encode(text).tolist()
+        if self.json:
+            size = len(text.encode("utf-8", "surrogatepass"))
+            counts = {
+                "tokens": len(ids),
+                "characters": len(text),
+                "bytes": size,
+                "vocab_size": tokenizer.vocab_size,
+            }
+            print(json.dumps({"ids": ids, **counts}))
+        else:
+            print(" ".join(map(str, ids)))

@@ -1,0 +1,235 @@
+"""Byte pair encoding as the book tells it: characters, and merges of the most frequent pair.
+
+    R-265 .. R-268, R-274 (seed 004 §7.4.1; E-004-16)
+
+Words are what stands between white space. Pairs are counted inside words, each as often as its word occurs; of pairs
+that are equally frequent the alphabetically first is merged. White space characters are tokens of their own, so that
+decoding restores the text. For large vocabularies use the byte-level BPETokenizer, which is native.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.text.merges import Pair, Pieces, apply_merge, as_texts
+from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.vocabulary import Vocabulary, check_room, with_special
+
+UNKNOWN = "<unk>"
+END = "</w>"
+WORD_OR_SPACE = re.compile(r"\S+|\s")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One merge: the pair, how often it occurred, and the words after it with their frequencies."""
+
+    pair: Pair
+    count: int
+    words: list[list[str]]
+    frequency: list[int]
+    vocab_size: int
+
+
+class PlainBPETokenizer(Tokenizer):
+    """Merges of characters in the order they were learnt.
+
+    >>> from chainrule.text import PlainBPETokenizer
+    >>> tokenizer = PlainBPETokenizer.train("low lower lowest", n_merges=3)
+    >>> tokenizer.merges
+    (('l', 'o'), ('lo', 'w'), ('low', 'e'))
+    >>> tokenizer.pieces("slower")
+    ['s', 'lowe', 'r']
+
+    With `end_mark` the last character of a word is followed by `</w>`, so that a piece that ends a word differs from
+    one inside it. A character that training did not see becomes `<unk>`, if that is one of the special tokens; else
+    it is an error.
+    """
+
+    kind = "plain-bpe"
+
+    def __init__(
+        self, vocabulary: Vocabulary, merges: Iterable[Pair] = (), *, end_mark: bool = False
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.merges = tuple(merges)
+        self.end_mark = end_mark
+        for a, b in self.merges:
+            if not {a, b, a + b} <= vocabulary.plain.keys():
+                raise DataError(
+                    f"plain BPE: merge {a!r} + {b!r} (both and their sum must be in the vocabulary)"
+                )
+        self._rank = {pair: rank for rank, pair in enumerate(self.merges)}
+        self._unknown = vocabulary.ids.get(UNKNOWN)
+        self._cache: dict[str, list[str]] = {}
+
+    @classmethod
+    def train(
+        cls,
+        texts: str | Iterable[str],
+        vocab_size: int | None = None,
+        *,
+        n_merges: int | None = None,
+        end_mark: bool = False,
+        special_tokens: Iterable[str] = (),
+    ) -> PlainBPETokenizer:
+        """Merge until there are `vocab_size` tokens, or `n_merges` merges, or every word is one token."""
+        words = count_words(texts, end_mark=end_mark)
+        start = with_special(special_tokens, dict.fromkeys(piece for word in words for piece in word))
+        if vocab_size is not None:
+            check_room("plain BPE", vocab_size, len(start), "the characters of the text")
+        tokens = dict.fromkeys(start.tokens)  # two merges may give the same token
+        merges: list[Pair] = []
+        for pair, _ in _merge_steps(Pieces(words), never=start.special):
+            if len(tokens) == vocab_size or len(merges) == n_merges:
+                break
+            merges.append(pair)
+            tokens["".join(pair)] = None
+        return cls(Vocabulary(tokens, start.special), merges, end_mark=end_mark)
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.vocabulary)
+
+    def pieces(self, text: str) -> list[str]:
+        """The text as pieces, before they become numbers."""
+        out: list[str] = []
+        for word in WORD_OR_SPACE.findall(text):
+            if word not in self._cache:
+                if len(self._cache) >= 1 << 16:
+                    self._cache.clear()
+                self._cache[word] = self._merge(spell(word, self.end_mark))
+            out += self._cache[word]
+        return out
+
+    def encode(self, text: str) -> Ids:
+        """text -> ids (n,), by applying the merges to each word in the order they were learnt"""
+        pieces = self.pieces(text)
+        get, unknown = self.vocabulary.plain.get, self._unknown
+        ids = [get(piece, unknown) for piece in pieces]
+        if None in ids:
+            raise DataError(
+                f"encode: unknown character {pieces[ids.index(None)]!r} "
+                f"(must occur in the training text, or train with the special token {UNKNOWN})"
+            )
+        return np.array(ids, np.int32)
+
+    def decode(self, ids: npt.ArrayLike) -> str:
+        """ids (n,) -> text"""
+        tokens = (self.vocabulary.tokens[id] for id in self.check_ids(ids))
+        return "".join(token.removesuffix(END) if self.end_mark else token for token in tokens)
+
+    def piece(self, id: int) -> str:
+        return self.vocabulary.tokens[id]
+
+    def to_dict(self) -> dict[str, Any]:
+        merges = [list(pair) for pair in self.merges]
+        return {"type": self.kind, "end_mark": self.end_mark, "merges": merges, **self.vocabulary.to_dict()}
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> PlainBPETokenizer:
+        merges = description.get("merges")
+        pairs = isinstance(merges, list) and all(
+            isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
+            for pair in merges
+        )
+        if not pairs:
+            raise FormatError("plain BPE: merges must be a list of pairs of strings")
+        return cls(
+            Vocabulary.from_dict(description),
+            [(a, b) for a, b in merges or ()],
+            end_mark=description.get("end_mark") is True,
+        )
+
+    def _merge(self, word: list[str]) -> list[str]:
+        """Each merge in the order it was learnt, wherever it fits."""
+        while len(word) > 1:
+            rank, pair = min((self._rank.get(pair, len(self._rank)), pair) for pair in pairwise(word))
+            if rank == len(self._rank):
+                break
+            word = apply_merge(word, pair, "".join(pair))
+        return word
+
+
+def spell(word: str, end_mark: bool) -> list[str]:
+    """The characters of a word, with the mark as a piece of its own; white space is not marked."""
+    return [*word, END] if end_mark and not word.isspace() else [*word]
+
+
+def count_words(texts: str | Iterable[str], *, end_mark: bool = False) -> dict[tuple[str, ...], int]:
+    """Each distinct word of the texts, spelled, with its frequency, in the order of first appearance."""
+    counts: Counter[str] = Counter()
+    for text in as_texts(texts):
+        if end_mark and END in text:
+            raise ConfigError(f"plain BPE: the text holds {END!r}, the end mark (train without it)")
+        counts.update(WORD_OR_SPACE.findall(text))
+    return {tuple(spell(word, end_mark)): count for word, count in counts.items()}
+
+
+def trace(
+    texts: str | Iterable[str], n_merges: int | None = None, *, end_mark: bool = False
+) -> Iterator[Step]:
+    """Training step by step: what is merged, and how the words look afterwards."""
+    pieces = Pieces(count_words(texts, end_mark=end_mark))
+    known = set(pieces.count)
+    for done, (pair, count) in enumerate(_merge_steps(pieces), 1):
+        if n_merges is not None and done > n_merges:
+            return
+        known.add("".join(pair))
+        pieces_now = [list(word) for word in pieces.words]
+        yield Step(pair, count, pieces_now, list(pieces.frequency), len(known))
+
+
+def trace_table(steps: Iterable[Step]) -> str:
+    """The merges as a table for people.
+
+    >>> print(trace_table(trace(["low", "lower", "lowest"], 2)))
+    merge  pair    count  new token  vocabulary  words
+        1  l + o       3  lo                  8  lo w | lo w e r | lo w e s t
+        2  lo + w      3  low                 9  low | low e r | low e s t
+    """
+    rows = [("merge", "pair", "count", "new token", "vocabulary", "words")]
+    for number, step in enumerate(steps, 1):
+        words = (
+            " ".join(word) + (f" ({count}x)" if count > 1 else "")
+            for word, count in zip(step.words, step.frequency, strict=True)
+        )
+        pair, new = " + ".join(step.pair), "".join(step.pair)
+        rows.append((str(number), pair, str(step.count), new, str(step.vocab_size), " | ".join(words)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    numbers = (0, 2, 4)  # right-aligned columns
+    cells = (
+        [c.rjust(w) if i in numbers else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        for row in rows
+    )
+    return "\n".join("  ".join(row).rstrip() for row in cells)
+
+
+def _merge_steps(pieces: Pieces, never: Iterable[str] = ()) -> Iterator[tuple[Pair, int]]:
+    """(pair, count) of each merge, after it was made; the caller stops when it has enough.
+
+    Nothing merges to a token of `never`: text must not become a special token.
+    """
+    never = set(never)
+    heap = [(-count, pair) for pair, count in pieces.pairs.items()]
+    heapq.heapify(heap)
+    pieces.changed.clear()
+    while heap:
+        negative, pair = heapq.heappop(heap)
+        if pieces.pairs.get(pair) != -negative or "".join(pair) in never:
+            continue  # the first: counted anew since it was pushed
+        pieces.merge(pair, "".join(pair))
+        for touched in pieces.changed & pieces.pairs.keys():
+            heapq.heappush(heap, (-pieces.pairs[touched], touched))
+        pieces.changed.clear()
+        yield pair, -negative

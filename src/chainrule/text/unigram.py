@@ -1,0 +1,211 @@
+"""The Unigram tokenizer of SentencePiece: pieces with probabilities, cut where their product is greatest.
+
+It works on raw text: spaces are part of the pieces (written ▁ in files), nothing is normalised, and decoding gives back
+every character. R-270 (seed 004 §7.4.2; E-004-18; Kudo 2018)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule import native
+from chainrule.errors import DataError, FormatError
+from chainrule.text.merges import as_texts
+from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.unigram_training import UNIT, Scores, Settings, train
+from chainrule.text.vocabulary import Vocabulary, check_room, with_special
+
+UNKNOWN = "<unk>"
+SPACE = "▁"
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+PENALTY = 10.0  # by which an unknown character is worse than the worst piece
+
+
+class UnigramTokenizer(Tokenizer):
+    """Text is cut into the pieces whose product of probabilities is greatest.
+
+    >>> from chainrule.text import UnigramTokenizer
+    >>> tokenizer = UnigramTokenizer.train("low lower lowest newer newest wider " * 9, vocab_size=280)
+    >>> tokenizer.pieces("newest low")
+    ['▁newe', 'st', '▁low']
+    >>> tokenizer.decode(tokenizer.encode("☃ in the snow"))
+    '☃ in the snow'
+
+    A character that is no piece becomes the tokens of its bytes, if the vocabulary has those; else `<unk>`, one for all
+    that stand together. The text's own ▁ is such a character. With `prefix` a space is put before the text, so that
+    its first word is cut like the others; decoding takes it away.
+    """
+
+    kind = "unigram"
+
+    def __init__(self, vocabulary: Vocabulary, scores: Iterable[float], *, prefix: bool = True) -> None:
+        self.vocabulary = vocabulary
+        self.scores = tuple(scores)
+        self.prefix = prefix
+        if len(self.scores) != len(vocabulary):
+            raise DataError(
+                f"unigram: {len(self.scores)} scores for {len(vocabulary)} tokens (must be one each)"
+            )
+        if not all(map(math.isfinite, self.scores)):
+            raise DataError("unigram: a score is not finite (must be the log of a probability)")
+        self._unknown = vocabulary.id(UNKNOWN)
+        self.bytes = tuple(vocabulary.ids[name] for name in BYTES if name in vocabulary.plain)
+        if len(self.bytes) not in (0, 256):
+            raise DataError(f"unigram: {len(self.bytes)} byte tokens (must be all 256, or none)")
+        texts = {
+            token.replace(SPACE, " "): id for token, id in vocabulary.plain.items() if token not in BYTES
+        }
+        if len(texts) + len(self.bytes) < len(vocabulary.plain) or "" in texts:
+            raise DataError("unigram: a token is empty, or two differ only in ▁ and a space")
+        self._ids = dict(sorted(texts.items()))
+
+    @classmethod
+    def train(
+        cls,
+        texts: str | Iterable[str],
+        vocab_size: int,
+        *,
+        byte_fallback: bool = True,
+        prefix: bool = True,
+        coverage: float = Settings.coverage,
+        special_tokens: Iterable[str] = (),
+    ) -> UnigramTokenizer:
+        """Learn pieces by expectation maximisation; there may be fewer than asked if the text has no more to learn."""
+        special = tuple(dict.fromkeys([UNKNOWN, *special_tokens]))
+        bytes = BYTES if byte_fallback else ()
+        fixed = len(special) + len(bytes)
+        check_room("unigram", vocab_size, fixed + 1, "special tokens and bytes")
+        learnt = _learn(_raw(texts, prefix), Settings(vocab_size - fixed, coverage))
+        if not learnt:
+            raise DataError("unigram: no text to learn from")
+        check_room(
+            "unigram", vocab_size, fixed + len(learnt), "special tokens, bytes and the letters of the text"
+        )
+        named = {piece.replace(" ", SPACE): score for piece, score in learnt.items()}
+        pieces = [piece for piece in named if piece not in bytes]
+        vocabulary = with_special(special, [*bytes, *pieces])
+        return cls(vocabulary, [named.get(token, 0.0) for token in vocabulary.tokens], prefix=prefix)
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.vocabulary)
+
+    def pieces(self, text: str) -> list[str]:
+        """The text as pieces, before they become numbers."""
+        return [self.vocabulary.tokens[id] for id in self.encode(text)]
+
+    def encode(self, text: str) -> Ids:
+        """text -> ids (n,)"""
+        if self.prefix and text:
+            text = " " + text
+        if native.available():
+            ids: Ids = self._encoder.encode(_utf8(text))
+            return ids
+        ids = np.array([id for unit in self._units(text) for id in self._cut(unit)], np.int32)
+        repeated = (ids[1:] == self._unknown) & (
+            ids[:-1] == self._unknown
+        )  # strangers in a row are one <unk>
+        return np.delete(ids, np.flatnonzero(repeated) + 1)
+
+    def decode(self, ids: npt.ArrayLike) -> str:
+        """ids (n,) -> text; bytes that are no UTF-8 become U+FFFD"""
+        content = b"".join(self._contents[id] for id in self.check_ids(ids))
+        try:
+            text = content.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            text = content.decode("utf-8", "replace")
+        return text.removeprefix(" ") if self.prefix else text
+
+    def piece(self, id: int) -> str:
+        return self.vocabulary.tokens[id]
+
+    def to_dict(self) -> dict[str, Any]:
+        description = {"type": self.kind, "prefix": self.prefix, "scores": list(self.scores)}
+        return description | self.vocabulary.to_dict()
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> UnigramTokenizer:
+        scores = description.get("scores")
+        if not isinstance(scores, list) or not all(type(score) in (int, float) for score in scores):
+            raise FormatError("unigram: scores must be a list of numbers")
+        return cls(Vocabulary.from_dict(description), scores, prefix=description.get("prefix") is True)
+
+    @cached_property
+    def _contents(self) -> list[bytes]:
+        """What each token stands for in UTF-8."""
+        contents = [_utf8(token) for token in self.vocabulary.tokens]
+        for text, id in self._ids.items():
+            contents[id] = _utf8(text)
+        for byte, id in enumerate(self.bytes):
+            contents[id] = bytes([byte])
+        return contents
+
+    @cached_property
+    def _by_units(self) -> bool:
+        """True if no piece crosses units, so that each can be cut on its own."""
+        return all(UNIT.fullmatch(text) for text in self._ids)
+
+    @cached_property
+    def _encoder(self) -> Any:
+        ids = list(self._ids.values())
+        scores = [self.scores[id] for id in ids]
+        texts = [_utf8(text) for text in self._ids]
+        return native.kernels().UnigramEncoder(
+            texts, ids, scores, self._unknown, list(self.bytes), self._by_units
+        )
+
+    def _units(self, text: str) -> list[str]:
+        return UNIT.findall(text) if self._by_units else [text]
+
+    def _cut(self, text: str) -> list[int]:
+        """Viterbi, the reference of the native encoder: of equal cuts that with the longest last piece."""
+        longest = max(map(len, self._ids), default=1)
+        unknown_score = min((self.scores[id] for id in self._ids.values()), default=0.0) - PENALTY
+        best = [(0.0, 0, 0)] + [(-math.inf, 0, 0)] * len(
+            text
+        )  # score, start and id of the last piece, by end
+        for start in range(len(text)):
+            for end in range(start + 1, min(len(text), start + longest) + 1):
+                id = self._ids.get(text[start:end], -1)
+                if id < 0 and end > start + 1:
+                    continue
+                score = best[start][0] + (self.scores[id] if id >= 0 else unknown_score)
+                if score > best[end][0]:
+                    best[end] = score, start, id
+        ids: list[int] = []
+        end = len(text)
+        while end > 0:
+            _, start, id = best[end]
+            ids += [id] if id >= 0 else self._strange(text[start:end])[::-1]
+            end = start
+        return ids[::-1]
+
+    def _strange(self, character: str) -> list[int]:
+        return [self.bytes[byte] for byte in _utf8(character)] if self.bytes else [self._unknown]
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _raw(texts: str | Iterable[str], prefix: bool) -> Iterator[str]:
+    """Texts to learn from. ▁ is how files write a space, so the text's own is never part of a piece."""
+    for text in as_texts(texts):
+        yield from (" " + text if prefix and text else text).split(SPACE)
+
+
+def _learn(texts: Iterator[str], settings: Settings) -> Scores:
+    if not native.available():
+        return train(texts, settings)
+    trainer = native.kernels().UnigramTrainer()
+    for text in texts:
+        trainer.add(_utf8(text))
+    s = settings
+    found, scores = trainer.train(s.pieces, s.coverage, s.seeds, s.most_letters, s.shrink, s.iterations)
+    return {piece.decode("utf-8", "surrogatepass"): score for piece, score in zip(found, scores, strict=True)}

@@ -1,0 +1,70 @@
+"""An ordered set of tokens with its inverse map.        R-264 (seed 002 §5.2; seed 004 §7.4)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from chainrule.errors import ConfigError, DataError, FormatError
+
+
+class Vocabulary:
+    """Tokens numbered 0 .. V-1 in the order given. Special tokens have a number, but no text becomes one.
+
+    >>> vocabulary = Vocabulary(["[PAD]", "low", "er"], special=["[PAD]"])
+    >>> vocabulary.ids["er"], vocabulary.tokens[2]
+    (2, 'er')
+    >>> sorted(vocabulary.plain)
+    ['er', 'low']
+    """
+
+    def __init__(self, tokens: Iterable[str], special: Iterable[str] = ()) -> None:
+        self.tokens = tuple(tokens)
+        self.special = tuple(special)
+        self.ids = {token: id for id, token in enumerate(self.tokens)}
+        if len(self.ids) < len(self.tokens):
+            twice = next(token for id, token in enumerate(self.tokens) if self.ids[token] != id)
+            raise DataError(f"vocabulary: token {twice!r} occurs twice (each must occur once)")
+        if not self.tokens:
+            raise DataError("vocabulary: got no tokens (must have at least one)")
+        for name in self.special:
+            self.id(name)
+        self.plain = {token: id for token, id in self.ids.items() if token not in set(self.special)}
+
+    def id(self, token: str) -> int:
+        """The number of a token that must be there, such as a special one."""
+        if token not in self.ids:
+            raise DataError(f"vocabulary: no token {token!r} among its {len(self.tokens)} tokens")
+        return self.ids[token]
+
+    def to_dict(self) -> dict[str, list[str]]:
+        return {"tokens": list(self.tokens), "special": list(self.special)}
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Vocabulary:
+        """The vocabulary in the description of a tokenizer, whose other fields do not matter here."""
+        for name in ("tokens", "special"):
+            value = description.get(name)
+            if not isinstance(value, list) or not all(isinstance(token, str) for token in value):
+                raise FormatError(
+                    f"tokenizer: {name} is a {type(value).__name__} (must be a list of strings)"
+                )
+        return cls(description["tokens"], description["special"])
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+def with_special(special: Iterable[str], tokens: Iterable[str]) -> Vocabulary:
+    """Special tokens first, so that their numbers do not depend on the text, then those of the text.
+
+    A token of the text that is spelled like a special one is left out: text would become the special token.
+    """
+    special = tuple(dict.fromkeys(special))
+    return Vocabulary([*special, *(token for token in tokens if token not in special)], special)
+
+
+def check_room(kind: str, vocab_size: int, needed: int, what: str) -> None:
+    """A vocabulary cannot be smaller than what every text needs."""
+    if vocab_size < needed:
+        raise ConfigError(f"{kind}: vocab_size {vocab_size} (must be at least {needed}: {what})")

@@ -1,0 +1,167 @@
+"""`chainrule tokenize train|encode|decode|show` as a person or a script meets them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chainrule.cli import main
+from chainrule.data import load
+from chainrule.io import load_tokenizer
+from tests.vectors import vector
+
+TEXT = load("pydoc").text[:5_000] + "Größe ☃\r\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_bytes(TEXT.encode())
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+@pytest.mark.parametrize("kind", ["unigram", "char", "plain-bpe"])
+def test_train_encode_and_decode(folder: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    main(["tokenize", "train", "text.txt", "--kind", kind, "--vocab-size", "500", "--json"])
+    trained = json.loads(said(capsys))
+    assert trained["kind"] == kind and trained["bytes"] == len(TEXT.encode()) and trained["vocab_size"] <= 500
+    vocab = ["--vocab", trained["out"]]
+
+    main(["tokenize", "encode", "text.txt", *vocab, "--json"])
+    encoded = json.loads(said(capsys))
+    assert encoded["tokens"] == len(encoded["ids"]) == trained["tokens"]
+    assert encoded["ids"] == load_tokenizer(trained["out"]).encode(TEXT).tolist()
+    assert encoded["characters"] == len(TEXT) and encoded["vocab_size"] == trained["vocab_size"]
+
+    Path("ids.json").write_text(json.dumps(encoded))
+    main(["tokenize", "encode", "text.txt", *vocab])
+    Path("ids.txt").write_text(said(capsys))
+    for ids in ("ids.json", "ids.txt"):
+        main(["tokenize", "decode", ids, *vocab])
+        assert said(capsys) == TEXT  # \r\n included
+    main(["tokenize", "decode", "ids.txt", *vocab, "--json"])
+    assert json.loads(said(capsys))["text"] == TEXT
+
+
+def test_through_a_pipe(folder: Path) -> None:
+    main(["tokenize", "train", "text.txt", "--kind", "unigram", "--vocab-size", "400"])
+    passed = "To be,\n or not \N{SNOWMAN}"
+    for what in ("encode", "decode"):
+        command = [sys.executable, "-m", "chainrule.cli", "tokenize", what, "-", "--vocab", "unigram.json"]
+        done = subprocess.run(command, input=passed.encode(), capture_output=True, check=True)
+        passed = done.stdout.decode()
+    assert passed == "To be,\n or not \N{SNOWMAN}"
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "word"])
+def test_the_lossy_kinds(folder: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    main(
+        [
+            "tokenize",
+            "train",
+            "text.txt",
+            "pydoc",
+            "--kind",
+            kind,
+            "--vocab-size",
+            "300",
+            "--out",
+            "deep/t.json",
+        ]
+    )
+    assert said(capsys).startswith("deep/t.json: 300 tokens, ")
+    main(["tokenize", "show", "text.txt", "--vocab", "deep/t.json", "--json"])
+    shown = json.loads(said(capsys))
+    assert len(shown["pieces"]) == shown["tokens"] and all(
+        isinstance(piece, str) for piece in shown["pieces"]
+    )
+
+
+def test_the_file_can_be_hugging_faces(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--kind", "wordpiece", "--vocab-size", "200"]
+    main(["tokenize", "train", "text.txt", *flags, "--out", "ours.json"])
+    main(["tokenize", "train", "text.txt", *flags, "--out", "t/tokenizer.json", "--hugging-face"])
+    said(capsys)
+    assert json.loads(Path("t/tokenizer.json").read_text(encoding="utf-8"))["model"]["type"] == "WordPiece"
+    assert load_tokenizer("t") == load_tokenizer("ours.json")
+
+
+@pytest.mark.requirement("R-274")
+def test_the_merge_table_of_the_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["tokenize", "show", "--kind", "plain-bpe", "--trace"])
+    rows = [line.split() for line in said(capsys).splitlines()[1:]]
+    assert [[row[1], row[3], int(row[4])] for row in rows] == vector("der-bpe-full").recomputed["merges"]
+    main(["tokenize", "show", "--kind", "plain-bpe", "--trace", "--merges", "2", "--json"])
+    assert [step["count"] for step in json.loads(said(capsys))["merges"]] == [3, 3]
+
+
+def test_pieces_are_shown_in_brackets_where_there_is_no_colour(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["tokenize", "show", "text.txt", "--length", "3"])
+    assert said(capsys) == "".join(f"[{c}]" for c in TEXT[:3]) + "\n3 tokens for 3 characters, 1.00 each\n"
+
+
+def test_without_arguments(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["tokenize", "encode"])
+    ids = said(capsys)
+    Path("ids.txt").write_text(ids)
+    main(["tokenize", "decode", "ids.txt"])
+    assert said(capsys) == load("pydoc").text
+    main(["tokenize", "show"])
+    assert "600 tokens for 600 characters" in said(capsys)
+    main(["tokenize", "decode"])
+    assert len(said(capsys)) > 90
+
+
+BAD = {
+    "no such file": (["train", "none.txt"], "none.txt: no such file"),
+    "no such kind": (["train", "--kind", "bp"], "--kind"),
+    "no size": (["train", "text.txt", "--vocab-size", "0"], "vocab_size 0 (must be at least 1)"),
+    "too small": (
+        ["train", "text.txt", "--kind", "unigram", "--vocab-size", "9"],
+        "vocab_size 9 (must be at least",
+    ),
+    "unwritable": (["train", "text.txt", "--kind", "char", "--out", "text.txt/a"], "cannot be written"),
+    "not UTF-8": (["encode", "latin.txt"], "latin.txt: line 2 is not UTF-8, byte 0xe9"),
+    "no vocab": (["encode", "text.txt", "--vocab", "none"], "none: cannot be read (No such file"),
+    "no tokenizer": (["encode", "text.txt", "--vocab", "."], "holds no tokenizer"),
+    "a text as vocab": (["encode", "text.txt", "--vocab", "bad.json"], "bad.json: line 1 is not JSON"),
+    "strange character": (["encode", "text.txt"], "unknown character"),
+    "no ids": (["decode", "text.txt"], "is no id (must be integers)"),
+    "ids outside": (["decode", "far.txt"], "id 99999 at position 1"),
+    "huge ids": (["decode", "huge.json"], "more than 64 bits"),
+    "broken ids": (["decode", "bad.json"], "line 1 is not JSON"),
+    "other JSON": (["decode", "other.json"], "holds no ids"),
+    "trace of nothing": (["show", "--trace"], "belong together"),
+    "no length": (["show", "--length", "0"], "length 0"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_exit_code_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    Path("latin.txt").write_bytes("a\nd\xe9j\xe0".encode("latin-1"))
+    Path("bad.json").write_text("{bad")
+    Path("far.txt").write_text("3, 99999")
+    Path("huge.json").write_text(f"[{10**30}]")
+    Path("other.json").write_text('{"ids": "many"}')
+    before = sorted(folder.iterdir())
+    args, message = BAD[case]
+    with pytest.raises(SystemExit) as stop:
+        main(["tokenize", *args])
+    assert stop.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("error: ") and err.count("\n") == 1 and message in err
+    assert sorted(folder.iterdir()) == before  # nothing half-written is left behind

@@ -1,0 +1,173 @@
+"""Tokenizers in files: what is written is read again, and what is not understood is refused by name."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chainrule.errors import ChainruleError, ConfigError, FormatError
+from chainrule.io import load_tokenizer, save_tokenizer
+from chainrule.io.tokenizers import to_hugging_face
+from chainrule.io.wordpiece_json import write_vocab_txt
+from chainrule.text import (
+    BertRules,
+    CharTokenizer,
+    PlainBPETokenizer,
+    Tokenizer,
+    UnigramTokenizer,
+    Vocabulary,
+    WordPieceTokenizer,
+    WordTokenizer,
+)
+
+TEXT = "low lower lowest newer newest wider, low! " * 5
+KINDS: dict[str, Tokenizer] = {
+    "char": CharTokenizer.train(TEXT + "\ud800"),
+    "word": WordTokenizer.train(TEXT),
+    "plain-bpe": PlainBPETokenizer.train(TEXT, 30),
+    "wordpiece": WordPieceTokenizer.train(TEXT, 40),
+    "cased": WordPieceTokenizer.train(TEXT, 40, rules=BertRules(lowercase=False, strip_accents=False)),
+    "unigram": UnigramTokenizer.train(TEXT, 300, special_tokens=["<s>", "</s>"]),
+    "raw": UnigramTokenizer.train(TEXT, 30, byte_fallback=False, prefix=False),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_our_json_comes_back(kind: str, tmp_path: Path) -> None:
+    save_tokenizer(KINDS[kind], tmp_path / "deep" / "tokenizer.json")
+    assert load_tokenizer(tmp_path / "deep" / "tokenizer.json") == KINDS[kind]
+    assert load_tokenizer(str(tmp_path / "deep")) == KINDS[kind]
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["tokenizer.json"]  # nothing half-written
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "cased", "unigram", "raw"])
+def test_hugging_face_json_comes_back(kind: str, tmp_path: Path) -> None:
+    save_tokenizer(KINDS[kind], tmp_path / "t.json", hugging_face=True)
+    assert load_tokenizer(tmp_path / "t.json") == KINDS[kind]
+
+
+def test_vocab_txt(tmp_path: Path) -> None:
+    tokenizer = WordPieceTokenizer.train(TEXT, 40)
+    (tmp_path / "vocab.txt").write_text(write_vocab_txt(tokenizer), encoding="utf-8")
+    assert load_tokenizer(tmp_path) == tokenizer
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    cased = load_tokenizer(tmp_path / "vocab.txt")
+    assert isinstance(cased, WordPieceTokenizer) and not cased.rules.lowercase
+    (tmp_path / "tokenizer_config.json").write_text("[]")
+    with pytest.raises(FormatError, match=r"tokenizer_config.json beside it is not a JSON object"):
+        load_tokenizer(tmp_path / "vocab.txt")
+
+
+def test_other_kinds_have_no_hugging_face_form(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="cannot hold a word tokenizer"):
+        save_tokenizer(KINDS["word"], tmp_path / "t.json", hugging_face=True)
+    assert not list(tmp_path.iterdir())
+
+
+BROKEN = {
+    b"": "line 1 is not JSON",
+    b"\xff\xfe": "not UTF-8",
+    b"[1]": "holds a list",
+    b"{}": "type None",
+    b'{"type": "none"}': "type 'none' (must be one of",
+    b'{"model": {"type": "Word"}}': "model type 'Word'",
+    b'{"model": {"type": "WordPiece"}}': "has no vocab",
+    b'{"model": {"type": "Unigram", "vocab": [["a"]]}}': "has no vocab",
+    b"[" * 100_000: "nested too deeply",
+}
+
+
+@pytest.mark.parametrize("content", BROKEN, ids=range(len(BROKEN)))
+def test_broken_files_are_named(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_bytes(content)
+    with pytest.raises(FormatError) as error:
+        load_tokenizer(tmp_path / "t.json")
+    assert BROKEN[content] in str(error.value) and str(tmp_path / "t.json") in str(error.value)
+
+
+CHANGES: list[tuple[str, dict[str, Any], str]] = [
+    ("wordpiece", {"normalizer": {"type": "NFC"}}, "normalizer 'NFC' is not supported"),
+    ("wordpiece", {"normalizer": None}, "normalizer None is not supported"),
+    ("wordpiece", {"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer 'Whitespace'"),
+    ("wordpiece", {"decoder": {"type": "BPEDecoder"}}, "decoder 'BPEDecoder'"),
+    ("wordpiece", {"decoder": "x"}, "decoder is a str"),
+    (
+        "wordpiece",
+        {"model": {"type": "WordPiece", "continuing_subword_prefix": "@"}},
+        "continuing_subword_prefix",
+    ),
+    (
+        "wordpiece",
+        {"model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "a": 7}}},
+        "token 'a' has id 7, expected 5",
+    ),
+    ("wordpiece", {"model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "a": "b"}}}, "id 'b' of token 'a'"),
+    ("wordpiece", {"added_tokens": [{"id": 3, "content": "x", "special": False}]}, "added token 'x'"),
+    ("wordpiece", {"added_tokens": [3]}, "added token 3"),
+    (
+        "unigram",
+        {"normalizer": {"type": "Precompiled"}},
+        "normalizer {'type': 'Precompiled'} is not supported",
+    ),
+    ("unigram", {"normalizer": None}, "pre_tokenizer None is not supported"),
+    ("unigram", {"added_tokens": [{"id": 2, "content": "x", "special": True}]}, "which is not its place"),
+    ("unigram", {"model": {"type": "Unigram", "vocab": [["<unk>", 0]]}}, "unk_id None"),
+    ("unigram", {"model": {"type": "Unigram", "vocab": [["<unk>", 0]], "unk_id": 5}}, "unk_id 5"),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "message"), CHANGES)
+def test_parts_that_are_not_known_are_refused(
+    kind: str, change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "t.json").write_text(json.dumps(to_hugging_face(KINDS[kind]) | change))
+    with pytest.raises(FormatError) as error:
+        load_tokenizer(tmp_path / "t.json")
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("scheme", "prefix"), [("always", True), ("first", True), ("never", False)])
+def test_metaspace_is_read(scheme: str, prefix: bool, tmp_path: Path) -> None:
+    metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": True}
+    parts = {"normalizer": None, "pre_tokenizer": metaspace, "decoder": metaspace}
+    (tmp_path / "t.json").write_text(json.dumps(to_hugging_face(KINDS["unigram"]) | parts))
+    assert load_tokenizer(tmp_path / "t.json").to_dict()["prefix"] is prefix
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_damaged_files_never_crash(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """The fuzz test: bytes of a good file changed at random give a tokenizer or one of our errors."""
+    kind = data.draw(st.sampled_from(sorted(KINDS)))
+    hugging_face = kind in ("wordpiece", "unigram") and data.draw(st.booleans())
+    path = tmp_path_factory.getbasetemp() / "fuzzed.json"
+    save_tokenizer(KINDS[kind], path, hugging_face=hugging_face)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    with contextlib.suppress(ChainruleError):
+        load_tokenizer(path).encode("low newer ☃")
+
+
+def test_a_directory_without_tokenizer_and_a_file_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ChainruleError, match="holds no tokenizer"):
+        load_tokenizer(tmp_path)
+    with pytest.raises(ChainruleError, match=r"none.json: cannot be read \(No such file"):
+        load_tokenizer(tmp_path / "none.json")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        save_tokenizer(CharTokenizer("a"), tmp_path / "file" / "t.json")
+
+
+def test_special_tokens_after_the_vocabulary_are_added(tmp_path: Path) -> None:
+    description = to_hugging_face(UnigramTokenizer(Vocabulary(["<unk>", "a"], ["<unk>"]), [0, -1]))
+    description["added_tokens"].append({"id": 2, "content": "<mask>", "special": True})
+    (tmp_path / "t.json").write_text(json.dumps(description))
+    assert load_tokenizer(tmp_path / "t.json").vocab_size == 3

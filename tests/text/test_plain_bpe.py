@@ -1,0 +1,145 @@
+"""The seed's byte pair encoding, with its worked example."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.text import PlainBPETokenizer, Vocabulary
+from chainrule.text.merges import Pieces, apply_merge
+from chainrule.text.plain_bpe import count_words, trace, trace_table
+from tests.text.strategies import any_text
+from tests.vectors import vector
+
+CORPUS = ["low", "lower", "lowest"]
+
+
+@pytest.mark.requirement("R-265")
+def test_the_worked_example() -> None:
+    v = vector("004-7.4.1-bpe-init")
+    v.check(list(PlainBPETokenizer.train(v.inputs["corpus"], n_merges=0).vocabulary.tokens))
+
+    v = vector("004-7.4.1-bpe-counts0")
+    pieces = Pieces({tuple(word): 1 for word in v.inputs["words"]})
+    v.check([pieces.pairs[a, b] for a, b in v.inputs["pairs"]])
+
+    steps = list(trace(CORPUS))
+    v = vector("004-7.4.1-bpe-merge1")
+    v.check({"first_pair": list(steps[0].pair), "words": steps[0].words})
+    v = vector("004-7.4.1-bpe-merge2")
+    assert steps[1].pair == tuple(v.inputs["pair"])
+    v.check({"count": steps[1].count, "words": steps[1].words})
+    v = vector("004-7.4.1-bpe-merge3")
+    assert steps[1].words == v.inputs["words"]
+    v.check(list(steps[2].pair))
+
+
+@pytest.mark.requirement("R-265", "R-274")
+def test_all_merges_of_the_worked_example() -> None:
+    v = vector("der-bpe-full")
+    steps = list(trace(v.inputs["corpus"]))
+    v.check({"merges": [[*step.pair, step.count] for step in steps], "final": steps[-1].words})
+    rows = [row.split() for row in trace_table(steps).splitlines()[1:]]
+    wanted = [
+        [str(n), a, "+", b, str(count), a + b] for n, (a, b, count) in enumerate(v.recomputed["merges"], 1)
+    ]
+    assert [row[:6] for row in rows] == wanted
+    assert rows[-1][6:] == ["13", "low", "|", "lower", "|", "lowest"]
+
+
+@pytest.mark.requirement("R-266")
+def test_new_text_is_encoded_by_the_merges_in_order() -> None:
+    v = vector("der-bpe-encode")
+    merges = [(a, b) for a, b in v.inputs["merges"]]
+    characters = dict.fromkeys(v.inputs["text"])
+    tokenizer = PlainBPETokenizer(Vocabulary([*characters, *(a + b for a, b in merges)]), merges)
+    v.check(tokenizer.pieces(v.inputs["text"]))
+    assert tokenizer.decode(tokenizer.encode(v.inputs["text"])) == v.inputs["text"]
+
+
+@pytest.mark.requirement("R-266")
+@settings(max_examples=100)
+@given(any_text, st.booleans(), st.integers(0, 30))
+def test_every_text_comes_back(text: str, end_mark: bool, n_merges: int) -> None:
+    tokenizer = PlainBPETokenizer.train(text + " a", n_merges=n_merges, end_mark=end_mark)
+    for string in (text, text[::-1], "a</w> a"[:1]):
+        assert tokenizer.decode(tokenizer.encode(string)) == string
+
+
+@pytest.mark.requirement("R-267")
+def test_a_full_character_base_represents_everything() -> None:
+    """With all 256 values of a byte as characters, no byte string is unknown."""
+    rng = random.Random(0)
+    base = "".join(map(chr, range(256)))
+    tokenizer = PlainBPETokenizer.train([base, "playing player"], n_merges=10)
+    for _ in range(100):
+        text = rng.randbytes(rng.randrange(200)).decode("latin-1")
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert len(tokenizer.pieces("unplayable")) < len("unplayable")
+
+
+@pytest.mark.requirement("R-268")
+def test_related_words_share_a_piece() -> None:
+    words = ["play", "played", "player", "playing"]
+    tokenizer = PlainBPETokenizer.train(words, n_merges=3)
+    assert all("play" in tokenizer.pieces(word) for word in words)
+
+
+def naive_merges(words: dict[tuple[str, ...], int], n: int) -> list[tuple[str, str]]:
+    """Training as the seed says it: count everything anew before each merge."""
+    merges = []
+    for _ in range(n):
+        pairs: Counter[tuple[str, str]] = Counter()
+        for word, count in words.items():
+            for pair in pairwise(word):
+                pairs[pair] += count
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        merges.append(best)
+        merged: Counter[tuple[str, ...]] = Counter()
+        for word, count in words.items():
+            merged[tuple(apply_merge(word, best, "".join(best)))] += count
+        words = dict(merged)
+    return merges
+
+
+@settings(max_examples=100)
+@given(st.text("ab c", max_size=60))
+def test_counts_kept_up_to_date_equal_counting_anew(text: str) -> None:
+    wanted = naive_merges(count_words(text), 12)
+    assert [step.pair for step in trace(text, 12)] == wanted
+
+
+def test_the_end_mark_tells_endings_from_beginnings() -> None:
+    tokenizer = PlainBPETokenizer.train("er her per erase", n_merges=2, end_mark=True)
+    assert tokenizer.pieces("er erase") == ["er</w>", " ", "er", "a", "s", "e", "</w>"]
+    assert tokenizer.decode(tokenizer.encode("per er")) == "per er"
+    with pytest.raises(ConfigError, match="'</w>', the end mark"):
+        PlainBPETokenizer.train("a</w>", end_mark=True)
+
+
+def test_unknown_characters_are_named_or_marked() -> None:
+    with pytest.raises(DataError, match=r"unknown character 'x' .*<unk>"):
+        PlainBPETokenizer.train(CORPUS).encode("lowx")
+    tokenizer = PlainBPETokenizer.train(CORPUS, special_tokens=["<unk>"])
+    assert tokenizer.decode(tokenizer.encode("lowx")) == "low<unk>"
+
+
+def test_a_word_of_many_equal_letters_is_no_trouble() -> None:
+    tokenizer = PlainBPETokenizer.train("a" * 64)
+    assert len(tokenizer.encode("a" * 200_000)) <= 200_000 // 64 + 6
+
+
+@pytest.mark.parametrize("merges", [None, [["a"]], [["a", 3]]])
+def test_broken_merges_are_refused(merges: object) -> None:
+    with pytest.raises(FormatError, match="list of pairs of strings"):
+        PlainBPETokenizer.from_dict({"merges": merges, "tokens": ["a"], "special": []})
+    with pytest.raises(DataError, match=r"merge 'a' \+ 'b'"):
+        PlainBPETokenizer.from_dict({"merges": [["a", "b"]], "tokens": ["a"], "special": []})

@@ -1,0 +1,174 @@
+"""The Unigram tokenizer: lossless on raw text, native equal to the reference, and training that finds the pieces."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chainrule import native
+from chainrule.data import load
+from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.text import UnigramTokenizer, Vocabulary
+from chainrule.text.unigram import BYTES
+from chainrule.text.unigram_training import Settings, best_cut, digamma, expect, train
+from tests.text.strategies import a_text
+
+TEXT = load("pydoc").text[:20_000]
+LEARNT = UnigramTokenizer.train(TEXT, 600)
+PLAIN = UnigramTokenizer.train(TEXT, 300, byte_fallback=False, prefix=False)
+# A vocabulary with pieces that reach over spaces and line ends: the text is cut as a whole.
+CROSSING = UnigramTokenizer(
+    Vocabulary(["<unk>", "▁", "a", "b", "a▁b", "\nb", "▁▁a", "aa"], ["<unk>"]),
+    [0, -2, -2.5, -3, -4, -3.5, -5, -4.5],
+)
+TOKENIZERS = {"learnt": LEARNT, "plain": PLAIN, "crossing": CROSSING}
+
+
+def without_extension(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "available", lambda: False)
+
+
+@pytest.mark.requirement("R-270")
+@settings(max_examples=300)
+@given(a_text)
+def test_every_text_comes_back(text: str) -> None:
+    ids = LEARNT.encode(text)
+    assert LEARNT.decode(ids) == text
+    assert ids.dtype == np.int32
+
+
+@pytest.mark.requirement("R-270")
+def test_spaces_and_letters_of_any_script_come_back() -> None:
+    tokenizer = UnigramTokenizer.train(["你好 世界  naïve café\n\tДа  нет " * 20, TEXT], 700)
+    for text in (
+        "  two  spaces ",
+        "你好",
+        "naïve\n\n café",
+        "▁ is a character too",
+        " ",
+        "▁",
+        "\ud800 lone",
+        "नमस्ते",
+    ):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert tokenizer.pieces("世界") == ["▁世界"]  # the space before a word is part of its first piece
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@settings(max_examples=150)
+@given(text=st.one_of(a_text, st.text("ab \n☃", max_size=40)))
+def test_the_native_encoder_equals_the_reference(name: str, text: str) -> None:
+    tokenizer = TOKENIZERS[name]
+    ids = tokenizer.encode(text).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        without_extension(patch)
+        assert tokenizer.encode(text).tolist() == ids
+
+
+@settings(max_examples=60)
+@given(st.text("ab ", min_size=1, max_size=9))
+def test_no_other_cut_is_better(text: str) -> None:
+    """Against every way to cut a short text."""
+    scores = {
+        t.replace("▁", " "): s for t, s in zip(CROSSING.vocabulary.tokens, CROSSING.scores, strict=True)
+    }
+    del scores["<unk>"]
+    padded = " " + text
+
+    def value(cuts: list[int]) -> float:
+        return sum(scores.get(padded[i:j], -math.inf) for i, j in pairwise([0, *cuts, len(padded)]))
+
+    places = range(1, len(padded))
+    every = ([p for p, chosen in zip(places, f"{mask:0{len(text)}b}", strict=True) if chosen == "1"]
+             for mask in range(2 ** len(text)))  # fmt: skip
+    best = max(map(value, every))
+    assert sum(CROSSING.scores[id] for id in CROSSING.encode(text)) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("pieces", [120, 700])
+def test_native_training_equals_the_reference(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = TEXT[:4000] + "你好世界 Ünïcödé naïve café " * 3 + "a" * 500
+    fast = UnigramTokenizer.train(text, pieces, byte_fallback=False)
+    without_extension(monkeypatch)
+    plain = UnigramTokenizer.train(text, pieces, byte_fallback=False)
+    assert fast.vocabulary.tokens == plain.vocabulary.tokens
+    np.testing.assert_allclose(fast.scores, plain.scores, rtol=1e-9)
+
+
+def test_expected_counts_are_those_of_all_cuts() -> None:
+    scores = {"a": math.log(0.5), "b": math.log(0.3), "ab": math.log(0.2)}
+    expected = expect({"ab": 2}, scores)
+    share = 0.2 / (0.2 + 0.5 * 0.3)  # of the cut in one piece
+    assert expected["ab"] == pytest.approx(2 * share)
+    assert expected["a"] == expected["b"] == pytest.approx(2 * (1 - share))
+    assert best_cut("ab", scores) == ["ab"]
+    for x in (0.5, 1.0, 6.9, 30.5):
+        assert digamma(x) == pytest.approx((math.lgamma(x + 1e-5) - math.lgamma(x - 1e-5)) / 2e-5, abs=1e-8)
+
+
+def test_training_finds_the_words() -> None:
+    scores = train(["the cat and the dog and the cat " * 20], Settings(24))
+    assert {"the ", " the", " cat", " and"} & scores.keys() >= {" the", " cat", " and"}
+    assert list(scores.values()) == sorted(scores.values(), reverse=True)
+    assert sum(map(math.exp, scores.values())) == pytest.approx(1, abs=0.05)
+
+
+def test_threads_do_not_change_what_is_learnt() -> None:
+    before = native.get_threads()
+    try:
+        native.set_threads(1)
+        one = UnigramTokenizer.train(TEXT, 500)
+        native.set_threads(3)
+        assert UnigramTokenizer.train(TEXT, 500) == one
+    finally:
+        native.set_threads(before)
+
+
+def test_a_million_equal_letters_are_no_trouble() -> None:
+    if not native.available():
+        pytest.skip("the reference takes its time")
+    tokenizer = UnigramTokenizer.train("a" * 1_000_000, 300)
+    assert 16 * len(tokenizer.encode("a" * 1_000_000)) < 1_000_100
+    assert LEARNT.decode(LEARNT.encode("☃" * 100_000)) == "☃" * 100_000
+
+
+def test_without_bytes_strangers_in_a_row_are_one_unknown_token() -> None:
+    assert PLAIN.pieces("☃☃a☃").count("<unk>") == 2
+    assert PLAIN.decode(PLAIN.encode("☃☃")) == "<unk>"
+
+
+def test_bytes_that_are_no_text_are_replaced() -> None:
+    assert LEARNT.decode([LEARNT.vocabulary.ids["<0xFF>"]]) == "\ufffd"
+    assert LEARNT.decode(LEARNT.encode("<0x41><unk>")) == "<0x41><unk>"  # text like any other
+
+
+def test_a_small_vocabulary_names_what_it_needs() -> None:
+    with pytest.raises(
+        ConfigError, match=r"vocab_size 270 \(must be at least 3\d\d: special tokens, bytes and the let"
+    ):
+        UnigramTokenizer.train(TEXT, 270)
+    with pytest.raises(DataError, match="no text"):
+        UnigramTokenizer.train("", 300)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "scores", "message"),
+    [
+        (["<unk>", "a"], [0.0], "1 scores for 2 tokens"),
+        (["<unk>", "a"], [0.0, math.nan], "not finite"),
+        (["<unk>", "▁a", " a"], [0.0, -1, -1], "differ only in"),
+        (["<unk>", *BYTES[:3]], [0.0, 0, 0, 0], "3 byte tokens"),
+        (["a"], [0.0], "no token '<unk>'"),
+    ],
+)
+def test_what_is_no_vocabulary_is_refused(tokens: list[str], scores: list[float], message: str) -> None:
+    special = [token for token in tokens if token == "<unk>"]
+    with pytest.raises(DataError, match=message):
+        UnigramTokenizer(Vocabulary(tokens, special), scores)
+    with pytest.raises(FormatError, match="scores must be a list"):
+        UnigramTokenizer.from_dict({"tokens": tokens, "special": special, "scores": "many"})
