@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -151,10 +152,8 @@ def test_damaged_files_never_crash(tmp_path_factory: pytest.TempPathFactory, dat
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path.write_bytes(content)
-    try:
+    with contextlib.suppress(ChainruleError):
         load_tokenizer(path).encode("low newer ☃")
-    except ChainruleError:
-        pass
 
 
 def test_a_directory_without_tokenizer_and_a_file_that_is_missing(tmp_path: Path) -> None:
