@@ -33,10 +33,10 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     path = Path(path)
     if path.is_dir():
         path = _find(path)
+    if not path.exists():
+        raise DataError(f"{path}: cannot be read (No such file or directory)")
     try:
         return _read(path)
-    except DataError:
-        raise  # there is no such file
     except ChainruleError as error:
         raise FormatError(f"{path}: {error}") from error
     except UnicodeDecodeError as error:

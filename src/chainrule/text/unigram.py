@@ -33,7 +33,7 @@ class UnigramTokenizer(Tokenizer):
     >>> from chainrule.text import UnigramTokenizer
     >>> tokenizer = UnigramTokenizer.train("low lower lowest newer newest wider " * 9, vocab_size=280)
     >>> tokenizer.pieces("newest low")
-    ['▁newe', 'st', '▁low']
+    ['▁newest', '▁low']
     >>> tokenizer.decode(tokenizer.encode("☃ in the snow"))
     '☃ in the snow'
 
