@@ -180,30 +180,21 @@ CASES = {
             ("TN", 50257, 768, 512),
         ]
     },
-    "attention-b": Case(
-        "causal attention B16 H6 T256 D64",
-        lambda *s: op_call("attention", normal(*s), normal(*s), normal(*s), causal=True),
-        lambda *s: torch_call(
-            lambda q, k, v: F().scaled_dot_product_attention(q, k, v, is_causal=True),
-            normal(*s),
-            normal(*s),
-            normal(*s),
-        ),
-        (16, 6, 256, 64),
-        gflop=7e-9 * 16 * 6 * 256 * 256 * 64,
-    ),
-    "attention-a": Case(
-        "causal attention B12 H4 T64 D32",
-        lambda *s: op_call("attention", normal(*s), normal(*s), normal(*s), causal=True),
-        lambda *s: torch_call(
-            lambda q, k, v: F().scaled_dot_product_attention(q, k, v, is_causal=True),
-            normal(*s),
-            normal(*s),
-            normal(*s),
-        ),
-        (12, 4, 64, 32),
-        gflop=7e-9 * 12 * 4 * 64 * 64 * 32,
-    ),
+    **{
+        f"attention-{config}": Case(
+            f"causal attention B{B} H{H} T{T} D{D}",
+            lambda *s: op_call("attention", normal(*s), normal(*s), normal(*s), causal=True),
+            lambda *s: torch_call(
+                lambda q, k, v: F().scaled_dot_product_attention(q, k, v, is_causal=True),
+                normal(*s),
+                normal(*s),
+                normal(*s),
+            ),
+            (B, H, T, D),
+            gflop=7e-9 * B * H * T * T * D,
+        )
+        for config, B, H, T, D in [("b", 16, 6, 256, 64), ("a", 12, 4, 64, 32)]
+    },
     "gelu-tanh": Case(
         "GELU (tanh) 4096×1536",
         lambda *s: op_call("gelu_tanh", normal(*s)),

@@ -57,6 +57,10 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
     if (K == 0) return add_bias_only(c_mn, ldc, bias_n, accumulate, M, N);
     const Gemm& kernels = gemm_kernels();
     const bool rounded = precision != Precision::fp32;
+    if (precision == Precision::bf16 && multiplies_bf16()) precision = Precision::bf16_pairs;
+    const bool paired = precision == Precision::bf16_pairs;
+    const auto words = [=](size_t k) { return paired ? (k + 1) / 2 : k; };  // that k terms of a sum take
+    const auto multiply = paired ? pairs().multiply : kernels.multiply;
 
     if (M <= FEW_ROWS && !rounded && b_kn.row == 1 && a_mk.col == 1) {
         const size_t cols = 64;
@@ -70,13 +74,13 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
     const size_t rows = kernels.tile_rows, cols = kernels.tile_cols;
     const bool in_place = a_mk.col == 1 && !rounded;       // rows of A that are contiguous are read where they are,
     const bool by_rows = a_mk.col == 1 && a_mk.row != 1;   // or copied to be rounded; others are packed into panels
-    const size_t deep = pieces(K, pieces(K, DEEP));
+    const size_t deep = round_up(pieces(K, pieces(K, DEEP)), paired ? 2 : 1);
     const size_t wide = std::min(WIDE, round_up(N, cols)), high = in_place ? M : round_up(std::min(HIGH, M), rows);
     const size_t chunk = std::min(std::max<size_t>(1, PACKED / (wide + (in_place ? 0 : high)) / deep) * deep, K);
     const size_t tall = piece(high, rows, std::max(pieces(high, TALL), std::min(UNITS, high / TALL)), rows);
     const size_t across = piece(wide, cols, pieces(UNITS, pieces(high, tall)), NARROW * cols);
     const bool small = high * wide * chunk < SMALL * 16;
-    const Scratch packed_b(chunk * wide), packed_a(in_place ? 0 : chunk * high);
+    const Scratch packed_b(words(chunk) * wide), packed_a(in_place ? 0 : words(chunk) * high);
 
     for (size_t n0 = 0; n0 < N; n0 += wide)
         for (size_t k0 = 0; k0 < K; k0 += chunk)
@@ -99,17 +103,19 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
                     const size_t count = std::min(last, k + depth) - first;
                     if (of_b) {
                         const size_t n = strip ? 0 : from * 4 * cols;
-                        kernels.pack_b(packed_b.data() + k * wide + n * depth + (first - k) * cols, cols * depth,
+                        kernels.pack_b(packed_b.data() + words(k) * wide + n * words(depth) + words(first - k) * cols,
+                                       cols * words(depth),
                                        {b.data + first * b.row + n * b.col, b.row, b.col}, count,
                                        strip ? width : std::min(4 * cols, width - n), precision);
                         return;
                     }
                     const size_t m = strip ? 0 : from * tall, many = strip ? height : std::min(tall, height - m);
-                    float* to = packed_a.data() + k * high + m * depth;
+                    float* to = packed_a.data() + words(k) * high + m * words(depth);
                     const View part = {a.data + m * a.row + first * a.col, a.row, a.col};
-                    if (!by_rows) return kernels.pack_a(to + (first - k) * rows, rows * depth, part, many, count, precision);
+                    if (!by_rows)
+                        return kernels.pack_a(to + words(first - k) * rows, rows * words(depth), part, many, count, precision);
                     for (size_t i = 0; i < many; ++i)
-                        kernels.round(to + i * depth, part.data + i * part.row, depth, precision);
+                        kernels.round(to + i * words(depth), part.data + i * part.row, depth, precision);
                 };
 
                 const size_t units_n = pieces(width, across);
@@ -117,16 +123,16 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
                     const size_t m = index / units_n * tall, n = index % units_n * across;
                     for (size_t k = 0; k < length; k += deep) {
                         const size_t depth = std::min(deep, length - k);
-                        const float* copy = packed_a.data() + k * high + m * depth;
+                        const float* copy = packed_a.data() + words(k) * high + m * words(depth);
                         const View from = in_place  ? View{a.data + m * a.row + k, a.row, 1}
-                                          : by_rows ? View{copy, depth, 1}
+                                          : by_rows ? View{copy, words(depth), 1}
                                                     : View{copy, 1, rows};
-                        const size_t panel = in_place ? rows * a.row : rows * depth;
+                        const size_t panel = in_place ? rows * a.row : rows * words(depth);
                         const bool first = k0 + k == 0;
-                        kernels.multiply(c_mn + (m0 + m) * ldc + n0 + n, ldc, from.data, panel, from.row, from.col,
-                                         packed_b.data() + k * wide + n * depth,
-                                         first && bias_n ? bias_n + n0 + n : nullptr, accumulate || !first,
-                                         std::min(tall, height - m), std::min(across, width - n), depth);
+                        multiply(c_mn + (m0 + m) * ldc + n0 + n, ldc, from.data, panel, from.row, from.col,
+                                 packed_b.data() + words(k) * wide + n * words(depth),
+                                 first && bias_n ? bias_n + n0 + n : nullptr, accumulate || !first,
+                                 std::min(tall, height - m), std::min(across, width - n), words(depth));
                     }
                 };
                 run(parts * (jobs_a + jobs_b), small, pack);

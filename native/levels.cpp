@@ -41,6 +41,33 @@ size_t current_level() {
     return current.load(std::memory_order_relaxed);
 }
 
+#if CHAINRULE_X86_LEVELS && !defined(__clang__)  // Clang cannot compile one file of a level for it (kernels/pairs.cpp)
+namespace {
+
+bool level_multiplies_bf16() {
+    return std::strcmp(table[current_level()].name, "avx512") == 0;
+}
+const bool cpu_multiplies_bf16 = __builtin_cpu_supports("avx512bf16");
+
+}  // namespace
+
+bool multiplies_bf16() {
+    return level_multiplies_bf16() && cpu_multiplies_bf16;
+}
+
+bool pairs_can_run() {
+    return !level_multiplies_bf16() || cpu_multiplies_bf16;
+}
+#else
+bool multiplies_bf16() {
+    return false;
+}
+
+bool pairs_can_run() {
+    return true;
+}
+#endif
+
 bool set_level(const char* name) {
     for (size_t i = 0; i < COUNT; ++i) {
         if (table[i].supported && std::strcmp(table[i].name, name) == 0) {

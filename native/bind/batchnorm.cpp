@@ -3,26 +3,10 @@
 #include <cmath>
 
 #include "arrays.hpp"
-#include "memory.hpp"
+#include "sums.hpp"
 
 namespace chainrule {
 namespace {
-
-constexpr size_t ROWS = 64;
-
-// total_n = the sum over blocks of rows of what body(partial_n, first row, number of rows) adds to partial_n.
-template <class Body>
-void sum_blocks(float* total_n, size_t N, size_t R, size_t C, Body&& body) {
-    const size_t blocks = (R + ROWS - 1) / ROWS;
-    const Scratch partial(blocks * N);
-    for_row_blocks(R, C, ROWS, [&](size_t block, size_t r, size_t rows) {
-        float* own = partial.data() + block * N;
-        std::fill_n(own, N, 0.0f);
-        body(own, r, rows);
-    });
-    std::fill_n(total_n, N, 0.0f);
-    add_blocks(total_n, partial.data(), blocks, N, N);
-}
 
 void forward(Flat<float> y, Vector mean, Vector var, Vector rstd, Flat<const float> x, ConstVector gamma,
              ConstVector beta, float eps) {
@@ -37,11 +21,13 @@ void forward(Flat<float> y, Vector mean, Vector var, Vector rstd, Flat<const flo
     const float* x_rc = x.data();
 
     WithoutGil release;
-    sum_blocks(mean_c, C, R, C, [&](float* total_c, size_t r, size_t rows) {
+    std::fill_n(mean_c, C, 0.0f);
+    add_row_sums({mean_c}, C, R, C, [&](float* total_c, size_t r, size_t rows) {
         batchnorm().sums(total_c, x_rc + r * C, rows, C);
     });
     for (size_t c = 0; c < C; ++c) mean_c[c] /= R;
-    sum_blocks(var_c, C, R, C, [&](float* total_c, size_t r, size_t rows) {
+    std::fill_n(var_c, C, 0.0f);
+    add_row_sums({var_c}, C, R, C, [&](float* total_c, size_t r, size_t rows) {
         batchnorm().squares(total_c, x_rc + r * C, mean_c, rows, C);
     });
     const Scratch scale(C);
@@ -73,7 +59,8 @@ void backward(std::optional<Flat<float>> dx, Matrix dgamma_dbeta, Flat<const flo
     const float* x_rc = x.data();
 
     WithoutGil release;
-    sum_blocks(dgamma_c, 2 * C, R, C, [&](float* total_2c, size_t r, size_t rows) {
+    std::fill_n(dgamma_c, 2 * C, 0.0f);
+    add_row_sums({dgamma_c, dgamma_c + C}, C, R, C, [&](float* total_2c, size_t r, size_t rows) {
         batchnorm().gradient_sums(total_2c, total_2c + C, x_rc + r * C, mean_c, rstd_c, dy_rc + r * C, rows, C);
     });
     if (!dx_rc) return;

@@ -1,6 +1,7 @@
 #include "gemm.hpp"
 
 #include "arrays.hpp"
+#include "sums.hpp"
 
 namespace chainrule {
 namespace {
@@ -45,13 +46,9 @@ void column_sums(Vector out, ConstMatrix x) {
     float* out_c = pointer(out, "out", C);
     const float* x_rc = x.data();
     WithoutGil release;
-    constexpr size_t ROWS = 64;
-    const size_t blocks = (R + ROWS - 1) / ROWS;
-    std::vector<float> partial(blocks * C);
-    for_row_blocks(R, C, ROWS, [&](size_t block, size_t r, size_t rows) {
-        gemm_kernels().column_sums(partial.data() + block * C, x_rc + r * C, C, rows, C);
+    add_row_sums({out_c}, C, R, C, [&](float* partial_c, size_t r, size_t rows) {
+        gemm_kernels().column_sums(partial_c, x_rc + r * C, C, rows, C);
     });
-    add_blocks(out_c, partial.data(), blocks, C, C);
 }
 
 }  // namespace

@@ -1,12 +1,10 @@
 #include "layernorm.hpp"
 
 #include "arrays.hpp"
-#include "memory.hpp"
+#include "sums.hpp"
 
 namespace chainrule {
 namespace {
-
-constexpr size_t ROWS = 64;
 
 void forward(Flat<float> y, Flat<float> mean, Flat<float> rstd, Flat<const float> x, ConstVector gamma,
              ConstVector beta, float eps) {
@@ -42,19 +40,10 @@ void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, std::
     const float* x_rc = x.data();
 
     WithoutGil release;
-    const size_t blocks = dgamma_c ? (R + ROWS - 1) / ROWS : 0;
-    const Scratch partial(blocks * 2 * C);  // per block: dgamma, dbeta
-    for_row_blocks(R, C, ROWS, [&](size_t block, size_t r, size_t rows) {
-        float* block_dgamma = dgamma_c ? partial.data() + block * 2 * C : nullptr;
-        float* block_dbeta = dgamma_c ? block_dgamma + C : nullptr;
-        if (dgamma_c) std::fill_n(block_dgamma, 2 * C, 0.0f);
-        layernorm().backward(dx_rc ? dx_rc + r * C : nullptr, block_dgamma, block_dbeta, x_rc + r * C, gamma_c,
-                             mean_r + r, rstd_r + r, dy_rc + r * C, rows, C);
+    add_row_sums({dgamma_c, dbeta_c}, C, R, C, [&](float* partial_2c, size_t r, size_t rows) {
+        layernorm().backward(dx_rc ? dx_rc + r * C : nullptr, partial_2c, partial_2c ? partial_2c + C : nullptr,
+                             x_rc + r * C, gamma_c, mean_r + r, rstd_r + r, dy_rc + r * C, rows, C);
     });
-    if (dgamma_c) {
-        add_blocks(dgamma_c, partial.data(), blocks, 2 * C, C);
-        add_blocks(dbeta_c, partial.data() + C, blocks, 2 * C, C);
-    }
 }
 
 }  // namespace

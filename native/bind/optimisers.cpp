@@ -5,65 +5,65 @@
 namespace chainrule {
 namespace {
 
+// step(count, pointers to a piece of each array), for all pieces
+template <class Step, class... Pointers>
+void in_pieces(size_t n, Step step, Pointers... arrays) {
+    WithoutGil release;
+    for_elements(n, [&](size_t i, size_t count) { step(count, arrays + i...); });
+}
+
 void sgd(Vector w, ConstVector g, float decay, float lr) {
     const size_t n = w.size();
-    float* w_n = w.data();
-    const float* g_n = pointer(g, "g", n);
-    WithoutGil release;
-    for_elements(n, [&](size_t i, size_t count) { optimisers().sgd(w_n + i, g_n + i, decay, lr, count); });
+    in_pieces(
+        n, [=](size_t count, float* w, const float* g) { optimisers().sgd(w, g, decay, lr, count); }, w.data(),
+        pointer(g, "g", n));
 }
 
 void momentum(Vector w, Vector v, ConstVector g, float decay, float momentum, float inside, float outside,
               bool nesterov) {
     const size_t n = w.size();
-    float* w_n = w.data();
-    float* v_n = pointer(v, "v", n);
-    const float* g_n = pointer(g, "g", n);
-    WithoutGil release;
-    for_elements(n, [&](size_t i, size_t count) {
-        optimisers().momentum(w_n + i, v_n + i, g_n + i, decay, momentum, inside, outside, nesterov, count);
-    });
+    in_pieces(
+        n,
+        [=](size_t count, float* w, float* v, const float* g) {
+            optimisers().momentum(w, v, g, decay, momentum, inside, outside, nesterov, count);
+        },
+        w.data(), pointer(v, "v", n), pointer(g, "g", n));
 }
 
 void rms(Vector w, Vector v, ConstVector g, float keep, float add, float eps_inside, float eps_outside, float lr) {
     const size_t n = w.size();
-    float* w_n = w.data();
-    float* v_n = pointer(v, "v", n);
-    const float* g_n = pointer(g, "g", n);
-    WithoutGil release;
-    for_elements(n, [&](size_t i, size_t count) {
-        optimisers().rms(w_n + i, v_n + i, g_n + i, keep, add, eps_inside, eps_outside, lr, count);
-    });
+    in_pieces(
+        n,
+        [=](size_t count, float* w, float* v, const float* g) {
+            optimisers().rms(w, v, g, keep, add, eps_inside, eps_outside, lr, count);
+        },
+        w.data(), pointer(v, "v", n), pointer(g, "g", n));
 }
 
 void adam(Vector w, Vector m, Vector v, ConstVector g, float keep_m, float add_m, float keep_v, float add_v, float bias,
           float eps_inside, float eps_outside, float lr, float shrink) {
     const size_t n = w.size();
-    float* w_n = w.data();
-    float* m_n = pointer(m, "m", n);
-    float* v_n = pointer(v, "v", n);
-    const float* g_n = pointer(g, "g", n);
-    WithoutGil release;
-    for_elements(n, [&](size_t i, size_t count) {
-        optimisers().adam(w_n + i, m_n + i, v_n + i, g_n + i, keep_m, add_m, keep_v, add_v, bias, eps_inside,
-                          eps_outside, lr, shrink, count);
-    });
+    in_pieces(
+        n,
+        [=](size_t count, float* w, float* m, float* v, const float* g) {
+            optimisers().adam(w, m, v, g, keep_m, add_m, keep_v, add_v, bias, eps_inside, eps_outside, lr, shrink,
+                              count);
+        },
+        w.data(), pointer(m, "m", n), pointer(v, "v", n), pointer(g, "g", n));
 }
 
 void lion(Vector w, Vector m, ConstVector g, float keep_move, float add_move, float keep_m, float add_m, float lr,
           float shrink) {
     const size_t n = w.size();
-    float* w_n = w.data();
-    float* m_n = pointer(m, "m", n);
-    const float* g_n = pointer(g, "g", n);
-    WithoutGil release;
-    for_elements(n, [&](size_t i, size_t count) {
-        optimisers().lion(w_n + i, m_n + i, g_n + i, keep_move, add_move, keep_m, add_m, lr, shrink, count);
-    });
+    in_pieces(
+        n,
+        [=](size_t count, float* w, float* m, const float* g) {
+            optimisers().lion(w, m, g, keep_move, add_move, keep_m, add_m, lr, shrink, count);
+        },
+        w.data(), pointer(m, "m", n), pointer(g, "g", n));
 }
 
 double sum_of_squares(ConstVector x) {
-    constexpr size_t PIECE = 1 << 14;
     const size_t n = x.size();
     const float* x_n = x.data();
     WithoutGil release;

@@ -1,12 +1,10 @@
 #include "rmsnorm.hpp"
 
 #include "arrays.hpp"
-#include "memory.hpp"
+#include "sums.hpp"
 
 namespace chainrule {
 namespace {
-
-constexpr size_t ROWS = 64;
 
 void forward(Flat<float> y, Flat<float> rstd, Flat<const float> x, ConstVector gamma, float eps) {
     const Rows size(x);
@@ -35,15 +33,10 @@ void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, Flat<
     const float* x_rc = x.data();
 
     WithoutGil release;
-    const size_t blocks = dgamma_c ? (R + ROWS - 1) / ROWS : 0;
-    const Scratch partial(blocks * C);
-    for_row_blocks(R, C, ROWS, [&](size_t block, size_t r, size_t rows) {
-        float* block_dgamma = dgamma_c ? partial.data() + block * C : nullptr;
-        if (dgamma_c) std::fill_n(block_dgamma, C, 0.0f);
-        rmsnorm().backward(dx_rc ? dx_rc + r * C : nullptr, block_dgamma, x_rc + r * C, gamma_c, rstd_r + r,
+    add_row_sums({dgamma_c}, C, R, C, [&](float* partial_c, size_t r, size_t rows) {
+        rmsnorm().backward(dx_rc ? dx_rc + r * C : nullptr, partial_c, x_rc + r * C, gamma_c, rstd_r + r,
                            dy_rc + r * C, rows, C);
     });
-    if (dgamma_c) add_blocks(dgamma_c, partial.data(), blocks, C, C);
 }
 
 }  // namespace

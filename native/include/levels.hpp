@@ -24,6 +24,8 @@ struct Level {
 const Level* levels(size_t* count);  // those compiled in, lowest first
 size_t current_level();              // index of the highest supported one, unless another was chosen
 bool set_level(const char* name);    // false if it is unknown or unsupported
+bool multiplies_bf16();              // this level uses an instruction for products of bf16 (VDPBF16PS), and the CPU has it
+bool pairs_can_run();                // false at a level that uses it on a CPU that has it not
 
 }  // namespace chainrule
 

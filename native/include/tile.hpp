@@ -38,8 +38,11 @@ INLINE void clear(Tile<ROWS>& tile) {
 }
 
 // tile += A B: A (ROWS, K) has element (i, k) at a[i a_row + k a_k]; B (K, TILE_COLS) has row k at b + k b_k.
-// Each element is summed over k in order, whatever the tile: the result does not depend on ROWS.
-template <size_t ROWS>
+// Each element is summed over k in order, whatever the tile: the result does not depend on ROWS. `term(a, b, c)` is
+// what a step along k does with an element of A in all lanes and a vector of B: c + a b unless said otherwise.
+using Term = Vec(Vec, Vec, Vec);
+
+template <size_t ROWS, Term term = fma>
 INLINE void multiply(Tile<ROWS>& tile, const float* a, size_t a_row, size_t a_k, const float* b, size_t b_k, size_t K) {
     Tile<ROWS> t = tile;  // a local copy, which the compiler can keep in registers
     for (size_t k = 0; k < K; ++k) {
@@ -50,7 +53,7 @@ INLINE void multiply(Tile<ROWS>& tile, const float* a, size_t a_row, size_t a_k,
         for (size_t i = 0; i < ROWS; ++i) {
             const Vec element = fill(a[i * a_row + k * a_k]);
 #pragma GCC unroll 4
-            for (size_t v = 0; v < TILE_VECS; ++v) t.c[i][v] = fma(element, row[v], t.c[i][v]);
+            for (size_t v = 0; v < TILE_VECS; ++v) t.c[i][v] = term(element, row[v], t.c[i][v]);
         }
     }
     tile = t;

@@ -1,7 +1,7 @@
 // The pieces of a matrix product on one thread.        Explained step by step in docs/kernels.md
 #include "gemm.hpp"
 
-#include "tile.hpp"
+#include "product.hpp"
 
 namespace chainrule::CHAINRULE_LEVEL {
 namespace {
@@ -34,7 +34,26 @@ void round_each(float* y_n, const float* x_n, size_t n) {
     if (whole < n) store_some(y_n + whole, as(load_some(x_n + whole, n - whole)), n - whole);
 }
 
+uint32_t bf16(float x) {  // the same as sixteen bits
+    uint32_t u;
+    __builtin_memcpy(&u, &x, sizeof u);
+    return (x == x ? u + 0x7fff + (u >> 16 & 1) : u) >> 16;
+}
+
+// Two terms in one word, the even one below; their neighbours are `step` floats on.
+INLINE void join(float* words_n, const float* even_n, const float* odd_n, size_t step, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+        const uint32_t word = bf16(even_n[i * step]) | bf16(odd_n[i * step]) << 16;
+        __builtin_memcpy(words_n + i, &word, sizeof word);
+    }
+}
+
 void round(float* y_n, const float* x_n, size_t n, Precision precision) {
+    if (precision == Precision::bf16_pairs) {
+        const float last[2] = {n % 2 ? x_n[n - 1] : 0.0f, 0.0f};
+        join(y_n, x_n, x_n + 1, 2, n / 2);
+        return join(y_n + n / 2, last, last + 1, 2, n % 2);
+    }
     if (precision == Precision::bf16) return round_each<as_bf16>(y_n, x_n, n);
     if (precision == Precision::fp16) return round_each<as_fp16>(y_n, x_n, n);
     for (size_t i = 0; i < n; ++i) y_n[i] = x_n[i];
@@ -75,18 +94,30 @@ INLINE void prefetch_strip(const float* in, size_t in_k, size_t in_j, size_t K, 
 }
 
 // A strip of k at a time, for all panels: a line of memory that serves several panels is then read once. A strip is at
-// most 64 KB, a part of the second-level cache.
+// most 64 KB, a part of the second-level cache, and few rows: rows that lie a power of two apart share the same few
+// places in the first-level cache.
+constexpr size_t STRIP = 16;
+
 template <size_t WIDE>
 void pack(float* packed, size_t panel, const float* in, size_t in_k, size_t in_j, size_t K, size_t J,
           Precision precision) {
-    const size_t fitting = (1 << 14) / (J + 1), strip = fitting < 8 ? 8 : fitting > 16 ? 16 : fitting - fitting % 4;
+    const size_t fitting = (1 << 14) / (J + 1), strip = fitting < 8 ? 8 : fitting > STRIP ? STRIP : fitting - fitting % 4;
     for (size_t k = 0; k < K; k += strip) {
         const size_t depth = K - k < strip ? K - k : strip, next = k + strip;
         if (next < K) prefetch_strip(in + next * in_k, in_k, in_j, K - next < strip ? K - next : strip, J);
         for (size_t j = 0; j < J; j += WIDE) {
-            float* out = packed + j / WIDE * panel + k * WIDE;
-            pack_panel<WIDE>(out, in + k * in_k + j * in_j, in_k, in_j, depth, J - j < WIDE ? J - j : WIDE);
-            if (precision != Precision::fp32) round(out, out, depth * WIDE, precision);
+            float rows[(STRIP + 1) * WIDE];
+            const bool pairs = precision == Precision::bf16_pairs;
+            float* const out = packed + j / WIDE * panel + (pairs ? k / 2 : k) * WIDE;
+            float* const to = pairs ? rows : out;
+            pack_panel<WIDE>(to, in + k * in_k + j * in_j, in_k, in_j, depth, J - j < WIDE ? J - j : WIDE);
+            if (pairs) {
+                for (size_t i = 0; i < WIDE; ++i) rows[depth * WIDE + i] = 0;  // beside the last of an odd number
+                for (size_t i = 0; i < depth; i += 2)
+                    join(out + i / 2 * WIDE, rows + i * WIDE, rows + (i + 1) * WIDE, 1, WIDE);
+            } else if (precision != Precision::fp32) {
+                round(out, out, depth * WIDE, precision);
+            }
         }
     }
 }
@@ -99,108 +130,35 @@ void pack_b(float* packed, size_t panel, View b_kn, size_t K, size_t N, Precisio
     pack<TILE_COLS>(packed, panel, b_kn.data, b_kn.row, b_kn.col, K, N, precision);
 }
 
-// A tile of ROWS rows: the sum over k in registers, then the epilogue (bias, the old value) on the way out.
-template <size_t ROWS>
-void tile_product(float* c, size_t ldc, const float* a, size_t a_row, size_t a_k, const float* b, const float* bias,
-                  bool accumulate, size_t cols, size_t K) {
-    for (size_t i = 0; i < ROWS; ++i)
-        for (size_t v = 0; v < TILE_VECS; ++v) __builtin_prefetch(c + i * ldc + v * LANES, 1);
-    Tile<ROWS> tile;
-    clear(tile);
-    multiply(tile, a, a_row, a_k, b, TILE_COLS, K);
-    if (cols == TILE_COLS) {
-#pragma GCC unroll 16
-        for (size_t i = 0; i < ROWS; ++i)
-#pragma GCC unroll 4
-            for (size_t v = 0; v < TILE_VECS; ++v) {
-                float* to = c + i * ldc + v * LANES;
-                Vec out = tile.c[i][v];
-                if (bias) out = out + load(bias + v * LANES);
-                if (accumulate) out = load(to) + out;
-                store(to, out);
-            }
-        return;
-    }
-    float row[TILE_COLS];
-    for (size_t i = 0; i < ROWS; ++i) {
-        for (size_t v = 0; v < TILE_VECS; ++v) store(row + v * LANES, tile.c[i][v]);
-        for (size_t j = 0; j < cols; ++j) {
-            const float out = row[j] + (bias ? bias[j] : 0.0f);
-            c[i * ldc + j] = accumulate ? c[i * ldc + j] + out : out;
-        }
-    }
-}
-
-using TileProduct = void(float*, size_t, const float*, size_t, size_t, const float*, const float*, bool, size_t, size_t);
-
-// The kernel for the last rows: ROWS is 1 .. TILE_ROWS - 1.
-template <size_t ROWS = TILE_ROWS - 1>
-TileProduct* rest_product(size_t rows) {
-    if constexpr (ROWS == 0) {
-        return nullptr;
-    } else {
-        return rows == ROWS ? tile_product<ROWS> : rest_product<ROWS - 1>(rows);
-    }
-}
-
-// A panel of B (K × TILE_COLS) stays in the first cache while the rows of A pass by; A comes from the second one.
-void multiply(float* c_mn, size_t ldc, const float* a, size_t a_panel, size_t a_row, size_t a_k, const float* b_packed,
-              const float* bias_n, bool accumulate, size_t M, size_t N, size_t K) {
-    const size_t whole = M - M % TILE_ROWS;
-    TileProduct* const rest = rest_product<>(M - whole);
-    for (size_t n = 0; n < N; n += TILE_COLS) {
-        const size_t cols = N - n < TILE_COLS ? N - n : TILE_COLS;
-        const float* b = b_packed + n * K;
-        const float* bias = bias_n ? bias_n + n : nullptr;
-        const float* panel = a;
-        float* c = c_mn + n;
-        for (size_t m = 0; m < whole; m += TILE_ROWS, panel += a_panel, c += TILE_ROWS * ldc)
-            tile_product<TILE_ROWS>(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
-        if (rest) rest(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
-    }
-}
-
-// ROWS rows of A against COLS rows of W: sixteen partial sums for each of the products.
-template <size_t ROWS, size_t COLS>
-INLINE void dots(float* c, size_t ldc, const float* a, size_t a_row, const float* w, size_t w_row, const float* bias,
-                 bool accumulate, size_t K) {
+// A row of A against COLS rows of W: sixteen partial sums for each of the products.
+template <size_t COLS>
+void dots(float* c, const float* a, const float* w, size_t w_row, const float* bias, bool accumulate, size_t K) {
     const size_t whole = K - K % LANES;
-    Vec total[ROWS][COLS];
+    Vec total[COLS];
 #pragma GCC unroll 4
-    for (size_t i = 0; i < ROWS; ++i)
-#pragma GCC unroll 4
-        for (size_t j = 0; j < COLS; ++j) total[i][j] = fill(0);
+    for (size_t j = 0; j < COLS; ++j) total[j] = fill(0);
     for (size_t k = 0; k < whole; k += LANES) {
-        Vec row[ROWS];
+        const Vec row = load(a + k);
 #pragma GCC unroll 4
-        for (size_t i = 0; i < ROWS; ++i) row[i] = load(a + i * a_row + k);
-#pragma GCC unroll 4
-        for (size_t j = 0; j < COLS; ++j) {
-            const Vec weights = load(w + j * w_row + k);
-#pragma GCC unroll 4
-            for (size_t i = 0; i < ROWS; ++i) total[i][j] = fma(row[i], weights, total[i][j]);
-        }
+        for (size_t j = 0; j < COLS; ++j) total[j] = fma(row, load(w + j * w_row + k), total[j]);
     }
-    for (size_t i = 0; i < ROWS; ++i)
-        for (size_t j = 0; j < COLS; ++j) {
-            float out = sum(total[i][j]);
-            for (size_t k = whole; k < K; ++k) out += a[i * a_row + k] * w[j * w_row + k];
-            if (bias) out += bias[j];
-            c[i * ldc + j] = accumulate ? c[i * ldc + j] + out : out;
-        }
+    for (size_t j = 0; j < COLS; ++j) {
+        float out = sum(total[j]);
+        for (size_t k = whole; k < K; ++k) out += a[k] * w[j * w_row + k];
+        if (bias) out += bias[j];
+        c[j] = accumulate ? c[j] + out : out;
+    }
 }
 
-// The grouping of rows and columns changes no sum: each product has its own sixteen.
+// Four columns at a time; the grouping changes no sum.
 void dot_rows(float* c_mn, size_t ldc, const float* a, size_t a_row, const float* w_nk, size_t w_row,
               const float* bias_n, bool accumulate, size_t M, size_t N, size_t K) {
     for (size_t n = 0; n < N;) {
         const size_t cols = N - n < 4 ? 1 : 4;
-        const float* w = w_nk + n * w_row;
+        const auto product = cols == 4 ? dots<4> : dots<1>;
         const float* bias = bias_n ? bias_n + n : nullptr;
-        for (size_t m = 0; m < M; ++m) {
-            const auto product = cols == 4 ? dots<1, 4> : dots<1, 1>;
-            product(c_mn + m * ldc + n, ldc, a + m * a_row, a_row, w, w_row, bias, accumulate, K);
-        }
+        for (size_t m = 0; m < M; ++m)
+            product(c_mn + m * ldc + n, a + m * a_row, w_nk + n * w_row, w_row, bias, accumulate, K);
         n += cols;
     }
 }
@@ -218,6 +176,6 @@ void column_sums(float* out_c, const float* x_rc, size_t ldx, size_t R, size_t C
 
 }  // namespace
 
-const Gemm gemm_kernels = {TILE_ROWS, TILE_COLS, pack_a, pack_b, round, multiply, dot_rows, column_sums};
+const Gemm gemm_kernels = {TILE_ROWS, TILE_COLS, pack_a, pack_b, round, multiply_unit<fma>, dot_rows, column_sums};
 
 }  // namespace chainrule::CHAINRULE_LEVEL

@@ -39,12 +39,24 @@ from chainrule.native import get_threads, set_threads
 from chainrule.random import seed
 
 if TYPE_CHECKING:
-    from chainrule import data, foundations, generate, models, nn, optim, scalar, text, train
+    from chainrule import data, foundations, generate, inspect, io, models, nn, optim, scalar, text, train
 
 __version__ = "0.1.0"
 
 # Rooms opened on first use, so that `import chainrule` costs little more than NumPy's own import.
-_LAZY = {"data", "foundations", "generate", "io", "models", "nn", "optim", "scalar", "text", "train"}
+_LAZY = {
+    "data",
+    "foundations",
+    "generate",
+    "inspect",
+    "io",
+    "models",
+    "nn",
+    "optim",
+    "scalar",
+    "text",
+    "train",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -79,6 +91,7 @@ __all__ = [
     "get_threads",
     "gradcheck",
     "gradcheck_model",
+    "inspect",
     "io",
     "models",
     "nn",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -26,6 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory of our own with a text in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CHAINRULE_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     Path("text.txt").write_text(load("pydoc").text[:20_000], encoding="utf-8")
     return tmp_path
 
@@ -268,7 +270,11 @@ def test_data_list(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     monkeypatch.setenv("CHAINRULE_DATA", str(folder))
     main(["data", "list"])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["pydoc", "stdlib", "identifiers", "docstrings", "text"]
+    names = [line.split()[0] for line in lines]
+    assert names[:5] == ["pydoc", "stdlib", "identifiers", "docstrings", "text"]
+    assert "names" in names[5:] and "not here yet: chainrule data get names" in lines[names.index("names")]
+    main(["data", "list", "--json"])
+    assert list(json.loads(capsys.readouterr().out)) == names
 
 
 def test_the_command_line_starts_without_the_heavy_rooms() -> None:

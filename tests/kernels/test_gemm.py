@@ -11,6 +11,7 @@ import chainrule as cr
 from chainrule import native
 
 extension = native.kernels()
+PAIRS = 3  # the precision bf16 with two terms in a word
 
 
 def matrix(rng: np.random.Generator, n: int, m: int, transposed: bool) -> np.ndarray:
@@ -21,7 +22,7 @@ def matrix(rng: np.random.Generator, n: int, m: int, transposed: bool) -> np.nda
     )
 
 
-def close(got: np.ndarray, want: np.ndarray, K: int) -> None:
+def assert_close(got: np.ndarray, want: np.ndarray, K: int) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=6e-6 * max(K, 1) ** 0.5)
 
 
@@ -34,7 +35,7 @@ def test_every_size_and_transpose(level: str, ta: bool, tb: bool) -> None:
         [1, 2, 5, 6, 7, 14, 65, 257], [1, 7, 16, 33, 65, 257], [1, 7, 65, 257, 600]
     ):
         a, b = matrix(rng, M, K, ta), matrix(rng, K, N, tb)
-        close(native.matmul(a, b), a.astype(np.float64) @ b.astype(np.float64), K)
+        assert_close(native.matmul(a, b), a.astype(np.float64) @ b.astype(np.float64), K)
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
@@ -46,7 +47,7 @@ def test_bias_and_accumulation(shape: tuple[int, int, int], accumulate: bool) ->
     out = rng.normal(size=(M, N)).astype(np.float32)
     want = accumulate * out.astype(np.float64) + a.astype(np.float64) @ b.astype(np.float64) + bias
     assert native.matmul(a, b, bias=bias, out=out, accumulate=accumulate) is out
-    close(out, want, K)
+    assert_close(out, want, K)
 
 
 def test_rows_of_the_result_may_lie_apart() -> None:
@@ -54,7 +55,7 @@ def test_rows_of_the_result_may_lie_apart() -> None:
     wide = np.zeros((9, 40), np.float32)
     a, b = matrix(rng, 9, 20, False), matrix(rng, 20, 17, False)
     native.matmul(a, b, out=wide[:, 3:20])
-    close(wide[:, 3:20], a.astype(np.float64) @ b, 20)
+    assert_close(wide[:, 3:20], a.astype(np.float64) @ b, 20)
     assert not wide[:, :3].any() and not wide[:, 20:].any()
 
 
@@ -63,7 +64,7 @@ def test_batches_with_any_strides(batch: int) -> None:
     rng = np.random.default_rng(3)
     a = rng.normal(size=(33, batch, 20)).astype(np.float32).transpose(1, 0, 2)
     b = np.broadcast_to(rng.normal(size=(20, 18)).astype(np.float32)[:, ::2], (batch, 20, 9))
-    close(native.matmul(a, b), a.astype(np.float64) @ b.astype(np.float64), 20)
+    assert_close(native.matmul(a, b), a.astype(np.float64) @ b.astype(np.float64), 20)
 
 
 @pytest.mark.parametrize("level", native.cpu_levels())
@@ -162,13 +163,39 @@ def test_factors_are_rounded_and_sums_are_not(level: str, precision: str, ta: bo
     for M, N, K in ((1, 5, 7), (1, 5, 200), (7, 33, 65), (100, 40, 600), (65, 1, 130)):
         a, b = matrix(rng, M, K, ta), matrix(rng, K, N, tb)
         rounded = [_factor(x, precision).astype(np.float64) for x in (a, b)]
-        close(native.matmul(a, b, precision=precision), rounded[0] @ rounded[1], K)
+        assert_close(native.matmul(a, b, precision=precision), rounded[0] @ rounded[1], K)
 
 
 def _factor(x: np.ndarray, precision: str) -> np.ndarray:
     """Every factor as it is multiplied: the product with the identity, by the reference."""
     with cr.backend("reference"), cr.precision(precision):
         return cr.ops.matmul(np.ascontiguousarray(x), np.eye(x.shape[1], dtype=np.float32))
+
+
+@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize(("ta", "tb"), list(itertools.product([False, True], repeat=2)))
+def test_pairs_of_bf16_give_the_same_products(level: str, ta: bool, tb: bool) -> None:
+    """What CPUs with an instruction for two products of bf16 do; the others can do it too, for this test."""
+    assert extension.set_cpu_level(level)
+    rng = np.random.default_rng(8)
+    bias = rng.normal(size=600).astype(np.float32)
+    for M, N, K in itertools.product([1, 6, 7, 65, 200], [1, 33, 600], [1, 2, 7, 65, 1201]):
+        a, b = matrix(rng, M, K, ta), matrix(rng, K, N, tb)
+        want = native.matmul(a, b, bias=bias[:N], precision="bf16")
+        out = np.empty((1, M, N), np.float32)
+        try:
+            extension.gemm(out, a[None], b[None], bias[:N], False, PAIRS)
+        except ValueError:
+            assert level == "avx512"  # of a CPU without that instruction
+            continue
+        assert_close(out[0], want, K)
+
+
+def test_pairs_keep_infinities_and_nan() -> None:
+    a = np.array([[np.inf, 1.0, 3.4e38], [np.nan, 1.0, 0.0], [-1.0, 0.0, 1.0]], np.float32)
+    out = np.empty((1, 3, 1), np.float32)
+    extension.gemm(out, a[None], np.ones((1, 3, 1), np.float32), None, False, PAIRS)
+    np.testing.assert_array_equal(out[0, :, 0], [np.inf, np.nan, 0.0])
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])

@@ -77,7 +77,7 @@ def test_linear_jacobians() -> None:
     np.testing.assert_array_equal(dx, W)
 
 
-@pytest.mark.requirement("R-347")
+@pytest.mark.requirement("R-213", "R-347")
 def test_layer_recursion() -> None:
     """δ(l) = (Wᵀ δ(l+1)) ⊙ f'(z), on the 2-3-1 network with ReLU and sigmoid."""
     v = vector("004-5.4.4-delta2")

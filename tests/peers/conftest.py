@@ -16,10 +16,8 @@ import pytest
 import chainrule as cr
 from tests import battery
 
-WITHOUT_TORCH = {
-    "test_subword.py",
-    "test_tokenizers.py",
-}  # these have peers of their own, and skip themselves
+# These have peers of their own, and skip themselves.
+WITHOUT_TORCH = {"test_subword.py", "test_tokenizers.py", "test_word2vec.py"}
 
 HERE = Path(__file__).parent
 collect_ignore = (

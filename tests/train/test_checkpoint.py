@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ def make(step: int = 7) -> Checkpoint:
         config={"n_layer": 2},
         tokenizer={"type": "char", "characters": "a\N{GRINNING FACE}\ud800"},
         training={"step": step, "loss": 0.1 + 0.2},
+        carried={"0.0": rng.normal(size=(2, 3))},
     )
 
 
@@ -30,7 +32,7 @@ def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path) -> None:
     path = checkpoint.save(tmp_path, saved)
     assert path == tmp_path / "checkpoints" / "step_000007"
     for loaded in (checkpoint.load(tmp_path), checkpoint.load(path)):
-        for name in ("model", "optimizer"):
+        for name in ("model", "optimizer", "carried"):
             before, after = getattr(saved, name), getattr(loaded, name)
             assert before.keys() == after.keys()
             for key in before:
@@ -41,6 +43,12 @@ def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path) -> None:
             saved.tokenizer,
             saved.training,
         )
+
+
+def test_a_model_that_carries_nothing_has_no_file_for_it(tmp_path: Path) -> None:
+    path = checkpoint.save(tmp_path, replace(make(), carried={}))
+    assert not (path / "carried.safetensors").exists()
+    assert checkpoint.load(path).carried == {}
 
 
 @pytest.mark.parametrize("file", [*FILES.values(), "manifest.json"])

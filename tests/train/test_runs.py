@@ -137,7 +137,10 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     run.train()
     saved = checkpoint.load(run.folder)
     for change, message in [
-        ({"config": saved.config | {"model_type": "rnn"}}, "model_type 'rnn'"),
+        (
+            {"config": saved.config | {"model_type": "gtp"}},
+            "model 'gtp': no such family .* did you mean gpt?",
+        ),
         ({"config": saved.config | {"depth": 3}}, "config.json does not fit"),
         ({"config": saved.config | {"n_embd": 32}}, "shape"),
         ({"tokenizer": {"type": "char", "characters": "ab"}}, "tokenizer of 2 tokens"),

@@ -145,13 +145,13 @@ class Op:
         if mode.backend != "native" or not native.available():
             return False
         for a in arrays:
-            if isinstance(a, np.floating):  # NumPy's arithmetic makes numbers of arrays without axes
-                return False
-            if not isinstance(a, np.ndarray) or (a.dtype is not FLOAT32 and not is_float(a)):
-                continue
-            if a.dtype is not FLOAT32 and a.dtype != FLOAT32:
-                return False
-            if not (self.strided or a.flags.c_contiguous):
+            if not isinstance(a, np.ndarray):
+                if isinstance(a, np.floating):  # NumPy's arithmetic makes numbers of arrays without axes
+                    return False
+            elif a.dtype is FLOAT32 or a.dtype == FLOAT32:
+                if not (self.strided or a.flags.c_contiguous):
+                    return False
+            elif is_float(a):
                 return False
         return True
 

@@ -82,10 +82,13 @@ class Parameters(Mapping[str, Param]):
             )
         self.dtype = np.dtype(dtype) if dtype is not None else next(iter(kinds), np.dtype(np.float32))
         self.offsets: dict[int, int] = {}
+        ends = []  # of each parameter's place, padding included
         end = 0
         for param in self.unique:
             self.offsets[id(param)] = end
             end += -(-param.size // ALIGN) * ALIGN
+            ends.append(end)
+        self._places = list(zip(self.unique, [0, *ends], ends, strict=False))
         self.data = native.zeros(end, self.dtype)
         self.grad = native.zeros(end, self.dtype)
         for name, param in self.named.items():
@@ -109,11 +112,9 @@ class Parameters(Mapping[str, Param]):
     def ranges(self) -> list[tuple[slice, bool]]:
         """The trainable part of the block as contiguous (range, decays) pieces."""
         pieces: list[tuple[slice, bool]] = []
-        for param in self.unique:
+        for param, start, stop in self._places:
             if not param.requires_grad:
                 continue
-            start = self.offsets[id(param)]
-            stop = start + -(-param.size // ALIGN) * ALIGN
             if pieces and pieces[-1][1] == param.decay and pieces[-1][0].stop == start:
                 pieces[-1] = (slice(pieces[-1][0].start, stop), param.decay)
             else:

@@ -11,12 +11,30 @@ from collections.abc import Sequence
 
 from chainrule.errors import ChainruleError, ConfigError
 
+# Every command: the module that has its dataclass `Command`, or MODULE:NAME for what `command(NAME)` there returns,
+# and what it does.
 COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
-    "train": ("train", "train a GPT on a text of your own"),
-    "train gpt": ("train", ""),
+    "train": ("train:gpt", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama"),
+    "train gpt": ("train:gpt", ""),
+    "train llama": ("train:llama", ""),
+    "train ngram": ("train:ngram", ""),
+    "train mlp": ("train:mlp", ""),
+    "train rnn": ("train:rnn", ""),
+    "train gru": ("train:gru", ""),
+    "train lstm": ("train:lstm", ""),
+    "train word2vec": ("train_word2vec", "learn a vector for each word of a text"),
+    "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "sample": ("sample", "let a trained model write"),
+    "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
+    "figures": ("figures", "draw the figures of the lessons"),
+    "vectors": ("vectors", "neighbours, analogies and examinations of word vectors"),
+    "ngram": ("ngram", "count what follows what in a text: n-grams, smoothing, samples"),
     "data list": ("data", "list the corpora that can be trained on"),
+    "data get": ("data_get", "fetch a named corpus, checked against its hash"),
+    "data stats": ("data_stats", "count documents, characters, tokens and copies"),
+    "data dedup": ("data_dedup", "leave out copies, near copies and poor texts"),
+    "data build": ("data_build", "turn documents into token shards"),
     "tokenize train": ("tokenize_train", "learn a tokenizer from texts"),
     "tokenize encode": ("tokenize_encode", "print the token ids of a text"),
     "tokenize decode": ("tokenize_decode", "print the text of token ids"),
@@ -67,8 +85,10 @@ def _dispatch(args: list[str]) -> None:
     from chainrule.cli.parse import parse
 
     name = " ".join(args[:words])
-    module = importlib.import_module(f"chainrule.cli.{COMMANDS[name][0]}")
-    parse(module.Command, f"chainrule {name}", args[words:]).run()
+    file, _, kind = COMMANDS[name][0].partition(":")
+    module = importlib.import_module(f"chainrule.cli.{file}")
+    command = module.command(kind) if kind else module.Command
+    parse(command, f"chainrule {name}", args[words:]).run()
 
 
 def _overview() -> str:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from chainrule.data import available
+from chainrule.data.downloads import NAMED
 
 
 @dataclass(frozen=True)
 class Command:
-    """List the corpora that can be trained on: built in, and the .txt files of $CHAINRULE_DATA.
+    """List the corpora that can be trained on: built in, the .txt files of $CHAINRULE_DATA, and what can be fetched.
 
     Example: CHAINRULE_DATA=~/texts chainrule data list
     """
 
+    json: bool = False
+    """Print one JSON object, name by name."""
+
     def run(self) -> None:
         corpora = available()
+        for name, wanted in NAMED.items():
+            corpora.setdefault(name, f"{wanted.about}; not here yet: chainrule data get {name}")
+        if self.json:
+            print(json.dumps(corpora))
+            return
         width = max(map(len, corpora))
         for name, about in corpora.items():
             print(f"{name:<{width}}  {about}")

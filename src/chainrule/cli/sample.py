@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -24,15 +25,18 @@ class Command:
     prompt: str = ""
     """Text to go on from. Nothing stands for a new line."""
     max_new_tokens: int = 500
-    """Characters to write."""
+    """Tokens to write: characters, unless the run has another tokenizer."""
     temperature: float = 0.8
-    """0 always takes the likeliest character; the higher, the bolder."""
+    """0 always takes the likeliest token; the higher, the bolder."""
     top_k: int | None = None
-    """Draw only from this many of the likeliest characters."""
+    """Draw only from this many of the likeliest tokens."""
     seed: int = 0
     """The same seed writes the same text."""
     weights: Literal["fp32", "bf16", "int8", "int4"] = "fp32"
-    """How weights are held: fewer bits take less memory and time, and lose a little (docs/inference.md)."""
+    """How weights are held: fewer bits take less memory and time, and lose a little (docs/inference.md).
+    GPT and Llama only."""
+    json: bool = False
+    """Print one JSON object with the prompt and the text."""
 
     def run(self) -> None:
         model, tokenizer = load_model(self.run_folder)
@@ -46,6 +50,9 @@ class Command:
             seed=self.seed,
             weights=self.weights,
         )
+        if self.json:
+            print(json.dumps({"prompt": self.prompt, "text": "".join(pieces)}))
+            return
         print(self.prompt, end="", flush=True)
         for piece in pieces:
             print(piece, end="", flush=True)

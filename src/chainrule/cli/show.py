@@ -7,21 +7,31 @@ import os
 import shutil
 import sys
 
-from chainrule.models import GPT
+from chainrule.models import LanguageModel
+from chainrule.text import CharTokenizer
+from chainrule.train import Run
+
+SIZES = {
+    "n_layer": "{} layers",
+    "n_head": "{} heads",
+    "n_embd": "width {}",
+    "n_hidden": "hidden width {}",
+    "block_size": "context {}",
+}
 
 
-def size(model: GPT) -> str:
+def size(model: LanguageModel) -> str:
     """One line about a model."""
     c = model.config
-    return (
-        f"GPT with {c.n_layer} layers, {c.n_head} heads, width {c.n_embd}, context {c.block_size}: "
-        f"{model.count():,} parameters"
-    )
+    said = [words.format(getattr(c, name)) for name, words in SIZES.items() if hasattr(c, name)]
+    return f"{type(model).__name__} with {', '.join(said)}: {model.count():,} parameters"
 
 
-def bits(nats: float) -> str:
-    """A loss in both units."""
-    return f"{nats:.4f} nats = {nats / math.log(2):.4f} bits per character"
+def bits(run: Run, nats: float) -> str:
+    """A loss per token in both units; tokens of several characters are compared by the byte."""
+    if isinstance(run.tokenizer, CharTokenizer):
+        return f"{nats:.4f} nats = {nats / math.log(2):.4f} bits per character"
+    return f"{nats:.4f} nats per token = {run.bits_per_byte(nats):.4f} bits per byte"
 
 
 def command_line() -> str:

@@ -1,79 +1,136 @@
-"""`chainrule train`"""
+"""`chainrule train FAMILY`: one command per family of models, its flags the fields of the family's config."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+import ast
+import inspect
+import json
+import textwrap
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import tyro
+from rich.console import Console
 
 from chainrule.cli.show import bits, command_line, size
 from chainrule.data import load
 from chainrule.errors import ConfigError
-from chainrule.models import GPTConfig
+from chainrule.io import load_tokenizer
+from chainrule.models import describe
+from chainrule.models import family as find
+from chainrule.text import Tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.runs import free_folder
 
 
 @dataclass(frozen=True)
-class Command:
-    """Train a GPT on the characters of a text.
+class Train:
+    """What the commands share; `command` adds the sizes of a family."""
 
-    Example: chainrule train gpt book.txt --n-layer 6 --n-embd 192 --n-head 6 --max-steps 5000 --out runs/book
-    """
+    family: ClassVar[str]
 
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = "pydoc"
     """A text file, or a corpus that `chainrule data list` knows."""
+    tokenizer: str = "char"
+    """char: every character is a token; or the path of a tokenizer's file."""
     out: Path | None = None
-    """Directory of the run. Default: runs/gpt, or the next of runs/gpt-2, runs/gpt-3, ... that is free."""
+    """Directory of the run. Default: runs/FAMILY, or the next of runs/FAMILY-2, runs/FAMILY-3, ... that is free."""
     resume: Path | None = None
     """Go on with this run, with its data and settings, from its newest checkpoint."""
-
-    n_layer: int = GPTConfig.n_layer
-    """Blocks of the model."""
-    n_head: int = GPTConfig.n_head
-    """Attention heads per block."""
-    n_embd: int = GPTConfig.n_embd
-    """Width of the model; a multiple of the heads."""
-    block_size: int = GPTConfig.block_size
-    """Longest context, in characters."""
-    dropout: float = GPTConfig.dropout
-    """Share of attention weights and of MLP activations set to 0 in training."""
-    bias: bool = GPTConfig.bias
-    """Biases in linear layers and norms."""
-    activation: str = GPTConfig.activation
-    """Between the two layers of an MLP: gelu, or gelu_tanh, the approximation GPT-2 was trained with."""
-
+    json: bool = False
+    """Print one JSON object at the end, and progress on stderr."""
     training: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
 
     def run(self) -> None:
         run = self._resumed(self.resume) if self.resume else self._new()
-        print(
-            f"{size(run.model)}, {len(run.corpus.text):,} characters of {run.corpus.name}; run {run.folder}"
-        )
-        result = run.train()
-        print(f"validation loss {bits(result.validation)} after {result.steps:,} steps")
+        console = Console(stderr=self.json, highlight=False, soft_wrap=True)
+        what = f"{len(run.corpus.text):,} characters of {run.corpus.name}"
+        console.print(f"{size(run.model)}, {what}; run {run.folder}", markup=False)
+        result = run.train(Console(stderr=self.json, highlight=False))
+        if self.json:
+            print(json.dumps(summary(run, result.validation) | {"interrupted": result.interrupted}))
+        else:
+            print(f"validation loss {bits(run, result.validation)} after {result.steps:,} steps")
         if result.interrupted:
-            print(f"interrupted; go on with: {command_line()} train gpt --resume {run.folder}")
+            again = f"{command_line()} train {self.family} --resume {run.folder}"
+            console.print(f"interrupted; go on with: {again}", markup=False)
             raise SystemExit(130)
-        print(f"let it write with: {command_line()} sample {run.folder}")
+        if not self.json:
+            print(f"let it write with: {command_line()} sample {run.folder}")
 
     def _new(self) -> Run:
-        sizes = {f.name: getattr(self, f.name) for f in fields(GPTConfig) if f.name != "vocab_size"}
-        folder = self.out or free_folder(Path("runs/gpt"))
-        return Run.new(folder, load(self.data), self.training, **sizes)
+        config = find(self.family).config
+        sizes = {f.name: getattr(self, f.name) for f in fields(config) if f.name != "vocab_size"}
+        corpus = load(self.data)
+        folder = self.out or free_folder(Path("runs", self.family))
+        return Run.new(folder, corpus, self.training, self.family, self._tokenizer(), **sizes)
+
+    def _tokenizer(self) -> Tokenizer | None:
+        if self.tokenizer == "char":
+            return None
+        return load_tokenizer(self.tokenizer)
 
     def _resumed(self, folder: Path) -> Run:
         """Data and settings come from the checkpoint; what is given all the same must agree with it."""
         run = Run.resume(folder)
+        kind = describe(run.model)["model_type"]
+        if kind != self.family:
+            raise ConfigError(
+                f"resume: {folder} holds a {kind}, not a {self.family} (say train {kind} --resume {folder})"
+            )
         if self.out is not None and self.out != folder:
             raise ConfigError(f"resume: out is {self.out}, the run is in {folder} (leave it out)")
         if self.data != "pydoc" and load(self.data) != run.corpus:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
+        if self._tokenizer() not in (None, run.tokenizer):
+            raise ConfigError(f"resume: tokenizer is {self.tokenizer}, the run has another (leave it out)")
         given: dict[str, Any] = vars(self) | vars(self.training)
-        default: dict[str, Any] = vars(Command()) | vars(TrainConfig())
+        default: dict[str, Any] = vars(type(self)()) | vars(TrainConfig())
         for name, value in (vars(run.model.config) | vars(run.trainer.config)).items():
             if name in given and given[name] not in (default[name], value):
                 raise ConfigError(f"resume: {name} is {given[name]}, in the run {value} (leave it out)")
         return run
+
+
+def summary(run: Run, validation: float) -> dict[str, Any]:
+    """A run in numbers, for machines; losses are of the validation text."""
+    return {
+        "run": str(run.folder),
+        "model": describe(run.model)["model_type"],
+        "parameters": run.model.count(),
+        "steps": run.trainer.steps,
+        "seconds": round(run.trainer.seconds, 3),
+        "nats_per_token": validation,
+        "bits_per_byte": run.bits_per_byte(validation),
+    }
+
+
+def command(family: str) -> type[Train]:
+    """The command of a family: `Train` with the fields of its config but the vocabulary, which the data decide."""
+    config = find(family).config
+    types, about = get_type_hints(config), documented(config)
+    sizes: list[Any] = [
+        (f.name, Annotated[types[f.name], tyro.conf.arg(help=about.get(f.name))], field(default=f.default))
+        for f in fields(config)
+        if f.name != "vocab_size"
+    ]
+    about_it = (
+        f"Train a language model of the family {family} on a text.\n\n"
+        f"Example: chainrule train {family} book.txt --max-steps 5000 --out runs/book"
+    )
+    shared: dict[str, Any] = {"family": family, "__doc__": about_it}
+    return make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
+
+
+def documented(config: type[Any]) -> dict[str, str]:
+    """The strings below the fields of a dataclass, as in its source."""
+    found = {}
+    for cls in reversed([c for c in config.__mro__ if is_dataclass(c)]):
+        (node,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+        for pair in pairwise(node.body if isinstance(node, ast.ClassDef) else ()):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = " ".join(text.split())
+    return found

@@ -1,6 +1,53 @@
-"""Corpora, and batches cut from them."""
+"""Corpora and documents, what is kept of them, token shards, and batches cut from them."""
 
 from chainrule.data.batches import Batches, split, windows
 from chainrule.data.corpora import BUILT_IN, Corpus, available, load
+from chainrule.data.dedup import Cleaner, Report
+from chainrule.data.documents import Document, read_documents
+from chainrule.data.encoded import Encoded
+from chainrule.data.mixing import Mixture, balanced
+from chainrule.data.names import Names, read_names
+from chainrule.data.order import Order
+from chainrule.data.packed import PackedBatches, segment_mask
+from chainrule.data.padded import IGNORE, DocumentBatches, pad, padded, shift
+from chainrule.data.pairs import Pair, PairBatches
+from chainrule.data.quality import RULES, Rule
+from chainrule.data.shards import Shards, build
+from chainrule.data.splits import Parts, Split
+from chainrule.data.streams import Streams
 
-__all__ = ["BUILT_IN", "Batches", "Corpus", "available", "load", "split", "windows"]
+__all__ = [
+    "BUILT_IN",
+    "IGNORE",
+    "RULES",
+    "Batches",
+    "Cleaner",
+    "Corpus",
+    "Document",
+    "DocumentBatches",
+    "Encoded",
+    "Mixture",
+    "Names",
+    "Order",
+    "PackedBatches",
+    "Pair",
+    "PairBatches",
+    "Parts",
+    "Report",
+    "Rule",
+    "Shards",
+    "Split",
+    "Streams",
+    "available",
+    "balanced",
+    "build",
+    "load",
+    "pad",
+    "padded",
+    "read_documents",
+    "read_names",
+    "segment_mask",
+    "shift",
+    "split",
+    "windows",
+]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chainrule.data.order import check_sizes
 from chainrule.errors import ConfigError, DataError
 from chainrule.random import generator
 
@@ -36,8 +37,7 @@ class Batches:
     """
 
     def __init__(self, ids: Ids, *, batch_size: int, block_size: int, seed: int = 0) -> None:
-        if batch_size < 1:
-            raise ConfigError(f"batches: batch_size {batch_size} (must be at least 1)")
+        check_sizes(batch_size, block_size)
         _check_length("training text", ids, block_size)
         self.ids = ids
         self.batch_size = batch_size
@@ -53,24 +53,29 @@ class Batches:
         """inputs (B, T) and targets (B, T), the inputs shifted by one (R-364)"""
         rng = generator("order", step, seed=self.seed)
         starts = rng.integers(len(self.ids) - self.block_size, size=self.batch_size)
-        rows = self.ids[starts[:, None] + np.arange(self.block_size + 1)]  # (B, T + 1)
-        return rows[:, :-1], rows[:, 1:]
+        return _cut(self.ids, starts[:, None], self.block_size)
 
 
 def windows(ids: Ids, *, batch_size: int, block_size: int, limit: int) -> Iterator[tuple[Ids, Ids]]:
     """Batches for evaluation: at most `limit` windows that do not overlap, spread evenly over the text."""
+    check_sizes(batch_size, block_size)
     _check_length("validation text", ids, block_size)
     count = (len(ids) - 1) // block_size
     chosen = np.linspace(0, count - 1, min(limit, count)).round().astype(int)
     for first in range(0, len(chosen), batch_size):
         starts = chosen[first : first + batch_size, None] * block_size
-        rows = ids[starts + np.arange(block_size + 1)]  # (B, T + 1)
-        yield rows[:, :-1], rows[:, 1:]
+        yield _cut(ids, starts, block_size)
+
+
+def _cut(ids: Ids, starts: Ids, block_size: int) -> tuple[Ids, Ids]:
+    """starts (B, 1) -> inputs (B, T), targets (B, T)"""
+    rows = ids[starts + np.arange(block_size + 1)]  # (B, T + 1)
+    if rows.dtype.kind == "u":  # as in shards; a target may have to be negative
+        rows = rows.astype(np.int32)
+    return rows[:, :-1], rows[:, 1:]
 
 
 def _check_length(what: str, ids: Ids, block_size: int) -> None:
-    if block_size < 1:
-        raise ConfigError(f"batches: block_size {block_size} (must be at least 1)")
     if len(ids) <= block_size:
         raise DataError(
             f"{what}: {len(ids)} tokens, block_size {block_size} "

@@ -1,4 +1,4 @@
-"""Text to learn from: what every CPython install carries, files under $CHAINRULE_DATA, and your own files.
+"""Text to learn from: what every CPython install carries, files under $CHAINRULE_DATA or fetched, and your own.
 
 The built-in corpora need no download. They depend on the Python version, so each records it with its SHA-256.
 Their documents are ordered by the hash of their names: the order is the same everywhere, and the last tenth
@@ -19,12 +19,15 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
+from chainrule.data.downloads import NAMED, cache_folder
+from chainrule.data.files import read_text
 from chainrule.errors import DataError
 
 DEFAULT = "pydoc"
+VERSION = f"CPython {platform.python_version()}"
 
 
 @dataclass(frozen=True)
@@ -49,49 +52,31 @@ def load(name: str | os.PathLike[str] = DEFAULT) -> Corpus:
     True
     """
     if isinstance(name, str) and name in BUILT_IN:
-        return Corpus(name, f"CPython {platform.python_version()}", BUILT_IN[name][1]())
+        return Corpus(name, VERSION, BUILT_IN[name].text())
+    path = find(name)
+    return Corpus(str(path.absolute()), "file", read_text(path))
+
+
+def find(name: str | os.PathLike[str]) -> Path:
+    """The file of a corpus that is not built in: `name` is its path, or found in $CHAINRULE_DATA or the cache."""
     path = Path(name)
     if not path.exists() and len(path.parts) == 1:
         found = _named_files().get(path.name.removesuffix(".txt"))
         if found is not None:
-            path = found
-        elif not path.suffix:
+            return found
+        if not path.suffix:
             raise DataError(f"corpus {str(name)!r}: no such corpus or file ({_suggestion(path.name)})")
-    return Corpus(str(path.absolute()), "file", read_text(path))
+    return path
 
 
 def available() -> dict[str, str]:
     """Every corpus that `load` finds by name, with one line about it."""
-    return {name: about for name, (about, _) in BUILT_IN.items()} | {
+    return {name: built_in.about for name, built_in in BUILT_IN.items()} | {
         name: f"{path} ({path.stat().st_size / 1e6:.2f} MB)" for name, path in _named_files().items()
     }
 
 
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with line ends as \\n; anything else is a DataError that names the line."""
-    if not path.is_file():
-        what = "not a regular file" if path.exists() else "no such file"
-        raise DataError(f"{path}: {what} (must be a text file)")
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    if not content.strip():
-        raise DataError(f"{path}: no text in {len(content)} bytes (must not be empty)")
-    if (zero := content.find(b"\0")) >= 0:
-        line = content.count(b"\n", 0, zero) + 1
-        raise DataError(f"{path}: binary file, zero byte in line {line} (must be text in UTF-8)")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{path}: line {line} is not UTF-8, byte 0x{content[error.start]:02x} (convert the file to UTF-8)"
-        ) from error
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _pydoc() -> str:
+def _pydoc() -> Iterator[str]:
     """The topics of Python's own help(): prose and code.
 
     Topics quote whole sections of each other, about a fifth of the text. Each paragraph is kept once, or much
@@ -101,16 +86,21 @@ def _pydoc() -> str:
         from pydoc_data.topics import topics
     except ImportError as error:
         raise DataError("corpus 'pydoc': this Python has no pydoc_data (take 'stdlib' or a file)") from error
-    paragraphs = (p for name in _by_hash(topics) for p in re.split(r"\n\n+", topics[name].strip("\n")))
-    return "\n\n".join(dict.fromkeys(paragraphs)) + "\n"
+    seen: set[str] = set()
+    for name in _by_hash(topics):
+        paragraphs = dict.fromkeys(re.split(r"\n\n+", topics[name].strip("\n")))
+        new = [paragraph for paragraph in paragraphs if paragraph not in seen]
+        seen.update(new)
+        yield "\n\n".join(new)
 
 
-def _stdlib() -> str:
+def _stdlib() -> Iterator[str]:
     """The sources of the standard library, without its tests."""
-    return "\n".join(source for _, source in _sources())
+    return (source.removesuffix("\n") for _, source in _sources())
 
 
-def _identifiers() -> str:
+@cache
+def _identifiers() -> tuple[str, ...]:
     """Every name used in the standard library, one per line."""
     names: set[str] = set()
     for module, source in _sources():
@@ -121,10 +111,11 @@ def _identifiers() -> str:
             code = stack.pop()
             names.update(code.co_names, code.co_varnames, (code.co_name,))
             stack.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return "\n".join(_by_hash(name for name in names if name.isidentifier())) + "\n"
+    return tuple(_by_hash(name for name in names if name.isidentifier()))
 
 
-def _docstrings() -> str:
+@cache  # half a megabyte that takes seconds to gather
+def _docstrings() -> tuple[str, ...]:
     """Public functions of the standard library: `def name(arguments):` and what the docstring says first."""
     pairs = set()
     for _, source in _sources():
@@ -133,14 +124,29 @@ def _docstrings() -> str:
             if summary and not function.name.startswith("_"):
                 pairs.add((f"def {function.name}({ast.unparse(function.args)}):", " ".join(summary.split())))
     ordered = sorted(pairs, key=lambda pair: (_digest(pair[0]), pair[1]))  # some heads have several summaries
-    return "\n".join(f'{head}\n    """{summary}"""\n' for head, summary in ordered)
+    return tuple(f'{head}\n    """{summary}"""' for head, summary in ordered)
 
 
-BUILT_IN: dict[str, tuple[str, Callable[[], str]]] = {
-    "pydoc": ("the topics of Python's help(), prose and code, 0.4 MB", _pydoc),
-    "stdlib": ("sources of Python's standard library, 11 MB", _stdlib),
-    "identifiers": ("names used in the standard library, one per line, 25 thousand", _identifiers),
-    "docstrings": ("functions of the standard library with a summary each, 5 thousand", _docstrings),
+@dataclass(frozen=True)
+class BuiltIn:
+    """A corpus that every Python has: a line about it, its documents, and what stands between them in the text."""
+
+    about: str
+    make: Callable[[], Iterable[str]]
+    between: str = "\n\n"
+
+    def documents(self) -> Iterator[str]:
+        return (document for document in self.make() if document)
+
+    def text(self) -> str:
+        return self.between.join(self.documents()) + "\n"
+
+
+BUILT_IN = {
+    "pydoc": BuiltIn("the topics of Python's help(), prose and code, 0.4 MB", _pydoc),
+    "stdlib": BuiltIn("sources of Python's standard library, 11 MB", _stdlib),
+    "identifiers": BuiltIn("names used in the standard library, 25 thousand", _identifiers, between="\n"),
+    "docstrings": BuiltIn("functions of the standard library with a summary each, 5 thousand", _docstrings),
 }
 
 
@@ -179,21 +185,23 @@ def _digest(name: str) -> bytes:
 
 
 def _named_files() -> dict[str, Path]:
-    """NAME -> $CHAINRULE_DATA/NAME.txt, or NAME.txt in a folder there."""
-    folder = os.environ.get("CHAINRULE_DATA")
-    if not folder:
-        return {}
-    if not Path(folder).is_dir():
-        raise DataError(f"CHAINRULE_DATA: {folder} is not a directory (must be a folder of .txt files)")
-    paths = [*Path(folder).glob("*.txt"), *Path(folder).glob("*/*.txt")]
+    """NAME -> $CHAINRULE_DATA/NAME.txt, or NAME.txt in a folder there, or else in the cache."""
+    paths: list[Path] = []
+    if folder := os.environ.get("CHAINRULE_DATA"):
+        if not Path(folder).is_dir():
+            raise DataError(f"CHAINRULE_DATA: {folder} is not a directory (must be a folder of .txt files)")
+        paths = sorted([*Path(folder).glob("*.txt"), *Path(folder).glob("*/*.txt")])
+    paths += [path for name in NAMED if (path := cache_folder() / f"{name}.txt").is_file()]
     found: dict[str, Path] = {}
-    for path in sorted(paths, key=lambda path: (path.stem, path)):
+    for path in sorted(paths, key=lambda path: path.stem):  # stable: of one name, the first path counts
         found.setdefault(path.stem, path)
     return found
 
 
 def _suggestion(name: str) -> str:
     known = list(available())
+    if name in NAMED:
+        return f"fetch it with: chainrule data get {name}"
     near = difflib.get_close_matches(name, known, n=1)
     where = "" if os.environ.get("CHAINRULE_DATA") else "; CHAINRULE_DATA can name a folder of .txt files"
     return (f"did you mean {near[0]}? " if near else "") + f"there are {', '.join(known)}{where}"

@@ -7,26 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ChainruleError, ConfigError, DataError
-from chainrule.generate.decoder import Decoder
+from chainrule.generate.readers import reader
 from chainrule.generate.weights import check_format
-from chainrule.models import GPT, Llama
+from chainrule.models import LanguageModel
 from chainrule.random import generator
+from chainrule.text import TextStream, Tokenizer
 
 Ids = npt.NDArray[np.integer[Any]]
-
-
-class Tokenizer(Protocol):
-    """What writing text needs of a tokenizer."""
-
-    def encode(self, text: str) -> Ids: ...
-
-    def decode(self, ids: npt.ArrayLike) -> str: ...
 
 
 def choose(
@@ -49,7 +42,7 @@ def choose(
 
 
 def stream(
-    model: GPT | Llama,
+    model: LanguageModel,
     ids: npt.ArrayLike,
     n: int,
     *,
@@ -60,8 +53,8 @@ def stream(
 ) -> Iterator[int]:
     """ids (t,) -> n tokens that follow them, one by one
 
-    The model sees all tokens as long as they fit its context, of a longer prompt the newest `block_size`. When the
-    context is full it keeps the newest half and reads that again. `weights` is a format of `generate.weights`.
+    The model sees all tokens as long as they fit its context, of a longer prompt the newest `block_size`; how it goes
+    on from there is in `generate.readers`. `weights` is a format of `generate.weights`.
     """
     context = np.asarray(ids)
     if context.ndim != 1 or context.size == 0:
@@ -79,34 +72,32 @@ def stream(
     check_format(weights)
 
     def tokens() -> Iterator[int]:
-        decoder = Decoder(model, weights)
-        seen = context[-decoder.context :].tolist()
-        logits = decoder.prefill(seen)
+        text = reader(model, weights)
+        new = context.tolist()
         for position in range(n):
             rng = generator("sample", position, seed=seed)
-            seen.append(choose(logits[0], rng, temperature=temperature, top_k=top_k))
-            yield seen[-1]
-            if position + 1 < n:
-                logits = follow(decoder, seen)
+            new = [choose(text.read(new), rng, temperature=temperature, top_k=top_k)]
+            yield new[0]
 
     return tokens()
 
 
-def follow(decoder: Decoder, seen: list[int]) -> npt.NDArray[np.float32]:
-    """Logits (1, V) after the tokens `seen`, of which the decoder has read all but the last"""
-    if decoder.lengths[0] < decoder.context:
-        return decoder.step(seen[-1:])
-    decoder.reset()
-    return decoder.prefill(seen[-max(1, decoder.context // 2) :])
-
-
-def generate(model: GPT | Llama, ids: npt.ArrayLike, n: int, **options: Any) -> Ids:
+def generate(model: LanguageModel, ids: npt.ArrayLike, n: int, **options: Any) -> Ids:
     """ids (t,) -> the n tokens that follow them (n,); options as for `stream`"""
     return np.fromiter(stream(model, ids, n, **options), dtype=np.int32, count=n)
 
 
-def write(model: GPT | Llama, tokenizer: Tokenizer, prompt: str, n: int, **options: Any) -> Iterator[str]:
-    """n pieces of text that follow `prompt`, one by one; an empty prompt stands for a new line"""
-    return (
-        tokenizer.decode([token]) for token in stream(model, tokenizer.encode(prompt or "\n"), n, **options)
-    )
+def write(model: LanguageModel, tokenizer: Tokenizer, prompt: str, n: int, **options: Any) -> Iterator[str]:
+    """The text of n tokens that follow `prompt`, piece by piece; an empty prompt stands for a new line
+
+    A piece is empty while a character is not complete.
+    """
+    tokens = stream(model, tokenizer.encode(prompt or "\n"), n, **options)
+
+    def pieces() -> Iterator[str]:
+        text = TextStream(tokenizer)
+        yield from map(text.push, tokens)
+        if rest := text.close():
+            yield rest
+
+    return pieces()

@@ -28,8 +28,10 @@ def refuse(name: str, got: Any, known: str) -> FormatError:
 def added_tokens(description: Description) -> dict[str, int]:
     """Special tokens and their ids; other added tokens, which text may become, are refused."""
     listed = description.get("added_tokens") or []
+    if not isinstance(listed, list):
+        raise FormatError(f"added_tokens is a {type(listed).__name__} (must be a list)")
     found: dict[str, int] = {}
-    for entry in listed if isinstance(listed, list) else [listed]:
+    for entry in listed:
         name, id = (entry.get("content"), entry.get("id")) if isinstance(entry, dict) else (None, None)
         if not isinstance(name, str) or type(id) is not int:
             raise FormatError(f"added token {entry!r} (must have a content and an id)")

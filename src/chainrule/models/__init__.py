@@ -1,7 +1,46 @@
 """Models, one file each."""
 
+from chainrule.models.families import FAMILIES, describe, family, make, rebuild
 from chainrule.models.gpt import GPT, GPTConfig
+from chainrule.models.grams import Terminals
 from chainrule.models.language_model import IGNORE, LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
+from chainrule.models.mlp_lm import MLPLM, MLPConfig
+from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
+from chainrule.models.ngram import NGram
+from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
+from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
+from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 
-__all__ = ["GPT", "IGNORE", "GPTConfig", "LanguageModel", "Llama", "LlamaConfig"]
+__all__ = [
+    "CBOW",
+    "FAMILIES",
+    "GPT",
+    "GRULM",
+    "IGNORE",
+    "LSTMLM",
+    "MLPLM",
+    "NOTHING",
+    "RNNLM",
+    "Additive",
+    "GPTConfig",
+    "GoodTuring",
+    "KneserNey",
+    "LanguageModel",
+    "Llama",
+    "LlamaConfig",
+    "MLPConfig",
+    "NGram",
+    "NeuralNGram",
+    "NeuralNGramConfig",
+    "RecurrentConfig",
+    "RecurrentLM",
+    "SkipGram",
+    "Terminals",
+    "Word2Vec",
+    "Word2VecConfig",
+    "describe",
+    "family",
+    "make",
+    "rebuild",
+]

@@ -135,7 +135,7 @@ class GPT(LanguageModel):
     """
 
     def __init__(self, config: GPTConfig) -> None:
-        self.config = config
+        super().__init__(config)
         self.wte = Embedding(config.vocab_size, config.n_embd, init=partial(normal, std=STD))
         self.wpe = Embedding(config.block_size, config.n_embd, init=partial(normal, std=STD))
         self.h = [Block(config) for _ in range(config.n_layer)]

@@ -15,7 +15,13 @@ IGNORE = -1  # a target that counts for nothing, such as padding
 class LanguageModel(Layer):
     """A model of text. `config` has at least `vocab_size` and `block_size`, the longest context."""
 
-    config: Any
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+    @property
+    def training_window(self) -> int:
+        """Tokens in a row of a training batch."""
+        return int(self.config.block_size)
 
     def forward(self, ids: Array) -> Tensor:
         """ids (B, T) -> logits (B, T, V): position t scores what follows ids[:, : t + 1]"""

@@ -135,7 +135,7 @@ class Llama(LanguageModel):
     """
 
     def __init__(self, config: LlamaConfig) -> None:
-        self.config = config
+        super().__init__(config)
         self.embed_tokens = Embedding(config.vocab_size, config.n_embd, init=init)
         self.layers = [Block(config) for _ in range(config.n_layer)]
         self.norm = RMSNorm(config.n_embd, eps=config.norm_eps)

@@ -18,7 +18,7 @@ from chainrule.nn.positions import (
     sinusoidal,
     wavelengths,
 )
-from chainrule.nn.recurrent import GRU, LSTM, RNN
+from chainrule.nn.recurrent import GRU, LSTM, RNN, Bidirectional, Stack
 
 __all__ = [
     "GRU",
@@ -28,6 +28,7 @@ __all__ = [
     "Adapted",
     "Adapter",
     "BatchNorm",
+    "Bidirectional",
     "Dropout",
     "Embedding",
     "FeedForward",
@@ -43,6 +44,7 @@ __all__ = [
     "PReLU",
     "RMSNorm",
     "SinusoidalPositions",
+    "Stack",
     "TransformerBlock",
     "activation",
     "frequencies",

@@ -46,24 +46,23 @@ class Project:
     activation: str | None = None  # gelu or gelu_tanh
     add: bool = False
 
-    def bias(self) -> Array | None:
-        """The biases side by side, 0 for a layer without one; None if no layer has one"""
-        if all(layer.bias is None for layer in self.layers):
-            return None
-        zeros = (np.zeros(layer.weight.shape[0], np.float32) for layer in self.layers)
-        return np.concatenate(
-            [
-                z if layer.bias is None else layer.bias.array
-                for layer, z in zip(self.layers, zeros, strict=True)
-            ]
-        )
-
     def __post_init__(self) -> None:
         for layer in self.layers:
             if not isinstance(layer, Linear):
                 raise ConfigError(
                     f"program: {type(layer).__name__} (must be Linear; merge an adapter and put its base back)"
                 )
+
+    def bias(self) -> Array | None:
+        """The biases side by side, 0 for a layer without one; None if no layer has one"""
+        if all(layer.bias is None for layer in self.layers):
+            return None
+        return np.concatenate(
+            [
+                np.zeros(len(layer.weight), np.float32) if layer.bias is None else layer.bias.array
+                for layer in self.layers
+            ]
+        )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array, Shape
-from chainrule.errors import ShapeError
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.nn.dropout import Dropout
 from chainrule.nn.init import Init, parameter, xavier_uniform, zeros
 from chainrule.nn.layer import Layer
 
@@ -93,3 +94,52 @@ class LSTM(Recurrent):
 
     def sequence(self, x: Tensor, h: Any, c: Any) -> tuple[Any, ...]:
         return ops.lstm_sequence(x, h, c, self.weight_x, self.weight_h, self.bias)
+
+
+class Stack(Layer):
+    """Recurrent layers one above the other, each reading the outputs of the one below, dropped out in training.
+
+    The state is a tuple with the state of each layer.
+    """
+
+    def __init__(self, layers: Sequence[Recurrent], *, dropout: float = 0.0) -> None:
+        if not layers:
+            raise ConfigError("Stack: got no layers (must be at least one)")
+        self.layers = list(layers)
+        self.dropout = Dropout(dropout)
+
+    def start(self, B: int) -> tuple[Any, ...]:
+        """The state before the first step, zeros."""
+        return tuple(layer.start(B) for layer in self.layers)
+
+    def forward(self, x: Tensor, state: tuple[Any, ...] | None = None) -> tuple[Tensor, tuple[Any, ...]]:
+        """x (B, T, X) -> the outputs of the last layer (B, T, H), and the state after the last step"""
+        after = []
+        for i, layer in enumerate(self.layers):
+            x, last = layer(self.dropout(x) if i else x, None if state is None else state[i])
+            after.append(last)
+        return x, tuple(after)
+
+
+class Bidirectional(Layer):
+    """Two layers, one from the first step to the last and one from the last to the first.
+
+    So the output at a step knows what came before and what comes after: for labels, not for what comes next.
+    """
+
+    def __init__(self, ahead: Recurrent, back: Recurrent) -> None:
+        self.ahead = ahead
+        self.back = back
+
+    def forward(self, x: Tensor, lengths: Array | None = None) -> Tensor:
+        """x (B, T, X) -> the outputs of both (B, T, 2H); of row b only the first lengths[b] steps are text
+
+        Behind the text the outputs mean nothing.
+        """
+        B, T = x.shape[:2]
+        ends = np.full(B, T) if lengths is None else np.asarray(lengths)
+        steps = np.arange(T)
+        mirror = np.where(steps < ends[:, None], ends[:, None] - 1 - steps, steps)  # (B, T), its own inverse
+        rows = np.arange(B)[:, None]
+        backwards, _ = self.back(x[rows, mirror])
+        return ops.concat(self.ahead(x)[0], backwards[rows, mirror], axis=-1)

@@ -1,8 +1,11 @@
 """Text to token ids and back."""
 
+from chainrule.text.bare_words import BareWordTokenizer
 from chainrule.text.bert import BertRules
+from chainrule.text.bpe import BPETokenizer
 from chainrule.text.chars import CharTokenizer
 from chainrule.text.plain_bpe import PlainBPETokenizer
+from chainrule.text.streaming import TextStream
 from chainrule.text.tokenizer import Tokenizer, from_dict
 from chainrule.text.unigram import UnigramTokenizer
 from chainrule.text.vocabulary import Vocabulary
@@ -10,9 +13,12 @@ from chainrule.text.wordpiece import WordPieceTokenizer
 from chainrule.text.words import WordTokenizer
 
 __all__ = [
+    "BPETokenizer",
+    "BareWordTokenizer",
     "BertRules",
     "CharTokenizer",
     "PlainBPETokenizer",
+    "TextStream",
     "Tokenizer",
     "UnigramTokenizer",
     "Vocabulary",

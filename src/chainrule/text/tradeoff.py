@@ -1,4 +1,4 @@
-"""What a larger vocabulary buys: fewer tokens per word, for more rows of the embedding.    R-271 (seed 004 §7.4.2)"""
+"""What a larger vocabulary buys: fewer tokens per word, for more rows of the embedding.        R-271 (004 §7.4.2)"""
 
 from __future__ import annotations
 

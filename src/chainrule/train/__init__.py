@@ -3,19 +3,30 @@
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
+from chainrule.train.grid import Trial, grid_search
+from chainrule.train.judge import verdict
+from chainrule.train.ladder import Ladder, LadderConfig
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plot import loss_curve
 from chainrule.train.runs import Run, load_model
+from chainrule.train.word2vec import WordTrainConfig, WordTrainer
 
 __all__ = [
     "Checkpoint",
+    "Ladder",
+    "LadderConfig",
     "Log",
     "Result",
     "Run",
     "TrainConfig",
     "Trainer",
+    "Trial",
+    "WordTrainConfig",
+    "WordTrainer",
     "count_baselines",
+    "grid_search",
     "load_model",
     "loss_curve",
+    "verdict",
 ]

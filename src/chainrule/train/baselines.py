@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chainrule.models import Additive, NGram, Terminals
+
 Ids = npt.NDArray[np.integer[Any]]
 
 
@@ -18,13 +20,10 @@ def count_baselines(train: Ids, validation: Ids, vocab_size: int) -> dict[str, f
     unigram    by how often a token occurs in `train`, each count one higher (so that none is impossible)
     bigram     the same, given the token before
     """
-    V = vocab_size
-    singles = np.bincount(train, minlength=V) + 1.0  # (V,)
-    pairs = np.bincount(train[:-1].astype(np.int64) * V + train[1:], minlength=V * V).reshape(V, V) + 1.0
-    unigram = np.log(singles / singles.sum())  # (V,)
-    bigram = np.log(pairs / pairs.sum(axis=1, keepdims=True))  # (V, V), a row per token before
-    return {
-        "uniform": math.log(V),
-        "unigram": -float(unigram[validation[1:]].mean()),
-        "bigram": -float(bigram[validation[:-1], validation[1:]].mean()),
-    }
+    losses = {"uniform": math.log(vocab_size)}
+    text = Terminals(vocab_size, None)
+    for order, name in ((1, "unigram"), (2, "bigram")):
+        model = NGram.fit([train], order=order, vocab_size=vocab_size, ends=text, smoothing=Additive(1))
+        contexts = validation[:-1, None][:, : order - 1]
+        losses[name] = -float(np.log(model.probability(contexts, validation[1:])).mean())
+    return losses

@@ -2,6 +2,7 @@
 
     RUN/checkpoints/step_000500/
         model.safetensors  optimizer.safetensors  config.json  tokenizer.json  training.json
+        carried.safetensors                                       of a recurrent model, its state in the text
         manifest.json                                             sizes and SHA-256 of the others
 
 It is written under another name, flushed to the disk and renamed: a crash leaves the last good one.
@@ -11,10 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from safetensors.numpy import load as decode_tensors
 from safetensors.numpy import save as encode_tensors
 
 from chainrule.errors import CheckpointError
+from chainrule.files import flush, flush_folder
 
 FORMAT = 1
 KEEP = 2  # checkpoints of a run: the newest, and the one before it
@@ -39,21 +40,22 @@ class Checkpoint:
     config: dict[str, Any]  # of the model
     tokenizer: dict[str, Any]
     training: dict[str, Any]  # the step, the settings, the data
+    carried: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # most models have none: no file
 
     @property
     def step(self) -> int:
         return int(self.training["step"])
 
 
-FILES = {
-    field.name: f"{field.name}.{'safetensors' if field.name in ('model', 'optimizer') else 'json'}"
-    for field in fields(Checkpoint)
-}
+ARRAYS = ("model", "optimizer", "carried")
+FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for f in fields(Checkpoint)}
+OPTIONAL = {"carried"}
 
 
 def save(run: Path, checkpoint: Checkpoint) -> Path:
     """Write RUN/checkpoints/step_N and drop all but the newest few; returns its path."""
-    files = {file: _encode(file, getattr(checkpoint, name)) for name, file in FILES.items()}
+    parts = {name: file for name, file in FILES.items() if name not in OPTIONAL or getattr(checkpoint, name)}
+    files = {file: _encode(file, getattr(checkpoint, name)) for name, file in parts.items()}
     sums = {file: {"bytes": len(content), "sha256": _sha256(content)} for file, content in files.items()}
     files["manifest.json"] = _encode("manifest.json", {"format": FORMAT, "files": sums})
     folder = run / "checkpoints"
@@ -65,11 +67,11 @@ def save(run: Path, checkpoint: Checkpoint) -> Path:
         partial.mkdir(parents=True)
         for file, content in files.items():
             _write(partial / file, content)
-        _flush(partial)
+        flush_folder(partial)
         if final.exists():  # the same step again, after a resume
             final.rename(old)
         partial.rename(final)
-        _flush(folder)
+        flush_folder(folder)
         for stale in (old, *_complete(folder)[:-KEEP]):
             shutil.rmtree(stale, ignore_errors=True)
     except OSError as error:
@@ -85,10 +87,12 @@ def load(path: Path) -> Checkpoint:
     if manifest.get("format") != FORMAT:
         raise CheckpointError(f"{path}: checkpoint format {manifest.get('format')!r} (must be {FORMAT})")
     sums = manifest.get("files")
-    if not isinstance(sums, dict) or set(sums) != set(FILES.values()):
-        raise CheckpointError(f"{path / 'manifest.json'}: must list {', '.join(FILES.values())}")
-    contents = {name: _verified(path / file, sums[file]) for name, file in FILES.items()}
-    return Checkpoint(**{name: _decode(path / file, contents[name]) for name, file in FILES.items()})
+    needed = [file for name, file in FILES.items() if name not in OPTIONAL]
+    if not isinstance(sums, dict) or not set(needed) <= set(sums) <= set(FILES.values()):
+        raise CheckpointError(f"{path / 'manifest.json'}: must list {', '.join(needed)}")
+    parts = {name: file for name, file in FILES.items() if file in sums}
+    contents = {name: _verified(path / file, sums[file]) for name, file in parts.items()}
+    return Checkpoint(**{name: _decode(path / file, contents[name]) for name, file in parts.items()})
 
 
 def find(path: Path) -> Path:
@@ -145,18 +149,7 @@ def _read(path: Path) -> bytes:
 def _write(path: Path, content: bytes) -> None:
     with path.open("wb") as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _flush(folder: Path) -> None:
-    """Make the names in a folder durable, where the system can."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        flush(file)
 
 
 def _sha256(content: bytes) -> str:

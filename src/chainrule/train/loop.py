@@ -1,7 +1,8 @@
 """The training loop: batch → loss → backward → clip → optimiser, with evaluations and checkpoints in between.
 
-What step n does depends on the parameters, the optimiser's state and n alone: batches and dropout are
-functions of the seed and n. So a run that is stopped and resumed gives the same bits as one that was not.
+What step n does depends on the parameters, the optimiser's state, the state a recurrent model carries, and n alone:
+batches and dropout are functions of the seed and n. So a run that is stopped and resumed gives the same bits as one
+that was not.
 R-132, R-513 (seed 002 §15.1; seed 004 §5.6)
 """
 
@@ -11,7 +12,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Protocol
@@ -20,17 +21,29 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import random
-from chainrule.autograd import no_grad, precision
-from chainrule.data import Batches, windows
+from chainrule.autograd import Tensor, no_grad, precision
+from chainrule.data import Streams
 from chainrule.errors import ChainruleError
 from chainrule.machine import keep_freed_memory, one_blas_thread
-from chainrule.models import GPT
+from chainrule.models import IGNORE, LanguageModel, RecurrentLM
+from chainrule.models.rnn_lm import State
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.train.config import TrainConfig
 from chainrule.train.plan import Plan
 from chainrule.train.scaling import LossScale, NoScale
 
 Ids = npt.NDArray[np.integer[Any]]
+
+
+class BatchSource(Protocol):
+    """What is learnt from: a batch for every step, a pure function of its number."""
+
+    @property
+    def tokens(self) -> int:
+        """How many targets one batch holds."""
+
+    def batch(self, step: int) -> tuple[Ids, Ids]:
+        """inputs (B, T) and targets (B, T); a target IGNORE counts for nothing"""
 
 
 class Logger(Protocol):
@@ -54,20 +67,17 @@ class Result:
 
 
 class Trainer:
-    """A model, its optimiser, and how far they have come."""
+    """A language model of any family, its optimiser, and how far they have come.
 
-    def __init__(self, model: GPT, batches: Batches, validation: Ids, config: TrainConfig) -> None:
+    `exam` are the batches (inputs, targets) of text held back, on which `evaluate` judges the model.
+    """
+
+    def __init__(
+        self, model: LanguageModel, batches: BatchSource, exam: Sequence[tuple[Ids, Ids]], config: TrainConfig
+    ) -> None:
         self.model = model
         self.batches = batches
-        self.validation = validation
-        self.exam = list(
-            windows(
-                validation,
-                batch_size=config.batch_size,
-                block_size=batches.block_size,
-                limit=config.eval_windows,
-            )
-        )
+        self.exam = exam
         self.config = config
         self.optimiser = AdamW(
             model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
@@ -76,6 +86,8 @@ class Trainer:
         self.scale = LossScale() if self.skips else NoScale()
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
+        self.carried: State | None = None
+        """Of a recurrent model: its state after the last batch, which the next one of the same streams goes on from."""
 
     def run(self, log: Logger, save: Callable[[], object] = lambda: None) -> Result:
         """Train to the end of the plan, or until Ctrl-C; `save` is called when a checkpoint is due, and last.
@@ -115,7 +127,7 @@ class Trainer:
             precision(self.config.precision),
             np.errstate(all="ignore"),  # what is not finite is seen below
         ):
-            loss = self.model.loss(inputs, targets)
+            loss, carried = self._forward(inputs, targets)
             loss.backward(np.asarray(factor, np.float32))
         norm = clip_global_norm(parameters, self.config.clip * factor) / factor
         finite = math.isfinite(loss.item() + norm)
@@ -124,6 +136,7 @@ class Trainer:
             if factor != 1:
                 parameters.grad *= 1 / factor  # exact: a power of two
             self.optimiser.step(lr)
+            self.carried = carried
         elif not self.skips:
             raise ChainruleError(
                 f"train: loss {loss.item()}, gradient norm {norm} at step {self.steps + 1} "
@@ -131,6 +144,12 @@ class Trainer:
             )
         self.steps += 1
         return loss.item(), norm
+
+    def _forward(self, inputs: Ids, targets: Ids) -> tuple[Tensor, State | None]:
+        if not (isinstance(self.model, RecurrentLM) and isinstance(self.batches, Streams)):
+            return self.model.loss(inputs, targets), None
+        before = None if self.batches.begins(self.steps) else self.carried
+        return self.model.loss_from(before, inputs, targets)
 
     @property
     def skips(self) -> bool:
@@ -143,8 +162,9 @@ class Trainer:
         total, count = 0.0, 0
         with no_grad(), precision(self.config.precision):
             for inputs, targets in self.exam:
-                total += self.model.loss(inputs, targets).item() * targets.size
-                count += targets.size
+                counted = int(np.count_nonzero(targets != IGNORE))
+                total += self.model.loss(inputs, targets).item() * counted
+                count += counted
         return total / count
 
 

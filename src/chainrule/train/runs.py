@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
@@ -9,11 +11,12 @@ from typing import Any
 
 from rich.console import Console
 
-from chainrule.data import Batches, Corpus, load, split
+from chainrule.data import Corpus, load, split, windows
 from chainrule.errors import CheckpointError, ConfigError, DataError
-from chainrule.models import GPT, GPTConfig
+from chainrule.models import LanguageModel, RecurrentLM, describe, make, rebuild
+from chainrule.models.rnn_lm import State
 from chainrule.random import seed
-from chainrule.text import CharTokenizer
+from chainrule.text import CharTokenizer, Tokenizer, from_dict
 from chainrule.train import checkpoint
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
@@ -21,36 +24,50 @@ from chainrule.train.config import TrainConfig
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plan import Plan
+from chainrule.train.sources import source
 
 
 class Run:
-    """Training of a GPT on the characters of a corpus.
+    """Training of a language model of any family on a corpus.
 
     >>> import chainrule as cr
-    >>> run = cr.train.Run.new("runs/mine", cr.data.load("book.txt"), n_layer=2)  # doctest: +SKIP
+    >>> run = cr.train.Run.new("runs/mine", cr.data.load("book.txt"), model="llama", n_layer=2)  # doctest: +SKIP
     >>> run.train()  # doctest: +SKIP
     """
 
     def __init__(
-        self, folder: Path, corpus: Corpus, tokenizer: CharTokenizer, model: GPT, config: TrainConfig
+        self, folder: Path, corpus: Corpus, tokenizer: Tokenizer, model: LanguageModel, config: TrainConfig
     ) -> None:
         self.folder = folder
         self.corpus = corpus
         self.tokenizer = tokenizer
         self.model = model
-        train, validation = split(tokenizer.encode(corpus.text))
-        T = model.config.block_size
-        batches = Batches(train, batch_size=config.batch_size, block_size=T, seed=config.seed)
-        self.trainer = Trainer(model, batches, validation, config)
+        self.training, self.validation = split(tokenizer.encode(corpus.text))
+        B, T = config.batch_size, model.training_window
+        batches = source(model, self.training, batch_size=B, block_size=T, seed=config.seed)
+        exam = windows(self.validation, batch_size=B, block_size=T, limit=config.eval_windows)
+        self.trainer = Trainer(model, batches, list(exam), config)
 
     @classmethod
-    def new(cls, folder: str | Path, corpus: Corpus, config: TrainConfig | None = None, **size: Any) -> Run:
-        """Start in an empty or new directory; `size` are the fields of `GPTConfig` but for the vocabulary."""
+    def new(
+        cls,
+        folder: str | Path,
+        corpus: Corpus,
+        config: TrainConfig | None = None,
+        model: str = "gpt",
+        tokenizer: Tokenizer | None = None,
+        **size: Any,
+    ) -> Run:
+        """Start in an empty or new directory.
+
+        `model` is a name in `models.FAMILIES`, `size` the fields of its config but for the vocabulary, which is
+        the tokenizer's. Without a tokenizer every character of the corpus is a token.
+        """
         config = config or TrainConfig()
-        tokenizer = CharTokenizer.train(corpus.text)
+        tokenizer = tokenizer or CharTokenizer.train(corpus.text)
         seed(config.seed)
-        model = GPT(GPTConfig(**size, vocab_size=tokenizer.vocab_size))
-        run = cls(Path(folder), corpus, tokenizer, model, config)
+        made = make(model, **size, vocab_size=tokenizer.vocab_size)
+        run = cls(Path(folder), corpus, tokenizer, made, config)
         make_empty(run.folder)
         return run
 
@@ -64,6 +81,7 @@ class Run:
         try:
             config, data = TrainConfig(**saved.training["train"]), saved.training["data"]
             corpus, seconds, total = load(data["name"]), saved.training["seconds"], saved.training["total"]
+            carried = nested(saved.carried, model)
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
         if corpus.sha256 != data["sha256"]:
@@ -76,6 +94,7 @@ class Run:
         run.trainer.steps, run.trainer.seconds = saved.step, seconds
         run.trainer.plan = Plan(config, total)
         run.trainer.scale.load(saved.training.get("scale", {}))
+        run.trainer.carried = carried
         return run
 
     def train(self, console: Console | None = None) -> Result:
@@ -102,9 +121,10 @@ class Run:
             Checkpoint(
                 model=self.model.state(),
                 optimizer=trainer.optimiser.state(),
-                config={"model_type": "gpt"} | asdict(self.model.config),
+                config=describe(self.model),
                 tokenizer=self.tokenizer.to_dict(),
                 training=training,
+                carried=named(trainer.carried),
             ),
         )
 
@@ -112,26 +132,42 @@ class Run:
     def log_path(self) -> Path:
         return self.folder / "log.jsonl"
 
+    def bits_per_byte(self, nats: float) -> float:
+        """A loss in nats per token, as bits per byte of the validation text: the same unit for every tokenizer."""
+        text = self.tokenizer.decode(self.validation)
+        bytes_ = len(text.encode("utf-8", "surrogatepass"))
+        return nats / math.log(2) * len(self.validation) / bytes_
+
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
-        return count_baselines(self.trainer.batches.ids, self.trainer.validation, self.tokenizer.vocab_size)
+        return count_baselines(self.training, self.validation, self.tokenizer.vocab_size)
 
 
-def load_model(path: str | Path) -> tuple[GPT, CharTokenizer]:
+def named(state: State | None) -> dict[str, Any]:
+    """The state of a recurrent model with a name for each array: layer.part"""
+    return {f"{i}.{j}": part for i, layer in enumerate(state or ()) for j, part in enumerate(layer)}
+
+
+def nested(arrays: Mapping[str, Any], model: LanguageModel) -> State | None:
+    """The state that `named` took apart."""
+    if not arrays or not isinstance(model, RecurrentLM):
+        return None
+    shape = enumerate(model.start(1))
+    return tuple(tuple(arrays[f"{i}.{j}"] for j, _ in enumerate(layer)) for i, layer in shape)
+
+
+def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
     """The model and the tokenizer of a run (its newest checkpoint) or of a checkpoint."""
     return build(checkpoint.load(Path(path)))
 
 
-def build(saved: Checkpoint) -> tuple[GPT, CharTokenizer]:
+def build(saved: Checkpoint) -> tuple[LanguageModel, Tokenizer]:
     """The model and the tokenizer in a checkpoint."""
-    config = dict(saved.config)
-    if config.pop("model_type", None) != "gpt":
-        raise CheckpointError(f"checkpoint: model_type {saved.config.get('model_type')!r} (must be 'gpt')")
     try:
-        model = GPT(GPTConfig(**config))
-    except TypeError as error:
+        model = rebuild(saved.config)
+    except (TypeError, ConfigError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
-    tokenizer = CharTokenizer.from_dict(saved.tokenizer)
+    tokenizer = from_dict(saved.tokenizer)
     if tokenizer.vocab_size != model.config.vocab_size:
         raise CheckpointError(
             f"checkpoint: tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}"

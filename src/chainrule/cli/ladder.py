@@ -1,0 +1,75 @@
+"""`chainrule ladder`"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from chainrule.cli.plots.canvas import save
+from chainrule.cli.plots.ladder import ladder as figure
+from chainrule.data import load
+from chainrule.errors import ConfigError
+from chainrule.files import write
+from chainrule.train import Ladder, LadderConfig
+from chainrule.train.ladder import Rung, table
+from chainrule.train.runs import free_folder, make_empty
+
+
+@dataclass(frozen=True)
+class Command:
+    """Train every kind of language model on a text, from counting to attention, and compare them in bits per byte.
+
+    Example: chainrule ladder book.txt --params 200000 --steps 1500 --seeds 3 --out runs/ladder-book
+    """
+
+    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = "pydoc"
+    """A text file, or a corpus that `chainrule data list` knows."""
+    out: Path | None = None
+    """Directory for ladder.md, ladder.json and ladder.png. Default: runs/ladder, or the next number that is free."""
+    json: bool = False
+    """Print one JSON object instead of the table."""
+    models: tyro.conf.OmitArgPrefixes[LadderConfig] = field(default_factory=LadderConfig)
+
+    def run(self) -> None:
+        corpus = load(self.data)
+        ladder = Ladder(corpus, self.models)
+        folder = self.out or free_folder(Path("runs/ladder"))
+        make_empty(folder)
+        rungs = self._climb(ladder)
+        record = self._record(corpus.name, corpus.sha256, rungs)
+        write(folder / "ladder.json", json.dumps(record, indent=2).encode() + b"\n")
+        write(folder / "ladder.md", table(rungs).encode())
+        try:
+            save(figure(rungs, Path(corpus.name).name), folder / "ladder.png")
+        except ConfigError as error:  # everything but the picture is there
+            Console(stderr=True).print(f"no picture: {error}", highlight=False)
+        if self.json:
+            print(json.dumps(record))
+        else:
+            print(f"\n{table(rungs)}\n{folder}/ladder.md, ladder.json, ladder.png")
+
+    def _climb(self, ladder: Ladder) -> list[Rung]:
+        columns = (TextColumn("{task.description:<14}"), BarColumn(), TimeElapsedColumn())
+        console = Console(stderr=True, highlight=False)
+        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+            bar = progress.add_task("counting", total=1.0)
+            rungs = []
+            for rung in ladder.climb(
+                lambda title, share: progress.update(bar, description=title, completed=share)
+            ):
+                console.print(f"{rung.title:<14} {rung.mean:.3f} bits per byte   {rung.seconds:.1f} s")
+                rungs.append(rung)
+        return rungs
+
+    def _record(self, name: str, sha256: str, rungs: list[Rung]) -> dict[str, Any]:
+        return {
+            "text": {"name": name, "sha256": sha256},
+            "settings": asdict(self.models),
+            "rungs": [asdict(r) | {"mean": r.mean, "interval": r.interval} for r in rungs],
+        }

@@ -1,0 +1,216 @@
+"""Documents: pieces of text with a beginning and an end, read one at a time from files of several kinds.
+
+    .txt      the whole file, each paragraph, or each line; so is a file of any other kind
+    .jsonl    an object per line, the text in one field
+    .csv .tsv a record per document, the text in one column
+    .parquet  the same; needs pyarrow
+
+each also compressed, as .jsonl.gz. A broken file is a DataError that names the file and the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chainrule.data import corpora
+from chainrule.data.downloads import NAMED
+from chainrule.data.files import LONGEST_LINE, lines, read_text, reading
+from chainrule.errors import ConfigError, DataError
+
+UNITS = ("file", "paragraph", "line")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text, and where it begins: the line of a file (the record of a .parquet), or its number in a corpus."""
+
+    text: str
+    source: str
+    line: int = 1
+
+
+Name = str | os.PathLike[str]
+
+
+def read_documents(
+    names: Name | Iterable[Name], *, by: str | None = None, field: str = "text"
+) -> Iterator[Document]:
+    """The documents of files, folders, patterns such as "texts/*.jsonl" and corpora, read as they are asked for.
+
+    `by` says what a document is in plain text: "file", "paragraph" or "line" (default: the file; in lists of names the
+    line). `field` names the field of an object or the column of a table; a number is a column of a table without a
+    header, the first being 1.
+
+    >>> from chainrule.data import read_documents
+    >>> next(read_documents("docstrings")).text.startswith("def ")
+    True
+    """
+    if by is not None and by not in UNITS:
+        raise ConfigError(f"documents: by {by!r} (must be one of {', '.join(UNITS)})")
+    if isinstance(names, str | os.PathLike):
+        names = (names,)
+    for name in names:
+        if isinstance(name, str) and name in corpora.BUILT_IN:
+            texts = enumerate(corpora.BUILT_IN[name].documents(), start=1)
+            yield from (Document(text, name, number) for number, text in texts)
+            continue
+        listed = NAMED.get(Path(name).stem)
+        for path in find_files(name):
+            unit = by or (listed.by if listed else "file")
+            yield from _reader(path)(path, unit, field)
+
+
+def find_files(name: Name) -> list[Path]:
+    """The files that a path, a folder, a pattern or the name of a corpus stands for, in a fixed order."""
+    path = Path(name)
+    if path.is_dir():
+        inside = (Path(folder, file) for folder, _, files in os.walk(path) for file in files)
+        found = [p for p in inside if _kind(p) in READERS and not _hidden(p.relative_to(path))]
+        if not found:
+            raise DataError(f"{path}: no {', '.join(READERS)} in this directory (must hold at least one)")
+        return sorted(found)
+    if not path.exists() and glob.has_magic(str(name)):
+        found = [Path(p) for p in glob.glob(os.fspath(name), recursive=True) if os.path.isfile(p)]
+        if not found:
+            raise DataError(f"{name}: no file matches (must match at least one)")
+        return sorted(found)
+    return [corpora.find(name)]
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _kind(path: Path) -> str:
+    return Path(path.stem if path.suffix == ".gz" else path.name).suffix
+
+
+def _text(path: Path, by: str, field: str) -> Iterator[Document]:
+    if by == "file":
+        yield Document(read_text(path), str(path))
+        return
+    gathered: list[str] = []
+    first = 1
+    for number, line in _text_lines(path):
+        if by == "line" and line.strip():
+            yield Document(line, str(path), number)
+        elif line.strip():
+            first = first if gathered else number
+            gathered.append(line)
+        elif gathered:
+            yield Document("\n".join(gathered), str(path), first)
+            gathered = []
+    if gathered:
+        yield Document("\n".join(gathered), str(path), first)
+
+
+def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    for number, line in lines(path):
+        for piece in line.split("\r"):  # line ends of old Macs, as in `read_text`
+            yield number, piece
+
+
+def _jsonl(path: Path, by: str, field: str) -> Iterator[Document]:
+    for number, line in lines(path):
+        if not line.strip():
+            continue
+        where = f"{path}: line {number}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{where} is not JSON: {error} (must be one object per line)") from error
+        if not isinstance(record, dict):
+            raise DataError(f"{where} holds a {type(record).__name__} (must be an object per line)")
+        if field not in record:
+            raise DataError(f"{where} has no field {field!r} (there are {_some(record)})")
+        yield Document(_string(record[field], where, field), str(path), number)
+
+
+def _csv(path: Path, by: str, field: str) -> Iterator[Document]:
+    return _table(path, field, delimiter=",", quoting=csv.QUOTE_MINIMAL)
+
+
+def _tsv(path: Path, by: str, field: str) -> Iterator[Document]:
+    """Separated by tabs, without quotes: in this format a quotation mark is a character like others."""
+    return _table(path, field, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def _table(path: Path, field: str, **dialect: Any) -> Iterator[Document]:
+    csv.field_size_limit(LONGEST_LINE)  # of the whole process, by default 128 kB
+    rows = csv.reader((line + "\n" for _, line in lines(path)), strict=True, **dialect)
+    column, width = (int(field) - 1, 0) if field.isdecimal() else (-1, 0)
+    while True:
+        first = rows.line_num + 1
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(f"{path}: record in line {first} is broken: {error}") from error
+        if not "".join(row).strip():
+            continue
+        if not width:
+            width = len(row)
+            if not 0 <= column < width:
+                if field not in row:
+                    rule = f"there are {_some(row)}; without a header take a number from 1 to {width}"
+                    raise DataError(f"{path}: line {first} has no column {field!r} ({rule})")
+                column = row.index(field)
+                continue
+        if len(row) != width:
+            rule = f"the first line has {width}"
+            raise DataError(f"{path}: record in line {first} has {len(row)} columns ({rule})")
+        yield Document(row[column], str(path), first)
+
+
+def _parquet(path: Path, by: str, field: str) -> Iterator[Document]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ConfigError(f"{path}: needs pyarrow (pip install 'chainrule[data]')") from error
+    with reading(path) as file:
+        try:
+            table = pyarrow.parquet.ParquetFile(file)
+            if field not in table.schema_arrow.names:
+                raise DataError(f"{path}: no column {field!r} (there are {_some(table.schema_arrow.names)})")
+            number = 0
+            for batch in table.iter_batches(batch_size=1024, columns=[field]):
+                for text in batch.column(0).to_pylist():
+                    number += 1
+                    yield Document(_string(text, f"{path}: record {number}", field), str(path), number)
+        except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: is no good .parquet file ({error})") from error
+
+
+def _string(value: Any, where: str, field: str) -> str:
+    if not isinstance(value, str):
+        raise DataError(f"{where}: {field!r} is a {type(value).__name__} (must be a string)")
+    return value
+
+
+def _some(names: Iterable[str]) -> str:
+    """Names for a message, in few words."""
+    text = ", ".join(map(repr, names))
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+Reader = Callable[[Path, str, str], Iterator[Document]]
+READERS: dict[str, Reader] = {
+    ".txt": _text,
+    ".jsonl": _jsonl,
+    ".csv": _csv,
+    ".tsv": _tsv,
+    ".parquet": _parquet,
+}
+
+
+def _reader(path: Path) -> Reader:
+    return READERS.get(_kind(path), _text)

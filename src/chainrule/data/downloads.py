@@ -1,0 +1,138 @@
+"""Named corpora that can be fetched, each with its source and the SHA-256 it must have.
+
+`get` is the only function of the package that opens a connection, and nothing calls it but `chainrule data get`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainrule.errors import DataError
+from chainrule.files import new_file
+
+TIMEOUT = 30.0  # seconds without an answer
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Download:
+    """Where a corpus comes from, and how to know it."""
+
+    about: str
+    licence: str
+    url: str
+    bytes: int
+    sha256: str
+    by: str = "file"  # what a document is: the file, or each line
+
+
+def _github(repository: str, commit: str, path: str) -> str:
+    return f"https://raw.githubusercontent.com/{repository}/{commit}/{path}"
+
+
+NAMED = {
+    "names": Download(
+        "32,033 first names, one per line",
+        "MIT",
+        _github("karpathy/makemore", "988aa59e4d8fefa526d06f3b453ad116258398d4", "names.txt"),
+        228145,
+        "0a30b5557f192f32ab962680889aac5f6fda0f4cecf40a6d0b5694f58ea8cc4d",
+        by="line",
+    ),
+    "tinyshakespeare": Download(
+        "speeches from Shakespeare's plays",
+        "public domain",
+        _github(
+            "karpathy/char-rnn",
+            "6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e",
+            "data/tinyshakespeare/input.txt",
+        ),
+        1115394,
+        "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+    ),
+    "wikitext2_valid": Download(
+        "the validation part of WikiText-2, split into words",
+        "CC BY-SA 3.0",
+        _github(
+            "pytorch/examples",
+            "77f55b912142e11fcfdf5b530231fb9c52f181e8",
+            "word_language_model/data/wikitext-2/valid.txt",
+        ),
+        1121681,
+        "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
+    ),
+    "questions-words": Download(
+        "19,544 analogies between words",
+        "Apache-2.0",
+        _github("tmikolov/word2vec", "20c129af10659f7c50e86e3be406df663beff438", "questions-words.txt"),
+        603955,
+        "8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36",
+        by="line",
+    ),
+    "EN-WS-353-ALL": Download(
+        "WordSim-353: how alike people find 353 pairs of words",
+        "research",
+        _github(
+            "mfaruqui/eval-word-vectors",
+            "94b3dd9fdbac7ed08dbee7179cd5ee464acf0594",
+            "data/word-sim/EN-WS-353-ALL.txt",
+        ),
+        7405,
+        "ce12919b240af45bdf46d243601eaca2b6212b159b5e7e9b435ee7ee40c5619c",
+        by="line",
+    ),
+}
+
+
+def cache_folder() -> Path:
+    """$XDG_CACHE_HOME/chainrule, or ~/.cache/chainrule; need not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "chainrule"
+
+
+def get(name: str, progress: Callable[[int], object] = lambda size: None) -> Path:
+    """The file of a named corpus in the cache, fetched if it is not there; `progress` hears of every chunk."""
+    if name not in NAMED:
+        near = difflib.get_close_matches(name, NAMED, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise DataError(f"corpus {name!r}: cannot be fetched ({hint}there are {', '.join(NAMED)})")
+    wanted, path = NAMED[name], cache_folder() / f"{name}.txt"
+    if path.is_file():
+        if hashlib.sha256(path.read_bytes()).hexdigest() == wanted.sha256:
+            return path
+        path.unlink()  # damaged
+    state = hashlib.sha256()
+    with new_file(path) as file:
+        for chunk in _fetch(name, wanted):
+            state.update(chunk)
+            file.write(chunk)
+            progress(len(chunk))
+        if state.hexdigest() != wanted.sha256:
+            raise DataError(
+                f"corpus {name!r}: {wanted.url} has SHA-256 {state.hexdigest()[:12]}… "
+                f"(must be {wanted.sha256[:12]}…; nothing was kept)"
+            )
+    return path
+
+
+def _fetch(name: str, wanted: Download) -> Iterator[bytes]:
+    """What the address gives, in chunks; never more than the pinned size."""
+    from http.client import HTTPException  # imported here: nothing else has any use for a network
+    from urllib.request import urlopen
+
+    left = wanted.bytes
+    try:
+        with urlopen(wanted.url, timeout=TIMEOUT) as answer:
+            while chunk := answer.read(min(CHUNK, left + 1)):
+                left -= len(chunk)
+                if left < 0:
+                    rule = f"must have {wanted.bytes:,}; nothing was kept"
+                    raise DataError(f"corpus {name!r}: {wanted.url} has more bytes than it should ({rule})")
+                yield chunk
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DataError(f"corpus {name!r}: cannot be fetched from {wanted.url} ({reason})") from error

@@ -1,0 +1,108 @@
+"""Several domains in one stream, in given shares.        R-375 (seed 004 §13.4.2)
+
+Of every thousand draws each domain gets its share exactly, in shuffled order, so how often a domain has been drawn
+before draw i is known without counting: each domain goes through its own epochs, and any step can be computed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.data.batches import Ids
+from chainrule.data.order import Order
+from chainrule.data.padded import IGNORE, PAD
+from chainrule.errors import ConfigError
+
+PERIOD = 1000
+
+
+class BatchSource(Protocol):
+    """A batch for every step: a pure function of its number."""
+
+    block_size: int
+
+    @property
+    def tokens(self) -> int: ...
+
+    def batch(self, step: int) -> tuple[Ids, Ids]: ...
+
+
+class Mixture:
+    """Batches put together from `draws` batches of the domains each; give those a batch_size of 1 to mix by row.
+
+    >>> import numpy as np
+    >>> from chainrule.data import Batches, Mixture
+    >>> prose, code = (Batches(np.full(99, id), batch_size=1, block_size=4) for id in (1, 2))
+    >>> mixture = Mixture({"prose": prose, "code": code}, {"prose": 3, "code": 1}, draws=1000)
+    >>> inputs, targets = mixture.batch(step=0)
+    >>> inputs.shape, int((inputs[:, 0] == 2).sum())
+    ((1000, 4), 250)
+    """
+
+    def __init__(
+        self, domains: Mapping[str, BatchSource], weights: Mapping[str, float], *, draws: int, seed: int = 0
+    ) -> None:
+        if domains.keys() != weights.keys() or not domains:
+            raise ConfigError(
+                f"mixture: domains {sorted(domains)}, weights {sorted(weights)} (must name the same)"
+            )
+        if draws < 1:
+            raise ConfigError(f"mixture: draws {draws} (must be at least 1)")
+        self.names = list(domains)
+        self.domains = list(domains.values())
+        self.quotas = quotas(weights)
+        self.ends = np.cumsum(self.quotas)  # of each domain's part of a period
+        self.draws = draws
+        self.block_size = max(domain.block_size for domain in self.domains)
+        self.order = Order(PERIOD, seed=seed)
+
+    @property
+    def tokens(self) -> int:
+        """How many targets one batch holds on average."""
+        each = np.array([domain.tokens for domain in self.domains])
+        return max(1, round(self.draws * float(each @ self.quotas) / PERIOD))
+
+    def schedule(self, step: int) -> list[tuple[int, int]]:
+        """(domain, step of that domain) of each draw of a batch"""
+        first = step * self.draws
+        period = np.arange(first, first + self.draws) // PERIOD
+        slot = self.order.draws(first, self.draws)
+        domain = np.searchsorted(self.ends, slot, side="right")
+        within = slot - (self.ends - self.quotas)[domain]
+        return list(zip(domain.tolist(), (period * self.quotas[domain] + within).tolist(), strict=True))
+
+    def batch(self, step: int) -> tuple[Ids, Ids]:
+        """inputs (B, T) and targets (B, T), padded to the longest"""
+        drawn = [self.domains[domain].batch(number) for domain, number in self.schedule(step)]
+        longest = max(inputs.shape[1] for inputs, _ in drawn)
+        inputs = np.concatenate([_widened(inputs, longest, PAD) for inputs, _ in drawn])
+        return inputs, np.concatenate([_widened(targets, longest, IGNORE) for _, targets in drawn])
+
+
+def quotas(weights: Mapping[str, float]) -> npt.NDArray[np.int64]:
+    """Draws of each domain in a period: its share, rounded so that the sum is right (largest remainders)."""
+    values = np.array(list(weights.values()), float)
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise ConfigError(f"mixture: weights {dict(weights)} (must be positive numbers)")
+    exact = values / values.sum() * PERIOD
+    counts = np.floor(exact).astype(np.int64)
+    counts[np.argsort(counts - exact, kind="stable")[: PERIOD - counts.sum()]] += 1
+    if (counts == 0).any():
+        name = list(weights)[int(counts.argmin())]
+        raise ConfigError(f"mixture: the share of {name!r} is below 1/{PERIOD} (give it more weight)")
+    return counts
+
+
+def balanced(sizes: Mapping[str, float], power: float = 0.5) -> dict[str, float]:
+    """Shares that grow with size^power: 1 takes domains as they come, 0 all alike, between them small ones gain."""
+    scaled = {name: float(size) ** power for name, size in sizes.items()}
+    total = sum(scaled.values())
+    return {name: size / total for name, size in scaled.items()}
+
+
+def _widened(rows: npt.NDArray[Any], width: int, value: int) -> Ids:
+    return np.pad(rows, ((0, 0), (0, width - rows.shape[1])), constant_values=value)

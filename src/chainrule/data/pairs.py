@@ -1,0 +1,75 @@
+"""Batches of sources with their targets, for models that read one sequence and write another.
+
+R-466 (seed 004 §12.2.5, §12.2.7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy.typing as npt
+
+from chainrule.data.batches import Ids
+from chainrule.data.encoded import Encoded
+from chainrule.data.order import Order, check_sizes
+from chainrule.data.padded import Mask, gather, shift
+from chainrule.errors import DataError
+
+
+class Pair(NamedTuple):
+    """What an encoder and a decoder read."""
+
+    source: Ids  # (B, S)
+    source_mask: Mask  # (B, S), True where a token is
+    target: Ids  # (B, T): start, then the target
+
+
+class PairBatches:
+    """Pairs in random order, like `DocumentBatches`. The decoder reads [start] y and predicts y [end].
+
+    >>> from chainrule.data import PairBatches
+    >>> batches = PairBatches([[5, 6]], [[7, 8]], start=1, end=2, batch_size=1, block_size=8)
+    >>> (source, mask, inputs), targets = batches.batch(step=0)
+    >>> source.tolist(), inputs.tolist(), targets.tolist()
+    ([[5, 6]], [[1, 7, 8]], [[7, 8, 2]])
+    """
+
+    def __init__(
+        self,
+        sources: Iterable[npt.ArrayLike],
+        targets: Iterable[npt.ArrayLike],
+        *,
+        start: int,
+        end: int,
+        batch_size: int,
+        block_size: int,
+        seed: int = 0,
+        replacement: bool = False,
+        pool: int = 1,
+    ) -> None:
+        check_sizes(batch_size, block_size, pool)
+        self.sources = Encoded.of(sources)
+        self.targets = Encoded.of(targets, start=start, end=end)
+        if len(self.sources) != len(self.targets):
+            raise DataError(
+                f"pairs: {len(self.sources)} sources, {len(self.targets)} targets (must be as many)"
+            )
+        self.batch_size = batch_size
+        self.block_size = block_size
+        self.pool = pool
+        self.lengths = (self.targets.lengths - 1).clip(max=block_size)
+        self.order = Order(len(self.sources), seed=seed, replacement=replacement)
+
+    @property
+    def tokens(self) -> int:
+        """How many targets one batch holds on average."""
+        return max(1, round(self.batch_size * float(self.lengths.mean())))
+
+    def batch(self, step: int) -> tuple[Pair, Ids]:
+        """Pair of source (B, S), mask (B, S), decoder inputs (B, T); targets (B, T). S and T are at most block_size."""
+        items = self.order.bucket(step, self.batch_size, self.lengths, self.pool)
+        longest = min(int(self.sources.lengths_of(items).max()), self.block_size)
+        source, mask = gather(self.sources, items, longest)
+        inputs, targets = shift(*gather(self.targets, items, int(self.lengths[items].max()) + 1))
+        return Pair(source, mask, inputs), targets

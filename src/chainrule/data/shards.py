@@ -1,0 +1,204 @@
+"""Tokens on disk: written once, mapped into memory when read, complete or not there at all.
+
+DIR/meta.json              sizes, hashes, and what the tokens were made of
+    tokenizer.json         what decodes them
+    train.npy              (tokens,) uint16, or uint32 for a vocabulary beyond 65,536
+    train.documents.npy    (documents + 1,) int64: where each document begins, and the end of the last
+    validation.npy  ...    the other parts of the split, if there are any
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.data.documents import Document
+from chainrule.data.encoded import Encoded
+from chainrule.data.splits import Split
+from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.files import flush, new_folder
+from chainrule.text import Tokenizer, from_dict
+
+FORMAT = 1
+META = "meta.json"
+
+
+def build(
+    out: Path,
+    documents: Iterable[Document],
+    tokenizer: Tokenizer,
+    *,
+    split: Split | None = None,
+    end: str | None = "\n",
+) -> dict[str, Any]:
+    """Write the documents as tokens into the new directory `out`; returns what is in its meta.json.
+
+    The token `end` follows each document, so that a model can learn where documents end. Without `split` all of them
+    are in the part "train".
+    """
+    split = split or Split(validation=0, test=0)
+    shares = {"train": 1.0, "validation": split.validation, "test": split.test}
+    closing = np.array([] if end is None else [end_token(tokenizer, end)], np.int32)
+    sources: Counter[str] = Counter()
+    with new_folder(out) as folder:
+        parts = {part: _Writer(folder, part, tokenizer.vocab_size) for part, share in shares.items() if share}
+        for document in documents:
+            sources[document.source] += 1
+            ids = np.concatenate([tokenizer.encode(document.text), closing])
+            parts[split.part(document.text)].add(document.text, ids)
+        files = _write_json(folder / "tokenizer.json", tokenizer.to_dict())
+        meta = {
+            "format": FORMAT,
+            "vocab_size": tokenizer.vocab_size,
+            "end": int(closing[0]) if len(closing) else None,
+            "split": asdict(split),
+            "sources": dict(sources),
+            "tokenizer": files,
+            "parts": {name: part.finish(sum(sources.values())) for name, part in parts.items()},
+        }
+        _write_json(folder / META, meta)
+    return meta
+
+
+def end_token(tokenizer: Tokenizer, text: str) -> int:
+    """The one token that `text` is, special or not."""
+    special: Mapping[str, int] = getattr(tokenizer, "special_tokens", {})
+    if text in special:
+        return special[text]
+    ids = tokenizer.encode(text)
+    if len(ids) != 1:
+        raise ConfigError(f"shards: end {text!r} is {len(ids)} tokens of this tokenizer (must be one)")
+    return int(ids[0])
+
+
+class _Writer:
+    """One part, while it grows."""
+
+    def __init__(self, folder: Path, name: str, vocab_size: int) -> None:
+        self.folder, self.name = folder, name
+        self.dtype = np.dtype("<u2" if vocab_size <= 1 << 16 else "<u4")
+        self.starts = array("q", [0])
+        self.characters = self.bytes = 0
+        self.file = (folder / f"{name}.npy").open("wb")
+        self._header()
+
+    def add(self, text: str, ids: npt.NDArray[Any]) -> None:
+        self.file.write(ids.astype(self.dtype).tobytes())
+        self.starts.append(self.starts[-1] + len(ids))
+        self.characters += len(text)
+        self.bytes += len(text.encode("utf-8", "surrogatepass"))
+
+    def finish(self, documents: int) -> dict[str, Any]:
+        """Complete the files; returns what meta.json says about them."""
+        if not self.starts[-1]:
+            raise DataError(
+                f"shards: part {self.name} got none of {documents} documents "
+                "(bring more, make them smaller, for example by paragraph, or change its share)"
+            )
+        self.file.seek(0)
+        self._header()  # now with the final number; NumPy leaves room for it
+        flush(self.file)
+        self.file.close()
+        boundaries = self.folder / f"{self.name}.documents.npy"
+        with boundaries.open("wb") as file:
+            np.save(file, np.frombuffer(self.starts, "<i8"), allow_pickle=False)
+            flush(file)
+        return {
+            "tokens": self.starts[-1],
+            "documents": len(self.starts) - 1,
+            "characters": self.characters,
+            "bytes": self.bytes,
+            "files": {path.name: _sums(path) for path in (self.folder / f"{self.name}.npy", boundaries)},
+        }
+
+    def _header(self) -> None:
+        description = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.starts[-1],)}
+        np.lib.format.write_array_header_1_0(self.file, description)
+
+
+class Shards:
+    """Tokens that `build` wrote. Sizes are checked, with `verify` also every hash.
+
+    `parts["train"]` is an `Encoded`: `.ids` is one long row for `Batches`, and document by document it feeds
+    `DocumentBatches` and `PackedBatches`. Nothing is read before it is used.
+    """
+
+    def __init__(self, folder: Path, *, verify: bool = False) -> None:
+        self.folder = folder
+        if not (folder / META).is_file():
+            what = f"holds no {META}" if folder.is_dir() else "no such directory"
+            raise DataError(f"{folder}: {what} (must be written by chainrule data build)")
+        self.meta = _read_json(folder / META)
+        if self.meta.get("format") != FORMAT:
+            raise FormatError(f"{folder / META}: format {self.meta.get('format')!r} (must be {FORMAT})")
+        try:
+            files = dict(self.meta["tokenizer"])
+            for part in self.meta["parts"].values():
+                files.update(part["files"])
+            for name, sums in files.items():
+                _check(folder / name, sums, verify)
+            self.parts = {name: self._part(name, part) for name, part in self.meta["parts"].items()}
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, DataError | FormatError):
+                raise
+            raise FormatError(f"{folder / META}: cannot be understood ({error!r})") from error
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Decodes the tokens."""
+        return from_dict(_read_json(self.folder / "tokenizer.json"))
+
+    def _part(self, name: str, meta: dict[str, Any]) -> Encoded:
+        ids, starts = (_mapped(self.folder / file) for file in (f"{name}.npy", f"{name}.documents.npy"))
+        if (len(ids), len(starts) - 1) != (meta["tokens"], meta["documents"]) or (np.diff(starts) < 0).any():
+            raise FormatError(f"{self.folder / name}.npy: is not what {META} says (build it again)")
+        return Encoded(ids, starts)
+
+    def __repr__(self) -> str:
+        return f"<Shards {self.folder}: {self.parts}>"
+
+
+def _mapped(path: Path) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise FormatError(f"{path}: is no array file ({error})") from error
+
+
+def _check(path: Path, sums: dict[str, Any], verify: bool) -> None:
+    size = path.stat().st_size if path.is_file() else 0
+    if size != sums["bytes"]:
+        raise FormatError(f"{path}: has {size:,} bytes, {META} says {sums['bytes']:,} (build it again)")
+    if verify and _sums(path) != sums:
+        raise FormatError(f"{path}: is damaged, it does not have the hash in {META} (build it again)")
+
+
+def _sums(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> dict[str, Any]:
+    with path.open("wb") as file:
+        file.write((json.dumps(value, indent=1) + "\n").encode())
+        flush(file)
+    return {path.name: _sums(path)}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: cannot be understood ({error})") from error
+    if not isinstance(value, dict):
+        raise FormatError(f"{path}: holds a {type(value).__name__} (must be an object)")
+    return value

@@ -1,0 +1,55 @@
+"""Train, validation and test: which part a document belongs to is written in its own hash.        R-205, R-463
+
+So a document stays where it is when others are added, copies of it land on the same side, and nothing has to be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from chainrule.data.documents import Document
+from chainrule.data.hashing import digest
+from chainrule.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Documents to learn from, to choose settings by, and to judge with once at the end."""
+
+    train: list[Document] = field(default_factory=list)
+    validation: list[Document] = field(default_factory=list)
+    test: list[Document] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Shares of validation and test; the rest is for training.
+
+    >>> from chainrule.data import Split
+    >>> [Split(validation=0.1, test=0.1).part(name) for name in ("emma", "ava", "isla")]
+    ['train', 'train', 'train']
+    """
+
+    validation: float = 0.1
+    test: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.validation >= 0 and self.test >= 0 and self.validation + self.test < 1):
+            raise ConfigError(
+                f"split: validation {self.validation}, test {self.test} (must leave some for training)"
+            )
+
+    def part(self, text: str) -> str:
+        """ "train", "validation" or "test" """
+        number = int.from_bytes(digest(text, salt=self.seed)[:8], "little") / 2**64  # uniform in [0, 1)
+        if number < self.test:
+            return "test"
+        return "validation" if number < self.test + self.validation else "train"
+
+    def __call__(self, documents: Iterable[Document]) -> Parts:
+        parts = Parts()
+        for document in documents:
+            getattr(parts, self.part(document.text)).append(document)
+        return parts

@@ -1,0 +1,94 @@
+"""Files and folders written completely or not at all, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from chainrule.errors import ConfigError
+
+
+def write(path: Path, content: bytes) -> None:
+    """The whole content of a file, in place of what was there."""
+    with new_file(path, replace=True) as file:
+        file.write(content)
+
+
+@contextmanager
+def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write that appears under its name when all of it is on the disk; an error leaves nothing.
+
+    With `replace` it takes the place of one that is there, which stays until then.
+    """
+    if not replace:
+        _refuse_existing(path)
+    partial = _partial(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            yield file
+            flush(file)
+        partial.replace(path)
+        flush_folder(path.parent)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    finally:
+        with suppress(OSError):  # it has been renamed, or could not be made
+            partial.unlink()
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill that appears under its name when it is complete; an error leaves nothing.
+
+    Whoever fills it flushes the files in it.
+    """
+    _refuse_existing(path)
+    partial = _partial(path)
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        flush_folder(partial)
+        if path.is_dir():
+            path.rmdir()  # an empty one may be there
+        partial.rename(path)
+        flush_folder(path.parent)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def flush(file: IO[bytes]) -> None:
+    """Wait until what was written is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def flush_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system can."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _partial(path: Path) -> Path:
+    return path.absolute().with_name(f".{path.absolute().name}.{os.getpid()}.partial")
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.is_dir() and not any(path.iterdir()):
+        return
+    if path.exists():
+        raise ConfigError(f"{path}: is there already (choose another name, or remove it)")
+
+
+def _cannot_write(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{path}: cannot be written ({error.strerror or error})")

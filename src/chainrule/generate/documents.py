@@ -1,0 +1,63 @@
+"""Whole documents, such as names: many at once, each from a start token to an end token.
+
+R-207, R-215 (seed 002 §12, §13)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.autograd import no_grad
+from chainrule.errors import ConfigError
+from chainrule.generate.sample import choose
+from chainrule.models import LanguageModel
+from chainrule.random import generator
+
+Ids = npt.NDArray[np.integer[Any]]
+
+
+def documents(
+    model: LanguageModel,
+    n: int,
+    *,
+    start: int = 0,
+    end: int = 0,
+    limit: int = 100,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: int = 0,
+) -> list[Ids]:
+    """n documents without their terminals, of at most `limit` tokens; the model sees its newest `block_size`.
+
+    Token t of document i is a function of the seed, t and i: more documents leave the first ones alone.
+    """
+    if n < 1 or limit < 1:
+        raise ConfigError(f"documents: {n} of at most {limit} tokens (must be at least 1 each)")
+    rows: list[list[int]] = [[start] for _ in range(n)]
+    active = list(range(n))
+    before = model.training
+    model.eval()
+    for t in range(limit):
+        with no_grad():
+            seen = np.array([rows[i][-model.config.block_size :] for i in active])
+            logits = model(seen).numpy()[:, -1]  # (active, V)
+        for i, scores in zip(active, logits, strict=True):
+            rng = generator("document", t, i, seed=seed)
+            rows[i].append(choose(scores, rng, temperature=temperature, top_k=top_k))
+        active = [i for i in active if rows[i][-1] != end]
+        if not active:
+            break
+    model.train(before)
+    return [np.array(row[1:-1] if row[-1] == end else row[1:], np.int32) for row in rows]
+
+
+def known_share(samples: Sequence[npt.ArrayLike], training: Iterable[npt.ArrayLike]) -> float:
+    """The share of the samples that are documents of the training set: 1 for a model that only remembers."""
+    if not len(samples):
+        raise ConfigError("known_share: no samples (must be at least one)")
+    known = {tuple(np.asarray(document).tolist()) for document in training}
+    return sum(tuple(np.asarray(sample).tolist()) in known for sample in samples) / len(samples)

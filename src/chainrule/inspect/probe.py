@@ -1,0 +1,58 @@
+"""Run a model under `cr.capture()` and leave it as it was: nothing in a model knows that it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from chainrule import random
+from chainrule.autograd import Tensor, capture
+from chainrule.autograd.capture import Capture
+from chainrule.nn import Layer
+
+Loss = Callable[..., Tensor]
+
+
+@contextmanager
+def untouched(model: Layer) -> Iterator[None]:
+    """Gradients, buffers, modes and the random stream are the same afterwards."""
+    params = model.parameters()
+    grad = params.grad.copy()
+    views = [(param, param.grad) for param in params.values()]
+    buffers = [(buffer, buffer.copy()) for _, buffer in model.named_buffers()]
+    modes = [(layer, layer.training) for _, layer in model.named_layers()]
+    try:
+        with random.replay(random.position()):
+            yield
+    finally:
+        params.grad[...] = grad
+        for param, view in views:
+            param.grad = view
+        for buffer, before in buffers:
+            buffer[...] = before
+        for layer, training in modes:
+            layer.training = training
+
+
+def run(
+    model: Any, batch: tuple[Any, ...], names: tuple[str, ...], loss: Loss | None = None
+) -> tuple[float, Capture]:
+    """Forward and backward in training mode: the loss, and the calls of the ops in `names`.
+
+    The gradients of the parameters are left in place: call it inside `untouched`.
+    """
+    patterns = [pattern for name in names for pattern in (name, f"*.{name}")]
+    model.train()
+    model.parameters().zero_grad()
+    with np.errstate(all="ignore"), capture(*patterns) as seen:  # what is not finite is a finding
+        value = model.loss(*batch) if loss is None else loss(model, *batch)
+        value.backward()
+    return value.item(), seen
+
+
+def op_of(name: str) -> str:
+    """The op of a captured call: `h.0.mlp.gelu#2` -> `gelu`"""
+    return name.partition("#")[0].rpartition(".")[2]

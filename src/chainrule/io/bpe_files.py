@@ -1,0 +1,104 @@
+"""GPT-2's encoder.json + vocab.bpe, and tiktoken's ranks."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from chainrule.errors import FormatError
+from chainrule.files import write
+from chainrule.io.files import read_bytes
+from chainrule.text import BPETokenizer
+from chainrule.text.byte_alphabet import hide, show
+from chainrule.text.pretokenize import PATTERNS
+
+_GPT2_SPECIAL = {"<|endoftext|>": 50256}
+_CL100K_SPECIAL = {
+    "<|endoftext|>": 100257,
+    "<|fim_prefix|>": 100258,
+    "<|fim_middle|>": 100259,
+    "<|fim_suffix|>": 100260,
+    "<|endofprompt|>": 100276,
+}
+# A file of ranks holds neither its pattern nor its special tokens; these are known by name.
+_RANKS = {
+    "r50k_base": ("gpt2", _GPT2_SPECIAL),
+    "p50k_base": ("gpt2", _GPT2_SPECIAL),
+    "cl100k_base": ("gpt4", _CL100K_SPECIAL),
+}
+
+
+def read_gpt2(encoder: Path, merges: Path) -> BPETokenizer:
+    """encoder.json + vocab.bpe (vocab.json + merges.txt). What is neither a byte nor merged is a special token."""
+    ids = json.loads(read_bytes(encoder).decode())
+    if not isinstance(ids, dict) or not all(type(id) is int for id in ids.values()):
+        raise FormatError(f"{encoder.name}: not a vocabulary (must be an object of token: id)")
+    pairs = []
+    for number, line in enumerate(read_bytes(merges).decode().split("\n"), start=1):
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        pair = line.rstrip("\r").split(" ")
+        if len(pair) != 2 or pair[0] not in ids or pair[1] not in ids:
+            raise FormatError(
+                f"{merges.name}, line {number}: {line!r} (must be two tokens of {encoder.name})"
+            )
+        pairs.append(pair)
+    merged = {left + right for left, right in pairs}
+    special = {name: id for name, id in ids.items() if len(name) > 1 and name not in merged}
+    return BPETokenizer(
+        {hide(name): id for name, id in ids.items() if name not in special},
+        [(ids[left], ids[right]) for left, right in pairs],
+        pattern="gpt2",
+        special_tokens=special,
+    )
+
+
+def write_gpt2(tokenizer: BPETokenizer, directory: str | Path) -> None:
+    """encoder.json and vocab.bpe in `directory`, which say nothing of the pattern: it must be GPT-2's."""
+    if tokenizer.pattern != "gpt2" or tokenizer.whole_words:
+        kind = "ranks" if tokenizer.ranked else f"the pattern {tokenizer.pattern!r}"
+        raise FormatError(f"write_gpt2: got a tokenizer with {kind} (must be merges with the pattern 'gpt2')")
+    names = {show(token): id for token, id in tokenizer.ids.items()} | tokenizer.special_tokens
+    write(Path(directory) / "encoder.json", json.dumps(names).encode())
+    pairs = [f"{show(tokenizer.tokens[row[0]])} {show(tokenizer.tokens[row[1]])}" for row in tokenizer.merges]
+    write(Path(directory) / "vocab.bpe", "\n".join(["#version: 0.2", *pairs, ""]).encode())
+
+
+def read_tiktoken(
+    path: str | Path, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
+) -> BPETokenizer:
+    """Ranks as tiktoken keeps them: a token in base64 and its rank on each line.
+
+    The file tells neither pattern nor special tokens; those of cl100k_base, p50k_base and r50k_base are known by name.
+    """
+    path = Path(path)
+    if path.stem.startswith("o200k") and pattern is None:
+        raise FormatError(f"{path.name}: its pattern is not there (give one of {', '.join(PATTERNS)})")
+    usual, known = _RANKS.get(path.stem, ("gpt4", {}))
+    ids: dict[bytes, int] = {}
+    for number, line in enumerate(read_bytes(path).decode().splitlines(), start=1):
+        word, _, rank = line.partition(" ")
+        try:
+            token = base64.b64decode(word, validate=True)
+            id = int(rank)
+        except (binascii.Error, ValueError):
+            raise FormatError(f"line {number}: {line[:80]!r} (must be base64 and a rank)") from None
+        if ids.setdefault(token, id) != id:
+            raise FormatError(f"line {number}: {token!r} has two ranks, {ids[token]} and {id}")
+    special = known if special_tokens is None else special_tokens
+    return BPETokenizer(ids, None, pattern=pattern or usual, special_tokens=special)
+
+
+def write_tiktoken(tokenizer: BPETokenizer, path: str | Path) -> None:
+    """The ranks alone: whoever reads them must be told the pattern and the special tokens."""
+    made = tokenizer.merges[:, 2]
+    if not tokenizer.ranked and (made[1:] <= made[:-1]).any():
+        raise FormatError(
+            "write_tiktoken: ids do not rise with the merges (a rank is both; use tokenizer.json)"
+        )
+    rows = sorted(tokenizer.ids.items(), key=lambda item: item[1])
+    lines = [b"%b %d\n" % (base64.b64encode(token), id) for token, id in rows]
+    write(Path(path), b"".join(lines))

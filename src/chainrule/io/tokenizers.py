@@ -1,0 +1,101 @@
+"""A tokenizer from whatever file it is kept in.
+
+    tokenizer.json                 Hugging Face's: {"model": {"type": "BPE", ...}, ...}
+    our JSON                       {"type": "bpe", ...}, as `to_dict` describes it
+    encoder.json + vocab.bpe       GPT-2's; also under the names vocab.json + merges.txt
+    NAME.tiktoken                  tiktoken's ranks
+    vocab.txt                      BERT's, one token a line
+    a directory                    with one of these
+
+Loading runs no code and allocates no more than the file justifies; what a file asks for and we do not do is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from chainrule.errors import ChainruleError, DataError, FormatError
+from chainrule.files import write
+from chainrule.io import bpe_json, unigram_json, wordpiece_json
+from chainrule.io.bpe_files import read_gpt2, read_tiktoken
+from chainrule.io.files import read_bytes
+from chainrule.text import Tokenizer, from_dict
+
+# By the type of the model: modules with KIND, read and write.
+HUGGING_FACE = {"BPE": bpe_json, "WordPiece": wordpiece_json, "Unigram": unigram_json}
+MERGES_OF = {"encoder.json": "vocab.bpe", "vocab.json": "merges.txt"}
+
+
+def load_tokenizer(path: str | Path) -> Tokenizer:
+    """The tokenizer in a file or directory of any format this module's docstring lists."""
+    path = Path(path)
+    if path.is_dir():
+        path = _find(path)
+    if not path.exists():
+        raise DataError(f"{path}: cannot be read (No such file or directory)")
+    try:
+        return _read(path)
+    except ChainruleError as error:
+        raise FormatError(f"{path}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: byte {error.start} is not UTF-8 (must be a tokenizer's file)") from error
+    except json.JSONDecodeError as error:
+        raise FormatError(f"{path}: line {error.lineno} is not JSON ({error.msg})") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise FormatError(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise FormatError(f"{path}: nested too deeply (must be a tokenizer's JSON)") from error
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: str | Path, *, hugging_face: bool = False) -> None:
+    """Write our JSON, or a `tokenizer.json` that Hugging Face's library reads as well."""
+    description = to_hugging_face(tokenizer) if hugging_face else tokenizer.to_dict()
+    text = json.dumps(description, ensure_ascii=False, indent=1)
+    write(Path(path), text.encode("utf-8", "surrogatepass") + b"\n")
+
+
+def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
+    """What `tokenizer.json` holds."""
+    for module in HUGGING_FACE.values():
+        if isinstance(tokenizer, module.KIND):
+            described: dict[str, Any] = module.write(tokenizer)
+            return described
+    kinds = ", ".join(module.KIND.kind for module in HUGGING_FACE.values())
+    raise FormatError(f"tokenizer.json: cannot hold a {tokenizer.kind} tokenizer (must be one of {kinds})")
+
+
+def _read(path: Path) -> Tokenizer:
+    for encoder, merges in MERGES_OF.items():
+        if path.name in (encoder, merges):
+            return read_gpt2(path.with_name(encoder), path.with_name(merges))
+    if path.suffix == ".tiktoken":
+        return read_tiktoken(path)
+    content = read_bytes(path)
+    if path.suffix == ".txt":
+        return wordpiece_json.read_vocab_txt(content, config=path.with_name("tokenizer_config.json"))
+    description = json.loads(content.decode("utf-8", "surrogatepass"))
+    if not isinstance(description, dict):
+        raise FormatError(
+            f"holds a {type(description).__name__} (must be an object that describes a tokenizer)"
+        )
+    model = description.get("model")
+    if not isinstance(model, dict):
+        return from_dict(description)
+    if (kind := model.get("type")) not in HUGGING_FACE:
+        raise FormatError(f"model type {kind!r} (must be one of {', '.join(HUGGING_FACE)})")
+    read: Tokenizer = HUGGING_FACE[kind].read(description)
+    return read
+
+
+def _find(directory: Path) -> Path:
+    """The file in `directory` that holds a tokenizer."""
+    names = ["tokenizer.json", *MERGES_OF, "vocab.txt"]
+    found = [directory / name for name in names if (directory / name).is_file()]
+    found += sorted(directory.glob("*.tiktoken"))
+    if not found:
+        raise DataError(
+            f"{directory}: holds no tokenizer (must have {', '.join(names)} or ranks in *.tiktoken)"
+        )
+    return found[0]

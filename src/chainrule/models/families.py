@@ -1,0 +1,68 @@
+"""The families of language models by name: what a command line or a checkpoint says, and what it stands for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from chainrule.errors import ConfigError
+from chainrule.models.gpt import GPT, GPTConfig
+from chainrule.models.language_model import LanguageModel
+from chainrule.models.llama import Llama, LlamaConfig
+from chainrule.models.mlp_lm import MLPLM, MLPConfig
+from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
+from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
+
+
+class Family(NamedTuple):
+    """A class of models and the dataclass with its sizes."""
+
+    model: type[LanguageModel]
+    config: type[Any]
+
+
+FAMILIES = {
+    "gpt": Family(GPT, GPTConfig),
+    "llama": Family(Llama, LlamaConfig),
+    "ngram": Family(NeuralNGram, NeuralNGramConfig),
+    "mlp": Family(MLPLM, MLPConfig),
+    "rnn": Family(RNNLM, RecurrentConfig),
+    "gru": Family(GRULM, RecurrentConfig),
+    "lstm": Family(LSTMLM, RecurrentConfig),
+}
+
+
+def family(name: str) -> Family:
+    """A family by its name."""
+    if name not in FAMILIES:
+        near = difflib.get_close_matches(name, FAMILIES, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"model {name!r}: no such family (must be one of {', '.join(FAMILIES)}{hint})")
+    return FAMILIES[name]
+
+
+def make(name: str, **sizes: Any) -> LanguageModel:
+    """A new model; `sizes` are the fields of its config.
+
+    >>> import chainrule as cr
+    >>> cr.models.make("llama", n_layer=1, n_embd=32, vocab_size=10).count()
+    37280
+    """
+    chosen = family(name)
+    return chosen.model(chosen.config(**sizes))
+
+
+def describe(model: LanguageModel) -> dict[str, Any]:
+    """A plain description for JSON, `model_type` and the sizes, which `rebuild` takes back."""
+    names = [name for name, known in FAMILIES.items() if known.model is type(model)]
+    if not names:
+        raise ConfigError(f"model {type(model).__name__}: no such family (must be in models.FAMILIES)")
+    return {"model_type": names[0]} | asdict(model.config)
+
+
+def rebuild(description: Mapping[str, Any]) -> LanguageModel:
+    """A model of the family and size that `describe` gave, with new weights."""
+    sizes = dict(description)
+    return make(str(sizes.pop("model_type", None)), **sizes)

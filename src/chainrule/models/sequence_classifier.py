@@ -1,0 +1,67 @@
+"""Labels for whole sequences: by counting words, by a recurrent state, by attention.
+
+Rows are padded behind their text; `lengths` says where it ends.        R-232, R-245, R-246 (seed 004 §6.2, §6.6)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.autograd import Tensor
+from chainrule.autograd.types import Array
+from chainrule.nn import Embedding, Layer, Linear, SinusoidalPositions, TransformerBlock
+from chainrule.nn.recurrent import Recurrent
+
+
+class SequenceClassifier(Layer):
+    """Base: a vector per sequence, and a linear layer that scores the classes."""
+
+    def __init__(self, vocab_size: int, width: int, classes: int) -> None:
+        self.embedding = Embedding(vocab_size, width)
+        self.head = Linear(width, classes)
+
+    def summary(self, ids: Array, lengths: Array) -> Tensor:
+        """ids (B, T), lengths (B,) -> a vector per row (B, C)"""
+        raise NotImplementedError
+
+    def forward(self, ids: Array, lengths: Array) -> Tensor:
+        """ids (B, T), lengths (B,) -> logits (B, classes)"""
+        return self.head(self.summary(ids, lengths))
+
+    def loss(self, ids: Array, lengths: Array, labels: Array) -> Tensor:
+        """labels (B,) -> mean negative log-likelihood in nats"""
+        return ops.cross_entropy(self(ids, lengths), targets=labels)
+
+
+class BagOfWords(SequenceClassifier):
+    """The mean of the vectors of the words: "good, not bad" and "bad, not good" are the same."""
+
+    def summary(self, ids: Array, lengths: Array) -> Tensor:
+        share = (np.arange(ids.shape[1]) < lengths[:, None]) / lengths[:, None]  # (B, T)
+        return (self.embedding(ids) * share[..., None].astype(np.float32)).sum(axis=1)
+
+
+class RecurrentClassifier(SequenceClassifier):
+    """The state of a recurrent layer after the last word."""
+
+    def __init__(self, cell: type[Recurrent], vocab_size: int, width: int, classes: int) -> None:
+        super().__init__(vocab_size, width, classes)
+        self.cell = cell(width, width)
+
+    def summary(self, ids: Array, lengths: Array) -> Tensor:
+        outputs, _ = self.cell(self.embedding(ids))  # (B, T, C)
+        return outputs[np.arange(len(ids)), lengths - 1]
+
+
+class AttentionClassifier(SequenceClassifier):
+    """What the last word finds by attention: every other word is one step away."""
+
+    def __init__(self, vocab_size: int, width: int, classes: int) -> None:
+        super().__init__(vocab_size, width, classes)
+        self.positions = SinusoidalPositions(width)
+        self.block = TransformerBlock(width, heads=2, causal=True)
+
+    def summary(self, ids: Array, lengths: Array) -> Tensor:
+        outputs = self.block(self.positions(self.embedding(ids)))  # padding lies behind: unseen
+        return outputs[np.arange(len(ids)), lengths - 1]

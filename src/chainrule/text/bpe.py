@@ -1,0 +1,269 @@
+"""Byte-level byte-pair encoding.                (Sennrich et al. 2016; Radford et al. 2019; R-265, R-266 for bytes)
+
+Text is UTF-8 bytes, split into words by a pattern (`pretokenize`); within a word the pair of tokens that was merged
+first in training is merged first again, until no pair is left that was. Nothing is unknown: every byte is a token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule import native
+from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.text import bpe_reference
+from chainrule.text.byte_alphabet import BYTES_IN_ORDER, hide, show
+from chainrule.text.pretokenize import character_classes, check_pattern, split
+from chainrule.text.tokenizer import Ids, Tokenizer
+
+BATCH = 1 << 23  # bytes of text handed to the trainer at once
+
+
+class BPETokenizer(Tokenizer):
+    """Byte-level BPE: `tokens` with their ids, and the pairs of ids that merge, in the order of training.
+
+    Without `merges` the ids themselves are the order, as in tiktoken's files: two tokens whose bytes together are a
+    token merge, the lowest such token first. `whole_words` takes a word that is a token at once, without merging.
+    `special_tokens` are never found in a text unless `encode` is told to look for them.
+
+    >>> from chainrule.text import BPETokenizer
+    >>> tokenizer = BPETokenizer.train("low lower lowest low", 260, special_tokens=["<|end|>"])
+    >>> [tokenizer.tokens[id] for id in tokenizer.encode("lowest")]
+    [b'low', b'e', b's', b't']
+    >>> tokenizer.decode(tokenizer.encode("naïve 🙂"))
+    'naïve 🙂'
+    """
+
+    kind = "bpe"
+
+    def __init__(
+        self,
+        tokens: Mapping[bytes, int],
+        merges: Iterable[tuple[int, int]] | None,
+        *,
+        pattern: str = "gpt4",
+        special_tokens: Mapping[str, int] | None = None,
+        whole_words: bool = False,
+    ) -> None:
+        check_pattern(pattern)
+        self.pattern = pattern
+        self.special_tokens = dict(special_tokens or {})
+        self.whole_words = whole_words or merges is None
+        self.ranked = merges is None
+        self.ids = dict(tokens)
+        self.tokens = _by_id(self.ids, self.special_tokens)
+        self.merges = self._rank_merges() if merges is None else self._numbered(merges)
+        self.missing_bytes = frozenset(range(256)) - {token[0] for token in self.ids if len(token) == 1}
+
+    @classmethod
+    def train(
+        cls,
+        texts: str | Iterable[str],
+        vocab_size: int,
+        *,
+        pattern: str = "gpt4",
+        special_tokens: Sequence[str] = (),
+        min_count: int = 2,
+    ) -> BPETokenizer:
+        """Up to `vocab_size` tokens: 256 bytes, then merges, then the special tokens.
+
+        Each merge takes the most frequent pair, of equally frequent ones the smaller pair of ids; pairs that occur
+        fewer than `min_count` times are left alone. No word spans two texts. The number of threads changes nothing.
+        """
+        index = check_pattern(pattern)
+        limit = vocab_size - 256 - len(special_tokens)
+        if limit < 0:
+            needed = f"256 bytes and {len(special_tokens)} special tokens"
+            raise ConfigError(
+                f"vocab_size: got {vocab_size} (must be at least {256 + len(special_tokens)}: {needed})"
+            )
+        if native.available():
+            trainer = native.kernels().BpeTrainer(character_classes(), index)
+            for batch, ends in _batches(texts):
+                trainer.add(batch, ends)
+            merges = trainer.train(BYTES_IN_ORDER, limit, max(1, min_count))[:, :2]
+        else:
+            documents = [texts] if isinstance(texts, str) else texts
+            words = Counter(word for text in documents for word in split(to_utf8(text), pattern))
+            merges = np.array(bpe_reference.train(words, limit, max(1, min_count))).reshape(-1, 4)[:, :2]
+        tokens = [bytes([byte]) for byte in BYTES_IN_ORDER]
+        for left, right in merges.tolist():
+            tokens.append(tokens[left] + tokens[right])
+        special = {name: len(tokens) + i for i, name in enumerate(special_tokens)}
+        ids = {token: id for id, token in enumerate(tokens)}
+        return cls(ids, merges.tolist(), pattern=pattern, special_tokens=special)
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.tokens)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.from_dict, (self.to_dict(),)
+
+    def encode(self, text: str, *, special: Collection[str] | Literal["all"] = ()) -> Ids:
+        """text -> ids (n,) of int32. Only the special tokens named in `special` are looked for, the longest first.
+
+        A lone surrogate is no character and becomes U+FFFD, as in tiktoken; two that make a pair become its character.
+        """
+        names = self.special_tokens if special == "all" else special
+        if unknown := [name for name in names if name not in self.special_tokens]:
+            known = ", ".join(map(repr, self.special_tokens)) or "none"
+            raise DataError(f"encode: {unknown[0]!r} is no special token (must be one of: {known})")
+        if not names:
+            return self.encode_bytes(to_utf8(text))
+        expression = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+        parts = re.split(f"({expression})", text)  # text and special tokens in turn
+        rows = [self.encode_bytes(to_utf8(part)) for part in parts[::2]]
+        found = [np.array([self.special_tokens[name]], np.int32) for name in parts[1::2]]
+        return np.concatenate([row for pair in zip(rows, found, strict=False) for row in pair] + rows[-1:])
+
+    def encode_bytes(self, data: bytes) -> Ids:
+        """Any bytes -> ids (n,) of int32, which `decode_bytes` takes back. UTF-8 gives the same ids as its text."""
+        if self.missing_bytes and not self.missing_bytes.isdisjoint(data):
+            position, byte = next((i, byte) for i, byte in enumerate(data) if byte in self.missing_bytes)
+            raise DataError(f"encode: byte 0x{byte:02x} at {position} has no token (the vocabulary lacks it)")
+        if native.available():
+            ids: Ids = self._encoder.encode(data)
+            return ids
+        return np.array([id for word in split(data, self.pattern) for id in self.encode_word(word)], np.int32)
+
+    def encode_word(self, word: bytes) -> list[int]:
+        """The reference: one word -> its ids."""
+        if self.whole_words and word in self.ids:
+            return [self.ids[word]]
+        return bpe_reference.merge_word(
+            [self.ids[word[i : i + 1]] for i in range(len(word))], self._merge_table
+        )
+
+    def decode(self, ids: npt.ArrayLike) -> str:
+        """ids (n,) -> text; bytes that are no UTF-8 become U+FFFD. `decode_bytes` loses nothing."""
+        return self.decode_bytes(ids).decode("utf-8", "replace")
+
+    def decode_bytes(self, ids: npt.ArrayLike) -> bytes:
+        """ids (n,) -> bytes"""
+        array = self.check_ids(ids)
+        if native.available():
+            data: bytes = self._encoder.decode(np.ascontiguousarray(array, np.int32))
+            return data
+        return b"".join(self.tokens[id] for id in array)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain description for JSON, which `from_dict` takes back; bytes as in GPT-2's files."""
+        return {
+            "type": self.kind,
+            "pattern": self.pattern,
+            "tokens": {show(token): id for token, id in self.ids.items()},
+            "merges": None if self.ranked else self.merges[:, :2].tolist(),
+            "special_tokens": self.special_tokens,
+            "whole_words": self.whole_words,
+        }
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> BPETokenizer:
+        kind = description.get("type")
+        if kind != cls.kind:
+            raise FormatError(f"tokenizer: type {kind!r} (must be {cls.kind!r})")
+        try:
+            tokens = {hide(name): id for name, id in description["tokens"].items()}
+            merges = description["merges"]
+            return cls(
+                tokens,
+                merges if merges is None else [(left, right) for left, right in merges],
+                pattern=description["pattern"],
+                special_tokens=description["special_tokens"],
+                whole_words=bool(description["whole_words"]),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, ConfigError | FormatError):
+                raise
+            raise FormatError(f"tokenizer: not a description of a BPE tokenizer ({error!r})") from None
+
+    def _numbered(self, merges: Iterable[tuple[int, int]]) -> npt.NDArray[np.int32]:
+        """(m, 4): left, right, merged, priority"""
+        rows = []
+        for priority, (left, right) in enumerate(merges):
+            both = [
+                self.tokens[id] if type(id) is int and 0 <= id < len(self.tokens) else b""
+                for id in (left, right)
+            ]
+            merged = self.ids.get(b"".join(both))
+            if merged is None or not all(both):
+                what = " + ".join(map(repr, both))
+                raise FormatError(
+                    f"merge {priority}: {what} ({left}, {right}) gives no token (must be in the vocabulary)"
+                )
+            rows.append((left, right, merged, priority))
+        return np.array(rows, np.int32).reshape(-1, 4)
+
+    def _rank_merges(self) -> npt.NDArray[np.int32]:
+        if native.available():
+            merges: npt.NDArray[np.int32] = native.kernels().bpe_rank_merges(*self._joined(special=False))
+            return merges
+        return np.array(bpe_reference.rank_merges(self.ids), np.int32).reshape(-1, 4)
+
+    def _joined(self, special: bool) -> tuple[bytes, npt.NDArray[np.int64]]:
+        """The bytes of all tokens in a row, and where each ends."""
+        without = set() if special else set(self.special_tokens.values())
+        tokens = [b"" if id in without else token for id, token in enumerate(self.tokens)]
+        return b"".join(tokens), np.cumsum([len(token) for token in tokens], dtype=np.int64)
+
+    @cached_property
+    def _encoder(self) -> Any:
+        special = np.array(list(self.special_tokens.values()), np.int32)
+        tokens, ends = self._joined(special=True)
+        index = check_pattern(self.pattern)
+        return native.kernels().BpeEncoder(
+            character_classes(), index, tokens, ends, self.merges, special, self.whole_words
+        )
+
+    @cached_property
+    def _merge_table(self) -> dict[tuple[int, int], tuple[int, int]]:
+        return {(left, right): (priority, merged) for left, right, merged, priority in self.merges.tolist()}
+
+
+def to_utf8(text: str) -> bytes:
+    """UTF-8; surrogates make pairs or become U+FFFD, as in tiktoken."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+
+
+def _by_id(ids: Mapping[bytes, int], special: Mapping[str, int]) -> list[bytes]:
+    """The bytes of every id, none for those that no token has."""
+    for name in special:
+        if not isinstance(name, str) or to_utf8(name).decode() != name:
+            raise FormatError(f"special token {name!r} (must be text without lone surrogates)")
+    named = [*ids.items(), *((name.encode("utf-8"), id) for name, id in special.items())]
+    if not named:
+        raise FormatError("tokenizer: got no tokens (must have at least one)")
+    most = 2 * len(named) + 1024  # a few gaps are usual, but an id must not ask for a table of gigabytes
+    tokens: dict[int, bytes] = {}
+    for token, id in named:
+        if type(id) is not int or not 0 <= id < most:
+            raise FormatError(
+                f"token {token!r}: id {id!r} (must be from 0 to {most - 1} with {len(named)} tokens)"
+            )
+        if not token or tokens.setdefault(id, token) is not token:
+            raise FormatError(f"token {token!r}: id {id} (must have bytes, and an id of its own)")
+    return [tokens.get(id, b"") for id in range(max(tokens) + 1)]
+
+
+def _batches(texts: str | Iterable[str]) -> Iterator[tuple[bytes, npt.NDArray[np.int64]]]:
+    """Texts in a row of about BATCH bytes, and where each ends."""
+    batch: list[bytes] = []
+    size = 0
+    for text in [texts] if isinstance(texts, str) else texts:
+        batch.append(to_utf8(text))
+        size += len(batch[-1])
+        if size >= BATCH:
+            yield b"".join(batch), np.cumsum([len(data) for data in batch], dtype=np.int64)
+            batch, size = [], 0
+    if batch:
+        yield b"".join(batch), np.cumsum([len(data) for data in batch], dtype=np.int64)

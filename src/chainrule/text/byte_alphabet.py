@@ -1,0 +1,38 @@
+"""GPT-2's way to write bytes as visible characters, in which vocabularies of byte-level BPE are stored.
+
+Printable bytes stand for themselves, the other 68 for the characters from U+0100 on: a space is Ġ, a new line Ċ.
+"""
+
+from __future__ import annotations
+
+from chainrule.errors import FormatError
+
+_PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+
+# All 256 bytes in the order of their characters; GPT-2 and its followers number them so.
+BYTES_IN_ORDER = bytes([*_PRINTABLE, *(byte for byte in range(256) if byte not in _PRINTABLE)])
+
+_SHOWN = {
+    byte: byte if byte in _PRINTABLE else 0x100 + BYTES_IN_ORDER.index(byte) - 188 for byte in range(256)
+}
+_HIDDEN = {character: byte for byte, character in _SHOWN.items()}
+
+
+def show(data: bytes) -> str:
+    """Any bytes as visible characters.
+
+    >>> show(b" caf\\xc3\\xa9")
+    'ĠcafÃ©'
+    """
+    return data.decode("latin-1").translate(_SHOWN)
+
+
+def hide(text: str) -> bytes:
+    """The bytes that `show` wrote."""
+    try:
+        return bytes(_HIDDEN[ord(character)] for character in text)
+    except KeyError:
+        wrong = next(character for character in text if ord(character) not in _HIDDEN)
+        raise FormatError(
+            f"token {text!r}: {wrong!r} stands for no byte (must be in GPT-2's byte alphabet)"
+        ) from None

@@ -1,0 +1,170 @@
+"""A run of word2vec: a directory with a checkpoint after every epoch and, in the end, the vectors as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.data import Corpus, load
+from chainrule.errors import CheckpointError, DataError
+from chainrule.io.vectors import read_vectors, write_vectors
+from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
+from chainrule.random import seed
+from chainrule.text import BareWordTokenizer
+from chainrule.train import checkpoint, log
+from chainrule.train.checkpoint import Checkpoint
+from chainrule.train.runs import make_empty
+from chainrule.train.word2vec import Progress, WordTrainConfig, WordTrainer
+
+KINDS: dict[str, type[Word2Vec]] = {"skip-gram": SkipGram, "cbow": CBOW}
+
+
+class WordRun:
+    """Training of word2vec on the words of a corpus."""
+
+    def __init__(
+        self,
+        folder: Path,
+        corpus: Corpus,
+        tokenizer: BareWordTokenizer,
+        model: Word2Vec,
+        config: WordTrainConfig,
+    ) -> None:
+        self.folder = folder
+        self.corpus = corpus
+        self.tokenizer = tokenizer
+        self.model = model
+        self.trainer = WordTrainer(model, word_ids(corpus.text, tokenizer), config)
+
+    @classmethod
+    def new(
+        cls,
+        folder: str | Path,
+        corpus: Corpus,
+        config: WordTrainConfig,
+        *,
+        kind: str = "skip-gram",
+        min_count: int = 5,
+        **size: int,
+    ) -> WordRun:
+        """Start in an empty or new directory; `size` are the fields of `Word2VecConfig` but for the vocabulary."""
+        tokenizer = BareWordTokenizer.train(corpus.text, min_count=min_count)
+        if tokenizer.vocab_size < 3:
+            raise DataError(
+                f"{corpus.name}: {tokenizer.vocab_size - 1} words occur {min_count} times "
+                "(must be at least 2; lower min_count or take a longer text)"
+            )
+        seed(config.seed)
+        model = KINDS[kind](Word2VecConfig(**size, vocab_size=tokenizer.vocab_size))
+        run = cls(Path(folder), corpus, tokenizer, model, config)
+        make_empty(run.folder)
+        return run
+
+    @classmethod
+    def resume(cls, folder: str | Path) -> WordRun:
+        """Go on after the last whole epoch of a run, as if it had never stopped."""
+        saved = checkpoint.load(Path(folder))
+        model, tokenizer = build(saved)
+        try:
+            config, data = WordTrainConfig(**saved.training["train"]), saved.training["data"]
+            name, digest = data["name"], data["sha256"]
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
+        corpus = load(name)
+        if corpus.sha256 != digest:
+            raise DataError(
+                f"{folder}: the corpus {name} has changed since the run began "
+                f"(SHA-256 {corpus.sha256[:12]}, was {digest[:12]})"
+            )
+        run = cls(Path(folder), corpus, tokenizer, model, config)
+        run.trainer.epoch = saved.step
+        return run
+
+    @property
+    def log_path(self) -> Path:
+        """A line per epoch."""
+        return self.folder / "log.jsonl"
+
+    @property
+    def vectors_path(self) -> Path:
+        """The vectors as text, for other tools."""
+        return self.folder / "vectors.txt"
+
+    def train(self) -> Iterator[Progress]:
+        """Train to the end; a checkpoint after every epoch, and `vectors.txt` after the last."""
+        done = self.trainer.epoch
+        log.cut(self.log_path, done)
+        for progress in self.trainer.run():
+            if self.trainer.epoch > done:
+                done = self.trainer.epoch
+                self.save()
+                with self.log_path.open("a", encoding="utf-8") as file:
+                    file.write(log.encode({"step": done, "loss": self.trainer.loss(), "lr": progress.lr}))
+            yield progress
+        write_vectors(self.vectors_path, *self.vectors())
+
+    def save(self) -> Path:
+        """Write a checkpoint of the run as it is now."""
+        kind = next(name for name, cls in KINDS.items() if isinstance(self.model, cls))
+        data = {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256}
+        return checkpoint.save(
+            self.folder,
+            Checkpoint(
+                model=self.model.state(),
+                optimizer={},  # plain gradient steps have no memory
+                config={"model_type": kind} | asdict(self.model.config),
+                tokenizer=self.tokenizer.to_dict(),
+                training={"step": self.trainer.epoch, "train": asdict(self.trainer.config), "data": data},
+            ),
+        )
+
+    def vectors(self) -> tuple[list[str], npt.NDArray[Any]]:
+        """Words and matrix (V, C), without the unknown word."""
+        return _vectors(self.model, self.tokenizer)
+
+
+def word_ids(text: str, tokenizer: BareWordTokenizer) -> npt.NDArray[np.int32]:
+    """Known words of a text, with a boundary after each paragraph; rare words are as if they were not there."""
+    parts = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        ids = tokenizer.encode(paragraph)
+        parts += [ids[ids != tokenizer.unknown_id], [NOTHING]]
+    return np.concatenate(parts).astype(np.int32)
+
+
+def load_vectors(path: str | Path) -> tuple[list[str], npt.NDArray[Any]]:
+    """Words and matrix (V, C) of a run (its newest checkpoint), of a checkpoint, or of a text file of vectors."""
+    if Path(path).is_file():
+        return read_vectors(path)
+    return _vectors(*build(checkpoint.load(Path(path))))
+
+
+def build(saved: Checkpoint) -> tuple[Word2Vec, BareWordTokenizer]:
+    """The model and the tokenizer in a checkpoint."""
+    config = dict(saved.config)
+    kind = config.pop("model_type", None)
+    if kind not in KINDS:
+        raise CheckpointError(f"checkpoint: model_type {kind!r} (must be {' or '.join(KINDS)})")
+    try:
+        model = KINDS[kind](Word2VecConfig(**config))
+    except TypeError as error:
+        raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
+    tokenizer = BareWordTokenizer.from_dict(saved.tokenizer)
+    if tokenizer.vocab_size != model.config.vocab_size:
+        raise CheckpointError(
+            f"checkpoint: tokenizer of {tokenizer.vocab_size} words, model of {model.config.vocab_size} "
+            "(must be equal)"
+        )
+    model.load(saved.model)
+    return model, tokenizer
+
+
+def _vectors(model: Word2Vec, tokenizer: BareWordTokenizer) -> tuple[list[str], npt.NDArray[Any]]:
+    known = [i for i in range(tokenizer.vocab_size) if i != tokenizer.unknown_id]
+    return [tokenizer.words[i] for i in known], model.input.weight.array[known]

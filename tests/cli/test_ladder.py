@@ -1,0 +1,42 @@
+"""`chainrule ladder`, from the command line to its files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from chainrule.cli import main
+
+TINY = ["--params", "2000", "--steps", "5", "--seeds", "2", "--batch-size", "4", "--order", "3"]
+
+
+def test_table_figure_and_record_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("one two three two one. " * 400)
+    main(["ladder", str(text), "--out", str(tmp_path / "out"), "--json", *TINY])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((tmp_path / "out/ladder.json").read_text())
+    assert len(printed["rungs"]) == 9 and printed["settings"]["params"] == 2000
+    assert (tmp_path / "out/ladder.md").read_text().count("\n") == 11
+    assert (tmp_path / "out/ladder.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no-such-text.txt"], "no such file"),
+        (["--seeds", "0"], "seeds is 0"),
+        (["--match", "luck"], "match"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["ladder", *arguments, "--out", str(tmp_path / "out")])
+    assert exit.value.code == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()

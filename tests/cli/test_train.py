@@ -1,0 +1,118 @@
+"""`chainrule train FAMILY` and `chainrule sample` for every family, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from chainrule.cli import COMMANDS, main
+from chainrule.cli.train import command, documented
+from chainrule.data import load
+from chainrule.models import FAMILIES
+from chainrule.text import BPETokenizer
+from chainrule.train import load_model
+
+SMALL = {"n_layer": 1, "n_head": 2, "n_kv_head": 1, "n_embd": 16, "n_hidden": 16, "block_size": 16}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of our own with a text in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CHAINRULE_DATA", raising=False)
+    Path("text.txt").write_text(load("pydoc").text[:5_000], encoding="utf-8")
+    return tmp_path
+
+
+def flags(family: str) -> list[str]:
+    known = [f.name for f in fields(FAMILIES[family].config)]
+    sizes = [f"--{name.replace('_', '-')}={n}" for name, n in SMALL.items() if name in known]
+    return [*sizes, "--batch-size=4", "--max-steps=4"]
+
+
+def test_every_family_has_its_command() -> None:
+    assert {f"train {name}": (f"train:{name}", "") for name in FAMILIES}.items() <= COMMANDS.items()
+    about = COMMANDS["train"][1]
+    assert all(name in about for name in FAMILIES)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_size_is_a_flag_with_its_help(family: str, capsys: pytest.CaptureFixture[str]) -> None:
+    config = FAMILIES[family].config
+    about = documented(config)
+    assert about.keys() == {f.name for f in fields(config)}
+    with pytest.raises(SystemExit):
+        main(["train", family, "--help"])
+    out = "".join(capsys.readouterr().out.split()).replace("│", "")
+    for name, text in about.items():
+        flag = f"--{name.replace('_', '-')}"
+        assert (flag in out) == (name != "vocab_size")
+        assert name == "vocab_size" or "".join(text.split()) in out
+    made = command(family)()
+    assert all(getattr(made, f.name) == f.default for f in fields(config) if f.name != "vocab_size")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_train_and_sample(folder: Path, family: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", family, "text.txt", *flags(family), "--json"])
+    out, err = capsys.readouterr()
+    said = json.loads(out)
+    assert said.keys() >= {"run", "model", "parameters", "steps", "nats_per_token", "bits_per_byte"}
+    assert (said["model"], said["steps"], said["run"]) == (family, 4, f"runs/{family}")
+    assert "validation loss" in err
+    model, _ = load_model(said["run"])
+    assert model.count() == said["parameters"]
+
+    texts = []
+    for _ in range(2):
+        main(["sample", said["run"], "--prompt", "The ", "--max-new-tokens", "30", "--seed", "3", "--json"])
+        texts.append(json.loads(capsys.readouterr().out))
+    assert texts[0] == texts[1] and texts[0]["prompt"] == "The " and len(texts[0]["text"]) == 30
+    main(["sample", said["run"], "--prompt", "The ", "--max-new-tokens", "30", "--seed", "3"])
+    assert capsys.readouterr().out == "The " + texts[0]["text"] + "\n"
+
+
+def test_a_run_is_resumed_as_what_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "gru", "text.txt", *flags("gru"), "--out", "run"])
+    main(["train", "gru", "--resume", "run"])
+    capsys.readouterr()
+    for args, message in [
+        (["train", "--resume", "run"], "run holds a gru, not a gpt (say train gru --resume run)"),
+        (
+            ["train", "gru", "--resume", "run", "--n-hidden", "8"],
+            "n_hidden is 8, in the run 16 (leave it out)",
+        ),
+        (["train", "lstm", "text.txt", "--n-hidden", "0"], "n_hidden is 0 (must be at least 1)"),
+        (["train", "lstm", "text.txt", "--batch-size", "64"], "4500 tokens, batch_size 64, block_size 128"),
+    ]:
+        with pytest.raises(SystemExit) as stop:
+            main(args)
+        assert stop.value.code == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_tokenizer_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokenizer = BPETokenizer.train(Path("text.txt").read_text(encoding="utf-8"), 300)
+    Path("bpe.json").write_text(json.dumps(tokenizer.to_dict()), encoding="utf-8")
+    main(["train", "rnn", "text.txt", *flags("rnn"), "--tokenizer", "bpe.json", "--out", "run"])
+    assert "nats per token = " in (out := capsys.readouterr().out) and "bits per byte" in out
+    assert load_model("run")[1] == tokenizer
+    main(["sample", "run", "--prompt", "é", "--max-new-tokens", "40", "--json"])
+    assert len(json.loads(capsys.readouterr().out)["text"]) > 10
+    main(["train", "rnn", "--resume", "run", "--tokenizer", "bpe.json"])
+    Path("bpe.json").write_text(json.dumps(BPETokenizer.train("", 256).to_dict()), encoding="utf-8")
+    capsys.readouterr()
+    for args, message in [
+        (
+            ["train", "rnn", "--resume", "run", "--tokenizer", "bpe.json"],
+            "tokenizer is bpe.json, the run has another",
+        ),
+        (["train", "rnn", "text.txt", "--tokenizer", "none.json"], "none.json: cannot be read"),
+        (["train", "rnn", "text.txt", "--tokenizer", "text.txt"], "text.txt: "),
+    ]:
+        with pytest.raises(SystemExit) as stop:
+            main(args)
+        assert stop.value.code == 2 and message in capsys.readouterr().err

@@ -1,0 +1,86 @@
+"""Readers: however a family remembers, it writes what a plain forward pass over the same text would."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.errors import ConfigError
+from chainrule.generate import generate, reader
+from chainrule.generate.readers import Cached, Carried, Window
+from chainrule.generate.sample import choose
+from chainrule.models import FAMILIES, LanguageModel, make
+from chainrule.random import generator
+
+SIZE = {
+    "n_layer": 2, "n_head": 2, "n_kv_head": 1, "n_embd": 16, "n_hidden": 20, "block_size": 12, "vocab_size": 10,
+    "dropout": 0.5,
+}  # fmt: skip
+
+
+@pytest.fixture(params=FAMILIES)
+def model(request: pytest.FixtureRequest) -> LanguageModel:
+    cr.seed(3)
+    known = {f.name for f in fields(FAMILIES[request.param].config)}
+    size: dict[str, Any] = {name: value for name, value in SIZE.items() if name in known}
+    made = make(request.param, **size)
+    made.load({name: 3 * value for name, value in made.state().items()})  # distinct probabilities
+    return made
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_what_is_remembered_changes_no_token(model: LanguageModel, temperature: float) -> None:
+    written = generate(model, [3, 1], 10, temperature=temperature, seed=7)
+    text = [3, 1]
+    assert model.training
+    model.eval()
+    for position, token in enumerate(written):
+        logits = model(np.array([text])).numpy()[0, -1]
+        rng = generator("sample", position, seed=7)
+        assert token == choose(logits, rng, temperature=temperature, top_k=None)
+        text.append(int(token))
+
+
+def test_the_same_seed_writes_the_same_and_the_context_never_exceeds_the_block(model: LanguageModel) -> None:
+    one = generate(model, [1, 2], 40, temperature=1.0, seed=4)
+    assert (generate(model, [1, 2], 40, temperature=1.0, seed=4) == one).all()
+    assert (generate(model, [1, 2], 40, temperature=1.0, seed=5) != one).any()
+    text = Window(model)
+    for token in one:
+        text.read([int(token)])
+        assert len(text.seen) <= 12
+    assert text.seen == one[-12:].tolist()
+
+
+def test_each_family_has_its_reader() -> None:
+    found = {name: type(reader(make(name, vocab_size=5))) for name in FAMILIES}
+    assert {name: found[name] for name in ("gpt", "llama", "rnn", "gru", "lstm")} == {
+        "gpt": Cached, "llama": Cached, "rnn": Carried, "gru": Carried, "lstm": Carried,
+    }  # fmt: skip
+    assert set(found.values()) <= {Cached, Carried, Window}
+    with pytest.raises(ConfigError, match="got Linear"):
+        reader(cr.nn.Linear(2, 2))
+    with pytest.raises(ConfigError, match=r"weights is int8, the model is a LSTMLM \(must be fp32"):
+        reader(make("lstm", vocab_size=5), "int8")
+
+
+def test_a_reader_keeps_the_weights_it_was_made_with() -> None:
+    model = make("gru", n_hidden=8, vocab_size=5)
+    text, twin = reader(model), reader(model)
+    model.head.weight.data *= 7
+    assert np.array_equal(text.read([1, 2]), twin.read([1, 2]))
+    assert not np.array_equal(text.read([3]), reader(model).read([1, 2, 3]))
+
+
+def test_a_recurrent_model_remembers_beyond_its_block() -> None:
+    cr.seed(0)
+    model = make("lstm", n_hidden=16, block_size=4, vocab_size=5)
+    text = np.random.default_rng(0).integers(5, size=30)
+    in_pieces = reader(model)
+    for piece in np.split(text, 10):
+        logits = in_pieces.read(piece.tolist())
+    np.testing.assert_allclose(logits, reader(model).read(text.tolist()), rtol=1e-4, atol=1e-6)

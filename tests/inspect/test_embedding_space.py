@@ -1,0 +1,58 @@
+"""The shape of a table of embeddings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.inspect import anisotropy, clusters, concept_direction, embedding_space
+
+rng = np.random.default_rng(0)
+
+
+@pytest.mark.requirement("R-228")
+def test_anisotropy_of_random_and_shifted_vectors() -> None:
+    vectors = rng.normal(size=(400, 50))
+    assert abs(anisotropy(vectors)) < 0.05
+    assert anisotropy(vectors + 3) > 0.8
+    few = vectors[:7]
+    unit = few / np.linalg.norm(few, axis=1, keepdims=True)
+    pairs = [unit[i] @ unit[j] for i in range(7) for j in range(7) if i != j]
+    assert anisotropy(few) == pytest.approx(np.mean(pairs))
+    for bad, message in ((np.zeros((3, 2)), "row 0 has length 0.0"), (np.full((3, 2), np.nan), "length nan")):
+        with pytest.raises(ConfigError, match=message):
+            anisotropy(bad)
+    with pytest.raises(ShapeError, match="n at least 2"):
+        anisotropy(np.ones((1, 3)))
+
+
+@pytest.mark.requirement("R-228")
+def test_planted_clusters_and_directions_are_found() -> None:
+    centres = rng.normal(size=(4, 30))
+    truth = np.repeat(np.arange(4), 25)
+    vectors = centres[truth] + 0.3 * rng.normal(size=(100, 30))
+    found = clusters(vectors, 4)
+    assert len({(a, b) for a, b in zip(truth.tolist(), found.labels.tolist(), strict=True)}) == 4
+    assert found.tightness > 0.9 > 0.5 > found.separation
+    with pytest.raises(ConfigError, match="k is 101"):
+        clusters(vectors, 101)
+
+    concept = rng.normal(size=30)
+    table = rng.normal(size=(20, 30))
+    table[10:] = table[:10] + concept + 0.1 * rng.normal(size=(10, 30))
+    direction = concept_direction(table, [(i, i + 10) for i in range(10)])
+    assert direction.vector @ concept / np.linalg.norm(concept) > 0.99 and direction.agreement > 0.95
+    by_chance = concept_direction(table, [(i, i + 1) for i in range(9)])
+    assert by_chance.agreement < 0.6
+    with pytest.raises(ConfigError, match="rows from 0 to 19"):
+        concept_direction(table, [(0, 20)])
+
+
+@pytest.mark.requirement("R-228")
+def test_the_report_in_words() -> None:
+    vectors = rng.normal(size=(200, 40))
+    assert embedding_space(vectors).finding.level == "ok"
+    cone = embedding_space(vectors + 3)
+    assert cone.finding.level == "note" and "Subtract the mean" in cone.finding.advice
+    assert abs(cone.centred) < 0.05 and cone.clusters.labels.shape == (200,)

@@ -1,0 +1,50 @@
+"""Words as tokens."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.text import BareWordTokenizer, from_dict
+from chainrule.text.bare_words import UNKNOWN, split_words
+
+
+def test_the_rule() -> None:
+    text = "Don't stop: Émile's 3 naïve_dogs — 'quoted' x2, ДА！ it’s"
+    assert split_words(text) == [
+        "don't", "stop", "émile's", "naïve", "dogs", "quoted", "x", "да", "it's",
+    ]  # fmt: skip
+
+
+def test_training_counts_orders_and_cuts() -> None:
+    text = "b b b a a a c c d"
+    assert BareWordTokenizer.train(text, min_count=2).words == (UNKNOWN, "a", "b", "c")
+    assert BareWordTokenizer.train(text, min_count=1, max_size=3).words == (UNKNOWN, "a", "b")
+    assert BareWordTokenizer.train("", min_count=1).vocab_size == 1
+
+
+@settings(max_examples=100)
+@given(st.text())
+def test_any_text_can_be_encoded_and_known_words_come_back(text: str) -> None:
+    tokenizer = BareWordTokenizer.train(text, min_count=1)
+    words = split_words(text)
+    ids = tokenizer.encode(text)
+    assert ids.dtype.name == "int32" and len(ids) == len(words) and (ids != tokenizer.unknown_id).all()
+    assert tokenizer.decode(ids) == " ".join(words)
+    assert split_words(" ".join(words)) == words
+    assert from_dict(tokenizer.to_dict()) == tokenizer
+
+
+def test_what_cannot_be() -> None:
+    with pytest.raises(ConfigError, match="min_count is 0"):
+        BareWordTokenizer.train("a", min_count=0)
+    with pytest.raises(ConfigError, match="max_size 1"):
+        BareWordTokenizer.train("a", max_size=1)
+    with pytest.raises(DataError, match="the first word is"):
+        BareWordTokenizer(["a"])
+    with pytest.raises(DataError, match="'a' occurs twice"):
+        BareWordTokenizer([UNKNOWN, "a", "a"])
+    with pytest.raises(FormatError, match="must be a list of strings"):
+        from_dict({"type": "bare-word", "words": "abc"})

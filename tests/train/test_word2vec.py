@@ -1,0 +1,190 @@
+"""Training of word2vec: sampling, learning, resuming, and the same bits whoever computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule import native
+from chainrule.errors import ConfigError, DataError
+from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
+from chainrule.random import key
+from chainrule.train import WordTrainConfig, WordTrainer
+from chainrule.train.word_sampling import AliasTable, keep_probability, noise, random_words
+
+WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "tree", "slept", "barked"]
+
+
+def sentences(n: int, seed: int = 0) -> np.ndarray:
+    """'the cat sat on a mat': cat and dog, and only they, can stand in each other's place."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(n):
+        animal = rng.choice(["cat", "dog"])
+        rows += ["the", animal, rng.choice(["sat", "ran", "slept"]), rng.choice(["on", "under"])]
+        rows += ["a", rng.choice(["mat", "tree"]), None]
+    return np.array([NOTHING if word is None else WORDS.index(word) for word in rows])
+
+
+def model_of(
+    kind: type[Word2Vec] = SkipGram, *, V: int = len(WORDS), dim: int = 12, window: int = 2
+) -> Word2Vec:
+    cr.seed(0)
+    return kind(Word2VecConfig(vocab_size=V, dim=dim, window=window))
+
+
+def trained(kind: type[Word2Vec] = SkipGram, **settings: float) -> Word2Vec:
+    model = model_of(kind)
+    config = WordTrainConfig(sample=0, **settings)  # type: ignore[arg-type]
+    for _ in WordTrainer(model, sentences(80), config).run():
+        pass
+    return model
+
+
+@pytest.mark.requirement("R-256")
+@pytest.mark.parametrize("kind", [SkipGram, CBOW])
+def test_words_that_share_contexts_end_up_similar(kind: type[Word2Vec]) -> None:
+    vectors = trained(kind, epochs=10, lr=0.2).input.weight.array
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for word, twin in [("cat", "dog"), ("dog", "cat")]:
+        cosine = unit @ unit[WORDS.index(word)]
+        cosine[WORDS.index(word)] = -1
+        present = np.array([w != "barked" for w in WORDS])  # never occurs in the text
+        nearest = [WORDS[i] for i in np.argsort(-np.where(present, cosine, -1))[:2]]
+        assert twin in nearest
+
+
+@pytest.mark.parametrize("kind", [SkipGram, CBOW])
+def test_the_loss_falls(kind: type[Word2Vec]) -> None:
+    model = model_of(kind)
+    trainer = WordTrainer(model, sentences(80), WordTrainConfig(epochs=5, sample=0, lr=0.2))
+    before = trainer.loss()
+    assert before == pytest.approx(6 * np.log(2), rel=1e-6)
+    shares = [progress.share for progress in trainer.run()]
+    assert shares == sorted(shares) and shares[-1] == 1
+    assert trainer.loss() < 0.9 * before
+
+
+@pytest.mark.parametrize("lr", [0.025, 0.1, 0.5])
+def test_a_small_vocabulary_stays_finite(lr: float) -> None:
+    """Every chunk meets every word: rounds shrink until their steps cannot add up to too much."""
+    state = trained(epochs=4, lr=lr).state()
+    assert max(np.abs(table).max() for table in state.values()) < 20
+
+
+def test_it_goes_on_from_an_epoch_as_if_it_had_never_stopped() -> None:
+    config, ids = WordTrainConfig(epochs=3, seed=4), sentences(50)
+    whole = model_of()
+    trainer = WordTrainer(whole, ids, config)
+    run = trainer.run()
+    while trainer.epoch < 1:
+        next(run)
+    saved = whole.state()
+    list(run)
+
+    second = model_of()
+    second.load(saved)
+    trainer = WordTrainer(second, ids, config)
+    trainer.epoch = 1
+    list(trainer.run())
+    for name, table in whole.state().items():
+        np.testing.assert_array_equal(second.state()[name], table)
+
+
+def test_kernel_and_reference_tell_the_same_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = trained(epochs=1)
+    monkeypatch.setattr(native, "available", lambda: False)
+    slow = trained(epochs=1)
+    for name, table in fast.state().items():
+        np.testing.assert_allclose(slow.state()[name], table, atol=1e-5)
+
+
+# -- sampling ------------------------------------------------------------------------------------------------
+
+
+def test_subsampling_keeps_rare_words_and_thins_frequent_ones() -> None:
+    counts = np.array([90_000, 9_900, 100, 0])
+    chance = keep_probability(counts, 1e-3)
+    assert chance[2] == chance[3] == 1
+    assert chance[0] == pytest.approx(np.sqrt(1e-3 / 0.9) + 1e-3 / 0.9)
+    np.testing.assert_array_equal(keep_probability(counts, 0), 1)
+
+    ids = np.repeat(np.arange(4), counts)
+    trainer = WordTrainer(model_of(V=4), np.append(ids, [NOTHING] * 50))
+    kept = trainer.kept(0)
+    share = np.bincount(kept[kept >= 0], minlength=3)[:2] / counts[:2]
+    np.testing.assert_allclose(share, chance[:2], rtol=0.1)
+    assert (kept == NOTHING).sum() == 50 and (kept == 2).sum() == 100
+    assert len(trainer.kept(1)) != len(kept)
+    np.testing.assert_array_equal(trainer.kept(0), kept)
+
+
+def test_the_noise_distribution() -> None:
+    counts = np.array([16, 1, 0])
+    np.testing.assert_allclose(noise(counts, 0.75), [8 / 9, 1 / 9, 0])
+    np.testing.assert_allclose(noise(counts, 0.0), [0.5, 0.5, 0])
+
+
+@pytest.mark.parametrize("V", [1, 2, 3, 50])
+def test_an_alias_table_is_its_distribution(V: int) -> None:
+    """Every column added up: exact, up to the 32 bits of a draw."""
+    p = np.random.default_rng(V).dirichlet(np.full(V, 0.3))
+    table = AliasTable.of(p)
+    share = table.accept / 2**32
+    got = share + np.bincount(table.other, weights=1 - share, minlength=V)
+    np.testing.assert_allclose(got / V, p, atol=1e-8)
+
+    draws = table.draw(np.random.default_rng(0).integers(0, 2**32, 200_000, dtype=np.uint32))
+    np.testing.assert_allclose(np.bincount(draws, minlength=V) / len(draws), p, atol=0.005)
+
+
+@pytest.mark.parametrize("negatives", [1, 7, 8, 20])
+def test_random_words_belong_to_positions(negatives: int) -> None:
+    name = key("test", 1, seed=2)
+    whole = random_words(name, 0, 30, negatives)
+    assert whole.shape == (30, 1 + negatives)
+    np.testing.assert_array_equal(random_words(name, 11, 5, negatives), whole[11:16])
+
+
+# -- errors --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epochs": 0}, "epochs is 0 (must be at least 1)"),
+        ({"negatives": 0}, "negatives is 0 (must be from 1 to 1000)"),
+        ({"lr": 0.0}, "lr is 0.0 (must be a positive number)"),
+        ({"lr": np.nan}, "lr is nan (must be a positive number)"),
+        ({"sample": -1.0}, "sample is -1.0 (must be 0 or a positive number)"),
+        ({"power": np.inf}, "power is inf (must be 0 or a positive number)"),
+        ({"seed": -1}, "seed: got -1"),
+    ],
+)
+def test_bad_settings(settings: dict[str, float], message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        WordTrainConfig(**settings)  # type: ignore[arg-type]
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([], "got ids of float64 (0,)"),
+        ([[0, 1]], "got ids of int64 (1, 2)"),
+        ([0, 1, 12], "id 12 at position 2 (must be from -1 to 11)"),
+        ([0, -2], "id -2 at position 1"),
+        ([0, NOTHING, 1, NOTHING, 2], "no two words stand together between boundaries"),
+        ([3, 3, NOTHING, 3], "1 different words in the text (must be at least 2)"),
+    ],
+)
+def test_bad_texts(ids: list[int], message: str) -> None:
+    with pytest.raises(DataError) as error:
+        WordTrainer(model_of(), ids)
+    assert message in str(error.value)
+
+
+def test_a_window_beyond_the_kernels() -> None:
+    with pytest.raises(ConfigError, match="window is 65"):
+        WordTrainer(model_of(window=65), [0, 1, 2])

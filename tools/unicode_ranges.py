@@ -1,0 +1,67 @@
+"""Writes src/chainrule/text/unicode_ranges.py from the files of the Unicode Character Database.
+
+    python tools/unicode_ranges.py DIRECTORY 16.0.0      # holds UnicodeData.txt and PropList.txt of that version
+
+Python's own `unicodedata` would not do: its version changes with the interpreter, and the split of a text into words,
+hence its tokens, must not. 16.0.0 is the version that the regex engines of tiktoken 0.14 and tokenizers 0.23 use.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+TARGET = Path(__file__).parents[1] / "src/chainrule/text/unicode_ranges.py"
+
+
+def categories(path: Path) -> dict[str, list[int]]:
+    """Code points of each major category (L, N, ...). Large blocks are given by their first and last."""
+    found: dict[str, list[int]] = {}
+    begun = 0
+    for line in path.read_text(encoding="utf-8").splitlines():
+        number, name, category = line.split(";")[:3]
+        code = int(number, 16)
+        if name.endswith("First>"):
+            begun = code
+            continue
+        first = begun if name.endswith("Last>") else code
+        found.setdefault(category[0], []).extend(range(first, code + 1))
+    return found
+
+
+def white_space(path: Path) -> list[int]:
+    text = path.read_text(encoding="utf-8")
+    lines = re.findall(r"^([0-9A-F]+)(?:\.\.([0-9A-F]+))?\s*; White_Space", text, re.MULTILINE)
+    return [code for first, last in lines for code in range(int(first, 16), int(last or first, 16) + 1)]
+
+
+def ranges(codes: Iterable[int]) -> str:
+    """Sorted code points as '41-5a 61-7a aa', wrapped."""
+    runs: list[list[int]] = []
+    for code in sorted(codes):
+        if runs and code == runs[-1][1] + 1:
+            runs[-1][1] = code
+        else:
+            runs.append([code, code])
+    words = (f"{first:x}" if first == last else f"{first:x}-{last:x}" for first, last in runs)
+    return "\n".join(textwrap.wrap(" ".join(words), 110, break_on_hyphens=False))
+
+
+def main(directory: str, version: str) -> None:
+    properties = Path(directory) / "PropList.txt"
+    if f"PropList-{version}.txt" not in properties.read_text(encoding="utf-8"):
+        sys.exit(f"{properties}: not of version {version}")
+    major = categories(Path(directory) / "UnicodeData.txt")
+    tables = {"LETTERS": major["L"], "NUMBERS": major["N"], "WHITE_SPACE": white_space(properties)}
+    parts = [
+        f'"""Made by tools/unicode_ranges.py: letters (L*), numbers (N*) and white space in Unicode {version}."""'
+    ]
+    parts += [f'{name} = """\n{ranges(codes)}\n"""' for name, codes in tables.items()]
+    TARGET.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
