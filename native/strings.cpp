@@ -2,6 +2,17 @@
 
 namespace chainrule {
 
+bool whole_characters(std::string_view text) {
+    for (size_t i = 0; i < text.size();) {
+        const auto lead = static_cast<uint8_t>(text[i]);
+        const size_t end = i + utf8_size(lead);
+        if (utf8_continues(text[i]) || lead > 0xF4 || end > text.size()) return false;
+        for (++i; i < end; ++i)
+            if (!utf8_continues(text[i])) return false;
+    }
+    return true;
+}
+
 uint32_t Numbering::add(std::string_view key) {
     const uint64_t hash = hash_bytes(key);
     const size_t mask = slots_.size() - 1;

@@ -59,7 +59,7 @@ void UnigramEncoder::append(std::vector<int32_t>& out, const int32_t* ids, size_
     out.insert(out.end(), ids, ids + count);
 }
 
-// Viterbi: the best cut up to each position from the best cuts before it. Of equal ones that with the longest last piece.
+// Viterbi: the best cut up to each place from the best cuts before it; of equal ones that with the longest last piece.
 void UnigramEncoder::cut(std::string_view text) {
     const size_t n = text.size();
     best_.assign(n + 1, {NEVER, 0, -1});

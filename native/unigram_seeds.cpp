@@ -48,6 +48,21 @@ std::vector<Suffix> sorted_suffixes(const std::string& text) {
     return suffixes;
 }
 
+// Bytes of a suffix up to the end of its word, at most so many letters.
+uint8_t reach(const char* suffix, size_t most_letters) {
+    const char* end = suffix;
+    for (size_t k = 0; k < most_letters && *end != BETWEEN; ++k) end += utf8_size(static_cast<uint8_t>(*end));
+    return static_cast<uint8_t>(end - suffix);
+}
+
+// Bytes of the letters with which both begin.
+uint8_t shared(const char* a, const char* b, uint8_t most) {
+    uint8_t same = 0;
+    while (same < most && a[same] == b[same]) ++same;
+    while (same && same < most && (utf8_continues(a[same]) || utf8_continues(b[same]))) --same;
+    return same;
+}
+
 }  // namespace
 
 // The most frequent letters that make up `coverage` of the text; the others are left to byte tokens or <unk>.
@@ -71,29 +86,47 @@ std::vector<Seed> frequent_letters(const Words& units, double coverage) {
     return found;
 }
 
+// Words: units cut at letters that are no pieces.
+Words cut_at_strangers(const Words& units, const std::vector<Seed>& letters) {
+    Numbering known, parts;
+    for (const Seed& letter : letters) known.add(letter.text);
+    std::vector<uint64_t> counts;
+    for (const auto& [unit, count] : units) {
+        const std::string_view text = unit;
+        size_t begin = 0;
+        for (size_t i = 0, size; i <= text.size(); i += size) {
+            size = i < text.size() ? utf8_size(static_cast<uint8_t>(text[i])) : 1;
+            if (i < text.size() && known.find(text.substr(i, size)) != Trie::NONE) continue;
+            if (i > begin) {
+                const uint32_t part = parts.add(text.substr(begin, i - begin));
+                if (part == counts.size()) counts.push_back(0);
+                counts[part] += count;
+            }
+            begin = i + size;
+        }
+    }
+    Words words;
+    for (uint32_t i = 0; i < parts.size(); ++i) words.emplace_back(parts.key(i), counts[i]);
+    std::sort(words.begin(), words.end());
+    return words;
+}
+
 // Strings of two letters or more that occur at least twice, the `limit` best by count times letters. A string that is
-// always followed by the same letter is left to the longer one.
+// always followed by the same letter is left to the longer one: what remains are the beginnings that two neighbours in
+// the sorted list share and one of them does not, and the suffixes that no neighbour goes on from.
 std::vector<Seed> frequent_strings(const Words& words, size_t most_letters, size_t limit) {
     std::string text;
     for (const auto& [word, count] : words) text.append(word) += BETWEEN;
     text.append(LOOK, BETWEEN);
     const std::vector<Suffix> suffixes = sorted_suffixes(text);
     const size_t n = suffixes.size();
-    std::vector<uint8_t> length(n), common(n + 1, 0);  // bytes of each suffix that count, and shared with the one before
+    std::vector<uint8_t> length(n), common(n + 1, 0);  // bytes that count, and that the suffix before shares
     std::vector<uint64_t> before(n + 1, 0);            // sum of the counts of all earlier suffixes
     for (size_t i = 0; i < n; ++i) {
-        const size_t begin = suffixes[i].begin;
-        size_t end = begin;
-        for (size_t k = 0; k < most_letters && text[end] != BETWEEN; ++k) end += utf8_size(static_cast<uint8_t>(text[end]));
-        length[i] = static_cast<uint8_t>(end - begin);
+        const char* suffix = &text[suffixes[i].begin];
+        length[i] = reach(suffix, most_letters);
+        if (i) common[i] = shared(&text[suffixes[i - 1].begin], suffix, std::min(length[i - 1], length[i]));
         before[i + 1] = before[i] + words[suffixes[i].word].second;
-        if (!i) continue;
-        const char *a = &text[suffixes[i - 1].begin], *b = &text[begin];
-        size_t same = 0;
-        const size_t most = std::min(length[i - 1], length[i]);
-        while (same < most && a[same] == b[same]) ++same;
-        while (same && same < most && (utf8_continues(a[same]) || utf8_continues(b[same]))) --same;
-        common[i] = static_cast<uint8_t>(same);
     }
     std::vector<Seed> found;
     auto report = [&](size_t suffix, size_t size, uint64_t count) {
@@ -104,14 +137,14 @@ std::vector<Seed> frequent_strings(const Words& words, size_t most_letters, size
     };
     std::vector<std::pair<size_t, size_t>> open;  // shared beginnings: their bytes, and the first suffix that has them
     for (size_t i = 0; i < n; ++i) {
-        if (length[i] > std::max(common[i], common[i + 1])) report(i, length[i], before[i + 1] - before[i]);
+        const size_t next = common[i + 1];
+        if (length[i] > std::max<size_t>(common[i], next)) report(i, length[i], before[i + 1] - before[i]);
         size_t first = i;
-        while (!open.empty() && open.back().first > common[i + 1]) {
-            report(i, open.back().first, before[i + 1] - before[open.back().second]);
+        for (; !open.empty() && open.back().first > next; open.pop_back()) {
             first = open.back().second;
-            open.pop_back();
+            report(i, open.back().first, before[i + 1] - before[first]);
         }
-        if (common[i + 1] && (open.empty() || open.back().first < common[i + 1])) open.emplace_back(common[i + 1], first);
+        if (next && (open.empty() || open.back().first < next)) open.emplace_back(next, first);
     }
     if (found.size() > limit) {
         std::nth_element(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(limit), found.end(), better);

@@ -1,57 +1,14 @@
 // The second half of training: probabilities by expectation maximisation, and pruning of what the text can do without.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "pool.hpp"
 #include "unigram_training.hpp"
 
 namespace chainrule {
-
-void Lattice::add(std::string_view word, const Trie& trie) {
-    const size_t first = edges_.size();
-    for (size_t start = 0; start < word.size(); start += utf8_size(static_cast<uint8_t>(word[start]))) {
-        uint32_t node = 0;
-        for (size_t end = start; end < word.size();) {
-            node = trie.step(node, static_cast<uint8_t>(word[end++]));
-            if (node == Trie::NONE) break;
-            if (trie.value(node) != Trie::NONE)
-                edges_.push_back(trie.value(node) | static_cast<Edge>(end - start - 1) << 25);
-        }
-        edges_.back() |= LAST;
-    }
-    words_.push_back({first, edges_.size(), static_cast<uint32_t>(word.size())});
-}
-
-void Lattice::keep(const std::vector<uint32_t>& renamed) {
-    size_t out = 0;
-    for (Word& word : words_) {
-        const size_t begin = out;
-        for (size_t i = word.begin; i < word.end; ++i) {
-            const Edge edge = edges_[i];
-            const uint32_t piece = renamed[Lattice::piece(edge)];
-            if (piece != Trie::NONE) edges_[out++] = (edge & (LAST - MOST_PIECES)) | piece;
-            if (edge & LAST) edges_[out - 1] |= LAST;  // a start never loses its letter
-        }
-        word.begin = begin;
-        word.end = out;
-    }
-    edges_.resize(out);
-}
-
-void Lattice::keep_words(const std::vector<uint32_t>& renamed) {
-    size_t out = 0;
-    for (size_t i = 0; i < words_.size(); ++i)
-        if (renamed[i] != Trie::NONE) words_[out++] = words_[i];
-    words_.resize(out);
-}
-
 namespace {
 
-using Edge = Lattice::Edge;
 constexpr size_t BLOCKS = 16;        // of words; each sums on its own, so their number is part of the result
-constexpr size_t REACH = 64;         // bytes of the longest piece
-constexpr int SHIFT = 300;           // a probability below 2^-SHIFT is scaled up by 2^SHIFT
 constexpr double LEAST_COUNT = 0.5;  // a piece that is expected less often is dropped
 
 // ψ(x), the derivative of log Γ: exp ψ(c) is a little below c, which makes rare pieces rarer (a Bayesian M step).
@@ -61,98 +18,6 @@ double digamma(double x) {
     const double y = 1 / (x * x);
     return sum + std::log(x) - 0.5 / x - y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y / 240)));
 }
-
-// Sums over all cuts of a word, forwards and backwards.
-class Expectation {
-public:
-    // expected[piece] += weight times how often the piece is expected in a cut of the word
-    void add(double* expected, const Edge* edge, size_t n, double weight, const double* probability) {
-        forward(edge, n, probability);
-        const int whole_shift = shift_;
-        const double share = weight / alpha_[n];
-        beta_.assign(n + 1, 0);
-        beta_[n] = 1;
-        int shift = 0;
-        for (size_t k = starts_.size(); k-- > 0;) {
-            const Start& start = starts_[k];
-            const double scaled = share * alpha_[start.place];
-            const int apart = whole_shift - start.shift - shift;
-            const double factor = apart ? std::ldexp(scaled, SHIFT * apart) : scaled;
-            double sum = 0;
-            for (const Edge* e = start.edge;; ++e) {
-                const uint32_t piece = Lattice::piece(*e);
-                const double rest = probability[piece] * beta_[start.place + Lattice::size(*e)];
-                sum += rest;
-                expected[piece] += factor * rest;
-                if (*e & Lattice::LAST) break;
-            }
-            beta_[start.place] = sum;
-            if (sum < TINY) scale(beta_, start.place, n), ++shift;
-        }
-    }
-
-private:
-    static constexpr double TINY = 4.909093465297727e-91;  // 2^-300
-
-    struct Start {
-        size_t place;
-        const Edge* edge;
-        int shift;
-    };
-
-    void forward(const Edge* edge, size_t n, const double* probability) {
-        alpha_.assign(n + 1, 0);
-        alpha_[0] = 1;
-        starts_.clear();
-        shift_ = 0;
-        for (size_t place = 0; place < n;) {
-            if (alpha_[place] < TINY) scale(alpha_, place, n), ++shift_;
-            starts_.push_back({place, edge, shift_});
-            const size_t letter = Lattice::size(*edge);
-            const double before = alpha_[place];
-            do
-                alpha_[place + Lattice::size(*edge)] += before * probability[Lattice::piece(*edge)];
-            while (!(*edge++ & Lattice::LAST));
-            place += letter;
-        }
-    }
-
-    static void scale(std::vector<double>& values, size_t place, size_t n) {
-        for (size_t i = place; i <= std::min(n, place + REACH); ++i) values[i] = std::ldexp(values[i], SHIFT);
-    }
-
-    std::vector<double> alpha_, beta_;
-    std::vector<Start> starts_;
-    int shift_;
-};
-
-// The best cut of a word.
-class Best {
-public:
-    // The pieces, last first. `without` is a piece that must not be used.
-    const std::vector<uint32_t>& cut(const Edge* edge, size_t n, const double* score, uint32_t without = Trie::NONE) {
-        best_.assign(n + 1, {-std::numeric_limits<double>::infinity(), 0});
-        best_[0].first = 0;
-        for (size_t place = 0; place < n;) {
-            const size_t letter = Lattice::size(*edge);
-            const double before = best_[place].first;
-            do {
-                const uint32_t piece = Lattice::piece(*edge);
-                auto& there = best_[place + Lattice::size(*edge)];
-                if (piece != without && before + score[piece] > there.first) there = {before + score[piece], *edge};
-            } while (!(*edge++ & Lattice::LAST));
-            place += letter;
-        }
-        pieces_.clear();
-        for (size_t end = n; end > 0; end -= Lattice::size(best_[end].second))
-            pieces_.push_back(Lattice::piece(best_[end].second));
-        return pieces_;
-    }
-
-private:
-    std::vector<std::pair<double, Edge>> best_;
-    std::vector<uint32_t> pieces_;
-};
 
 class Training {
 public:
@@ -203,7 +68,7 @@ public:
     // Keep `wanted` pieces: those without which the likelihood of the text would fall most.
     void prune(size_t wanted) {
         const std::vector<double> used = by_blocks([&](double* sum, size_t first, size_t last) {
-            Best best;
+            BestCut best;
             for (size_t word = first; word < last; ++word)
                 for (uint32_t piece : best.cut(corpus_.edges(word), corpus_.bytes(word), scores_.data()))
                     sum[piece] += weights_[word];
@@ -212,7 +77,7 @@ public:
         for (double count : used) total += count;
         std::vector<float> loss(size(), 0);  // rounded, so that ties are ties on every machine
         for_row_blocks(size(), 16, 4096, [&](size_t, size_t first, size_t count) {
-            Best best;
+            BestCut best;
             for (size_t i = std::max(first, letters_); i < first + count; ++i)
                 if (used[i] > 0) loss[i] = static_cast<float>(cost(best, i, used, total));
         });
@@ -250,7 +115,7 @@ public:
 
 private:
     // By how much the log likelihood falls if a piece gives way to the best cut of itself into others.
-    double cost(Best& best, size_t piece, const std::vector<double>& used, double total) const {
+    double cost(BestCut& best, size_t piece, const std::vector<double>& used, double total) const {
         const std::vector<uint32_t>& others =
             best.cut(own_.edges(piece), own_.bytes(piece), scores_.data(), static_cast<uint32_t>(piece));
         const double count = used[piece];
@@ -294,31 +159,6 @@ private:
     std::vector<double> scores_, weights_;
     Lattice corpus_, own_;  // of the words, and of the pieces themselves
 };
-
-// Words: units cut at letters that are no pieces.
-Words cut_at_strangers(const Words& units, const std::vector<Seed>& letters) {
-    Numbering known, parts;
-    for (const Seed& letter : letters) known.add(letter.text);
-    std::vector<uint64_t> counts;
-    for (const auto& [unit, count] : units) {
-        size_t begin = 0;
-        for (size_t i = 0, size; i <= unit.size(); i += size) {
-            size = i < unit.size() ? utf8_size(static_cast<uint8_t>(unit[i])) : 1;
-            const bool known_letter = i < unit.size() && known.find(std::string_view(unit).substr(i, size)) != Trie::NONE;
-            if (known_letter) continue;
-            if (i > begin) {
-                const uint32_t part = parts.add(std::string_view(unit).substr(begin, i - begin));
-                if (part == counts.size()) counts.push_back(0);
-                counts[part] += count;
-            }
-            begin = i + size;
-        }
-    }
-    Words words;
-    for (uint32_t i = 0; i < parts.size(); ++i) words.emplace_back(parts.key(i), counts[i]);
-    std::sort(words.begin(), words.end());
-    return words;
-}
 
 }  // namespace
 

@@ -9,7 +9,9 @@ namespace chainrule {
 namespace {
 
 std::string_view view(const nb::bytes& text) {
-    return {text.c_str(), text.size()};
+    const std::string_view bytes(text.c_str(), text.size());
+    if (!whole_characters(bytes)) throw std::invalid_argument("text must be UTF-8");
+    return bytes;
 }
 
 std::vector<std::string> strings(const std::vector<nb::bytes>& list) {
@@ -20,9 +22,10 @@ std::vector<std::string> strings(const std::vector<nb::bytes>& list) {
 
 auto encode(UnigramEncoder& encoder, const nb::bytes& text) {
     auto ids = std::make_unique<std::vector<int32_t>>();
+    const std::string_view bytes = view(text);
     {
         WithoutGil release;
-        encoder.encode(*ids, view(text));
+        encoder.encode(*ids, bytes);
     }
     std::vector<int32_t>* owned = ids.release();
     nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });

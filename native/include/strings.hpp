@@ -18,6 +18,9 @@ inline bool utf8_continues(char byte) {
     return (static_cast<uint8_t>(byte) & 0xC0) == 0x80;
 }
 
+// True if every lead byte is followed by as many continuation bytes as it says, and nothing else is there.
+bool whole_characters(std::string_view text);
+
 inline uint64_t hash_bytes(std::string_view key) {
     constexpr uint64_t ODD = 0x9E3779B97F4A7C15;
     uint64_t hash = key.size() * ODD;

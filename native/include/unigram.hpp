@@ -1,6 +1,6 @@
 // The Unigram tokenizer: a piece of text has a probability, a text is cut where the product is greatest. Training is
-// expectation maximisation over all cuts, with pruning. Strings are UTF-8; see src/chainrule/text/unigram_training.py for
-// the same in Python.
+// expectation maximisation over all cuts, with pruning; src/chainrule/text/unigram_training.py says the same in Python.
+// Strings are UTF-8.
 #pragma once
 
 #include <array>

@@ -13,6 +13,7 @@ struct Seed {
 };
 
 std::vector<Seed> frequent_letters(const Words& units, double coverage);
+Words cut_at_strangers(const Words& units, const std::vector<Seed>& letters);
 std::vector<Seed> frequent_strings(const Words& words, size_t most_letters, size_t limit);
 
 // Every way to cut some words into pieces: for each word and each start in it, the pieces that fit there.
@@ -38,6 +39,37 @@ private:
     };
     std::vector<Edge> edges_;
     std::vector<Word> words_;
+};
+
+using Edge = Lattice::Edge;
+
+// Sums over all cuts of a word, forwards and backwards. Probabilities of long words are scaled, lest they vanish.
+class Expectation {
+public:
+    // expected[piece] += weight times how often the piece is expected in a cut of the word of n bytes
+    void add(double* expected, const Edge* edge, size_t n, double weight, const double* probability);
+
+private:
+    struct Start {
+        size_t place;
+        const Edge* edge;
+        int shift;  // how often alpha was scaled up to here
+    };
+    void forward(const Edge* edge, size_t n, const double* probability);
+
+    std::vector<double> alpha_, beta_;  // sums over the cuts of what lies before a place, and after it
+    std::vector<Start> starts_;
+    int shift_;
+};
+
+class BestCut {
+public:
+    // The pieces of the best cut of a word of n bytes, last first. `without` is a piece that must not be used.
+    const std::vector<uint32_t>& cut(const Edge* edge, size_t n, const double* score, uint32_t without = Trie::NONE);
+
+private:
+    std::vector<std::pair<double, Edge>> best_;
+    std::vector<uint32_t> pieces_;
 };
 
 }  // namespace chainrule

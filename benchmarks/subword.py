@@ -1,0 +1,109 @@
+"""Unigram next to sentencepiece, WordPiece next to tokenizers: training and encoding, in turn, the best of some rounds.
+
+    CHAINRULE_DATA=... python benchmarks/subword.py        needs sentencepiece and tokenizers
+    python benchmarks/subword.py book.txt --megabytes 5 --rounds 1
+
+Prints a table in Markdown; ratios above 1 mean that Chainrule is faster. Both sides train Unigram on two threads and
+encode on one. sentencepiece knows only lines, and gets them in one call; we get documents with their line ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import sentencepiece
+import tokenizers
+
+from chainrule import native
+from chainrule.data import corpora
+from chainrule.io import load_tokenizer
+from chainrule.io.wordpiece_json import write
+from chainrule.text import UnigramTokenizer, WordPieceTokenizer
+
+VOCABULARY = 8000
+
+
+def read(files: list[str], megabytes: float) -> str:
+    data = os.environ.get("CHAINRULE_DATA")
+    paths = [Path(file) for file in files] or sorted(Path(data, "text").glob("*.txt") if data else [])
+    whole = "".join(path.read_text(encoding="utf-8") for path in paths) or corpora.load("stdlib").text
+    return whole[: int(megabytes * 1e6)]
+
+
+def documents(text: str, size: int = 100_000) -> list[str]:
+    return [text[i : i + size] for i in range(0, len(text), size)]
+
+
+def best(rounds: int, *runs: Callable[[], object]) -> list[float]:
+    """Seconds of each, in turn."""
+    times: list[list[float]] = [[] for _ in runs]
+    for _ in range(rounds):
+        for run, taken in zip(runs, times, strict=True):
+            start = time.perf_counter()
+            run()
+            taken.append(time.perf_counter() - start)
+    return [min(taken) for taken in times]
+
+
+def unigram(text: str, rounds: int) -> list[tuple[str, str, float, float]]:
+    lines = [line for line in text.split("\n") if line]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "text").write_text("\n".join(lines), encoding="utf-8")
+
+        def train() -> None:
+            sentencepiece.SentencePieceTrainer.train(
+                input=f"{folder}/text", model_prefix=f"{folder}/peer", vocab_size=VOCABULARY, num_threads=2,
+                model_type="unigram", normalization_rule_name="identity", remove_extra_whitespaces=False,
+                max_sentence_length=1 << 20, minloglevel=2,
+            )  # fmt: skip
+
+        trained = best(rounds, lambda: UnigramTokenizer.train(lines, VOCABULARY, byte_fallback=False), train)
+        peer = sentencepiece.SentencePieceProcessor(f"{folder}/peer.model")
+    ours = UnigramTokenizer.train(lines, VOCABULARY, byte_fallback=False)
+    encoded = best(
+        rounds, lambda: [ours.encode(x) for x in documents(text)], lambda: peer.encode(lines, num_threads=1)
+    )
+    counts = sum(len(ours.encode(x)) for x in lines), sum(map(len, peer.encode(lines)))
+    return [
+        ("Unigram, training", "sentencepiece", *trained),
+        (f"Unigram, encoding (by lines {counts[0]:,} and {counts[1]:,} tokens)", "sentencepiece", *encoded),
+    ]
+
+
+def wordpiece(text: str, rounds: int) -> tuple[str, str, float, float]:
+    vocab = Path(os.environ.get("CHAINRULE_DATA", ""), "vocab", "bert-base-uncased", "vocab.txt")
+    ours = load_tokenizer(vocab) if vocab.is_file() else WordPieceTokenizer.train(text, VOCABULARY)
+    assert isinstance(ours, WordPieceTokenizer)
+    peer = tokenizers.Tokenizer.from_str(json.dumps(write(ours)))
+    encoded = best(
+        rounds,
+        lambda: [ours.encode(x) for x in documents(text)],
+        lambda: [peer.encode(x).ids for x in documents(text)],
+    )
+    return "WordPiece, encoding", "tokenizers", *encoded
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--megabytes", type=float, default=20)
+    parser.add_argument("--rounds", type=int, default=2)
+    options = parser.parse_args()
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    native.set_threads(2)
+    text = read(options.files, options.megabytes)
+    size = len(text.encode()) / 1e6
+    print(f"{size:.1f} MB, {VOCABULARY:,} tokens\n\n| | peer | Chainrule MB/s | peer MB/s | ratio |")
+    print("|---|---|---:|---:|---:|")
+    for what, peer, ours, theirs in [wordpiece(text, options.rounds), *unigram(text, options.rounds)]:
+        print(f"| {what} | {peer} | {size / ours:.2f} | {size / theirs:.2f} | {theirs / ours:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
