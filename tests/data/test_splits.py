@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.data import IGNORE, Document, DocumentBatches, Encoded, Split, read_documents
 from chainrule.errors import ConfigError
+from chainrule.models import Additive, NGram
 from chainrule.text import CharTokenizer
 
 ANY_TEXT = st.text(st.characters(), max_size=20)  # half surrogate pairs too
@@ -21,9 +24,11 @@ def documents(texts: list[str]) -> list[Document]:
 @given(texts=st.lists(ANY_TEXT), seed=st.integers(0, 2**64 - 1), share=st.floats(0, 0.45))
 def test_parts_are_disjoint_and_complete(texts: list[str], seed: int, share: float) -> None:
     parts = Split(validation=share, test=share, seed=seed)(documents(texts))
-    train, validation, test = ({d.text for d in part} for part in (parts.train, parts.validation, parts.test))
+    train, validation, test = (
+        {d.text for d in part} for part in (parts.train, parts.validation, parts.sealed)
+    )
     assert not (train & validation or train & test or validation & test)  # copies are on one side
-    together = [*parts.train, *parts.validation, *parts.test]
+    together = [*parts.train, *parts.validation, *parts.sealed]
     assert sorted(together, key=lambda d: d.line) == documents(texts)
 
 
@@ -32,7 +37,7 @@ def test_parts_are_disjoint_and_complete(texts: list[str], seed: int, share: flo
 def test_a_document_stays_where_it_is_when_others_come(old: list[str], new: list[str]) -> None:
     split = Split()
     before, after = split(documents(old)), split(documents(old + new))
-    for part in ("train", "validation", "test"):
+    for part in ("train", "validation", "sealed"):
         was, now = getattr(before, part), getattr(after, part)
         assert now[: len(was)] == was
 
@@ -41,7 +46,7 @@ def test_a_document_stays_where_it_is_when_others_come(old: list[str], new: list
 def test_batches_of_the_training_part_hold_nothing_that_was_held_back() -> None:
     names = read_documents("docstrings")
     parts = Split()(documents([d.text[:200] for d in names]))
-    tokenizer = CharTokenizer.train("".join(d.text for d in [*parts.train, *parts.validation, *parts.test]))
+    tokenizer = CharTokenizer.train("".join(d.text for d in [*parts.train, *parts.validation, *parts.sealed]))
     train = Encoded.of([tokenizer.encode(d.text) for d in parts.train])
     batches = DocumentBatches(train, batch_size=64, block_size=256)
     seen = set()
@@ -51,17 +56,40 @@ def test_batches_of_the_training_part_hold_nothing_that_was_held_back() -> None:
             seen.add(tokenizer.decode([inputs[0], *ids]))
     assert seen == {d.text for d in parts.train}
     assert (
-        seen.isdisjoint(d.text for d in [*parts.validation, *parts.test]) and parts.validation and parts.test
+        seen.isdisjoint(d.text for d in [*parts.validation, *parts.sealed])
+        and parts.validation
+        and parts.sealed
     )
+
+
+@pytest.mark.requirement("R-205")
+def test_settings_are_chosen_on_validation_and_the_test_set_is_opened_once() -> None:
+    texts = [f"{'ab' * (i % 7)}{'c' * (i % 5)} {i}" for i in range(600)]
+    parts = Split(validation=0.2, test=0.2)(documents(texts))
+    tokenizer = CharTokenizer.train("".join(texts))
+
+    def ids(part: list[Document]) -> list[list[int]]:
+        return [(tokenizer.encode(d.text) + 1).tolist() for d in part]
+
+    def fitted(smoothing: float) -> NGram:
+        size = tokenizer.vocab_size + 1
+        return NGram.fit(ids(parts.train), order=2, vocab_size=size, smoothing=Additive(smoothing))
+
+    best = min((0.01, 0.1, 1.0, 10.0), key=lambda s: fitted(s).nll(ids(parts.validation)))
+    assert parts.openings == []  # nothing was chosen by it
+    assert math.isfinite(fitted(best).nll(ids(parts.open_test("the last judgement"))))
+    assert parts.openings == ["the last judgement"]
+    assert {d.text for d in parts.sealed}.isdisjoint(d.text for d in [*parts.train, *parts.validation])
+    assert "sealed" not in repr(parts)  # nor does it slip out when the parts are printed
 
 
 def test_the_shares_are_those_asked_for_and_the_seed_changes_the_choice() -> None:
     texts = [f"document {i}" for i in range(20_000)]
     parts = Split(validation=0.1, test=0.05)(documents(texts))
     assert len(parts.validation) == pytest.approx(2000, rel=0.1)
-    assert len(parts.test) == pytest.approx(1000, rel=0.1)
+    assert len(parts.sealed) == pytest.approx(1000, rel=0.1)
     other = Split(validation=0.1, test=0.05, seed=1)(documents(texts))
-    both = {d.text for d in parts.test} & {d.text for d in other.test}
+    both = {d.text for d in parts.sealed} & {d.text for d in other.sealed}
     assert len(both) < 100
     assert not Split(validation=0, test=0)(documents(texts)).validation
 

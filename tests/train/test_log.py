@@ -15,7 +15,7 @@ from chainrule.train import Log, log, loss_curve
 
 
 def train_a_little(path: Path, console: Console, resume_at: int = 0) -> None:
-    with Log(path, tokens=128, console=console, resume_at=resume_at) as told:
+    with Log(path, tokens=128, parameters=7, console=console, resume_at=resume_at) as told:
         for step in range(resume_at + 1, resume_at + 4):
             told.step(step, 3.0 / step, lr=1e-3, norm=1.0, seconds=step / 4, left=90.0)
         told.evaluation(resume_at + 3, 1.25, seconds=0.75)
@@ -30,8 +30,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_step_is_one_json_object_on_a_line(tmp_path: Path) -> None:
     train_a_little(tmp_path / "log.jsonl", Console(file=io.StringIO()))
     records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert records[1] == {"step": 2, "loss": 1.5, "lr": 1e-3, "norm": 1.0, "seconds": 0.5}
-    assert records[3] == {"step": 3, "validation": 1.25, "seconds": 0.75}
+    assert records[1] == {"step": 2, "loss": 1.5, "lr": 1e-3, "norm": 1.0, "seconds": 0.5, "parameters": 7}
+    assert records[3] == {"step": 3, "validation": 1.25, "seconds": 0.75, "parameters": 7}
     assert log.read(tmp_path / "log.jsonl") == records
 
 
@@ -72,7 +72,7 @@ def test_a_resumed_log_goes_on_where_the_checkpoint_was(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none/log.jsonl: cannot be written \(No such file"):
-        Log(tmp_path / "none" / "log.jsonl", tokens=1)
+        Log(tmp_path / "none" / "log.jsonl", tokens=1, parameters=1)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 from chainrule.data import load
 from chainrule.errors import ChainruleError, CheckpointError, ConfigError, DataError
 from chainrule.train import Run, checkpoint, load_model
+from chainrule.train.log import read
 from chainrule.train.runs import free_folder
 from tests.train.helpers import SIZE, losses, new_run, validations
 
@@ -33,6 +34,16 @@ def test_the_same_seed_gives_the_same_log_bit_for_bit(tmp_path: Path) -> None:
     assert validations(one)[-1] == (30, results[0].validation)  # held-out loss at the end
     assert same(one.model.state(), two.model.state())
     assert losses(one) != losses(other)
+
+
+@pytest.mark.requirement("R-204")
+def test_every_loss_is_written_down_with_the_number_of_parameters(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    run.train()
+    size = sum(value.size for value in run.model.state().values())
+    records = read(run.log_path)
+    assert {"loss", "validation"} <= {key for record in records for key in record}
+    assert all(record["parameters"] == size for record in records)
 
 
 @pytest.mark.requirement("R-366")

@@ -15,11 +15,21 @@ from chainrule.errors import ConfigError
 
 @dataclass(frozen=True)
 class Parts:
-    """Documents to learn from, to choose settings by, and to judge with once at the end."""
+    """Documents to learn from (`train`), to choose settings by (`validation`), and to judge with at the end.
+
+    Whoever chooses by the test set has no test set: it is `sealed`, and every opening is written down.
+    """
 
     train: list[Document] = field(default_factory=list)
     validation: list[Document] = field(default_factory=list)
-    test: list[Document] = field(default_factory=list)
+    sealed: list[Document] = field(default_factory=list, repr=False)
+    openings: list[str] = field(default_factory=list)
+    """Why the test documents were looked at, once for each time."""
+
+    def open_test(self, why: str) -> list[Document]:
+        """The test documents; `why` joins the `openings`."""
+        self.openings.append(why)
+        return self.sealed
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,7 @@ class Split:
 
     def __call__(self, documents: Iterable[Document]) -> Parts:
         parts = Parts()
+        place = {"train": parts.train, "validation": parts.validation, "test": parts.sealed}
         for document in documents:
-            getattr(parts, self.part(document.text)).append(document)
+            place[self.part(document.text)].append(document)
         return parts

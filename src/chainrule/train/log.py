@@ -21,15 +21,23 @@ PLAIN = 10.0  # seconds between plain lines
 class Log:
     """Writes `path`, one JSON object per line, and tells the person who waits how far training is.
 
-    A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds"}. With
-    `resume_at` the records of an earlier part of the run are kept up to that step.
+    A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds"}; both say how
+    many "parameters" the model has, since a loss means little without. With `resume_at` the records of an earlier part
+    of the run are kept up to that step.
     """
 
     def __init__(
-        self, path: Path, *, tokens: int, resume_at: int = 0, console: Console | None = None
+        self,
+        path: Path,
+        *,
+        tokens: int,
+        parameters: int,
+        resume_at: int = 0,
+        console: Console | None = None,
     ) -> None:
         self.console = console or Console(highlight=False)
         self.tokens = tokens  # per step
+        self.parameters = parameters
         try:
             if resume_at:
                 cut(path, resume_at)
@@ -83,7 +91,7 @@ class Log:
             self.console.print(text)
 
     def _write(self, record: dict[str, Any]) -> None:
-        self.file.write(encode(record))
+        self.file.write(encode(record | {"parameters": self.parameters}))
         self.file.flush()
 
 

@@ -101,7 +101,11 @@ class Run:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
         trainer = self.trainer
         with Log(
-            self.log_path, tokens=trainer.batches.tokens, resume_at=trainer.steps, console=console
+            self.log_path,
+            tokens=trainer.batches.tokens,
+            parameters=self.model.count(),
+            resume_at=trainer.steps,
+            console=console,
         ) as log:
             return trainer.run(log, self.save)
 
