@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chainrule.io.tokenizer_files import to_hugging_face
 from hypothesis import given, settings
 
 from chainrule.data import corpora
 from chainrule.io import load_tokenizer
+from chainrule.io.tokenizers import to_hugging_face
 from chainrule.text import BertRules, UnigramTokenizer, WordPieceTokenizer
 from tests.text.strategies import any_unicode, wordy_text
 

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainrule.text import BPETokenizer, CharTokenizer, TextStream
+from chainrule.text import (
+    BPETokenizer,
+    CharTokenizer,
+    TextStream,
+    Tokenizer,
+    UnigramTokenizer,
+    WordTokenizer,
+)
 
-TOKENIZER = BPETokenizer.train("a text 🙂🙂 of words, 中文 too; naïve café " * 3, 300)
+TEXT = "a text 🙂🙂 of words, 中文 too; naïve café " * 3
+TOKENIZER = BPETokenizer.train(TEXT, 300)
+UNIGRAM = UnigramTokenizer.train(TEXT, 300)
 any_text = st.text(st.characters(codec="utf-8"), max_size=40)
 
 
-@given(any_text)
-def test_pieces_are_whole_characters_and_make_up_the_text(text: str) -> None:
-    stream = TextStream(TOKENIZER)
-    pieces = [stream.push(id) for id in TOKENIZER.encode(text).tolist()]
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, UNIGRAM])
+@given(text=any_text)
+def test_pieces_are_whole_characters_and_make_up_the_text(tokenizer: Tokenizer, text: str) -> None:
+    stream = TextStream(tokenizer)
+    pieces = [stream.push(id) for id in tokenizer.encode(text).tolist()]
     assert "".join(pieces) == text
     assert stream.close() == ""
 
 
-@given(st.lists(st.integers(0, TOKENIZER.vocab_size - 1), max_size=40))
-def test_any_ids_give_what_decode_gives(ids: list[int]) -> None:
-    stream = TextStream(TOKENIZER)
-    assert "".join([*map(stream.push, ids), stream.close()]) == TOKENIZER.decode(ids)
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, UNIGRAM])
+@given(ids=st.lists(st.integers(0, 270), max_size=40))
+def test_any_ids_give_what_decode_gives(tokenizer: Tokenizer, ids: list[int]) -> None:
+    stream = TextStream(tokenizer)
+    assert "".join([*map(stream.push, ids), stream.close()]) == tokenizer.decode(ids)
+
+
+@pytest.mark.parametrize("tokenizer", [UNIGRAM, WordTokenizer.train("a text of words")])
+def test_what_follows_a_prompt_keeps_the_space_between(tokenizer: Tokenizer) -> None:
+    ids = tokenizer.encode("a text of words").tolist()
+    cut = len(tokenizer.encode("a text"))
+    stream = TextStream(tokenizer, after=ids[:cut])
+    assert "".join(map(stream.push, ids[cut:])) == " of words"
 
 
 def test_a_character_is_never_split_and_never_late() -> None:

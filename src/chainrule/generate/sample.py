@@ -92,10 +92,11 @@ def write(model: LanguageModel, tokenizer: Tokenizer, prompt: str, n: int, **opt
 
     A piece is empty while a character is not complete.
     """
-    tokens = stream(model, tokenizer.encode(prompt or "\n"), n, **options)
+    ids = tokenizer.encode(prompt or "\n")
+    tokens = stream(model, ids, n, **options)
 
     def pieces() -> Iterator[str]:
-        text = TextStream(tokenizer)
+        text = TextStream(tokenizer, after=ids)
         yield from map(text.push, tokens)
         if rest := text.close():
             yield rest

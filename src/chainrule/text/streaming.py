@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
 
 from chainrule.text.bpe import BPETokenizer
 from chainrule.text.tokenizer import Tokenizer
+from chainrule.text.unigram import UnigramTokenizer
 
 
 class TextStream:
     """Takes ids as they are generated and gives the text that is certain so far; `close` gives the rest.
 
-    A token of byte-level BPE may end within a character, whose bytes then wait for the next token. All texts together
-    are what `decode` makes of all ids.
+    A token of bytes may end within a character, whose bytes then wait for the next token. All texts together are what
+    `decode` makes of all ids (but a lone surrogate, which is no character, becomes U+FFFD). `after` are ids that came
+    before, such as a prompt: what follows them keeps the space between.
 
     >>> from chainrule.text import BPETokenizer
     >>> from chainrule.text.streaming import TextStream
@@ -24,20 +27,20 @@ class TextStream:
     ''
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, after: Iterable[int] = ()) -> None:
         self.tokenizer = tokenizer
-        self._previous: list[int] = []
+        self._previous = [int(id) for id in after][-1:]
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, id: int) -> str:
         """The text that `id` completes; empty if it ends within a character."""
-        if isinstance(self.tokenizer, BPETokenizer):
-            return self._decoder.decode(self.tokenizer.decode_bytes([id]))
+        before, self._previous = self._previous, [id]
+        if isinstance(self.tokenizer, BPETokenizer | UnigramTokenizer):
+            text = self._decoder.decode(self.tokenizer.decode_bytes([id]))
+            first = not before and isinstance(self.tokenizer, UnigramTokenizer) and self.tokenizer.prefix
+            return text.removeprefix(" ") if first else text
         # Others may put a space between tokens, so the token is read after the one before it.
-        before = self.tokenizer.decode(self._previous)
-        both = self.tokenizer.decode([*self._previous, id])
-        self._previous = [id]
-        return both[len(before) :]
+        return self.tokenizer.decode([*before, id])[len(self.tokenizer.decode(before)) :]
 
     def close(self) -> str:
         """What is left: U+FFFD for a character that was never finished. The stream can be used again."""

@@ -115,12 +115,16 @@ class UnigramTokenizer(Tokenizer):
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text; bytes that are no UTF-8 become U+FFFD"""
-        content = b"".join(self._contents[id] for id in self.check_ids(ids))
+        content = self.decode_bytes(ids)
         try:
             text = content.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             text = content.decode("utf-8", "replace")
         return text.removeprefix(" ") if self.prefix else text
+
+    def decode_bytes(self, ids: npt.ArrayLike) -> bytes:
+        """ids (n,) -> UTF-8, with the space before the text if there is one"""
+        return b"".join(self._contents[id] for id in self.check_ids(ids))
 
     def piece(self, id: int) -> str:
         return self.vocabulary.tokens[id]
