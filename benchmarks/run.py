@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PARTS = ("steps", "kernels", "decode", "sizes")
+PARTS = ("steps", "decode", "kernels", "sizes")
 
 
 class Program:
@@ -150,7 +150,7 @@ def kernels(threads: int, quick: bool, limits: dict[str, float]) -> list[str]:
 def one_line(script: str, *arguments: str) -> dict:
     command = [sys.executable, str(HERE / script), *arguments]
     return json.loads(
-        subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
     )
 
 
@@ -255,15 +255,15 @@ def main() -> None:
         "Repeat with `make bench`. Times drift from run to run; the ratios are of medians of programs run in turn.",
         "",
     ]
-    if "steps" in args.only:
-        report += steps(args.threads, args.quick) + half(args.threads, args.quick)
-    if "kernels" in args.only:
-        report += kernels(args.threads, args.quick, limits)
-    if "decode" in args.only:
-        report += decode(args.threads, args.quick)
-    if "sizes" in args.only:
-        report += sizes()
-    args.output.write_text("\n".join(report).rstrip() + "\n", encoding="utf-8")
+    parts = {
+        "steps": lambda: steps(args.threads, args.quick) + half(args.threads, args.quick),
+        "decode": lambda: decode(args.threads, args.quick),
+        "kernels": lambda: kernels(args.threads, args.quick, limits),
+        "sizes": sizes,
+    }
+    for name in args.only:  # written after each: what is measured is not lost if the next one fails
+        report += parts[name]()
+        args.output.write_text("\n".join(report).rstrip() + "\n", encoding="utf-8")
     progress(f"written to {args.output}")
 
 

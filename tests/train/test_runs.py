@@ -61,6 +61,18 @@ def test_evaluations_and_checkpoints_do_not_change_training(tmp_path: Path) -> N
     assert losses(rare) == losses(often)
 
 
+def test_looking_inside_while_it_trains_changes_nothing(tmp_path: Path) -> None:
+    blind, watched = new_run(tmp_path, "a"), new_run(tmp_path, "b", watch_every=10)
+    blind.train(), watched.train()
+    assert losses(blind) == losses(watched) and same(blind.model.state(), watched.model.state())
+    seen = {record["step"]: record["watch"] for record in read(watched.log_path) if "watch" in record}
+    assert list(seen) == [1, 10, 20, 30]
+    assert seen[10]["parameters"].keys() == watched.model.state().keys()
+    ratios = [p["update_ratio"] for name, p in seen[10]["parameters"].items() if name.endswith("weight")]
+    assert all(0 < ratio < 1 for ratio in ratios) and len(ratios) > 5
+    assert all(layer["std"] > 0 for layer in seen[10]["layers"].values())
+
+
 def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = new_run(tmp_path, "whole")
     whole.train()

@@ -39,6 +39,8 @@ class TrainConfig:
     """Windows per evaluation, at most."""
     save_every: int = 500
     """Steps between checkpoints; the last step is always saved."""
+    watch_every: int = 0
+    """Steps between looks at activations, gradients and updates, written to log.jsonl; 0 never looks."""
     seed: int = 0
     """Of every random choice."""
 
@@ -52,7 +54,8 @@ class TrainConfig:
             self._require(
                 math.isfinite(self.budget) and self.budget > 0, "budget", "a positive number of seconds"
             )
-        self._require(self.warmup >= 0, "warmup", "at least 0")
+        for name in ("warmup", "watch_every"):
+            self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(0 < self.decay < 1, "decay", "between 0 and 1")
         self._require(
             math.isfinite(self.weight_decay) and self.weight_decay >= 0, "weight_decay", "at least 0"

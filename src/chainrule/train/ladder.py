@@ -259,6 +259,9 @@ class _Progress:
     def evaluation(self, *_: Any, **__: Any) -> None:
         pass
 
+    def watched(self, record: dict[str, Any]) -> None:
+        pass
+
 
 def table(rungs: Sequence[Rung]) -> str:
     """A Markdown table of the rungs."""

@@ -22,8 +22,8 @@ class Log:
     """Writes `path`, one JSON object per line, and tells the person who waits how far training is.
 
     A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds"}; both say how
-    many "parameters" the model has, since a loss means little without. With `resume_at` the records of an earlier part
-    of the run are kept up to that step.
+    many "parameters" the model has, since a loss means little without. A look inside is {"step", "watch": {...}}. With
+    `resume_at` the records of an earlier part of the run are kept up to that step.
     """
 
     def __init__(
@@ -72,6 +72,12 @@ class Log:
     def evaluation(self, step: int, loss: float, *, seconds: float) -> None:
         self._write({"step": step, "validation": loss, "seconds": round(seconds, 3)})
         self.console.print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
+
+    def watched(self, record: dict[str, Any]) -> None:
+        """What `inspect.Watch` saw; problems are said aloud, the numbers are for later."""
+        self._write(record)
+        for problem in record["watch"]["problems"]:
+            self.console.print(f"step {record['step']:>6}   {problem}", markup=False)
 
     def _parts(self, step: int, left: float) -> list[str]:
         """What the line says, the most important first."""

@@ -24,6 +24,7 @@ from chainrule import random
 from chainrule.autograd import Tensor, no_grad, precision
 from chainrule.data import Streams
 from chainrule.errors import ChainruleError
+from chainrule.inspect import Watch
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import IGNORE, LanguageModel, RecurrentLM
 from chainrule.models.rnn_lm import State
@@ -54,6 +55,8 @@ class Logger(Protocol):
     ) -> None: ...
 
     def evaluation(self, step: int, loss: float, *, seconds: float) -> None: ...
+
+    def watched(self, record: dict[str, Any]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ class Trainer:
                 self.seconds = time.perf_counter() - began
                 left = self.plan.seconds_left(self.steps, self.seconds)
                 log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
+                if self.config.watch_every and (seen := self.look(lr)):
+                    log.watched(seen)
                 self.plan.revise(self.steps, self.seconds)
                 if self.plan.finished(self.steps, self.seconds):
                     break
@@ -155,6 +160,13 @@ class Trainer:
     def skips(self) -> bool:
         """True if a step that is not finite is left out, and the next one tried with a smaller factor."""
         return self.config.precision == "fp16"
+
+    def look(self, lr: float) -> dict[str, Any] | None:
+        """What the model looks like from inside, on the batch that comes next; None if it is not time for it."""
+        watch = Watch(self.config.watch_every)
+        if not watch.due(self.steps):
+            return None
+        return watch.observe(self.steps, self.model, self.batches.batch(self.steps), self.optimiser, lr)
 
     def evaluate(self) -> float:
         """The mean loss on the validation text."""
