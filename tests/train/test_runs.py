@@ -68,8 +68,9 @@ def test_looking_inside_while_it_trains_changes_nothing(tmp_path: Path) -> None:
     seen = {record["step"]: record["watch"] for record in read(watched.log_path) if "watch" in record}
     assert list(seen) == [1, 10, 20, 30]
     assert seen[10]["parameters"].keys() == watched.model.state().keys()
-    ratios = [p["update_ratio"] for name, p in seen[10]["parameters"].items() if name.endswith("weight")]
-    assert all(0 < ratio < 1 for ratio in ratios) and len(ratios) > 5
+    for name, value in watched.model.state().items():
+        if value.ndim == 2:
+            assert 0 < seen[10]["parameters"][name]["update_ratio"] < 1
     assert all(layer["std"] > 0 for layer in seen[10]["layers"].values())
 
 
