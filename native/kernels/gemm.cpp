@@ -37,7 +37,7 @@ void round_each(float* y_n, const float* x_n, size_t n) {
 uint32_t bf16(float x) {  // the same as sixteen bits
     uint32_t u;
     __builtin_memcpy(&u, &x, sizeof u);
-    return (x == x ? u + 0x7fff + (u >> 16 & 1) : u) >> 16;
+    return x == x ? (u + 0x7fff + (u >> 16 & 1)) >> 16 : u >> 16 | 0x40;  // a NaN stays one without its low bits
 }
 
 // Two terms in one word, the even one below; their neighbours are `step` floats on.

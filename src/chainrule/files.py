@@ -22,10 +22,13 @@ def write(path: Path, content: bytes) -> None:
 def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     """A file to write that appears under its name when all of it is on the disk; an error leaves nothing.
 
-    With `replace` it takes the place of one that is there, which stays until then.
+    With `replace` it takes the place of one that is there, which stays until then; of a link, of the file it leads to.
     """
+    path = path.resolve()
     if not replace:
         _refuse_existing(path)
+    elif path.exists() and not path.is_file():
+        raise ConfigError(f"{path}: is no regular file (choose another name)")
     partial = _partial(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

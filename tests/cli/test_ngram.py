@@ -109,6 +109,7 @@ def test_built_in_names_without_arguments(capsys: pytest.CaptureFixture[str]) ->
     [
         (["missing.txt"], "missing.txt: no such file"),
         (["names.txt", "--order", "0"], "order is 0"),
+        (["names.txt", "--order", "5000"], "order is 5000 (must be from 1 to 100)"),
         (["names.txt", "--smoothing", "-1"], "s is -1.0"),
         (["names.txt", "--smoothing", "1", "--method", "kneser-ney"], "smoothing is 1.0, method kneser-ney"),
         (["names.txt", "--lines", "--text"], "must be at most one of them"),
@@ -151,3 +152,9 @@ def test_the_heat_map_shows_the_counts() -> None:
     ax = figures.heat_map(matrix, [" ", "\n", "b"]).axes[0]
     np.testing.assert_allclose(np.expm1(ax.images[0].get_array()), [[0, 3], [2, 1]])  # b never occurs
     assert [label.get_text() for label in ax.get_xticklabels()] == ["␣", "↵"]
+
+
+def test_a_text_of_one_letter_is_certain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_text("a" * 500)
+    main(["ngram", str(tmp_path / "a.txt")])
+    assert "held out   0.0000 nats" in capsys.readouterr().out

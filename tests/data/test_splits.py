@@ -98,3 +98,8 @@ def test_the_shares_are_those_asked_for_and_the_seed_changes_the_choice() -> Non
 def test_shares_must_leave_some_for_training(shares: tuple[float, float]) -> None:
     with pytest.raises(ConfigError, match="must leave some for training"):
         Split(*shares)
+
+
+def test_a_seed_must_be_one() -> None:
+    with pytest.raises(ConfigError, match="seed"):
+        Split(seed=-1)

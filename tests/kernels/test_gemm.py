@@ -192,10 +192,11 @@ def test_pairs_of_bf16_give_the_same_products(level: str, ta: bool, tb: bool) ->
 
 
 def test_pairs_keep_infinities_and_nan() -> None:
-    a = np.array([[np.inf, 1.0, 3.4e38], [np.nan, 1.0, 0.0], [-1.0, 0.0, 1.0]], np.float32)
-    out = np.empty((1, 3, 1), np.float32)
+    faint = np.array([0x7F800001], np.uint32).view(np.float32)[0]  # a NaN by its last bit alone
+    a = np.array([[np.inf, 1.0, 3.4e38], [np.nan, 1.0, 0.0], [-1.0, 0.0, 1.0], [faint, 0.0, 0.0]], np.float32)
+    out = np.empty((1, 4, 1), np.float32)
     extension.gemm(out, a[None], np.ones((1, 3, 1), np.float32), None, False, PAIRS)
-    np.testing.assert_array_equal(out[0, :, 0], [np.inf, np.nan, 0.0])
+    np.testing.assert_array_equal(out[0, :, 0], [np.inf, np.nan, 0.0, np.nan])
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])

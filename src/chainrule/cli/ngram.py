@@ -21,6 +21,8 @@ from chainrule.models.smoothing import Smoothing
 from chainrule.random import generator
 from chainrule.text import CharTokenizer
 
+MOST_ORDER = 100  # no text repeats itself for longer in a way that counting could use
+
 Ids = npt.NDArray[np.integer[Any]]
 Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
@@ -60,6 +62,8 @@ class Command:
 
     def run(self) -> None:
         name, smoother = self._smoother()
+        if not 1 <= self.order <= MOST_ORDER:
+            raise ConfigError(f"ngram: order is {self.order} (must be from 1 to {MOST_ORDER})")
         if self.samples < 0:
             raise ConfigError(f"ngram: samples is {self.samples} (must be at least 0)")
         with waiting("reading and counting"):
@@ -204,9 +208,8 @@ def draw(source: Source, model: NGram, folder: Path) -> list[str]:
 
 def told(r: dict[str, Any]) -> str:
     """A report for people."""
-    new = (
-        f"{r['held_out_nll']:.4f} nats on a tenth" if r["held_out_nll"] else "infinite: a tenth has new grams"
-    )
+    nll = r["held_out_nll"]
+    new = "infinite: a tenth has new grams" if nll is None else f"{nll:.4f} nats on a tenth"
     what = "one text" if r["documents"] == 1 else f"{r['documents']:,} documents"
     rows = [
         f"{r['corpus']}: {what}, {r['transitions']:,} transitions, {r['vocab_size']} tokens",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from chainrule.data.documents import Document
 from chainrule.data.hashing import digest
 from chainrule.errors import ConfigError
+from chainrule.random import check_seed
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Split:
             raise ConfigError(
                 f"split: validation {self.validation}, test {self.test} (must leave some for training)"
             )
+        check_seed(self.seed)
 
     def part(self, text: str) -> str:
         """ "train", "validation" or "test" """

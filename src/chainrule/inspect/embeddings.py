@@ -10,6 +10,7 @@ R-250, R-251, R-262 (seed 004 §7.2)
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -117,8 +118,13 @@ def similarity_report(vectors: WordVectors, pairs: Sequence[tuple[str, str, floa
         raise DataError(
             f"similarity: {len(used)} of {len(pairs)} pairs are in the vocabulary (must be at least 2)"
         )
+    correlation = spearman(*zip(*used, strict=True))
+    if math.isnan(correlation):
+        raise DataError(
+            f"similarity: all {len(used)} pairs have the same score or cosine (must differ to be ordered)"
+        )
     return {
-        "spearman": spearman(*zip(*used, strict=True)),
+        "spearman": correlation,
         "pairs": len(used),
         "missing": len(pairs) - len(used),
     }

@@ -8,6 +8,7 @@ analogies   four words per line, `: name` begins a section (Google's questions-w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def read_vectors(path: str | Path) -> tuple[list[str], npt.NDArray[np.float32]]:
     lines = _lines(Path(path))
     number, header = next(lines, (1, ""))
     fields = header.split()
-    if len(fields) != 2 or not all(field.isdecimal() for field in fields) or int(fields[1]) < 1:
+    if len(fields) != 2 or not all(re.fullmatch("[0-9]{1,9}", f) for f in fields) or int(fields[1]) < 1:
         raise FormatError(f"{path}: line 1 is {header[:40]!r} (must be `WORDS DIMENSIONS`)")
     V, C = map(int, fields)
     rows: dict[str, npt.NDArray[np.float32]] = {}

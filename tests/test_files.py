@@ -1,0 +1,47 @@
+"""Files that are there completely or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from chainrule.errors import ConfigError
+from chainrule.files import new_file, new_folder, write
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    with new_file(path) as file:
+        file.write(b"half")
+        assert not path.exists()
+    assert path.read_bytes() == b"half"
+    with pytest.raises(ConfigError, match="is there already"), new_file(path):
+        pass
+    write(path, b"whole")
+    assert path.read_bytes() == b"whole" and os.listdir(path.parent) == ["file"]
+
+
+def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt), new_file(path, replace=True) as file:
+        file.write(b"ne")
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "folder") as folder:
+        (folder / "part").touch()
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["file"]
+
+
+def test_a_link_is_followed_and_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    write(link, b"new")
+    assert link.is_symlink() and target.read_bytes() == b"new"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="is no regular file"):
+        write(pipe, b"new")
+    assert pipe.is_fifo()
