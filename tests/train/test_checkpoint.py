@@ -124,3 +124,62 @@ def test_a_crash_while_writing_leaves_the_last_good_checkpoint(tmp_path: Path) -
     assert checkpoint.load(tmp_path).step == 1
     checkpoint.save(tmp_path, make(2))
     assert sorted(os.listdir(tmp_path / "checkpoints")) == ["step_000001", "step_000002"]
+
+
+def test_a_step_that_cannot_be_replaced_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint.save(tmp_path, make())
+    rename = Path.rename
+
+    def fail_for_the_new_one(path: Path, target: Path) -> Path:
+        if path.suffix == ".partial":
+            raise OSError(5, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail_for_the_new_one)
+    with pytest.raises(CheckpointError, match=r"step_000007: cannot be written \(Input/output error"):
+        checkpoint.save(tmp_path, replace(make(), config={"n_layer": 3}))
+    assert os.listdir(tmp_path / "checkpoints") == ["step_000007"]
+    assert checkpoint.load(tmp_path).config == {"n_layer": 2}
+
+
+@pytest.mark.parametrize("then", ["load", "save"])
+def test_a_crash_between_the_two_renames_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    checkpoint.save(tmp_path, make())
+    rename = Path.rename
+
+    class Death(BaseException):
+        pass
+
+    def die_for_the_new_one(path: Path, target: Path) -> Path:
+        if path.suffix == ".partial":
+            raise Death
+        return rename(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(Death):
+        patch.setattr(Path, "rename", die_for_the_new_one)
+        checkpoint.save(tmp_path, replace(make(), config={"n_layer": 3}))
+    assert not (tmp_path / "checkpoints" / "step_000007").exists()
+    if then == "save":
+        checkpoint.save(tmp_path, make(8))
+        assert sorted(os.listdir(tmp_path / "checkpoints")) == ["step_000007", "step_000008"]
+        checkpoint.load(tmp_path / "checkpoints" / "step_000007")
+    else:
+        assert checkpoint.load(tmp_path).config == {"n_layer": 2}
+
+
+def test_a_checkpoint_that_cannot_be_taken_back_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = checkpoint.save(tmp_path, make())
+    path.rename(path.with_name(".step_000007.old"))
+
+    def fail(*args: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(CheckpointError, match=r"checkpoints: cannot be mended \(Read-only file system\)"):
+        checkpoint.load(tmp_path)
