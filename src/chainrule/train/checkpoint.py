@@ -48,6 +48,15 @@ class Checkpoint:
     def step(self) -> int:
         return int(self.training["step"])
 
+    def check_size(self, n_params: int) -> None:
+        """Refuse a model of more parameters than there are values for, before memory is asked for them."""
+        found = sum(array.size for array in self.model.values())
+        if n_params > found:
+            raise CheckpointError(
+                f"checkpoint: config.json asks for {n_params:.10g} parameters, "
+                f"model.safetensors has {found} values (must be as many)"
+            )
+
 
 ARRAYS = ("model", "optimizer", "carried")
 FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for f in fields(Checkpoint)}

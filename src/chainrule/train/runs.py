@@ -13,7 +13,7 @@ from rich.console import Console
 
 from chainrule.data import Corpus, load, split, windows
 from chainrule.errors import CheckpointError, ConfigError, DataError
-from chainrule.models import LanguageModel, RecurrentLM, describe, make, rebuild
+from chainrule.models import LanguageModel, RecurrentLM, describe, make, n_params, rebuild
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
 from chainrule.text import CharTokenizer, Tokenizer, from_dict
@@ -168,8 +168,9 @@ def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
 def build(saved: Checkpoint) -> tuple[LanguageModel, Tokenizer]:
     """The model and the tokenizer in a checkpoint."""
     try:
+        saved.check_size(n_params(saved.config))
         model = rebuild(saved.config)
-    except (TypeError, ConfigError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
     tokenizer = from_dict(saved.tokenizer)
     if tokenizer.vocab_size != model.config.vocab_size:

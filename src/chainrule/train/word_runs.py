@@ -149,11 +149,13 @@ def build(saved: Checkpoint) -> tuple[Word2Vec, BareWordTokenizer]:
     """The model and the tokenizer in a checkpoint."""
     config = dict(saved.config)
     kind = config.pop("model_type", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise CheckpointError(f"checkpoint: model_type {kind!r} (must be {' or '.join(KINDS)})")
     try:
-        model = KINDS[kind](Word2VecConfig(**config))
-    except TypeError as error:
+        size = Word2VecConfig(**config)
+        saved.check_size(int(size.n_params))
+        model = KINDS[kind](size)
+    except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
     tokenizer = BareWordTokenizer.from_dict(saved.tokenizer)
     if tokenizer.vocab_size != model.config.vocab_size:
