@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import replace
@@ -81,6 +82,20 @@ def test_a_format_of_the_future_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
     with pytest.raises(CheckpointError, match=r"format 2 \(must be 1\)"):
         checkpoint.load(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["config.json", "manifest.json"])
+def test_json_that_is_nested_too_deeply_is_refused(tmp_path: Path, file: str) -> None:
+    path = checkpoint.save(tmp_path, make())
+    deep = b"[" * 200_000
+    (path / file).write_bytes(deep)
+    if file != "manifest.json":
+        manifest = json.loads((path / "manifest.json").read_text())
+        manifest["files"][file] = {"bytes": len(deep), "sha256": hashlib.sha256(deep).hexdigest()}
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match=f"{file}: cannot be understood") as error:
+        checkpoint.load(path)
+    assert "\n" not in str(error.value)
 
 
 def test_the_newest_two_are_kept(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def _encode(file: str, value: Mapping[str, Any]) -> bytes:
 def _decode(path: Path, content: bytes) -> dict[str, Any]:
     try:
         value = json.loads(content) if path.suffix == ".json" else decode_tensors(content)
-    except (ValueError, SafetensorError) as error:
+    except (ValueError, RecursionError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be understood ({error})") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: holds a {type(value).__name__} (must be an object)")
