@@ -78,6 +78,11 @@ def test_a_run_that_stopped_goes_on_bit_for_bit(folder: Path, capsys: pytest.Cap
     for file in ("vectors.txt", "log.jsonl", "checkpoints/step_000003/model.safetensors"):
         assert Path("again", file).read_bytes() == Path("whole", file).read_bytes()
     assert WordRun.resume("again").trainer.epoch == 3
+    before = sorted(Path("again").rglob("*"))
+    with pytest.raises(SystemExit):
+        main(["train", "word2vec", "--resume", "again/checkpoints/step_000002"])
+    assert "step_000002 is a checkpoint (must be the directory of its run)" in capsys.readouterr().err
+    assert sorted(Path("again").rglob("*")) == before
     Path("text.txt").write_text("another text")
     with pytest.raises(SystemExit):
         main(["train", "word2vec", "--resume", "again"])

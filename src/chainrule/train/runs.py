@@ -74,8 +74,7 @@ class Run:
     @classmethod
     def resume(cls, folder: str | Path) -> Run:
         """Go on from the newest checkpoint of a run, as if it had never stopped."""
-        if (Path(folder) / "manifest.json").exists():
-            raise ConfigError(f"resume: {folder} is a checkpoint (must be the directory of its run)")
+        refuse_checkpoint(Path(folder))
         saved = checkpoint.load(Path(folder))
         model, tokenizer = build(saved)
         try:
@@ -180,6 +179,12 @@ def build(saved: Checkpoint) -> tuple[LanguageModel, Tokenizer]:
         )
     model.load(saved.model)
     return model.eval(), tokenizer
+
+
+def refuse_checkpoint(folder: Path) -> None:
+    """What goes on is a run: its next checkpoint would otherwise be written into this one."""
+    if (folder / "manifest.json").exists():
+        raise ConfigError(f"resume: {folder} is a checkpoint (must be the directory of its run)")
 
 
 def make_empty(folder: Path) -> None:

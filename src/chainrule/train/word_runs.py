@@ -19,7 +19,7 @@ from chainrule.random import seed
 from chainrule.text import BareWordTokenizer
 from chainrule.train import checkpoint, log
 from chainrule.train.checkpoint import Checkpoint
-from chainrule.train.runs import make_empty
+from chainrule.train.runs import make_empty, refuse_checkpoint
 from chainrule.train.word2vec import Progress, WordTrainConfig, WordTrainer
 
 KINDS: dict[str, type[Word2Vec]] = {"skip-gram": SkipGram, "cbow": CBOW}
@@ -69,6 +69,7 @@ class WordRun:
     @classmethod
     def resume(cls, folder: str | Path) -> WordRun:
         """Go on after the last whole epoch of a run, as if it had never stopped."""
+        refuse_checkpoint(Path(folder))
         saved = checkpoint.load(Path(folder))
         model, tokenizer = build(saved)
         try:
