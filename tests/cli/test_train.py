@@ -94,6 +94,23 @@ def test_a_run_is_resumed_as_what_it_is(folder: Path, capsys: pytest.CaptureFixt
         assert message in capsys.readouterr().err
 
 
+def test_a_flag_that_says_the_default_must_agree_with_the_run_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["--lr=0.001", "--no-batch-norm", "--n-layer=2"]
+    main(["train", "mlp", "text.txt", *flags("mlp"), *settings, "--out", "run"])
+    for given, message in [
+        (["--lr", "0.003"], "resume: lr is 0.003, in the run 0.001 (leave it out)"),
+        (["--n-layer=1"], "resume: n_layer is 1, in the run 2 (leave it out)"),
+        (["--n_layer", "1"], "resume: n_layer is 1, in the run 2 (leave it out)"),
+        (["--batch-norm"], "resume: batch_norm is True, in the run False (leave it out)"),
+    ]:
+        with pytest.raises(SystemExit):
+            main(["train", "mlp", "--resume", "run", *given])
+        assert message in capsys.readouterr().err
+    main(["train", "mlp", "--resume", "run", *settings, "--seed", "0", "--tokenizer", "char"])
+
+
 def test_a_tokenizer_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tokenizer = BPETokenizer.train(Path("text.txt").read_text(encoding="utf-8"), 300)
     Path("bpe.json").write_text(json.dumps(tokenizer.to_dict()), encoding="utf-8")
@@ -109,6 +126,10 @@ def test_a_tokenizer_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str
         (
             ["train", "rnn", "--resume", "run", "--tokenizer", "bpe.json"],
             "tokenizer is bpe.json, the run has another",
+        ),
+        (
+            ["train", "rnn", "--resume", "run", "--tokenizer", "char"],
+            "tokenizer is char, the run has another",
         ),
         (["train", "rnn", "text.txt", "--tokenizer", "none.json"], "none.json: cannot be read"),
         (["train", "rnn", "text.txt", "--tokenizer", "text.txt"], "text.txt: "),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.data import load
+from chainrule.errors import CheckpointError
 from chainrule.io.vectors import read_vectors
-from chainrule.train import log
+from chainrule.train import WordTrainConfig, checkpoint, log
 from chainrule.train.word_runs import WordRun, load_vectors
 
 SMALL = ["--dim", "8", "--epochs", "2"]
@@ -76,10 +78,36 @@ def test_a_run_that_stopped_goes_on_bit_for_bit(folder: Path, capsys: pytest.Cap
     for file in ("vectors.txt", "log.jsonl", "checkpoints/step_000003/model.safetensors"):
         assert Path("again", file).read_bytes() == Path("whole", file).read_bytes()
     assert WordRun.resume("again").trainer.epoch == 3
+    before = sorted(Path("again").rglob("*"))
+    with pytest.raises(SystemExit):
+        main(["train", "word2vec", "--resume", "again/checkpoints/step_000002"])
+    assert "step_000002 is a checkpoint (must be the directory of its run)" in capsys.readouterr().err
+    assert sorted(Path("again").rglob("*")) == before
     Path("text.txt").write_text("another text")
     with pytest.raises(SystemExit):
         main(["train", "word2vec", "--resume", "again"])
     assert "has changed since the run began" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dim": 10**15}, r"config.json asks for \S+ parameters"),
+        ({"vocab_size": 10**15}, r"config.json asks for \S+ parameters"),
+        ({"dim": 0}, r"dim is 0 \(must be at least 1"),
+        ({"dim": "many"}, "config.json does not fit"),
+        ({"model_type": []}, r"model_type \[\] \(must be skip-gram or cbow"),
+    ],
+)
+def test_a_checkpoint_with_a_wrong_size_is_refused(
+    folder: Path, change: dict[str, object], message: str
+) -> None:
+    run = WordRun.new("run", load("text.txt"), WordTrainConfig(), dim=4)
+    run.save()
+    saved = checkpoint.load(Path("run"))
+    checkpoint.save(Path("run"), replace(saved, config=saved.config | change))
+    with pytest.raises(CheckpointError, match=message):
+        load_vectors("run")
 
 
 BAD = {

@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ConfigError
-from chainrule.models import FAMILIES, IGNORE, describe, family, rebuild
+from chainrule.models import FAMILIES, IGNORE, describe, family, n_params, rebuild
 from tests.models.tiny import SIZES, float64, tiny
 
 IDS = np.random.default_rng(1).integers(11, size=(3, 8))
@@ -85,6 +85,12 @@ def test_a_description_rebuilds_the_model(name: str) -> None:
     twin.load(model.state())
     assert type(twin) is type(model) and twin.config == model.config
     assert (twin.eval()(INPUTS).numpy() == model.eval()(INPUTS).numpy()).all()
+
+
+@every_family
+def test_the_number_of_parameters_is_known_before_there_is_a_model(name: str) -> None:
+    model = tiny(name)
+    assert n_params(describe(model)) == type(model).n_params(model.config) == model.count()
 
 
 def test_an_unknown_family_is_named_with_the_nearest() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import replace
@@ -83,6 +84,20 @@ def test_a_format_of_the_future_is_refused(tmp_path: Path) -> None:
         checkpoint.load(tmp_path)
 
 
+@pytest.mark.parametrize("file", ["config.json", "manifest.json"])
+def test_json_that_is_nested_too_deeply_is_refused(tmp_path: Path, file: str) -> None:
+    path = checkpoint.save(tmp_path, make())
+    deep = b"[" * 200_000
+    (path / file).write_bytes(deep)
+    if file != "manifest.json":
+        manifest = json.loads((path / "manifest.json").read_text())
+        manifest["files"][file] = {"bytes": len(deep), "sha256": hashlib.sha256(deep).hexdigest()}
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match=f"{file}: cannot be understood") as error:
+        checkpoint.load(path)
+    assert "\n" not in str(error.value)
+
+
 def test_the_newest_two_are_kept(tmp_path: Path) -> None:
     for step in (5, 10, 999_999, 1_000_000):
         checkpoint.save(tmp_path, make(step))
@@ -124,3 +139,62 @@ def test_a_crash_while_writing_leaves_the_last_good_checkpoint(tmp_path: Path) -
     assert checkpoint.load(tmp_path).step == 1
     checkpoint.save(tmp_path, make(2))
     assert sorted(os.listdir(tmp_path / "checkpoints")) == ["step_000001", "step_000002"]
+
+
+def test_a_step_that_cannot_be_replaced_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint.save(tmp_path, make())
+    rename = Path.rename
+
+    def fail_for_the_new_one(path: Path, target: Path) -> Path:
+        if path.suffix == ".partial":
+            raise OSError(5, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail_for_the_new_one)
+    with pytest.raises(CheckpointError, match=r"step_000007: cannot be written \(Input/output error"):
+        checkpoint.save(tmp_path, replace(make(), config={"n_layer": 3}))
+    assert os.listdir(tmp_path / "checkpoints") == ["step_000007"]
+    assert checkpoint.load(tmp_path).config == {"n_layer": 2}
+
+
+@pytest.mark.parametrize("then", ["load", "save"])
+def test_a_crash_between_the_two_renames_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    checkpoint.save(tmp_path, make())
+    rename = Path.rename
+
+    class Death(BaseException):
+        pass
+
+    def die_for_the_new_one(path: Path, target: Path) -> Path:
+        if path.suffix == ".partial":
+            raise Death
+        return rename(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(Death):
+        patch.setattr(Path, "rename", die_for_the_new_one)
+        checkpoint.save(tmp_path, replace(make(), config={"n_layer": 3}))
+    assert not (tmp_path / "checkpoints" / "step_000007").exists()
+    if then == "save":
+        checkpoint.save(tmp_path, make(8))
+        assert sorted(os.listdir(tmp_path / "checkpoints")) == ["step_000007", "step_000008"]
+        checkpoint.load(tmp_path / "checkpoints" / "step_000007")
+    else:
+        assert checkpoint.load(tmp_path).config == {"n_layer": 2}
+
+
+def test_a_checkpoint_that_cannot_be_taken_back_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = checkpoint.save(tmp_path, make())
+    path.rename(path.with_name(".step_000007.old"))
+
+    def fail(*args: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(CheckpointError, match=r"checkpoints: cannot be mended \(Read-only file system\)"):
+        checkpoint.load(tmp_path)

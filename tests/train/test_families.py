@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import math
+import tracemalloc
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,13 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.errors import ConfigError
+from chainrule.errors import CheckpointError, ConfigError
 from chainrule.generate import generate
 from chainrule.models import FAMILIES, describe, make, rebuild
 from chainrule.text import CharTokenizer
-from chainrule.train import Run, TrainConfig, load_model
+from chainrule.train import Run, TrainConfig, checkpoint, load_model
+from chainrule.train.checkpoint import Checkpoint
+from tests.models.tiny import tiny
 from tests.train.helpers import corpus, losses, validations
 
 SMALL = {
@@ -115,6 +119,40 @@ def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
     run = Run.new(tmp_path / "run", text, TrainConfig(**SETTINGS), "rnn", tokenizer, n_hidden=8)
     run.save()
     assert load_model(run.folder)[1] == tokenizer != CharTokenizer.train(text.text)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_checkpoint_cannot_ask_for_more_memory_than_it_fills(tmp_path: Path, family: str) -> None:
+    model = tiny(family)
+    saved = Checkpoint(
+        model=model.state(),
+        optimizer={},
+        config=describe(model),
+        tokenizer=CharTokenizer("abcdefghijk").to_dict(),
+        training={"step": 1},
+    )
+    load_model(checkpoint.save(tmp_path, saved))
+    sizes = [name for name, value in saved.config.items() if type(value) is int]
+    free = {"n_head", "n_kv_head"}  # they share the width, and take no memory
+    if family in ("llama", "rnn", "gru", "lstm"):
+        free.add("block_size")  # no weights for positions
+    for name in set(sizes) - free:
+        changed = replace(saved, config=saved.config | {name: 24 * 10**15})
+        path = checkpoint.save(tmp_path, changed)
+        tracemalloc.start()
+        with pytest.raises(CheckpointError, match=r"asks for \S+ parameters, model.safetensors has") as error:
+            load_model(path)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000 and "\n" not in str(error.value)
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", ["many", [1], None, 1.5, math.nan, math.inf, 10**400])
+def test_a_checkpoint_with_a_size_that_is_none_is_refused(tmp_path: Path, size: Any) -> None:
+    model = tiny("rnn")
+    config = describe(model) | {"n_hidden": size, "n_embd": 1.5}
+    saved = Checkpoint(model.state(), {}, config, CharTokenizer("abcdefghijk").to_dict(), {"step": 1})
+    with pytest.raises(CheckpointError):
+        load_model(checkpoint.save(tmp_path, saved))
 
 
 def test_names_of_families() -> None:

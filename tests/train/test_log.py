@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from chainrule.errors import ConfigError, DataError
+from chainrule.inspect import curve
 from chainrule.train import Log, log, loss_curve
 
 
@@ -33,6 +35,27 @@ def test_every_step_is_one_json_object_on_a_line(tmp_path: Path) -> None:
     assert records[1] == {"step": 2, "loss": 1.5, "lr": 1e-3, "norm": 1.0, "seconds": 0.5, "parameters": 7}
     assert records[3] == {"step": 3, "validation": 1.25, "seconds": 0.75, "parameters": 7}
     assert log.read(tmp_path / "log.jsonl") == records
+
+
+def test_what_is_not_finite_is_written_as_null(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    with Log(path, tokens=128, parameters=7, console=Console(file=io.StringIO())) as told:
+        told.step(1, 3.0, lr=1e-3, norm=math.nan, seconds=0.1, left=1.0)
+        told.step(2, math.inf, lr=1e-3, norm=math.inf, seconds=0.2, left=1.0)
+        told.watched({"step": 2, "watch": {"problems": [], "layers": [{"std": -math.inf}, (math.nan,)]}})
+        told.evaluation(2, math.nan, seconds=0.2)
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    for text in path.read_text().splitlines():
+        json.loads(text, parse_constant=refuse)
+    records = log.read(path)
+    assert records[0]["norm"] is None and records[0]["loss"] == 3.0
+    assert records[1]["loss"] is records[1]["norm"] is records[3]["validation"] is None
+    assert records[2]["watch"]["layers"] == [{"std": None}, [None]]
+    loss_curve(path, tmp_path / "loss.png")
+    assert curve([record["loss"] for record in records[:2]], 10).shape == "not finite"
 
 
 @pytest.mark.usefixtures("impatient")

@@ -166,8 +166,10 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
             "model 'gtp': no such family .* did you mean gpt?",
         ),
         ({"config": saved.config | {"depth": 3}}, "config.json does not fit"),
-        ({"config": saved.config | {"n_embd": 32}}, "shape"),
+        ({"config": saved.config | {"n_embd": 32}}, "config.json asks for 1.* parameters"),
+        ({"config": saved.config | {"n_embd": 8}}, "shape"),
         ({"tokenizer": {"type": "char", "characters": "ab"}}, "tokenizer of 2 tokens"),
+        ({"tokenizer": {"type": []}}, r"tokenizer: type \[\] \(must be one of"),
         ({"training": {"step": 2}}, "training.json does not fit"),
     ]:
         checkpoint.save(tmp_path / "other", checkpoint.Checkpoint(**vars(saved) | change))

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from chainrule.errors import ChainruleError, ConfigError
 
-# Every command: the module that has its dataclass `Command`, or MODULE:NAME for what `command(NAME)` there returns,
-# and what it does.
+# Every command: the module that has its dataclass `Command`, or MODULE:NAME for what `command(NAME, WORDS)` there
+# returns, and what it does.
 COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
     "train": ("train:gpt", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama"),
@@ -87,8 +87,9 @@ def _dispatch(args: list[str]) -> None:
     name = " ".join(args[:words])
     file, _, kind = COMMANDS[name][0].partition(":")
     module = importlib.import_module(f"chainrule.cli.{file}")
-    command = module.command(kind) if kind else module.Command
-    parse(command, f"chainrule {name}", args[words:]).run()
+    rest = args[words:]
+    command = module.command(kind, rest) if kind else module.Command
+    parse(command, f"chainrule {name}", rest).run()
 
 
 def _overview() -> str:

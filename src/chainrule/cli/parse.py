@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import tyro
@@ -26,6 +26,12 @@ def parse(command: type[T], program: str, args: list[str]) -> T:
             return tyro.cli(command, prog=program, args=args)
     except SystemExit:
         raise ConfigError(f"{fold(explanation.getvalue())} (see {program} --help)") from None
+
+
+def flags(words: Sequence[str]) -> frozenset[str]:
+    """The fields whose flags are among the words of a command line: {"n_layer", "bias"} of --n-layer=2 --no-bias."""
+    given = [word.partition("=")[0][2:].replace("-", "_") for word in words if word.startswith("--")]
+    return frozenset(given) | {name.removeprefix("no_") for name in given}
 
 
 def fold(box: str) -> str:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 import tyro
 from rich.console import Console
 
+from chainrule.cli.parse import flags
 from chainrule.cli.show import bits, command_line, size
 from chainrule.data import load
 from chainrule.errors import ConfigError
 from chainrule.io import load_tokenizer
 from chainrule.models import describe
 from chainrule.models import family as find
-from chainrule.text import Tokenizer
+from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.runs import free_folder
 
@@ -30,6 +32,9 @@ class Train:
     """What the commands share; `command` adds the sizes of a family."""
 
     family: ClassVar[str]
+    given: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # fields with a flag on the command line, be it their default
 
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = "pydoc"
     """A text file, or a corpus that `chainrule data list` knows."""
@@ -84,13 +89,17 @@ class Train:
             raise ConfigError(f"resume: out is {self.out}, the run is in {folder} (leave it out)")
         if self.data != "pydoc" and load(self.data) != run.corpus:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
-        if self._tokenizer() not in (None, run.tokenizer):
+        tokenizer = self._tokenizer()
+        if tokenizer is None and "tokenizer" in self.given:
+            tokenizer = CharTokenizer.train(run.corpus.text)
+        if tokenizer not in (None, run.tokenizer):
             raise ConfigError(f"resume: tokenizer is {self.tokenizer}, the run has another (leave it out)")
-        given: dict[str, Any] = vars(self) | vars(self.training)
+        said: dict[str, Any] = vars(self) | vars(self.training)
         default: dict[str, Any] = vars(type(self)()) | vars(TrainConfig())
         for name, value in (vars(run.model.config) | vars(run.trainer.config)).items():
-            if name in given and given[name] not in (default[name], value):
-                raise ConfigError(f"resume: {name} is {given[name]}, in the run {value} (leave it out)")
+            meant = name in said and (name in self.given or said[name] != default[name])
+            if meant and said[name] != value:
+                raise ConfigError(f"resume: {name} is {said[name]}, in the run {value} (leave it out)")
         return run
 
 
@@ -107,8 +116,11 @@ def summary(run: Run, validation: float) -> dict[str, Any]:
     }
 
 
-def command(family: str) -> type[Train]:
-    """The command of a family: `Train` with the fields of its config but the vocabulary, which the data decide."""
+def command(family: str, words: Sequence[str] = ()) -> type[Train]:
+    """The command of a family: `Train` with the fields of its config but the vocabulary, which the data decide.
+
+    `words` are those it is called with: a flag that says the default is known from no flag at all.
+    """
     config = find(family).config
     types, about = get_type_hints(config), documented(config)
     sizes: list[Any] = [
@@ -120,7 +132,7 @@ def command(family: str) -> type[Train]:
         f"Train a language model of the family {family} on a text.\n\n"
         f"Example: chainrule train {family} book.txt --max-steps 5000 --out runs/book"
     )
-    shared: dict[str, Any] = {"family": family, "__doc__": about_it}
+    shared: dict[str, Any] = {"family": family, "given": flags(words), "__doc__": about_it}
     return make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
 
 

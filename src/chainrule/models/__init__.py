@@ -1,6 +1,6 @@
 """Models, one file each."""
 
-from chainrule.models.families import FAMILIES, describe, family, make, rebuild
+from chainrule.models.families import FAMILIES, describe, family, make, n_params, rebuild
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.grams import Terminals
 from chainrule.models.language_model import IGNORE, LanguageModel
@@ -42,5 +42,6 @@ __all__ = [
     "describe",
     "family",
     "make",
+    "n_params",
     "rebuild",
 ]

@@ -64,5 +64,17 @@ def describe(model: LanguageModel) -> dict[str, Any]:
 
 def rebuild(description: Mapping[str, Any]) -> LanguageModel:
     """A model of the family and size that `describe` gave, with new weights."""
+    model, config = _described(description)
+    return model(config)
+
+
+def n_params(description: Mapping[str, Any]) -> int:
+    """The number of parameters of the model that `rebuild` would make, without making it."""
+    model, config = _described(description)
+    return model.n_params(config)
+
+
+def _described(description: Mapping[str, Any]) -> tuple[type[LanguageModel], Any]:
     sizes = dict(description)
-    return make(str(sizes.pop("model_type", None)), **sizes)
+    chosen = family(str(sizes.pop("model_type", None)))
+    return chosen.model, chosen.config(**sizes)

@@ -18,6 +18,11 @@ class LanguageModel(Layer):
     def __init__(self, config: Any) -> None:
         self.config = config
 
+    @classmethod
+    def n_params(cls, config: Any) -> int:
+        """The number of parameters of a model of this size, without making it."""
+        return int(config.n_params)
+
     @property
     def training_window(self) -> int:
         """Tokens in a row of a training batch."""

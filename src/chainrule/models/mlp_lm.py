@@ -56,7 +56,7 @@ class MLPConfig:
     @property
     def n_params(self) -> int:
         """The number of parameters, the vector for "nothing yet" included."""
-        n_in, H, V = self.sizes[0], self.n_hidden, self.vocab_size
+        n_in, H, V = self.block_size * self.n_embd, self.n_hidden, self.vocab_size
         vectors = H * self.n_layer * (2 if self.batch_norm else 1)
         return (V + 1) * self.n_embd + n_in * H + (self.n_layer - 1) * H * H + vectors + V * H + V
 

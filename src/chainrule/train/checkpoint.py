@@ -5,11 +5,13 @@
         carried.safetensors                                       of a recurrent model, its state in the text
         manifest.json                                             sizes and SHA-256 of the others
 
-It is written under another name, flushed to the disk and renamed: a crash leaves the last good one.
+It is written under another name, flushed to the disk and renamed: a crash leaves the last good one. Where the same
+step was there before, that is set aside as .step_N.old in between, and taken back if the new one never came.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -46,6 +48,15 @@ class Checkpoint:
     def step(self) -> int:
         return int(self.training["step"])
 
+    def check_size(self, n_params: int) -> None:
+        """Refuse a model of more parameters than there are values for, before memory is asked for them."""
+        found = sum(array.size for array in self.model.values())
+        if n_params > found:
+            raise CheckpointError(
+                f"checkpoint: config.json asks for {n_params:.10g} parameters, "
+                f"model.safetensors has {found} values (must be as many)"
+            )
+
 
 ARRAYS = ("model", "optimizer", "carried")
 FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for f in fields(Checkpoint)}
@@ -62,7 +73,8 @@ def save(run: Path, checkpoint: Checkpoint) -> Path:
     final = folder / f"step_{checkpoint.step:06d}"
     partial, old = folder / f".{final.name}.partial", folder / f".{final.name}.old"
     try:
-        for leftover in (partial, old):
+        _take_back(folder)
+        for leftover in (*folder.glob(".step_*.partial"), *folder.glob(".step_*.old")):
             shutil.rmtree(leftover, ignore_errors=True)
         partial.mkdir(parents=True)
         for file, content in files.items():
@@ -76,6 +88,8 @@ def save(run: Path, checkpoint: Checkpoint) -> Path:
             shutil.rmtree(stale, ignore_errors=True)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
+        with contextlib.suppress(OSError):  # `find` tries again
+            _take_back(folder)
         raise CheckpointError(f"{final}: cannot be written ({error.strerror or error})") from error
     return final
 
@@ -99,7 +113,12 @@ def find(path: Path) -> Path:
     """The newest checkpoint of a run, or `path` itself if it is a checkpoint."""
     if (path / "manifest.json").exists():
         return path
-    found = _complete(path / "checkpoints")
+    folder = path / "checkpoints"
+    try:
+        _take_back(folder)
+    except OSError as error:
+        raise CheckpointError(f"{folder}: cannot be mended ({error.strerror or error})") from error
+    found = _complete(folder)
     if not found:
         what = "holds no checkpoint" if path.is_dir() else "no such directory"
         raise CheckpointError(f"{path}: {what} (must be the directory of a run)")
@@ -112,6 +131,14 @@ def _complete(folder: Path) -> list[Path]:
     return sorted(found, key=lambda p: int(p.name[5:]))
 
 
+def _take_back(folder: Path) -> None:
+    """Give a checkpoint its name again that was set aside for one of the same step which was never finished."""
+    for old in folder.glob(".step_*.old"):
+        final = folder / old.name[1:].removesuffix(".old")
+        if not final.exists():
+            old.rename(final)
+
+
 def _encode(file: str, value: Mapping[str, Any]) -> bytes:
     if file.endswith(".json"):
         return (json.dumps(value, indent=1) + "\n").encode()
@@ -122,7 +149,7 @@ def _encode(file: str, value: Mapping[str, Any]) -> bytes:
 def _decode(path: Path, content: bytes) -> dict[str, Any]:
     try:
         value = json.loads(content) if path.suffix == ".json" else decode_tensors(content)
-    except (ValueError, SafetensorError) as error:
+    except (ValueError, RecursionError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be understood ({error})") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: holds a {type(value).__name__} (must be an object)")

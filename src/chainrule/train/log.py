@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import deque
 from pathlib import Path
@@ -22,8 +23,9 @@ class Log:
     """Writes `path`, one JSON object per line, and tells the person who waits how far training is.
 
     A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds"}; both say how
-    many "parameters" the model has, since a loss means little without. A look inside is {"step", "watch": {...}}. With
-    `resume_at` the records of an earlier part of the run are kept up to that step.
+    many "parameters" the model has, since a loss means little without. A look inside is {"step", "watch": {...}}. A
+    number that is not finite is null. With `resume_at` the records of an earlier part of the run are kept up to that
+    step.
     """
 
     def __init__(
@@ -118,7 +120,16 @@ def clock(seconds: float) -> str:
 
 
 def encode(record: dict[str, Any]) -> str:
-    return json.dumps(record) + "\n"
+    """A line of the log. JSON has no NaN and no infinity: the norm of a skipped step is null."""
+    return json.dumps(_finite(record), allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def cut(path: Path, step: int) -> None:

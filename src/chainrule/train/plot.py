@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +22,14 @@ def loss_curve(log: Path, png: Path, references: Mapping[str, float] | None = No
             "loss curve: matplotlib is not installed (pip install 'chainrule[plots]')"
         ) from error
     records = read(log)
-    steps = [(r["step"], r["loss"]) for r in records if "loss" in r]
-    evaluations = [(r["step"], r["validation"]) for r in records if "validation" in r]
-    if not steps:
+    (x, losses), evaluations = _points(records, "loss"), _points(records, "validation")
+    if not len(x):
         raise DataError(f"{log}: has no step to draw (must have at least one)")
-    x, losses = np.array(steps).T
     figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
     axes = figure.subplots()
     axes.plot(x, losses, color="tab:blue", alpha=0.25, linewidth=0.8)
     axes.plot(x, smooth(losses), color="tab:blue", label="training")
-    axes.plot(*np.array(evaluations).T, "o-", color="tab:orange", label="validation", clip_on=False, zorder=3)
+    axes.plot(*evaluations, "o-", color="tab:orange", label="validation", clip_on=False, zorder=3)
     for name, value in (references or {}).items():
         axes.axhline(value, color="grey", linestyle=":", linewidth=1)
         axes.annotate(
@@ -40,6 +39,13 @@ def loss_curve(log: Path, png: Path, references: Mapping[str, float] | None = No
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     figure.savefig(png)
+
+
+def _points(records: list[dict[str, Any]], name: str) -> npt.NDArray[np.float64]:
+    """The steps with a finite number of this name, and the numbers (2, n)."""
+    found = [(r["step"], r[name]) for r in records if name in r]
+    points = np.array(found, np.float64).reshape(-1, 2)  # null becomes NaN
+    return points[np.isfinite(points).all(axis=1)].T
 
 
 def smooth(losses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

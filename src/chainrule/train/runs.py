@@ -13,7 +13,7 @@ from rich.console import Console
 
 from chainrule.data import Corpus, load, split, windows
 from chainrule.errors import CheckpointError, ConfigError, DataError
-from chainrule.models import LanguageModel, RecurrentLM, describe, make, rebuild
+from chainrule.models import LanguageModel, RecurrentLM, describe, make, n_params, rebuild
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
 from chainrule.text import CharTokenizer, Tokenizer, from_dict
@@ -74,8 +74,7 @@ class Run:
     @classmethod
     def resume(cls, folder: str | Path) -> Run:
         """Go on from the newest checkpoint of a run, as if it had never stopped."""
-        if (Path(folder) / "manifest.json").exists():
-            raise ConfigError(f"resume: {folder} is a checkpoint (must be the directory of its run)")
+        refuse_checkpoint(Path(folder))
         saved = checkpoint.load(Path(folder))
         model, tokenizer = build(saved)
         try:
@@ -168,8 +167,9 @@ def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
 def build(saved: Checkpoint) -> tuple[LanguageModel, Tokenizer]:
     """The model and the tokenizer in a checkpoint."""
     try:
+        saved.check_size(n_params(saved.config))
         model = rebuild(saved.config)
-    except (TypeError, ConfigError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
     tokenizer = from_dict(saved.tokenizer)
     if tokenizer.vocab_size != model.config.vocab_size:
@@ -179,6 +179,12 @@ def build(saved: Checkpoint) -> tuple[LanguageModel, Tokenizer]:
         )
     model.load(saved.model)
     return model.eval(), tokenizer
+
+
+def refuse_checkpoint(folder: Path) -> None:
+    """What goes on is a run: its next checkpoint would otherwise be written into this one."""
+    if (folder / "manifest.json").exists():
+        raise ConfigError(f"resume: {folder} is a checkpoint (must be the directory of its run)")
 
 
 def make_empty(folder: Path) -> None:

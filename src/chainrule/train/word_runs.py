@@ -19,7 +19,7 @@ from chainrule.random import seed
 from chainrule.text import BareWordTokenizer
 from chainrule.train import checkpoint, log
 from chainrule.train.checkpoint import Checkpoint
-from chainrule.train.runs import make_empty
+from chainrule.train.runs import make_empty, refuse_checkpoint
 from chainrule.train.word2vec import Progress, WordTrainConfig, WordTrainer
 
 KINDS: dict[str, type[Word2Vec]] = {"skip-gram": SkipGram, "cbow": CBOW}
@@ -69,6 +69,7 @@ class WordRun:
     @classmethod
     def resume(cls, folder: str | Path) -> WordRun:
         """Go on after the last whole epoch of a run, as if it had never stopped."""
+        refuse_checkpoint(Path(folder))
         saved = checkpoint.load(Path(folder))
         model, tokenizer = build(saved)
         try:
@@ -149,11 +150,13 @@ def build(saved: Checkpoint) -> tuple[Word2Vec, BareWordTokenizer]:
     """The model and the tokenizer in a checkpoint."""
     config = dict(saved.config)
     kind = config.pop("model_type", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise CheckpointError(f"checkpoint: model_type {kind!r} (must be {' or '.join(KINDS)})")
     try:
-        model = KINDS[kind](Word2VecConfig(**config))
-    except TypeError as error:
+        size = Word2VecConfig(**config)
+        saved.check_size(int(size.n_params))
+        model = KINDS[kind](size)
+    except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
     tokenizer = BareWordTokenizer.from_dict(saved.tokenizer)
     if tokenizer.vocab_size != model.config.vocab_size:
