@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +13,18 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.random import generator
 
 Ids = npt.NDArray[np.integer[Any]]
+Row = TypeVar("Row", Ids, str)
 
 
-def split(ids: Ids, share: float = 0.1) -> tuple[Ids, Ids]:
-    """ids (n,) -> (training, validation): the validation part is the last `share` of the text, in one piece.
+def split(row: Row, share: float = 0.1) -> tuple[Row, Row]:
+    """ids (n,) or a text -> (training, validation): the validation part is the last `share` of it, in one piece.
 
     It depends on nothing but the length, so every run on a text is judged on the same part of it.
     """
     if not 0 < share < 1:
         raise ConfigError(f"split: share {share} (must be between 0 and 1)")
-    cut = len(ids) - round(share * len(ids))
-    return ids[:cut], ids[cut:]
+    cut = len(row) - round(share * len(row))
+    return row[:cut], row[cut:]
 
 
 class Batches:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import count
@@ -11,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from chainrule.data import Corpus, load, split, windows
+from chainrule.data import Corpus, load, windows
 from chainrule.errors import CheckpointError, ConfigError, DataError
 from chainrule.models import LanguageModel, RecurrentLM, describe, make, rebuild
 from chainrule.models.rnn_lm import State
@@ -23,6 +22,7 @@ from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
+from chainrule.train.material import Material
 from chainrule.train.plan import Plan
 from chainrule.train.sources import source
 
@@ -42,7 +42,8 @@ class Run:
         self.corpus = corpus
         self.tokenizer = tokenizer
         self.model = model
-        self.training, self.validation = split(tokenizer.encode(corpus.text))
+        self.material = Material.of(corpus, tokenizer)
+        self.training, self.validation = self.material.training, self.material.validation
         B, T = config.batch_size, model.training_window
         batches = source(model, self.training, batch_size=B, block_size=T, seed=config.seed)
         exam = windows(self.validation, batch_size=B, block_size=T, limit=config.eval_windows)
@@ -138,9 +139,7 @@ class Run:
 
     def bits_per_byte(self, nats: float) -> float:
         """A loss in nats per token, as bits per byte of the validation text: the same unit for every tokenizer."""
-        text = self.tokenizer.decode(self.validation)
-        bytes_ = len(text.encode("utf-8", "surrogatepass"))
-        return nats / math.log(2) * len(self.validation) / bytes_
+        return self.material.bits_per_byte(nats)
 
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
