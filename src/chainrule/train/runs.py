@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import count
@@ -69,7 +71,7 @@ class Run:
         seed(config.seed)
         made = make(model, **size, vocab_size=tokenizer.vocab_size)
         run = cls(Path(folder), corpus, tokenizer, made, config)
-        make_empty(run.folder)
+        make_empty(run.folder, "log.jsonl")  # from now on the directory is taken
         return run
 
     @classmethod
@@ -180,13 +182,16 @@ def build(saved: Checkpoint) -> tuple[LanguageModel, Tokenizer]:
     return model.eval(), tokenizer
 
 
-def make_empty(folder: Path) -> None:
-    """Make the directory of a new run; one with something in it is left alone."""
+def make_empty(folder: Path, *files: str) -> None:
+    """Make a directory for results, with empty `files`; one with something in it is left alone."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ConfigError(f"{folder}: the directory is not empty (choose another, or resume that run)")
-        (folder / "log.jsonl").touch()
+        for name in files:
+            (folder / name).touch()
+        if not os.access(folder, os.W_OK):  # found now, not after hours of training
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be used for a run ({error.strerror})") from error
 
