@@ -26,7 +26,7 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.models import KneserNey, LanguageModel, NGram, Terminals, make
 from chainrule.models.window import contexts
 from chainrule.random import seeded
-from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import Trainer
 from chainrule.train.material import Material
@@ -131,8 +131,8 @@ class Ladder:
         self, corpus: Corpus, config: LadderConfig | None = None, tokenizer: Tokenizer | None = None
     ) -> None:
         self.config = config or LadderConfig()
-        self.tokenizer = tokenizer or CharTokenizer.train(corpus.text)
-        self.material = Material.of(corpus, self.tokenizer)
+        self.material = Material.of(corpus, tokenizer)
+        self.tokenizer = self.material.tokenizer
         self.training, validation = self.material.training, self.material.validation
         if len(validation) <= WINDOW or len(self.training) <= self.config.batch_size * WINDOW:
             raise DataError(
