@@ -144,7 +144,11 @@ BAD = {
     "negative seed": (["demo", "--seed", "-1"], "seed is -1 (must be from 0 to 2**64 - 1)"),
     "unknown corpus": (["train", "gpt", "pydok"], "did you mean pydoc?"),
     "missing file": (["train", "gpt", "none.txt"], "none.txt: no such file"),
-    "directory for a file": (["train", "gpt", "."], "not a regular file"),
+    "directory for a file": (
+        ["train", "gpt", "."],
+        "holds no meta.json (must be written by chainrule data build)",
+    ),
+    "directory for a text": (["ladder", "."], "not a regular file"),
     "empty file": (["train", "gpt", "empty.txt"], "empty.txt: no text in 0 bytes"),
     "binary file": (["train", "gpt", "binary.txt"], "binary.txt: binary file, zero byte in line 2"),
     "not UTF-8": (["train", "gpt", "latin.txt"], "latin.txt: line 3 is not UTF-8, byte 0xe9"),

@@ -19,6 +19,8 @@ def test_table_figure_and_record_are_written(tmp_path: Path, capsys: pytest.Capt
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((tmp_path / "out/ladder.json").read_text())
     assert len(printed["rungs"]) == 9 and printed["settings"]["params"] == 2000
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["ladder.json", "ladder.md", "ladder.png"]  # and no log: it is no run
     assert (tmp_path / "out/ladder.md").read_text().count("\n") == 11
     assert (tmp_path / "out/ladder.png").read_bytes().startswith(b"\x89PNG")
 

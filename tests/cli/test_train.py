@@ -137,3 +137,32 @@ def test_a_tokenizer_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str
         with pytest.raises(SystemExit) as stop:
             main(args)
         assert stop.value.code == 2 and message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_shards_from_build_to_sample(folder: Path, family: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["data", "build", "text.txt", "--by", "paragraph", "--validation", "0.3", "--out", "shards"])
+    capsys.readouterr()
+    main(["train", family, "shards", *flags(family), "--out", "run"])
+    out = capsys.readouterr().out
+    assert f"tokens of {folder / 'shards'}; run run" in out and "bits per character after 4 steps" in out
+    main(["sample", "run", "--max-new-tokens", "5", "--json"])
+    assert len(json.loads(capsys.readouterr().out)["text"]) == 5
+    main(["train", family, "shards", "--resume", "run"])
+    main(["diagnose", "run"])
+
+
+def test_shards_have_a_tokenizer_already(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["data", "build", "text.txt", "--by", "paragraph", "--validation", "0.3", "--out", "shards"])
+    main(["data", "build", "text.txt", "--by", "paragraph", "--out", "whole"])
+    capsys.readouterr()
+    for args, message in [
+        (["shards", "--tokenizer", "char"], "tokenizer is char, shards has its own (leave it out)"),
+        (["shards", "--tokenizer", "none.json"], "tokenizer is none.json, shards has its own (leave it out)"),
+        (["whole"], "build them with --validation 0.05"),
+    ]:
+        with pytest.raises(SystemExit) as stop:
+            main(["train", "gpt", *args])
+        error = capsys.readouterr().err
+        assert stop.value.code == 2 and message in error and error.count("\n") == 1
+    assert not Path("runs").exists()

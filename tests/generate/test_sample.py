@@ -10,9 +10,18 @@ import pytest
 import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError, DataError
 from chainrule.generate import Decoder, choose, generate, stream, write
+from chainrule.generate.sample import beginning
 from chainrule.models import GPT, GPTConfig
 from chainrule.random import generator
-from chainrule.text import CharTokenizer
+from chainrule.text import (
+    BPETokenizer,
+    CharTokenizer,
+    PlainBPETokenizer,
+    Tokenizer,
+    UnigramTokenizer,
+    WordPieceTokenizer,
+    WordTokenizer,
+)
 
 
 @pytest.fixture(scope="module")
@@ -140,3 +149,27 @@ def test_an_empty_prompt_of_ids_is_refused(model: GPT) -> None:
 def test_broken_weights_are_noticed() -> None:
     with pytest.raises(ChainruleError, match="not finite"):
         choose(np.array([0.0, np.nan]), generator("test"), temperature=1.0, top_k=None)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "start"),
+    [
+        (CharTokenizer("ab\n"), ["\n"]),
+        (CharTokenizer("ab "), [" "]),
+        (CharTokenizer("ab"), ["a"]),  # token 0
+        (WordTokenizer.train("a b.\n"), ["\n"]),
+        (WordTokenizer.train("a b."), ["<unk>"]),
+        (WordPieceTokenizer.train("a b. ab", 20), ["."]),
+        (WordPieceTokenizer.train("a b", 20), ["[UNK]"]),
+        (UnigramTokenizer.train("a b ab", 300), ["▁", "<0x0A>"]),
+        (BPETokenizer.train("a b", 256), ["\n"]),
+        (PlainBPETokenizer.train("a b ab", 20), [" "]),
+    ],
+    ids=lambda value: getattr(value, "kind", None),
+)
+def test_without_a_prompt_every_tokenizer_has_something_to_start_from(
+    tokenizer: Tokenizer, start: list[str]
+) -> None:
+    assert [tokenizer.piece(id) for id in beginning(tokenizer).tolist()] == start
+    size = GPTConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=tokenizer.vocab_size)
+    assert len(list(write(GPT(size), tokenizer, "", 5))) >= 5

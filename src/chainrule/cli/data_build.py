@@ -15,7 +15,7 @@ from chainrule.train.runs import free_folder
 
 @dataclass(frozen=True)
 class Command:
-    """Turn documents into token shards that training maps into memory.
+    """Turn documents into token shards, which `chainrule train FAMILY DIR` maps into memory.
 
     Example: chainrule data build texts/*.jsonl --tokenizer char --validation 0.05 --out shards/texts
     """
@@ -28,7 +28,7 @@ class Command:
     end: str | None = None
     """Text of the token that follows each document, empty for none. Default: a line end."""
     validation: float = 0.0
-    """Share of documents held back to choose settings by; which ones depends on their text alone."""
+    """Share of documents held back to judge a model by (training needs some); their text alone decides which."""
     test: float = 0.0
     """Share of documents held back for the last judgement."""
     seed: int = 0

@@ -17,13 +17,14 @@ from rich.console import Console
 
 from chainrule.cli.parse import flags
 from chainrule.cli.show import bits, command_line, size
-from chainrule.data import load
+from chainrule.data import Shards
 from chainrule.errors import ConfigError
 from chainrule.io import load_tokenizer
 from chainrule.models import describe
-from chainrule.models import family as find
+from chainrule.models import family as family_of
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
+from chainrule.train.material import find
 from chainrule.train.runs import free_folder
 
 
@@ -32,14 +33,12 @@ class Train:
     """What the commands share; `command` adds the sizes of a family."""
 
     family: ClassVar[str]
-    given: ClassVar[frozenset[str]] = (
-        frozenset()
-    )  # fields with a flag on the command line, be it their default
+    given: ClassVar[frozenset[str]] = frozenset()  # fields with a flag on the command line, be it their default
 
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = "pydoc"
-    """A text file, or a corpus that `chainrule data list` knows."""
-    tokenizer: str = "char"
-    """char: every character is a token; or the path of a tokenizer's file."""
+    """A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made."""
+    tokenizer: str | None = None
+    """char: every character is a token; or the path of a tokenizer's file. Default: char, or that of the shards."""
     out: Path | None = None
     """Directory of the run. Default: runs/FAMILY, or the next of runs/FAMILY-2, runs/FAMILY-3, ... that is free."""
     resume: Path | None = None
@@ -51,8 +50,7 @@ class Train:
     def run(self) -> None:
         run = self._resumed(self.resume) if self.resume else self._new()
         console = Console(stderr=self.json, highlight=False, soft_wrap=True)
-        what = f"{len(run.corpus.text):,} characters of {run.corpus.name}"
-        console.print(f"{size(run.model)}, {what}; run {run.folder}", markup=False)
+        console.print(f"{size(run.model)}, {amount(run)}; run {run.folder}", markup=False)
         result = run.train(Console(stderr=self.json, highlight=False))
         if self.json:
             print(json.dumps(summary(run, result.validation) | {"interrupted": result.interrupted}))
@@ -66,16 +64,23 @@ class Train:
             print(f"let it write with: {command_line()} sample {run.folder}")
 
     def _new(self) -> Run:
-        config = find(self.family).config
+        config = family_of(self.family).config
         sizes = {f.name: getattr(self, f.name) for f in fields(config) if f.name != "vocab_size"}
-        corpus = load(self.data)
+        corpus = find(self.data)
+        if isinstance(corpus, Shards) and self.tokenizer is not None:
+            raise ConfigError(f"train: tokenizer is {self.tokenizer}, {self.data} has its own (leave it out)")
         folder = self.out or free_folder(Path("runs", self.family))
         return Run.new(folder, corpus, self.training, self.family, self._tokenizer(), **sizes)
 
     def _tokenizer(self) -> Tokenizer | None:
-        if self.tokenizer == "char":
+        if self.tokenizer in (None, "char"):
             return None
         return load_tokenizer(self.tokenizer)
+
+    def _same_tokenizer(self, tokenizer: Tokenizer) -> bool:
+        if self.tokenizer in (None, "char"):
+            return self.tokenizer is None or isinstance(tokenizer, CharTokenizer)
+        return load_tokenizer(self.tokenizer) == tokenizer
 
     def _resumed(self, folder: Path) -> Run:
         """Data and settings come from the checkpoint; what is given all the same must agree with it."""
@@ -87,12 +92,9 @@ class Train:
             )
         if self.out is not None and self.out != folder:
             raise ConfigError(f"resume: out is {self.out}, the run is in {folder} (leave it out)")
-        if self.data != "pydoc" and load(self.data) != run.corpus:
+        if self.data != "pydoc" and find(self.data) != run.corpus:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
-        tokenizer = self._tokenizer()
-        if tokenizer is None and "tokenizer" in self.given:
-            tokenizer = CharTokenizer.train(run.corpus.text)
-        if tokenizer not in (None, run.tokenizer):
+        if not self._same_tokenizer(run.tokenizer):
             raise ConfigError(f"resume: tokenizer is {self.tokenizer}, the run has another (leave it out)")
         said: dict[str, Any] = vars(self) | vars(self.training)
         default: dict[str, Any] = vars(type(self)()) | vars(TrainConfig())
@@ -101,6 +103,14 @@ class Train:
             if meant and said[name] != value:
                 raise ConfigError(f"resume: {name} is {said[name]}, in the run {value} (leave it out)")
         return run
+
+
+def amount(run: Run) -> str:
+    """How much a run reads, of what."""
+    corpus = run.corpus
+    if isinstance(corpus, Shards):
+        return f"{len(run.training) + len(run.validation):,} tokens of {corpus.name}"
+    return f"{len(corpus.text):,} characters of {corpus.name}"
 
 
 def summary(run: Run, validation: float) -> dict[str, Any]:
@@ -116,12 +126,8 @@ def summary(run: Run, validation: float) -> dict[str, Any]:
     }
 
 
-def command(family: str, words: Sequence[str] = ()) -> type[Train]:
-    """The command of a family: `Train` with the fields of its config but the vocabulary, which the data decide.
-
-    `words` are those it is called with: a flag that says the default is known from no flag at all.
-    """
-    config = find(family).config
+from chainrule.models import family as family_of
+from chainrule.text import CharTokenizer, Tokenizer
     types, about = get_type_hints(config), documented(config)
     sizes: list[Any] = [
         (f.name, Annotated[types[f.name], tyro.conf.arg(help=about.get(f.name))], field(default=f.default))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +13,18 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.random import generator
 
 Ids = npt.NDArray[np.integer[Any]]
+Row = TypeVar("Row", Ids, str)
 
 
-def split(ids: Ids, share: float = 0.1) -> tuple[Ids, Ids]:
-    """ids (n,) -> (training, validation): the validation part is the last `share` of the text, in one piece.
+def split(row: Row, share: float = 0.1) -> tuple[Row, Row]:
+    """ids (n,) or a text -> (training, validation): the validation part is the last `share` of it, in one piece.
 
     It depends on nothing but the length, so every run on a text is judged on the same part of it.
     """
     if not 0 < share < 1:
         raise ConfigError(f"split: share {share} (must be between 0 and 1)")
-    cut = len(ids) - round(share * len(ids))
-    return ids[:cut], ids[cut:]
+    first = len(row) - round(share * len(row))
+    return row[:first], row[first:]
 
 
 class Batches:
@@ -53,7 +54,7 @@ class Batches:
         """inputs (B, T) and targets (B, T), the inputs shifted by one (R-364)"""
         rng = generator("order", step, seed=self.seed)
         starts = rng.integers(len(self.ids) - self.block_size, size=self.batch_size)
-        return _cut(self.ids, starts[:, None], self.block_size)
+        return cut(self.ids, starts[:, None], self.block_size)
 
 
 def windows(ids: Ids, *, batch_size: int, block_size: int, limit: int) -> Iterator[tuple[Ids, Ids]]:
@@ -64,10 +65,10 @@ def windows(ids: Ids, *, batch_size: int, block_size: int, limit: int) -> Iterat
     chosen = np.linspace(0, count - 1, min(limit, count)).round().astype(int)
     for first in range(0, len(chosen), batch_size):
         starts = chosen[first : first + batch_size, None] * block_size
-        yield _cut(ids, starts, block_size)
+        yield cut(ids, starts, block_size)
 
 
-def _cut(ids: Ids, starts: Ids, block_size: int) -> tuple[Ids, Ids]:
+def cut(ids: Ids, starts: Ids, block_size: int) -> tuple[Ids, Ids]:
     """starts (B, 1) -> inputs (B, T), targets (B, T)"""
     rows = ids[starts + np.arange(block_size + 1)]  # (B, T + 1)
     if rows.dtype.kind == "u":  # as in shards; a target may have to be negative

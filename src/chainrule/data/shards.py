@@ -132,6 +132,8 @@ class Shards:
     `DocumentBatches` and `PackedBatches`. Nothing is read before it is used.
     """
 
+    version = "shards"
+
     def __init__(self, folder: Path, *, verify: bool = False) -> None:
         self.folder = folder
         if not (folder / META).is_file():
@@ -146,6 +148,7 @@ class Shards:
                 files.update(part["files"])
             for name, sums in files.items():
                 _check(folder / name, sums, verify)
+            self.sums = {name: sums["sha256"] for name, sums in files.items()}
             self.parts = {name: self._part(name, part) for name, part in self.meta["parts"].items()}
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, DataError | FormatError):
@@ -153,9 +156,25 @@ class Shards:
             raise FormatError(f"{folder / META}: cannot be understood ({error!r})") from error
 
     @property
+    def name(self) -> str:
+        """Where they are found again."""
+        return str(self.folder.absolute())
+
+    @property
+    def sha256(self) -> str:
+        """Of the names and recorded hashes of all files: the same tokens, the same hash, wherever they came from."""
+        return hashlib.sha256(json.dumps(self.sums, sort_keys=True).encode()).hexdigest()
+
+    @property
     def tokenizer(self) -> Tokenizer:
         """Decodes the tokens."""
         return from_dict(_read_json(self.folder / "tokenizer.json"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shards) and (self.name, self.sha256) == (other.name, other.sha256)
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
 
     def _part(self, name: str, meta: dict[str, Any]) -> Encoded:
         ids, starts = (_mapped(self.folder / file) for file in (f"{name}.npy", f"{name}.documents.npy"))

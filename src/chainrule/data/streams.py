@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.data.batches import Ids
+from chainrule.data.batches import Ids, cut
 from chainrule.errors import ConfigError, DataError
 from chainrule.random import generator
 
@@ -57,5 +57,4 @@ class Streams:
         first = int(generator("order", number, seed=self.seed).integers(spare + 1))
         length = self.steps * self.block_size  # of a stream
         starts = first + np.arange(self.batch_size) * length + window * self.block_size
-        rows = self.ids[starts[:, None] + np.arange(self.block_size + 1)]  # (B, T + 1)
-        return rows[:, :-1], rows[:, 1:]
+        return cut(self.ids, starts[:, None], self.block_size)

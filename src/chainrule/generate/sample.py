@@ -87,12 +87,27 @@ def generate(model: LanguageModel, ids: npt.ArrayLike, n: int, **options: Any) -
     return np.fromiter(stream(model, ids, n, **options), dtype=np.int32, count=n)
 
 
+def beginning(tokenizer: Tokenizer) -> Ids:
+    """ids (t,) to start from without a prompt: a new line, else a space, else a full stop, else token 0
+
+    The first that this tokenizer has: some texts hold no line ends, and some tokenizers drop all white space.
+    """
+    for text in ("\n", " ", "."):
+        try:
+            ids = tokenizer.encode(text)
+        except DataError:  # a character that it does not know
+            continue
+        if ids.size:
+            return ids
+    return np.zeros(1, np.int32)
+
+
 def write(model: LanguageModel, tokenizer: Tokenizer, prompt: str, n: int, **options: Any) -> Iterator[str]:
-    """The text of n tokens that follow `prompt`, piece by piece; an empty prompt stands for a new line
+    """The text of n tokens that follow `prompt`, piece by piece; an empty prompt is that of `beginning`
 
     A piece is empty while a character is not complete.
     """
-    ids = tokenizer.encode(prompt or "\n")
+    ids = tokenizer.encode(prompt) if prompt else beginning(tokenizer)
     tokens = stream(model, ids, n, **options)
 
     def pieces() -> Iterator[str]:

@@ -21,14 +21,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from chainrule.data import Corpus, split, windows
+from chainrule.data import Corpus, windows
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import KneserNey, LanguageModel, NGram, Terminals, make
 from chainrule.models.window import contexts
 from chainrule.random import seeded
-from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import Trainer
+from chainrule.train.material import Material
 from chainrule.train.sources import source
 
 WINDOW = 64  # tokens that a model is trained and judged on at a time
@@ -130,15 +131,14 @@ class Ladder:
         self, corpus: Corpus, config: LadderConfig | None = None, tokenizer: Tokenizer | None = None
     ) -> None:
         self.config = config or LadderConfig()
-        self.tokenizer = tokenizer or CharTokenizer.train(corpus.text)
-        self.training, validation = split(self.tokenizer.encode(corpus.text))
+        self.material = Material.of(corpus, tokenizer)
+        self.tokenizer = self.material.tokenizer
+        self.training, validation = self.material.training, self.material.validation
         if len(validation) <= WINDOW or len(self.training) <= self.config.batch_size * WINDOW:
             raise DataError(
                 f"ladder: {len(self.training)} tokens to train on and {len(validation)} to judge by (must be more "
                 f"than {self.config.batch_size * WINDOW} and {WINDOW}: bring a longer text)"
             )
-        text = self.tokenizer.decode(validation)
-        self.bytes_per_token = len(text.encode("utf-8", "surrogatepass")) / len(validation)
         self.exam = list(windows(validation, batch_size=64, block_size=WINDOW, limit=1000))
 
     def climb(self, tell: Tell = lambda title, share: None) -> Iterator[Rung]:
@@ -223,7 +223,7 @@ class Ladder:
 
     def bits(self, nats: float) -> float:
         """nats per token -> bits per byte"""
-        return nats / math.log(2) / self.bytes_per_token
+        return self.material.bits_per_byte(nats)
 
 
 def multiply_adds(model: LanguageModel) -> float:

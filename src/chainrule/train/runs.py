@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+import errno
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import count
@@ -11,24 +12,25 @@ from typing import Any
 
 from rich.console import Console
 
-from chainrule.data import Corpus, load, split, windows
+from chainrule.data import Corpus, Shards, windows
 from chainrule.errors import CheckpointError, ConfigError, DataError
 from chainrule.models import LanguageModel, RecurrentLM, describe, make, n_params, rebuild
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
-from chainrule.text import CharTokenizer, Tokenizer, from_dict
+from chainrule.text import Tokenizer, from_dict
 from chainrule.train import checkpoint
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
+from chainrule.train.material import Material, find
 from chainrule.train.plan import Plan
 from chainrule.train.sources import source
 
 
 class Run:
-    """Training of a language model of any family on a corpus.
+    """Training of a language model of any family on a corpus, or on the tokens that `data.build` wrote.
 
     >>> import chainrule as cr
     >>> run = cr.train.Run.new("runs/mine", cr.data.load("book.txt"), model="llama", n_layer=2)  # doctest: +SKIP
@@ -36,13 +38,19 @@ class Run:
     """
 
     def __init__(
-        self, folder: Path, corpus: Corpus, tokenizer: Tokenizer, model: LanguageModel, config: TrainConfig
+        self,
+        folder: Path,
+        corpus: Corpus | Shards,
+        material: Material,
+        model: LanguageModel,
+        config: TrainConfig,
     ) -> None:
         self.folder = folder
         self.corpus = corpus
-        self.tokenizer = tokenizer
+        self.material = material
+        self.tokenizer = material.tokenizer
         self.model = model
-        self.training, self.validation = split(tokenizer.encode(corpus.text))
+        self.training, self.validation = material.training, material.validation
         B, T = config.batch_size, model.training_window
         batches = source(model, self.training, batch_size=B, block_size=T, seed=config.seed)
         exam = windows(self.validation, batch_size=B, block_size=T, limit=config.eval_windows)
@@ -52,7 +60,7 @@ class Run:
     def new(
         cls,
         folder: str | Path,
-        corpus: Corpus,
+        corpus: Corpus | Shards,
         config: TrainConfig | None = None,
         model: str = "gpt",
         tokenizer: Tokenizer | None = None,
@@ -61,14 +69,14 @@ class Run:
         """Start in an empty or new directory.
 
         `model` is a name in `models.FAMILIES`, `size` the fields of its config but for the vocabulary, which is
-        the tokenizer's. Without a tokenizer every character of the corpus is a token.
+        the tokenizer's. Without a tokenizer every character of a corpus is a token; shards have their own.
         """
         config = config or TrainConfig()
-        tokenizer = tokenizer or CharTokenizer.train(corpus.text)
+        material = Material.of(corpus, tokenizer)
         seed(config.seed)
-        made = make(model, **size, vocab_size=tokenizer.vocab_size)
-        run = cls(Path(folder), corpus, tokenizer, made, config)
-        make_empty(run.folder)
+        made = make(model, **size, vocab_size=material.tokenizer.vocab_size)
+        run = cls(Path(folder), corpus, material, made, config)
+        make_empty(run.folder, "log.jsonl")  # from now on the directory is taken
         return run
 
     @classmethod
@@ -79,7 +87,7 @@ class Run:
         model, tokenizer = build(saved)
         try:
             config, data = TrainConfig(**saved.training["train"]), saved.training["data"]
-            corpus, seconds, total = load(data["name"]), saved.training["seconds"], saved.training["total"]
+            corpus, seconds, total = find(data["name"]), saved.training["seconds"], saved.training["total"]
             carried = nested(saved.carried, model)
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
@@ -88,7 +96,7 @@ class Run:
                 f"{folder}: the corpus {corpus.name} has changed since the run began "
                 f"(SHA-256 {corpus.sha256[:12]}, was {data['sha256'][:12]})"
             )
-        run = cls(Path(folder), corpus, tokenizer, model, config)
+        run = cls(Path(folder), corpus, Material.of(corpus, tokenizer), model, config)
         run.trainer.optimiser.load(saved.optimizer)
         run.trainer.steps, run.trainer.seconds = saved.step, seconds
         run.trainer.plan = Plan(config, total)
@@ -137,9 +145,7 @@ class Run:
 
     def bits_per_byte(self, nats: float) -> float:
         """A loss in nats per token, as bits per byte of the validation text: the same unit for every tokenizer."""
-        text = self.tokenizer.decode(self.validation)
-        bytes_ = len(text.encode("utf-8", "surrogatepass"))
-        return nats / math.log(2) * len(self.validation) / bytes_
+        return self.material.bits_per_byte(nats)
 
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
@@ -187,13 +193,16 @@ def refuse_checkpoint(folder: Path) -> None:
         raise ConfigError(f"resume: {folder} is a checkpoint (must be the directory of its run)")
 
 
-def make_empty(folder: Path) -> None:
-    """Make the directory of a new run; one with something in it is left alone."""
+def make_empty(folder: Path, *files: str) -> None:
+    """Make a directory for results, with empty `files`; one with something in it is left alone."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ConfigError(f"{folder}: the directory is not empty (choose another, or resume that run)")
-        (folder / "log.jsonl").touch()
+        for name in files:
+            (folder / name).touch()
+        if not os.access(folder, os.W_OK):  # found now, not after hours of training
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be used for a run ({error.strerror})") from error
 

@@ -63,7 +63,7 @@ class WordRun:
         seed(config.seed)
         model = KINDS[kind](Word2VecConfig(**size, vocab_size=tokenizer.vocab_size))
         run = cls(Path(folder), corpus, tokenizer, model, config)
-        make_empty(run.folder)
+        make_empty(run.folder, "log.jsonl")
         return run
 
     @classmethod

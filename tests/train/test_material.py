@@ -1,0 +1,150 @@
+"""What a run reads: the same text to be judged by for every tokenizer, and its true length."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chainrule.data import Corpus, Shards, Split, build, load, read_documents, split
+from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.text import (
+    BPETokenizer,
+    CharTokenizer,
+    Tokenizer,
+    UnigramTokenizer,
+    WordPieceTokenizer,
+    WordTokenizer,
+)
+from chainrule.train import Ladder, Run, TrainConfig
+from chainrule.train.material import Material, find
+from tests.train.helpers import SIZE, losses
+
+TEXT = load("pydoc").text[:40_000] + "é"
+HELD_OUT = split(TEXT)[1]
+CORPUS = Corpus("some", "test", TEXT)
+TOKENIZERS = [
+    CharTokenizer.train(TEXT),
+    WordTokenizer.train(TEXT, 200, lowercase=True),  # loses white space, case and rare words
+    WordPieceTokenizer.train(TEXT, 400),
+    UnigramTokenizer.train(TEXT, 400),
+    BPETokenizer.train(TEXT, 400),
+]
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=lambda t: t.kind)
+def test_bits_are_per_byte_of_the_text_itself_whatever_the_tokenizer_loses(tokenizer: Tokenizer) -> None:
+    material = Material.of(CORPUS, tokenizer)
+    assert np.array_equal(material.validation, tokenizer.encode(HELD_OUT))
+    per_token = len(HELD_OUT.encode()) / len(material.validation)
+    assert material.bits_per_byte(math.log(2)) == pytest.approx(1 / per_token)
+    assert Ladder(CORPUS, tokenizer=tokenizer).bits(math.log(2)) == pytest.approx(1 / per_token)
+
+
+def test_characters_are_cut_where_their_tokens_would_be() -> None:
+    tokenizer = TOKENIZERS[0]
+    for n in (15, 16, 1005, len(TEXT)):
+        material = Material.of(Corpus("some", "test", TEXT[:n]), tokenizer)
+        training, validation = split(tokenizer.encode(TEXT[:n]))
+        assert np.array_equal(material.training, training) and training.dtype == material.training.dtype
+        assert np.array_equal(material.validation, validation)
+
+
+SETTINGS = {"max_steps": 12, "batch_size": 4, "eval_every": 6, "save_every": 6}
+
+
+def shards(folder: Path, tokenizer: Tokenizer = TOKENIZERS[-1], validation: float = 0.2) -> Shards:
+    text = folder / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    documents = read_documents(str(text), by="paragraph")
+    build(folder / "shards", documents, tokenizer, split=Split(validation=validation, test=0))
+    return Shards(folder / "shards")
+
+
+def test_shards_are_mapped_and_judged_by_the_bytes_of_their_documents(tmp_path: Path) -> None:
+    made = shards(tmp_path)
+    material = Material.of(made)
+    assert material.tokenizer == TOKENIZERS[-1]
+    assert isinstance(material.training.base, np.memmap) and not material.training.flags.owndata
+    assert np.array_equal(material.validation, made.parts["validation"].ids)
+    text = material.tokenizer.decode(material.validation)
+    documents = len(made.parts["validation"])
+    assert material.validation_bytes == len(text.encode()) - documents  # a line end after each
+
+
+@pytest.mark.parametrize("family", ["gpt", "lstm"])
+def test_a_run_on_shards_learns_and_goes_on_bit_for_bit(tmp_path: Path, family: str) -> None:
+    size = SIZE if family == "gpt" else {"n_hidden": 16, "block_size": 16}
+    made = shards(tmp_path)
+
+    def run(name: str) -> Run:
+        return Run.new(tmp_path / name, made, TrainConfig(**SETTINGS), family, **size)  # type: ignore[arg-type]
+
+    whole, crashed = run("whole"), run("crashed")
+    first = whole.trainer.evaluate()
+    assert whole.train().validation < first == pytest.approx(whole.baselines()["uniform"], abs=0.1)
+    update = crashed.trainer.update
+
+    def update_until_8(lr: float) -> tuple[float, float]:
+        if crashed.trainer.steps == 8:
+            raise MemoryError
+        return update(lr)
+
+    crashed.trainer.update = update_until_8  # type: ignore[method-assign]
+    with pytest.raises(MemoryError):
+        crashed.train()
+    resumed = Run.resume(crashed.folder)
+    assert resumed.corpus == made and resumed.trainer.steps == 6
+    resumed.train()
+    assert losses(resumed) == losses(whole)
+
+
+def test_a_resume_needs_the_same_shards(tmp_path: Path) -> None:
+    run = Run.new(tmp_path / "run", shards(tmp_path), TrainConfig(**SETTINGS), **SIZE)  # type: ignore[arg-type]
+    run.save()
+    shutil.rmtree(tmp_path / "shards")
+    shards(tmp_path)
+    assert Run.resume(run.folder).corpus == run.corpus  # built again, the same
+    shutil.rmtree(tmp_path / "shards")
+    shards(tmp_path, validation=0.3)
+    with pytest.raises(DataError, match="shards has changed since the run began"):
+        Run.resume(run.folder)
+    shutil.rmtree(tmp_path / "shards")
+    with pytest.raises(DataError, match="no such file"):
+        Run.resume(run.folder)
+
+
+def test_shards_that_cannot_be_trained_on_are_refused(tmp_path: Path) -> None:
+    made = shards(tmp_path)
+    with pytest.raises(
+        ConfigError, match=r"shards: the shards were made by another tokenizer \(leave it out\)"
+    ):
+        Material.of(made, TOKENIZERS[0])
+    made.meta["parts"]["validation"]["bytes"] = 0
+    with pytest.raises(FormatError, match="validation of 0 bytes"):
+        Material.of(made)
+    shutil.rmtree(made.folder)
+    with pytest.raises(
+        DataError, match=r"parts train \(must have train and validation: .* --validation 0.05\)"
+    ):
+        Material.of(shards(tmp_path, validation=0))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(
+        DataError, match=r"empty: holds no meta.json \(must be written by chainrule data build\)"
+    ):
+        find(tmp_path / "empty")
+
+
+def test_the_hash_of_shards_is_that_of_their_contents(tmp_path: Path) -> None:
+    made = shards(tmp_path)
+    meta = json.loads((made.folder / "meta.json").read_text())
+    meta["sources"] = {"elsewhere.txt": 1}
+    (made.folder / "meta.json").write_text(json.dumps(meta))
+    assert Shards(made.folder).sha256 == made.sha256
+    meta["parts"]["train"]["files"]["train.npy"]["sha256"] = "0" * 64
+    (made.folder / "meta.json").write_text(json.dumps(meta))
+    assert Shards(made.folder).sha256 != made.sha256
