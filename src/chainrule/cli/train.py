@@ -33,7 +33,9 @@ class Train:
     """What the commands share; `command` adds the sizes of a family."""
 
     family: ClassVar[str]
-    given: ClassVar[frozenset[str]] = frozenset()  # fields with a flag on the command line, be it their default
+    given: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # fields with a flag on the command line, be it their default
 
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = "pydoc"
     """A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made."""
@@ -126,8 +128,12 @@ def summary(run: Run, validation: float) -> dict[str, Any]:
     }
 
 
-from chainrule.models import family as family_of
-from chainrule.text import CharTokenizer, Tokenizer
+def command(family: str, words: Sequence[str] = ()) -> type[Train]:
+    """The command of a family: `Train` with the fields of its config but the vocabulary, which the data decide.
+
+    `words` are those it is called with: a flag that says the default is known from no flag at all.
+    """
+    config = family_of(family).config
     types, about = get_type_hints(config), documented(config)
     sizes: list[Any] = [
         (f.name, Annotated[types[f.name], tyro.conf.arg(help=about.get(f.name))], field(default=f.default))
