@@ -43,7 +43,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         raise FormatError(f"{path}: byte {error.start} is not UTF-8 (must be a tokenizer's file)") from error
     except json.JSONDecodeError as error:
         raise FormatError(f"{path}: line {error.lineno} is not JSON ({error.msg})") from error
-    except ValueError as error:  # a number of thousands of digits
+    except (OverflowError, ValueError) as error:  # a number of hundreds or thousands of digits
         raise FormatError(f"{path}: {error}") from error
     except RecursionError as error:
         raise FormatError(f"{path}: nested too deeply (must be a tokenizer's JSON)") from error
@@ -83,7 +83,8 @@ def _read(path: Path) -> Tokenizer:
     model = description.get("model")
     if not isinstance(model, dict):
         return from_dict(description)
-    if (kind := model.get("type")) not in HUGGING_FACE:
+    kind = model.get("type")
+    if not isinstance(kind, str) or kind not in HUGGING_FACE:
         raise FormatError(f"model type {kind!r} (must be one of {', '.join(HUGGING_FACE)})")
     read: Tokenizer = HUGGING_FACE[kind].read(description)
     return read

@@ -72,6 +72,6 @@ def from_dict(description: Mapping[str, Any]) -> Tokenizer:
     """The tokenizer that `to_dict` described."""
     kinds = {cls.kind: cls for cls in Tokenizer.__subclasses__()}
     kind = description.get("type")
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise FormatError(f"tokenizer: type {kind!r} (must be one of {', '.join(sorted(kinds))})")
     return kinds[kind].from_dict(description)
