@@ -225,6 +225,14 @@ def test_a_directory_without_tokenizer_and_a_file_that_is_missing(tmp_path: Path
         save_tokenizer(CharTokenizer("a"), tmp_path / "file" / "t.json")
 
 
+def test_the_tokenizer_of_a_run_is_that_of_its_newest_checkpoint(tmp_path: Path) -> None:
+    for step, kind in (("step_000900", "char"), ("step_001000", "word"), ("step_x", "cased")):
+        save_tokenizer(KINDS[kind], tmp_path / "checkpoints" / step / "tokenizer.json")
+    (tmp_path / "log.jsonl").write_text("")
+    assert load_tokenizer(tmp_path) == KINDS["word"]
+    assert load_tokenizer(tmp_path / "checkpoints" / "step_000900") == KINDS["char"]
+
+
 def test_special_tokens_after_the_vocabulary_are_added(tmp_path: Path) -> None:
     description = to_hugging_face(UnigramTokenizer(Vocabulary(["<unk>", "a"], ["<unk>"]), [0, -1]))
     description["added_tokens"].append({"id": 2, "content": "<mask>", "special": True})
