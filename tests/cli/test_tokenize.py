@@ -141,6 +141,8 @@ BAD = {
     "no ids": (["decode", "text.txt"], "is no id (must be integers)"),
     "ids outside": (["decode", "far.txt"], "id 99999 at position 1"),
     "huge ids": (["decode", "huge.json"], "more than 64 bits"),
+    "endless ids": (["decode", "endless.json"], "more than 64 bits"),
+    "deep ids": (["decode", "deep.json"], "nested too deeply (must be a list of integers"),
     "broken ids": (["decode", "bad.json"], "line 1 is not JSON"),
     "other JSON": (["decode", "other.json"], "holds no ids"),
     "trace of nothing": (["show", "--trace"], "belong together"),
@@ -156,6 +158,8 @@ def test_bad_input_is_one_line_and_exit_code_2(
     Path("bad.json").write_text("{bad")
     Path("far.txt").write_text("3, 99999")
     Path("huge.json").write_text(f"[{10**30}]")
+    Path("endless.json").write_text(f"[{'7' * 5_000}]")
+    Path("deep.json").write_text("[" * 100_000)
     Path("other.json").write_text('{"ids": "many"}')
     before = sorted(folder.iterdir())
     args, message = BAD[case]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from chainrule.data import Batches, Document, DocumentBatches, PackedBatches, Shards, Split, build
 from chainrule.errors import ChainruleError, ConfigError, DataError, FormatError
-from chainrule.text import CharTokenizer
+from chainrule.text import CharTokenizer, UnigramTokenizer, WordPieceTokenizer
 
 TEXTS = [f"document {i}, {'word ' * (i % 5)}" for i in range(200)]
 TOKENIZER = CharTokenizer.train("\n".join(TEXTS))
@@ -104,8 +105,26 @@ def test_a_part_without_documents_is_refused(tmp_path: Path) -> None:
         build(tmp_path / "shards", documents(TEXTS[:1]), TOKENIZER, split=Split(0.1, 0))
     with pytest.raises(DataError, match="part train got none of 0 documents"):
         build(tmp_path / "shards", documents([]), TOKENIZER)
-    with pytest.raises(ConfigError, match="end 'do' is 2 tokens"):
+    with pytest.raises(
+        ConfigError, match=r"end 'do' is 2 tokens .*give --end '' for none, or another text\)"
+    ):
         build(tmp_path / "shards", documents(), TOKENIZER, end="do")
+
+
+@pytest.mark.parametrize("options", [{}, {"prefix": False}, {"special_tokens": ["<s>"]}])
+def test_a_line_end_is_one_token_of_unigram(tmp_path: Path, options: dict[str, Any]) -> None:
+    """The space that goes before a text does not go before its end."""
+    tokenizer = UnigramTokenizer.train(TEXTS, 400, **options)
+    build(tmp_path / "shards", documents(TEXTS[:3]), tokenizer)
+    shards = Shards(tmp_path / "shards")
+    assert [tokenizer.decode(ids) for ids in shards.parts["train"]] == [text + "\n" for text in TEXTS[:3]]
+
+
+def test_the_end_of_a_tokenizer_without_line_ends(tmp_path: Path) -> None:
+    tokenizer = WordPieceTokenizer.train(TEXTS, 100)
+    with pytest.raises(ConfigError, match=r"end '\\n' is 0 tokens .*give --end '' .* such as .*\[SEP\]"):
+        build(tmp_path / "shards", documents(), tokenizer)
+    assert build(tmp_path / "shards", documents(), tokenizer, end="[SEP]")["end"] == 3
 
 
 def test_missing_and_strange_directories_are_refused(tmp_path: Path, folder: Path) -> None:

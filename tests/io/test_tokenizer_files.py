@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,9 @@ from chainrule.io import load_tokenizer, save_tokenizer
 from chainrule.io.tokenizers import to_hugging_face
 from chainrule.io.wordpiece_json import write_vocab_txt
 from chainrule.text import (
+    BareWordTokenizer,
     BertRules,
+    BPETokenizer,
     CharTokenizer,
     PlainBPETokenizer,
     Tokenizer,
@@ -29,6 +34,8 @@ from chainrule.text import (
 TEXT = "low lower lowest newer newest wider, low! " * 5
 KINDS: dict[str, Tokenizer] = {
     "char": CharTokenizer.train(TEXT + "\ud800"),
+    "bare-word": BareWordTokenizer.train(TEXT),
+    "bpe": BPETokenizer.train(TEXT, 270, special_tokens=["<s>"]),
     "word": WordTokenizer.train(TEXT),
     "plain-bpe": PlainBPETokenizer.train(TEXT, 30),
     "wordpiece": WordPieceTokenizer.train(TEXT, 40),
@@ -79,6 +86,11 @@ BROKEN = {
     b'{"model": {"type": "Word"}}': "model type 'Word'",
     b'{"model": {"type": "WordPiece"}}': "has no vocab",
     b'{"model": {"type": "Unigram", "vocab": [["a"]]}}': "has no vocab",
+    b'{"type": []}': "type [] (must be one of",
+    b'{"model": {"type": []}}': "model type [] (must be one of",
+    b'{"model": {"type": {}}}': "model type {} (must be one of",
+    b'{"type": "unigram", "prefix": true, "tokens": ["<unk>"], "special": ["<unk>"], "scores": [1%s]}'
+    % (b"0" * 400): "too large",
     b"[" * 100_000: "nested too deeply",
 }
 
@@ -93,6 +105,24 @@ def test_broken_files_are_named(content: bytes, tmp_path: Path) -> None:
 
 CHANGES: list[tuple[str, dict[str, Any], str]] = [
     ("wordpiece", {"normalizer": {"type": "NFC"}}, "normalizer 'NFC' is not supported"),
+    (
+        "wordpiece",
+        {"normalizer": {"type": "BertNormalizer", "lowercase": []}},
+        "lowercase is [] (must be true or false)",
+    ),
+    (
+        "bpe",
+        {
+            "pre_tokenizer": {
+                "type": "Sequence",
+                "pretokenizers": [
+                    {"type": "Split", "pattern": {"Regex": []}, "behavior": "Isolated"},
+                    {"type": "ByteLevel", "use_regex": False},
+                ],
+            }
+        },
+        "pre_tokenizer Split by [] is not supported",
+    ),
     ("wordpiece", {"normalizer": None}, "normalizer None is not supported"),
     ("wordpiece", {"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer 'Whitespace'"),
     ("wordpiece", {"decoder": {"type": "BPEDecoder"}}, "decoder 'BPEDecoder'"),
@@ -156,6 +186,35 @@ def test_damaged_files_never_crash(tmp_path_factory: pytest.TempPathFactory, dat
         load_tokenizer(path).encode("low newer ☃")
 
 
+OTHER_TYPES: list[Any] = [None, True, -1, 1.5, 10**400, "x", [], [[]], {}, {"x": []}]
+HELD = [(kind, False) for kind in KINDS] + [(kind, True) for kind in ("bpe", "wordpiece", "unigram")]
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """(container, key) of the values in a JSON tree; of long lists and tables the first few stand for the rest."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in islice(items, 12):
+        yield value, key
+        yield from places(inner)
+
+
+@pytest.mark.parametrize(("kind", "hugging_face"), HELD)
+def test_values_of_other_types_never_crash(kind: str, hugging_face: bool, tmp_path: Path) -> None:
+    """Every value of a good file in turn becomes a value of each other type: a tokenizer, or one line."""
+    tree = to_hugging_face(KINDS[kind]) if hugging_face else KINDS[kind].to_dict()
+    tree, path = copy.deepcopy(tree), tmp_path / "t.json"
+    for container, key in list(places(tree)):
+        kept = container[key]
+        for other in OTHER_TYPES:
+            container[key] = other
+            path.write_text(json.dumps(tree))
+            try:
+                load_tokenizer(path).encode("low newer!")
+            except ChainruleError as error:
+                assert "\n" not in str(error)
+        container[key] = kept
+
+
 def test_a_directory_without_tokenizer_and_a_file_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(ChainruleError, match="holds no tokenizer"):
         load_tokenizer(tmp_path)
@@ -164,6 +223,14 @@ def test_a_directory_without_tokenizer_and_a_file_that_is_missing(tmp_path: Path
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):
         save_tokenizer(CharTokenizer("a"), tmp_path / "file" / "t.json")
+
+
+def test_the_tokenizer_of_a_run_is_that_of_its_newest_checkpoint(tmp_path: Path) -> None:
+    for step, kind in (("step_000900", "char"), ("step_001000", "word"), ("step_x", "cased")):
+        save_tokenizer(KINDS[kind], tmp_path / "checkpoints" / step / "tokenizer.json")
+    (tmp_path / "log.jsonl").write_text("")
+    assert load_tokenizer(tmp_path) == KINDS["word"]
+    assert load_tokenizer(tmp_path / "checkpoints" / "step_000900") == KINDS["char"]
 
 
 def test_special_tokens_after_the_vocabulary_are_added(tmp_path: Path) -> None:

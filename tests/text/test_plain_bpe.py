@@ -14,6 +14,7 @@ from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import PlainBPETokenizer, Vocabulary
 from chainrule.text.merges import Pieces, apply_merge
 from chainrule.text.plain_bpe import count_words, trace, trace_table
+from tests.text.growth import growth, long_word
 from tests.text.strategies import any_text
 from tests.vectors import vector
 
@@ -135,6 +136,30 @@ def test_unknown_characters_are_named_or_marked() -> None:
 def test_a_word_of_many_equal_letters_is_no_trouble() -> None:
     tokenizer = PlainBPETokenizer.train("a" * 64)
     assert len(tokenizer.encode("a" * 200_000)) <= 200_000 // 64 + 6
+
+
+def test_time_grows_with_the_length_of_one_long_word() -> None:
+    """As many merges per letter in both: visiting the whole word for each would take 16 times as long."""
+    assert growth(lambda n: PlainBPETokenizer.train(long_word(n), 100 + n // 10), 2_000) < 9
+    trained = {n: PlainBPETokenizer.train(long_word(n), 100 + n // 10) for n in (2_000, 8_000)}
+    words = {
+        n: [long_word(n)[place:] for place in range(9)] for n in trained
+    }  # a word met before is remembered
+    assert growth(lambda n: trained[n].encode(words[n].pop()), 2_000) < 9
+
+
+A_PAIR = st.tuples(*[st.sampled_from(["a", "b", "ab", "ba"])] * 2)
+
+
+@settings(max_examples=200)
+@given(st.text("ab", max_size=40), st.lists(A_PAIR, unique=True, max_size=8))
+def test_merges_go_in_order_wherever_they_fit(word: str, merges: list[tuple[str, str]]) -> None:
+    """As the definition says it: the first merge that occurs, over the whole word, then look again."""
+    tokens = dict.fromkeys(["a", "b", "ab", "ba", *map("".join, merges)])
+    pieces = [*word]
+    while found := [pair for pair in merges if pair in set(pairwise(pieces))]:
+        pieces = apply_merge(pieces, found[0], "".join(found[0]))
+    assert PlainBPETokenizer(Vocabulary(tokens), merges).pieces(word) == pieces
 
 
 @pytest.mark.parametrize("merges", [None, [["a"]], [["a", 3]]])

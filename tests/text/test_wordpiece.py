@@ -9,6 +9,7 @@ from chainrule.errors import FormatError
 from chainrule.text import BertRules, Vocabulary, WordPieceTokenizer
 from chainrule.text.merges import Pieces, apply_merge
 from chainrule.text.wordpiece import PREFIX, SPECIAL, score
+from tests.text.growth import growth, long_word
 from tests.text.strategies import a_text
 from tests.vectors import vector
 
@@ -47,6 +48,11 @@ def test_frequent_pairs_come_before_rare_ones() -> None:
     for size, wanted in ((1, "th"), (2, "the")):
         assert WordPieceTokenizer.train(text, letters + size).vocabulary.tokens[-1] == wanted
     assert "qz" in WordPieceTokenizer.train(text, 100).vocabulary.tokens
+
+
+def test_training_time_grows_with_the_length_of_one_long_word() -> None:
+    """As many merges per letter in both: visiting the whole word for each would take 16 times as long."""
+    assert growth(lambda n: WordPieceTokenizer.train(long_word(n), 100 + n // 10), 2_000) < 9
 
 
 def test_the_longest_match_from_the_left() -> None:

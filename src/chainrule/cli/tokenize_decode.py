@@ -14,6 +14,9 @@ import tyro
 from chainrule.cli.tokenizing import find_tokenizer, read_input
 from chainrule.errors import DataError
 
+RULE = 'must be a list of integers, or {"ids": [...]}'
+TOO_LONG = "decode: an id has more than 64 bits (must be a token of the vocabulary)"
+
 
 @dataclass(frozen=True)
 class Command:
@@ -47,9 +50,13 @@ def parse_ids(text: str) -> np.ndarray[Any, Any]:
             found = json.loads(text)
         except json.JSONDecodeError as error:
             raise DataError(f"decode: line {error.lineno} is not JSON ({error.msg})") from error
+        except ValueError as error:  # Python reads no integer of thousands of digits
+            raise DataError(TOO_LONG) from error
+        except RecursionError as error:
+            raise DataError(f"decode: the JSON is nested too deeply ({RULE})") from error
         ids = found.get("ids") if isinstance(found, dict) else found
         if not isinstance(ids, list) or not all(type(id) is int for id in ids):
-            raise DataError('decode: the JSON holds no ids (must be a list of integers, or {"ids": [...]})')
+            raise DataError(f"decode: the JSON holds no ids ({RULE})")
     else:
         words = text.replace(",", " ").split()
         if strange := next((word for word in words if not re.fullmatch(r"-?\d{1,18}", word)), None):
@@ -58,4 +65,4 @@ def parse_ids(text: str) -> np.ndarray[Any, Any]:
     try:
         return np.array(ids, np.int64)
     except OverflowError as error:
-        raise DataError("decode: an id has more than 64 bits (must be a token of the vocabulary)") from error
+        raise DataError(TOO_LONG) from error

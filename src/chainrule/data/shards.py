@@ -13,7 +13,7 @@ import hashlib
 import json
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -71,12 +71,16 @@ def build(
 
 def end_token(tokenizer: Tokenizer, text: str) -> int:
     """The one token that `text` is, special or not."""
-    special: Mapping[str, int] = getattr(tokenizer, "special_tokens", {})
+    special = tokenizer.special_ids
     if text in special:
         return special[text]
-    ids = tokenizer.encode(text)
+    ids = tokenizer.encode_inside(text)
     if len(ids) != 1:
-        raise ConfigError(f"shards: end {text!r} is {len(ids)} tokens of this tokenizer (must be one)")
+        some = f", such as {', '.join(list(special)[:5])}" if special else ""
+        raise ConfigError(
+            f"shards: end {text!r} is {len(ids)} tokens of this tokenizer "
+            f"(must be one: give --end '' for none, or another text{some})"
+        )
     return int(ids[0])
 
 

@@ -121,6 +121,7 @@ def _pattern(pre_tokenizer: Description) -> str:
     if kinds != ["Split", "ByteLevel"] or splits:
         raise refuse("pre_tokenizer", kinds, "ByteLevel, or Split and ByteLevel without its own expression")
     expression = part(steps[0], "pattern").get("Regex")
-    if expression not in _EXPRESSIONS or steps[0].get("behavior") != "Isolated" or steps[0].get("invert"):
+    name = _EXPRESSIONS.get(expression) if isinstance(expression, str) else None
+    if name is None or steps[0].get("behavior") != "Isolated" or steps[0].get("invert"):
         raise refuse("pre_tokenizer Split by", expression, f"isolated words of {', '.join(PATTERNS)}")
-    return _EXPRESSIONS[expression]
+    return name

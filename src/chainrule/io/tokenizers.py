@@ -5,7 +5,7 @@
     encoder.json + vocab.bpe       GPT-2's; also under the names vocab.json + merges.txt
     NAME.tiktoken                  tiktoken's ranks
     vocab.txt                      BERT's, one token a line
-    a directory                    with one of these
+    a directory                    with one of these; the run of a training, whose newest checkpoint has one
 
 Loading runs no code and allocates no more than the file justifies; what a file asks for and we do not do is refused.
 """
@@ -43,7 +43,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         raise FormatError(f"{path}: byte {error.start} is not UTF-8 (must be a tokenizer's file)") from error
     except json.JSONDecodeError as error:
         raise FormatError(f"{path}: line {error.lineno} is not JSON ({error.msg})") from error
-    except ValueError as error:  # a number of thousands of digits
+    except (OverflowError, ValueError) as error:  # a number of hundreds or thousands of digits
         raise FormatError(f"{path}: {error}") from error
     except RecursionError as error:
         raise FormatError(f"{path}: nested too deeply (must be a tokenizer's JSON)") from error
@@ -83,19 +83,27 @@ def _read(path: Path) -> Tokenizer:
     model = description.get("model")
     if not isinstance(model, dict):
         return from_dict(description)
-    if (kind := model.get("type")) not in HUGGING_FACE:
+    kind = model.get("type")
+    if not isinstance(kind, str) or kind not in HUGGING_FACE:
         raise FormatError(f"model type {kind!r} (must be one of {', '.join(HUGGING_FACE)})")
     read: Tokenizer = HUGGING_FACE[kind].read(description)
     return read
 
 
 def _find(directory: Path) -> Path:
-    """The file in `directory` that holds a tokenizer."""
+    """The file that holds a tokenizer in `directory` or, if it is a run, in its newest checkpoint."""
     names = ["tokenizer.json", *MERGES_OF, "vocab.txt"]
-    found = [directory / name for name in names if (directory / name).is_file()]
-    found += sorted(directory.glob("*.tiktoken"))
-    if not found:
-        raise DataError(
-            f"{directory}: holds no tokenizer (must have {', '.join(names)} or ranks in *.tiktoken)"
-        )
-    return found[0]
+    for place in [directory, *_newest_checkpoint(directory)]:
+        found = [place / name for name in names if (place / name).is_file()]
+        found += sorted(place.glob("*.tiktoken"))
+        if found:
+            return found[0]
+    raise DataError(
+        f"{directory}: holds no tokenizer (must have {', '.join(names)} or ranks in *.tiktoken, or be a run)"
+    )
+
+
+def _newest_checkpoint(run: Path) -> list[Path]:
+    """The newest of RUN/checkpoints/step_N, alone in a list; none if there is none."""
+    found = [path for path in run.glob("checkpoints/step_*") if path.name[5:].isdecimal()]
+    return sorted(found, key=lambda path: int(path.name[5:]))[-1:]

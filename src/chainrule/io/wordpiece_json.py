@@ -89,11 +89,18 @@ def write_vocab_txt(tokenizer: WordPieceTokenizer) -> str:
 def _rules(normalizer: Description) -> BertRules:
     if normalizer.get("type") != "BertNormalizer":
         raise refuse("normalizer", normalizer.get("type"), "BertNormalizer")
-    lowercase = normalizer.get("lowercase", True)
-    accents = normalizer.get("strip_accents")
+    lowercase = _flag(normalizer, "lowercase", True)
     return BertRules(
-        clean_text=normalizer.get("clean_text", True),
-        handle_chinese_chars=normalizer.get("handle_chinese_chars", True),
-        strip_accents=lowercase if accents is None else accents,
+        clean_text=_flag(normalizer, "clean_text", True),
+        handle_chinese_chars=_flag(normalizer, "handle_chinese_chars", True),
+        strip_accents=_flag(normalizer, "strip_accents", lowercase),
         lowercase=lowercase,
     )
+
+
+def _flag(normalizer: Description, name: str, default: bool) -> bool:
+    """A rule that may be missing or null."""
+    value = normalizer.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise FormatError(f"normalizer: {name} is {value!r} (must be true or false)")
+    return default if value is None else value

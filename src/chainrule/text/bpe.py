@@ -103,6 +103,10 @@ class BPETokenizer(Tokenizer):
     def vocab_size(self) -> int:
         return len(self.tokens)
 
+    @property
+    def special_ids(self) -> Mapping[str, int]:
+        return self.special_tokens
+
     def __reduce__(self) -> tuple[Any, ...]:
         return self.from_dict, (self.to_dict(),)
 

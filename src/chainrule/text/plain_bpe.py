@@ -14,14 +14,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.text.merges import Pair, Pieces, apply_merge, as_texts
+from chainrule.text.merges import Pair, Pieces, as_texts
 from chainrule.text.tokenizer import Ids, Tokenizer
 from chainrule.text.vocabulary import Vocabulary, check_room, with_special
 
@@ -101,6 +100,10 @@ class PlainBPETokenizer(Tokenizer):
     def vocab_size(self) -> int:
         return len(self.vocabulary)
 
+    @property
+    def special_ids(self) -> Mapping[str, int]:
+        return self.vocabulary.special_ids
+
     def pieces(self, text: str) -> list[str]:
         """The text as pieces, before they become numbers."""
         out: list[str] = []
@@ -153,12 +156,16 @@ class PlainBPETokenizer(Tokenizer):
 
     def _merge(self, word: list[str]) -> list[str]:
         """Each merge in the order it was learnt, wherever it fits."""
-        while len(word) > 1:
-            rank, pair = min((self._rank.get(pair, len(self._rank)), pair) for pair in pairwise(word))
-            if rank == len(self._rank):
-                break
-            word = apply_merge(word, pair, "".join(pair))
-        return word
+        pieces = Pieces({tuple(word): 1})
+        heap: list[int] = []
+        while True:
+            for pair in pieces.changed & self._rank.keys():
+                heapq.heappush(heap, self._rank[pair])
+            pieces.changed.clear()
+            if not heap:
+                return pieces.words[0]
+            pair = self.merges[heapq.heappop(heap)]
+            pieces.merge(pair, "".join(pair))  # nothing happens if another merge took it away
 
 
 def spell(word: str, end_mark: bool) -> list[str]:
@@ -186,8 +193,7 @@ def trace(
         if n_merges is not None and done > n_merges:
             return
         known.add("".join(pair))
-        pieces_now = [list(word) for word in pieces.words]
-        yield Step(pair, count, pieces_now, list(pieces.frequency), len(known))
+        yield Step(pair, count, pieces.words, list(pieces.frequency), len(known))
 
 
 def trace_table(steps: Iterable[Step]) -> str:

@@ -32,6 +32,15 @@ class Tokenizer(ABC):
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text"""
 
+    def encode_inside(self, text: str) -> Ids:
+        """ids (n,) of a text that follows another: without what `encode` may put before the first word"""
+        return self.encode(text)
+
+    @property
+    def special_ids(self) -> Mapping[str, int]:
+        """Tokens that no text becomes, by name."""
+        return {}
+
     def piece(self, id: int) -> str:
         """One token as it is shown to people."""
         return self.decode([id])

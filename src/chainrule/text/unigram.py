@@ -96,14 +96,19 @@ class UnigramTokenizer(Tokenizer):
     def vocab_size(self) -> int:
         return len(self.vocabulary)
 
+    @property
+    def special_ids(self) -> Mapping[str, int]:
+        return self.vocabulary.special_ids
+
     def pieces(self, text: str) -> list[str]:
         """The text as pieces, before they become numbers."""
         return [self.vocabulary.tokens[id] for id in self.encode(text)]
 
     def encode(self, text: str) -> Ids:
         """text -> ids (n,)"""
-        if self.prefix and text:
-            text = " " + text
+        return self.encode_inside(" " + text if self.prefix and text else text)
+
+    def encode_inside(self, text: str) -> Ids:
         if native.available():
             ids: Ids = self._encoder.encode(_utf8(text))
             return ids

@@ -29,7 +29,8 @@ class Vocabulary:
             raise DataError("vocabulary: got no tokens (must have at least one)")
         for name in self.special:
             self.id(name)
-        self.plain = {token: id for token, id in self.ids.items() if token not in set(self.special)}
+        self.special_ids = {name: self.ids[name] for name in self.special}
+        self.plain = {token: id for token, id in self.ids.items() if token not in self.special_ids}
 
     def id(self, token: str) -> int:
         """The number of a token that must be there, such as a special one."""

@@ -82,6 +82,10 @@ class WordPieceTokenizer(Tokenizer):
     def vocab_size(self) -> int:
         return len(self.vocabulary)
 
+    @property
+    def special_ids(self) -> Mapping[str, int]:
+        return self.vocabulary.special_ids
+
     def pieces(self, text: str) -> list[str]:
         """The text as pieces, before they become numbers."""
         return [self.vocabulary.tokens[id] for id in self.encode(text)]

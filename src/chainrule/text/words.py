@@ -86,6 +86,10 @@ class WordTokenizer(Tokenizer):
     def vocab_size(self) -> int:
         return len(self.vocabulary)
 
+    @property
+    def special_ids(self) -> Mapping[str, int]:
+        return self.vocabulary.special_ids
+
     def encode(self, text: str) -> Ids:
         """text -> ids (n,), one for each word and mark"""
         words = split_words(text.lower() if self.lowercase else text)
