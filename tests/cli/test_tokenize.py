@@ -30,7 +30,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     return out
 
 
-@pytest.mark.parametrize("kind", ["unigram", "char", "plain-bpe"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char", "plain-bpe"])
 def test_train_encode_and_decode(folder: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     main(["tokenize", "train", "text.txt", "--kind", kind, "--vocab-size", "500", "--json"])
     trained = json.loads(said(capsys))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import tyro
 
 from chainrule.cli.progress import Progress
-from chainrule.cli.sources import Sources, find_tokenizer, show
+from chainrule.cli.sources import Sources, show
+from chainrule.cli.tokenizing import find_tokenizer
 from chainrule.data import Split, build
 from chainrule.train.runs import free_folder
 
@@ -41,7 +43,8 @@ class Command:
         end = "\n" if self.end is None else self.end
         out = self.out or free_folder(Path("shards/data"))
         with Progress("characters") as progress:
-            tokenizer = find_tokenizer(self.tokenizer, progress.documents(self.sources.read()), end)
+            texts = (document.text for document in progress.documents(self.sources.read()))
+            tokenizer = find_tokenizer(self.tokenizer, chain([end], texts))
         with Progress("tokens") as progress:
             documents = progress.documents(self.sources.read())
             meta = build(out, documents, tokenizer, split=split, end=end or None)

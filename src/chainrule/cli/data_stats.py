@@ -9,7 +9,8 @@ import numpy as np
 import tyro
 
 from chainrule.cli.progress import Progress
-from chainrule.cli.sources import Sources, find_tokenizer, show
+from chainrule.cli.sources import Sources, show
+from chainrule.cli.tokenizing import find_tokenizer
 from chainrule.data import Cleaner
 from chainrule.data.dedup import COPY, NEAR
 from chainrule.errors import DataError
@@ -33,7 +34,8 @@ class Command:
 
     def run(self) -> None:
         with Progress("characters") as progress:
-            tokenizer = find_tokenizer(self.tokenizer, progress.documents(self.sources.read()))
+            texts = (document.text for document in progress.documents(self.sources.read()))
+            tokenizer = find_tokenizer(self.tokenizer, texts)
         show({"sources": ", ".join(self.sources.files), **self._count(tokenizer)}, self.json)
 
     def _count(self, tokenizer: Tokenizer) -> dict[str, Any]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from chainrule.data import Document, read_documents
-from chainrule.io import load_tokenizer
-from chainrule.text import CharTokenizer, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -27,16 +25,6 @@ class Sources:
 
     def read(self) -> Iterator[Document]:
         return read_documents(self.files, by=self.by, field=self.field)
-
-
-def find_tokenizer(name: str, documents: Iterable[Document], more: str = "") -> Tokenizer:
-    """The tokenizer in a file; `char` knows the characters of the documents and of `more`."""
-    if name != "char":
-        return load_tokenizer(name)
-    characters = set(more)
-    for document in documents:
-        characters.update(document.text)
-    return CharTokenizer("".join(sorted(characters)))
 
 
 def show(answer: dict[str, Any], as_json: bool) -> None:

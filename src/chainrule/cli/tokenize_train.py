@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import time
 from collections.abc import Callable
@@ -12,11 +11,13 @@ from typing import Annotated, Literal
 
 import tyro
 
-from chainrule.cli.tokenizing import read_input, waiting
+from chainrule.cli.progress import waiting
+from chainrule.cli.tokenizing import read_input
 from chainrule.data.corpora import DEFAULT
 from chainrule.errors import ConfigError
 from chainrule.io import save_tokenizer
 from chainrule.text import (
+    BPETokenizer,
     CharTokenizer,
     PlainBPETokenizer,
     Tokenizer,
@@ -28,13 +29,8 @@ from chainrule.text import (
 Kind = Literal["bpe", "wordpiece", "unigram", "word", "char", "plain-bpe"]
 
 
-def _bpe(texts: list[str], vocab_size: int) -> Tokenizer:
-    trained: Tokenizer = importlib.import_module("chainrule.text.bpe").BPETokenizer.train(texts, vocab_size)
-    return trained
-
-
 TRAIN: dict[Kind, Callable[[list[str], int], Tokenizer]] = {
-    "bpe": _bpe,
+    "bpe": BPETokenizer.train,
     "wordpiece": WordPieceTokenizer.train,
     "unigram": UnigramTokenizer.train,
     "word": WordTokenizer.train,

@@ -1,12 +1,10 @@
-"""What the commands `chainrule tokenize ...` share: text in, a tokenizer by name, a sign of life."""
+"""What commands on texts share: text in, and a tokenizer by name."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from chainrule.data import load
 from chainrule.data.corpora import BUILT_IN, DEFAULT
@@ -35,15 +33,11 @@ def read_input(source: str) -> str:
         raise DataError(f"{what}: line {line} is not UTF-8, byte 0x{content[error.start]:02x}") from error
 
 
-def find_tokenizer(vocab: Path | None) -> Tokenizer:
-    """The tokenizer in a file; without one, the characters of the built-in text."""
-    return CharTokenizer.train(load(DEFAULT).text) if vocab is None else load_tokenizer(vocab)
-
-
-def waiting(what: str) -> Progress:
-    """A line on stderr that shows that work goes on, as a context manager."""
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    console = Console(stderr=True)
-    progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    progress.add_task(what, total=None)
-    return progress
+def find_tokenizer(vocab: str | Path | None, texts: Iterable[str] | None = None) -> Tokenizer:
+    """The tokenizer in a file; for none, or `char`, the characters of the texts, or of the built-in one."""
+    if vocab is not None and vocab != "char":
+        return load_tokenizer(vocab)
+    characters: set[str] = set()
+    for text in [load(DEFAULT).text] if texts is None else texts:
+        characters.update(text)
+    return CharTokenizer("".join(sorted(characters)))
