@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chainrule.errors import ConfigError
-from chainrule.files import new_file, new_folder, write
+from chainrule.files import alone, new_file, new_folder, write
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
@@ -45,3 +45,11 @@ def test_a_link_is_followed_and_what_is_no_file_is_left_alone(tmp_path: Path) ->
     with pytest.raises(ConfigError, match="is no regular file"):
         write(pipe, b"new")
     assert pipe.is_fifo()
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    refused = pytest.raises(ConfigError, match="another process is at work here")
+    with alone(tmp_path / ".lock"), refused, alone(tmp_path / ".lock"):
+        pass
+    with alone(tmp_path / ".lock"):
+        pass

@@ -66,6 +66,21 @@ def new_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Nobody else is inside meanwhile; the system lets go of the lock if the process dies."""
+    with lock.open("w") as file:
+        if os.name == "posix":
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                rule = "wait for it, or stop it"
+                raise ConfigError(f"{lock.parent}: another process is at work here ({rule})") from error
+        yield
+
+
 def flush(file: IO[bytes]) -> None:
     """Wait until what was written is on the disk."""
     file.flush()

@@ -1,14 +1,17 @@
-"""What we ask of the machine: to keep freed memory, and one thread for NumPy's matrix products."""
+"""What we ask of the machine: to keep freed memory, one thread for NumPy's matrix products, and room for a model."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+from chainrule.errors import ConfigError
 
 # glibc's malloc.h
 M_TRIM_THRESHOLD = -1
@@ -43,3 +46,13 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 @cache
 def _libraries() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries, so once
+
+
+def check_memory(parameters: int) -> None:
+    """Refuse a model that could not be trained here: values, gradients and the optimiser's two moments in float32."""
+    needed, there = 16 * parameters, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise ConfigError(
+            f"model: {parameters:,} parameters take {needed / 2**30:,.0f} GiB to train, this machine has "
+            f"{there / 2**30:.0f} (make the model smaller)"
+        )

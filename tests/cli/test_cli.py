@@ -162,7 +162,10 @@ BAD = {
         ["train", "gpt", "text.txt", "--out", "text.txt/run"],
         "text.txt/run: cannot be used",
     ),
-    "no such memory": (["train", "gpt", "text.txt", "--n-embd", "4000000000"], "not enough memory"),
+    "no such memory": (
+        ["train", "gpt", "text.txt", "--n-embd", "4000000000"],
+        "GiB to train, this machine has",
+    ),
     "resume nothing": (["train", "--resume", "none"], "none: no such directory"),
     "sample what": (["sample"], "missing from chainrule sample: RUN"),
     "sample nothing": (["sample", "none"], "none: no such directory"),

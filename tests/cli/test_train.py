@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -166,3 +168,17 @@ def test_shards_have_a_tokenizer_already(folder: Path, capsys: pytest.CaptureFix
         error = capsys.readouterr().err
         assert stop.value.code == 2 and message in error and error.count("\n") == 1
     assert not Path("runs").exists()
+
+
+def test_training_goes_on_when_its_reader_has_gone(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("one two three. " * 200)
+    command = [sys.executable, "-m", "chainrule.cli", "train", "ngram", str(text), "--max-steps", "60"]
+    command += ["--eval-every", "1", "--out", str(tmp_path / "run")]
+    reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert reader.stdout is not None and reader.stderr is not None
+    reader.stdout.readline()
+    reader.stdout.close()  # as `| head -1` does
+    reader.stderr.read()
+    assert reader.wait(60) == 0
+    assert (tmp_path / "run/checkpoints/step_000060").is_dir()

@@ -14,6 +14,7 @@ import pytest
 
 from chainrule.data import load
 from chainrule.errors import ChainruleError, CheckpointError, ConfigError, DataError
+from chainrule.files import alone
 from chainrule.train import Run, checkpoint, load_model
 from chainrule.train.log import read
 from chainrule.train.runs import free_folder
@@ -145,7 +146,27 @@ def test_a_rate_that_is_too_high_stops_before_the_weights_break(tmp_path: Path) 
         np.errstate(all="ignore"),
     ):
         run.train()
-    assert len(losses(run)) == run.trainer.steps
+    assert run.trainer.steps > 0 and all(np.isfinite(value).all() for value in run.model.state().values())
+
+
+def test_two_processes_cannot_share_a_run(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    with alone(run.folder / ".lock"), pytest.raises(ConfigError, match="another process"):
+        run.train()
+    run.train()
+
+
+def test_a_run_that_fails_before_its_first_checkpoint_leaves_nothing(tmp_path: Path) -> None:
+    run = new_run(tmp_path, lr=1e30, warmup=0)
+    with pytest.raises(ChainruleError, match="smaller lr"):
+        run.train()
+    assert not run.folder.exists()
+
+
+def test_a_model_larger_than_the_machine_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"parameters take .* GiB to train, this machine has"):
+        Run.new(tmp_path / "huge", load("pydoc"), n_embd=10**8, n_head=1)
+    assert not (tmp_path / "huge").exists()
 
 
 def test_a_resume_needs_the_same_text(tmp_path: Path) -> None:

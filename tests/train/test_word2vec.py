@@ -7,7 +7,7 @@ import pytest
 
 import chainrule as cr
 from chainrule import native
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ChainruleError, ConfigError, DataError
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.random import key
 from chainrule.train import WordTrainConfig, WordTrainer
@@ -188,3 +188,13 @@ def test_bad_texts(ids: list[int], message: str) -> None:
 def test_a_window_beyond_the_kernels() -> None:
     with pytest.raises(ConfigError, match="window is 65"):
         WordTrainer(model_of(window=65), [0, 1, 2])
+
+
+def test_vectors_that_are_not_finite_are_an_error() -> None:
+    trainer = WordTrainer(
+        SkipGram(Word2VecConfig(vocab_size=4, dim=8, window=2)),
+        np.arange(400) % 4,
+        WordTrainConfig(lr=1e20, epochs=1),
+    )
+    with np.errstate(all="ignore"), pytest.raises(ChainruleError, match="try a smaller lr than 1e"):
+        list(trainer.run())

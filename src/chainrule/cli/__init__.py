@@ -77,7 +77,7 @@ def _dispatch(args: list[str]) -> None:
         print(f"chainrule {__version__}")
         return
     if args[1:2] in (["-h"], ["--help"]) and args[0] not in COMMANDS:
-        print(_overview())
+        print(_overview(args[0]))
         return
     words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
     if not words:
@@ -92,8 +92,11 @@ def _dispatch(args: list[str]) -> None:
     parse(command, f"chainrule {name}", rest).run()
 
 
-def _overview() -> str:
-    listed = [f"  {name:<17}{about}" for name, (_, about) in COMMANDS.items() if about]
+def _overview(group: str = "") -> str:
+    """All commands, or those that begin with a word if there are any."""
+    about = {name: about for name, (_, about) in COMMANDS.items() if about}
+    of_group = {name: text for name, text in about.items() if name.split()[0] == group}
+    listed = [f"  {name:<17}{text}" for name, text in (of_group or about).items()]
     return "\n".join(
         [
             "usage: chainrule COMMAND [OPTIONS]",

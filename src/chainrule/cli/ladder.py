@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from chainrule.cli.plots.canvas import save
 from chainrule.cli.plots.ladder import ladder as figure
-from chainrule.data import load
+from chainrule.data import Corpus, load
 from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.train import Ladder, LadderConfig
@@ -41,35 +41,41 @@ class Command:
         ladder = Ladder(corpus, self.models)
         folder = self.out or free_folder(Path("runs/ladder"))
         make_empty(folder)
-        rungs = self._climb(ladder)
-        record = self._record(corpus.name, corpus.sha256, rungs)
-        write(folder / "ladder.json", json.dumps(record, indent=2).encode() + b"\n")
-        write(folder / "ladder.md", table(rungs).encode())
+        rungs: list[Rung] = []
         try:
-            save(figure(rungs, Path(corpus.name).name), folder / "ladder.png")
-        except ConfigError as error:  # everything but the picture is there
-            Console(stderr=True).print(f"no picture: {error}", highlight=False)
+            self._climb(ladder, rungs)
+        finally:  # after Ctrl-C as well: what was climbed is kept
+            self._write(folder, corpus, rungs)
         if self.json:
-            print(json.dumps(record))
+            print(json.dumps(self._record(corpus, rungs)))
         else:
             print(f"\n{table(rungs)}\n{folder}/ladder.md, ladder.json, ladder.png")
 
-    def _climb(self, ladder: Ladder) -> list[Rung]:
+    def _climb(self, ladder: Ladder, rungs: list[Rung]) -> None:
         columns = (TextColumn("{task.description:<14}"), BarColumn(), TimeElapsedColumn())
         console = Console(stderr=True, highlight=False)
         with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
             bar = progress.add_task("counting", total=1.0)
-            rungs = []
             for rung in ladder.climb(
                 lambda title, share: progress.update(bar, description=title, completed=share)
             ):
                 console.print(f"{rung.title:<14} {rung.mean:.3f} bits per byte   {rung.seconds:.1f} s")
                 rungs.append(rung)
-        return rungs
 
-    def _record(self, name: str, sha256: str, rungs: list[Rung]) -> dict[str, Any]:
+    def _write(self, folder: Path, corpus: Corpus, rungs: list[Rung]) -> None:
+        if not rungs:
+            folder.rmdir()
+            return
+        write(folder / "ladder.json", json.dumps(self._record(corpus, rungs), indent=2).encode() + b"\n")
+        write(folder / "ladder.md", table(rungs).encode())
+        try:
+            save(figure(rungs, Path(corpus.name).name), folder / "ladder.png")
+        except ConfigError as error:  # everything but the picture is there
+            Console(stderr=True).print(f"no picture: {error}", highlight=False)
+
+    def _record(self, corpus: Corpus, rungs: list[Rung]) -> dict[str, Any]:
         return {
-            "text": {"name": name, "sha256": sha256},
+            "text": {"name": corpus.name, "sha256": corpus.sha256},
             "settings": asdict(self.models),
             "rungs": [asdict(r) | {"mean": r.mean, "interval": r.interval} for r in rungs],
         }

@@ -20,7 +20,7 @@ from chainrule.cli.show import bits, command_line, size
 from chainrule.data import Shards
 from chainrule.errors import ConfigError
 from chainrule.io import load_tokenizer
-from chainrule.models import describe
+from chainrule.models import FAMILIES, describe
 from chainrule.models import family as family_of
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
@@ -141,7 +141,8 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         if f.name != "vocab_size"
     ]
     about_it = (
-        f"Train a language model of the family {family} on a text.\n\n"
+        f"Train a language model of the family {family} on a text. Other families: "
+        f"{', '.join(name for name in FAMILIES if name != family)}, each with options of its own.\n\n"
         f"Example: chainrule train {family} book.txt --max-steps 5000 --out runs/book"
     )
     shared: dict[str, Any] = {"family": family, "given": flags(words), "__doc__": about_it}

@@ -35,12 +35,15 @@ class Smoothing(Protocol):
     def weights(self, levels: list[Level], tokens: int, start: int) -> Sequence[Weights | None]: ...
 
 
+MOST = 1e12  # far beyond it all tokens are alike, and numbers overflow
+
+
 class Additive:
     """`s` is added to every count: 0 is maximum likelihood, 1 Laplace's rule, and towards ∞ all are alike."""
 
     def __init__(self, s: float = 0.0) -> None:
-        if not (math.isfinite(s) and s >= 0):
-            raise ConfigError(f"smoothing: s is {s} (must be a number, at least 0)")
+        if not 0 <= s <= MOST:
+            raise ConfigError(f"smoothing: s is {s} (must be a number from 0 to {MOST:g})")
         self.s = s
 
     def weights(self, levels: list[Level], tokens: int, start: int) -> Sequence[Weights | None]:

@@ -44,7 +44,7 @@ class LadderConfig:
     """What the networks have alike: parameters and updates, or multiply-adds of training."""
     params: int = 100_000
     """Parameters of each network, at most; the nearest its family allows."""
-    steps: int = 800
+    steps: int = 2000
     """Updates of each network; at equal compute, of the GPT."""
     batch_size: int = 16
     """Windows of 64 tokens per update."""
@@ -79,10 +79,10 @@ class Family:
 FAMILIES = (
     Family("neural n-gram", "ngram", "block_size", lr=3e-2, decay=0.0),
     Family("MLP", "mlp", "n_hidden", fixed={"block_size": 8, "n_embd": 24}),
-    Family("RNN", "rnn", "n_hidden", fixed={"n_layer": 1, "n_embd": 48, "block_size": WINDOW}, lr=2e-3),
-    Family("GRU", "gru", "n_hidden", fixed={"n_layer": 1, "n_embd": 48, "block_size": WINDOW}, lr=4e-3),
-    Family("LSTM", "lstm", "n_hidden", fixed={"n_layer": 1, "n_embd": 48, "block_size": WINDOW}, lr=4e-3),
-    Family("GPT", "gpt", "n_embd", step=4, fixed={"n_layer": 2, "n_head": 4, "block_size": WINDOW}, lr=5e-3),
+    Family("RNN", "rnn", "n_hidden", fixed={"n_layer": 1, "n_embd": 48, "block_size": WINDOW}, lr=5e-3),
+    Family("GRU", "gru", "n_hidden", fixed={"n_layer": 1, "n_embd": 48, "block_size": WINDOW}, lr=1e-2),
+    Family("LSTM", "lstm", "n_hidden", fixed={"n_layer": 1, "n_embd": 48, "block_size": WINDOW}, lr=2e-2),
+    Family("GPT", "gpt", "n_embd", step=4, fixed={"n_layer": 2, "n_head": 4, "block_size": WINDOW}, lr=1e-2),
 )
 
 

@@ -73,13 +73,13 @@ class Log:
 
     def evaluation(self, step: int, loss: float, *, seconds: float) -> None:
         self._write({"step": step, "validation": loss, "seconds": round(seconds, 3)})
-        self.console.print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
+        self._print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
 
     def watched(self, record: dict[str, Any]) -> None:
         """What `inspect.Watch` saw; problems are said aloud, the numbers are for later."""
         self._write(record)
         for problem in record["watch"]["problems"]:
-            self.console.print(f"step {record['step']:>6}   {problem}", markup=False)
+            self._print(f"step {record['step']:>6}   {problem}")
 
     def _parts(self, step: int, left: float) -> list[str]:
         """What the line says, the most important first."""
@@ -96,7 +96,13 @@ class Log:
         if self.live:
             self.live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
         else:
-            self.console.print(text)
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        try:
+            self.console.print(text, markup=False)
+        except SystemExit:  # rich's answer when the reader has gone, as in `... | head`: train on, in silence
+            self.console.quiet = True
 
     def _write(self, record: dict[str, Any]) -> None:
         self.file.write(encode(record | {"parameters": self.parameters}))

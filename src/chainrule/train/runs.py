@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import count
@@ -14,6 +15,8 @@ from rich.console import Console
 
 from chainrule.data import Corpus, Shards, windows
 from chainrule.errors import CheckpointError, ConfigError, DataError
+from chainrule.files import alone
+from chainrule.machine import check_memory
 from chainrule.models import LanguageModel, RecurrentLM, describe, make, n_params, rebuild
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
@@ -27,6 +30,8 @@ from chainrule.train.loop import Result, Trainer
 from chainrule.train.material import Material, find
 from chainrule.train.plan import Plan
 from chainrule.train.sources import source
+
+LOCK = ".lock"
 
 
 class Run:
@@ -74,7 +79,9 @@ class Run:
         config = config or TrainConfig()
         material = Material.of(corpus, tokenizer)
         seed(config.seed)
-        made = make(model, **size, vocab_size=material.tokenizer.vocab_size)
+        sizes = size | {"vocab_size": material.tokenizer.vocab_size}
+        check_memory(n_params({"model_type": model} | sizes))
+        made = make(model, **sizes)
         run = cls(Path(folder), corpus, material, made, config)
         make_empty(run.folder, "log.jsonl")  # from now on the directory is taken
         return run
@@ -107,14 +114,18 @@ class Run:
     def train(self, console: Console | None = None) -> Result:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
         trainer = self.trainer
-        with Log(
-            self.log_path,
-            tokens=trainer.batches.tokens,
-            parameters=self.model.count(),
-            resume_at=trainer.steps,
-            console=console,
-        ) as log:
-            return trainer.run(log, self.save)
+        with alone(self.folder / LOCK):
+            try:
+                with Log(
+                    self.log_path,
+                    tokens=trainer.batches.tokens,
+                    parameters=self.model.count(),
+                    resume_at=trainer.steps,
+                    console=console,
+                ) as log:
+                    return trainer.run(log, self.save)
+            finally:
+                forget(self.folder)
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
@@ -191,6 +202,12 @@ def refuse_checkpoint(folder: Path) -> None:
     """What goes on is a run: its next checkpoint would otherwise be written into this one."""
     if (folder / "manifest.json").exists():
         raise ConfigError(f"resume: {folder} is a checkpoint (must be the directory of its run)")
+
+
+def forget(folder: Path) -> None:
+    """Remove the directory of a run that ended before its first checkpoint: there is nothing to go on from."""
+    if not (folder / "checkpoints").exists() and {p.name for p in folder.iterdir()} <= {LOCK, "log.jsonl"}:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def make_empty(folder: Path, *files: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ChainruleError, ConfigError, DataError
 from chainrule.models import CBOW, NOTHING, Word2Vec
 from chainrule.random import check_seed, generator, key
 from chainrule.train.word_sampling import AliasTable, keep_probability, noise
@@ -115,6 +115,11 @@ class WordTrainer:
             for table in tables:
                 table.version += 1
             if last == len(kept):
+                if not all(np.isfinite(table.array).all() for table in tables):
+                    raise ChainruleError(
+                        f"word2vec: the vectors are no longer finite after epoch {epoch + 1} "
+                        f"(try a smaller lr than {self.lr:g})"
+                    )
                 self.epoch = epoch + 1
             words = int(np.count_nonzero(kept[first:last] != NOTHING))
             yield Progress(epoch, words, (epoch + last / n) / config.epochs, lr)
