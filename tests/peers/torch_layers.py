@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,6 +143,31 @@ def recurrent(make: Callable[..., torch.nn.Module]) -> Callable[..., Any]:
     return peer
 
 
+def lstm_weights(w: Weights, places: Mapping[str, str]) -> Weights:
+    """Of several layers, as one torch.nn.LSTM names them: `places` are our prefixes and its suffixes."""
+    names: dict[str, Tensor] = {}
+    for ours, theirs in places.items():
+        names[f"weight_ih_{theirs}"], names[f"weight_hh_{theirs}"] = (
+            w[f"{ours}.weight_x"],
+            w[f"{ours}.weight_h"],
+        )
+        names[f"bias_ih_{theirs}"] = w[f"{ours}.bias"]
+        names[f"bias_hh_{theirs}"] = torch.zeros_like(w[f"{ours}.bias"])
+    return names
+
+
+def stacked(w: Weights, x: Tensor) -> Any:
+    peer = torch.nn.LSTM(5, 6, num_layers=2, batch_first=True)
+    outputs, (h, c) = functional_call(peer, lstm_weights(w, {"layers.0": "l0", "layers.1": "l1"}), (x,))
+    return outputs, h[0], c[0], h[1], c[1]
+
+
+def bidirectional(w: Weights, x: Tensor) -> Tensor:
+    peer = torch.nn.LSTM(5, 6, bidirectional=True, batch_first=True)
+    outputs: Tensor = functional_call(peer, lstm_weights(w, {"ahead": "l0", "back": "l0_reverse"}), (x,))[0]
+    return outputs
+
+
 def gru(w: Weights, x: Tensor) -> tuple[Tensor, Tensor]:
     """The equations of E-004-14; those of torch.nn.GRU are `reset_after`."""
     return PEERS["gru_sequence"](x, x.new_zeros(len(x), 6), w["weight_x"], w["weight_h"], w["bias"])
@@ -273,4 +298,8 @@ CASES: dict[str, Case] = {
     "LSTM": Case(lambda: nn.LSTM(5, 6), recurrent(torch.nn.LSTM), ((3, 7, 5),)),
     "GRU": Case(lambda: nn.GRU(5, 6), gru, ((3, 7, 5),)),
     "GRU reset after": Case(lambda: nn.GRU(5, 6, reset_after=True), recurrent(torch.nn.GRU), ((3, 7, 5),)),
+    "Stack": Case(lambda: nn.Stack([nn.LSTM(5, 6), nn.LSTM(6, 6)]), stacked, ((3, 7, 5),)),
+    "Bidirectional": Case(
+        lambda: nn.Bidirectional(nn.LSTM(5, 6), nn.LSTM(5, 6)), bidirectional, ((3, 7, 5),)
+    ),
 }
