@@ -42,7 +42,7 @@ Name = str | os.PathLike[str]
 def read_documents(
     names: Name | Iterable[Name], *, by: str | None = None, field: str = "text"
 ) -> Iterator[Document]:
-    """The documents of files, folders, patterns such as "texts/*.jsonl" and corpora, read as they are asked for.
+    """The documents of files, folders, patterns such as `texts/*.jsonl` and corpora, read as they are asked for.
 
     `by` says what a document is in plain text: "file", "paragraph" or "line" (default: the file; in lists of names the
     line). `field` names the field of an object or the column of a table; a number is a column of a table without a

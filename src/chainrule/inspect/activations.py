@@ -49,7 +49,7 @@ def saturation_point(M: float = limits.SATURATED) -> float:
 
 
 def saturated_share(y: npt.ArrayLike, M: float = limits.SATURATED) -> float:
-    """The share of outputs of tanh with |y| > M."""
+    """The share of outputs of tanh with `|y| > M`."""
     return float((np.abs(np.asarray(y)) > M).mean())
 
 

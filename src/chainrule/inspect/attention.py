@@ -78,7 +78,7 @@ class Pattern:
     sparsity: float
     """How few keys a query really uses."""
     asymmetry: float
-    """|A - Aᵀ| / |A + Aᵀ|: 0 when attention is mutual, 1 when never."""
+    """`|A - Aᵀ| / |A + Aᵀ|`: 0 when attention is mutual, 1 when never."""
     row_sum_error: float
 
     def to_dict(self) -> dict[str, Any]:

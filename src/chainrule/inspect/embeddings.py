@@ -1,6 +1,6 @@
 """What vectors of words know: neighbours, analogies, and how far they agree with people.
 
-    cosine      u·v / (|u| |v|)
+    cosine      u·v / (‖u‖ ‖v‖)
     analogy     king - man + woman ≈ queen: the nearest vector, none of the three words counted
     examination rank correlation of cosines with people's scores; share of analogies answered right
 
