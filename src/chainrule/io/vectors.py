@@ -1,9 +1,10 @@
 """Word vectors as text, and the lists that they are examined with.
 
-vectors     a first line `WORDS DIMENSIONS`, then a word and its numbers per line: the format of word2vec, which
-            gensim, spaCy, fastText and others read and write
-pairs       two words and how similar people find them (WordSim-353)
-analogies   four words per line, `: name` begins a section (Google's questions-words.txt)
+    vectors     a first line `WORDS DIMENSIONS`, then a word and its numbers per line, as word2vec and gensim have it
+    pairs       two words and how similar people find them (WordSim-353)
+    analogies   four words per line, `: name` begins a section (Google's questions-words.txt)
+
+All are in UTF-8.
 """
 
 from __future__ import annotations
