@@ -158,6 +158,8 @@ def decode(threads: int, quick: bool) -> list[str]:
     lines = [
         "## Inference, random weights",
         "",
+        "One program after the other, not in turn.",
+        "",
         "| model | weights | batch | ms per token | tokens/s | share of the read limit | PyTorch, ms | ratio |",
         "|---|---|---|---|---|---|---|---|",
     ]

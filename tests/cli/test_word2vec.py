@@ -13,7 +13,8 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.data import load
-from chainrule.errors import CheckpointError
+from chainrule.errors import CheckpointError, ConfigError
+from chainrule.files import alone
 from chainrule.io.vectors import read_vectors
 from chainrule.train import WordTrainConfig, checkpoint, log
 from chainrule.train.word_runs import WordRun, load_vectors
@@ -149,3 +150,11 @@ def test_bad_input_is_one_line(folder: Path, capfd: pytest.CaptureFixture[str], 
     assert out == "" and err.startswith("error: ") and err.count("\n") == 1
     assert message in err
     assert not Path("runs").exists()
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_processes_cannot_share_a_run() -> None:
+    run = WordRun.new("run", load("text.txt"), WordTrainConfig(epochs=1), dim=4)
+    with alone(run.folder / ".lock"), pytest.raises(ConfigError, match="another process"):
+        next(run.train())
+    assert [progress.epoch for progress in run.train()][-1] == 0

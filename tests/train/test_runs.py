@@ -156,11 +156,23 @@ def test_two_processes_cannot_share_a_run(tmp_path: Path) -> None:
     run.train()
 
 
-def test_a_run_that_fails_before_its_first_checkpoint_leaves_nothing(tmp_path: Path) -> None:
-    run = new_run(tmp_path, lr=1e30, warmup=0)
-    with pytest.raises(ChainruleError, match="smaller lr"):
+@pytest.mark.parametrize("good", [0, 5])
+def test_a_run_without_a_single_step_leaves_nothing_and_others_keep_their_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: int
+) -> None:
+    run = new_run(tmp_path)
+    update = run.trainer.update
+
+    def fails(lr: float) -> tuple[float, float]:
+        if run.trainer.steps == good:
+            raise MemoryError
+        return update(lr)
+
+    monkeypatch.setattr(run.trainer, "update", fails)
+    with pytest.raises(MemoryError):
         run.train()
-    assert not run.folder.exists()
+    assert run.folder.exists() == (good > 0)
+    assert len(losses(run)) == good
 
 
 def test_a_model_larger_than_the_machine_is_refused_before_it_is_made(tmp_path: Path) -> None:

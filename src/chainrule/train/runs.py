@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
@@ -31,7 +32,7 @@ from chainrule.train.material import Material, find
 from chainrule.train.plan import Plan
 from chainrule.train.sources import source
 
-LOCK = ".lock"
+LOCK, LOG = ".lock", "log.jsonl"
 
 
 class Run:
@@ -83,7 +84,7 @@ class Run:
         check_memory(n_params({"model_type": model} | sizes))
         made = make(model, **sizes)
         run = cls(Path(folder), corpus, material, made, config)
-        make_empty(run.folder, "log.jsonl")  # from now on the directory is taken
+        make_empty(run.folder, LOG)  # from now on the directory is taken
         return run
 
     @classmethod
@@ -98,11 +99,7 @@ class Run:
             carried = nested(saved.carried, model)
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
-        if corpus.sha256 != data["sha256"]:
-            raise DataError(
-                f"{folder}: the corpus {corpus.name} has changed since the run began "
-                f"(SHA-256 {corpus.sha256[:12]}, was {data['sha256'][:12]})"
-            )
+        check_unchanged(folder, corpus, data["sha256"])
         run = cls(Path(folder), corpus, Material.of(corpus, tokenizer), model, config)
         run.trainer.optimiser.load(saved.optimizer)
         run.trainer.steps, run.trainer.seconds = saved.step, seconds
@@ -114,18 +111,17 @@ class Run:
     def train(self, console: Console | None = None) -> Result:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
         trainer = self.trainer
-        with alone(self.folder / LOCK):
-            try:
-                with Log(
-                    self.log_path,
-                    tokens=trainer.batches.tokens,
-                    parameters=self.model.count(),
-                    resume_at=trainer.steps,
-                    console=console,
-                ) as log:
-                    return trainer.run(log, self.save)
-            finally:
-                forget(self.folder)
+        with (
+            at_work(self.folder),
+            Log(
+                self.log_path,
+                tokens=trainer.batches.tokens,
+                parameters=self.model.count(),
+                resume_at=trainer.steps,
+                console=console,
+            ) as log,
+        ):
+            return trainer.run(log, self.save)
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
@@ -152,7 +148,7 @@ class Run:
 
     @property
     def log_path(self) -> Path:
-        return self.folder / "log.jsonl"
+        return self.folder / LOG
 
     def bits_per_byte(self, nats: float) -> float:
         """A loss in nats per token, as bits per byte of the validation text: the same unit for every tokenizer."""
@@ -204,10 +200,25 @@ def refuse_checkpoint(folder: Path) -> None:
         raise ConfigError(f"resume: {folder} is a checkpoint (must be the directory of its run)")
 
 
-def forget(folder: Path) -> None:
-    """Remove the directory of a run that ended before its first checkpoint: there is nothing to go on from."""
-    if not (folder / "checkpoints").exists() and {p.name for p in folder.iterdir()} <= {LOCK, "log.jsonl"}:
-        shutil.rmtree(folder, ignore_errors=True)
+@contextmanager
+def at_work(folder: Path) -> Iterator[None]:
+    """Nobody else trains in this directory meanwhile; one in which not a step was made is removed at the end."""
+    with alone(folder / LOCK):
+        try:
+            yield
+        finally:
+            sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+            if sizes.keys() <= {LOCK, LOG} and not any(sizes.values()):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_unchanged(folder: str | Path, corpus: Corpus | Shards, sha256: str) -> None:
+    """A run goes on with the text it began with."""
+    if corpus.sha256 != sha256:
+        raise DataError(
+            f"{folder}: the corpus {corpus.name} has changed since the run began (SHA-256 {corpus.sha256[:12]}, "
+            f"was {sha256[:12]}; put the old text back, or begin a new run)"
+        )
 
 
 def make_empty(folder: Path, *files: str) -> None:

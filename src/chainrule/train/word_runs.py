@@ -19,7 +19,7 @@ from chainrule.random import seed
 from chainrule.text import BareWordTokenizer
 from chainrule.train import checkpoint, log
 from chainrule.train.checkpoint import Checkpoint
-from chainrule.train.runs import make_empty, refuse_checkpoint
+from chainrule.train.runs import LOG, at_work, check_unchanged, make_empty, refuse_checkpoint
 from chainrule.train.word2vec import Progress, WordTrainConfig, WordTrainer
 
 KINDS: dict[str, type[Word2Vec]] = {"skip-gram": SkipGram, "cbow": CBOW}
@@ -63,7 +63,7 @@ class WordRun:
         seed(config.seed)
         model = KINDS[kind](Word2VecConfig(**size, vocab_size=tokenizer.vocab_size))
         run = cls(Path(folder), corpus, tokenizer, model, config)
-        make_empty(run.folder, "log.jsonl")
+        make_empty(run.folder, LOG)
         return run
 
     @classmethod
@@ -78,11 +78,7 @@ class WordRun:
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
         corpus = load(name)
-        if corpus.sha256 != digest:
-            raise DataError(
-                f"{folder}: the corpus {name} has changed since the run began "
-                f"(SHA-256 {corpus.sha256[:12]}, was {digest[:12]})"
-            )
+        check_unchanged(folder, corpus, digest)
         run = cls(Path(folder), corpus, tokenizer, model, config)
         run.trainer.epoch = saved.step
         return run
@@ -90,7 +86,7 @@ class WordRun:
     @property
     def log_path(self) -> Path:
         """A line per epoch."""
-        return self.folder / "log.jsonl"
+        return self.folder / LOG
 
     @property
     def vectors_path(self) -> Path:
@@ -99,16 +95,17 @@ class WordRun:
 
     def train(self) -> Iterator[Progress]:
         """Train to the end; a checkpoint after every epoch, and `vectors.txt` after the last."""
-        done = self.trainer.epoch
-        log.cut(self.log_path, done)
-        for progress in self.trainer.run():
-            if self.trainer.epoch > done:
-                done = self.trainer.epoch
-                self.save()
-                with self.log_path.open("a", encoding="utf-8") as file:
-                    file.write(log.encode({"step": done, "loss": self.trainer.loss(), "lr": progress.lr}))
-            yield progress
-        write_vectors(self.vectors_path, *self.vectors())
+        with at_work(self.folder):
+            done = self.trainer.epoch
+            log.cut(self.log_path, done)
+            for progress in self.trainer.run():
+                if self.trainer.epoch > done:
+                    done = self.trainer.epoch
+                    self.save()
+                    with self.log_path.open("a", encoding="utf-8") as file:
+                        file.write(log.encode({"step": done, "loss": self.trainer.loss(), "lr": progress.lr}))
+                yield progress
+            write_vectors(self.vectors_path, *self.vectors())
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
