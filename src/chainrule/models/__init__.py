@@ -3,9 +3,10 @@
 from chainrule.models.families import FAMILIES, describe, family, make, n_params, rebuild
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.grams import Terminals
-from chainrule.models.language_model import IGNORE, LanguageModel
+from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
+from chainrule.models.model import IGNORE, Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import NGram
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
@@ -30,6 +31,7 @@ __all__ = [
     "Llama",
     "LlamaConfig",
     "MLPConfig",
+    "Model",
     "NGram",
     "NeuralNGram",
     "NeuralNGramConfig",

@@ -20,7 +20,8 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.models.language_model import IGNORE, LanguageModel
+from chainrule.models.language_model import LanguageModel
+from chainrule.models.model import IGNORE
 from chainrule.nn import Embedding, GatedFeedForward, Layer, Linear, RMSNorm
 from chainrule.nn.init import normal
 from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Norm, Project
@@ -163,11 +164,11 @@ class Llama(LanguageModel):
             hidden = block(hidden)
         return self.norm(hidden)
 
-    def loss(self, ids: Array, targets: Array) -> Tensor:
-        """ids (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
+    def loss(self, inputs: Array, targets: Array) -> Tensor:
+        """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
         # The logits are never stored: they would be the largest array by far.
         return ops.linear_cross_entropy(
-            self.hidden(ids), self.head.weight, targets=targets, ignore_index=IGNORE
+            self.hidden(inputs), self.head.weight, targets=targets, ignore_index=IGNORE
         )
 
     def program(self) -> list[Instruction]:

@@ -21,7 +21,8 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.models.language_model import IGNORE, LanguageModel
+from chainrule.models.language_model import LanguageModel
+from chainrule.models.model import IGNORE
 from chainrule.nn import GRU, LSTM, RNN, Embedding, Linear, Stack
 from chainrule.nn.init import normal
 from chainrule.nn.recurrent import Recurrent
@@ -90,9 +91,9 @@ class RecurrentLM(LanguageModel):
         hidden, state = self.cells(self.embedding(ids), state)
         return self.cells.dropout(hidden), state
 
-    def loss(self, ids: Array, targets: Array) -> Tensor:
-        """ids (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
-        return self.loss_from(None, ids, targets)[0]
+    def loss(self, inputs: Array, targets: Array) -> Tensor:
+        """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
+        return self.loss_from(None, inputs, targets)[0]
 
     def loss_from(self, state: State | None, ids: Array, targets: Array) -> tuple[Tensor, State]:
         """The loss of texts that go on from `state`, and their state afterwards.

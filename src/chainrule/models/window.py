@@ -8,7 +8,8 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
-from chainrule.models.language_model import IGNORE, LanguageModel
+from chainrule.models.language_model import LanguageModel
+from chainrule.models.model import IGNORE
 
 
 class WindowModel(LanguageModel):
@@ -27,11 +28,11 @@ class WindowModel(LanguageModel):
         B, T, n = contexts.shape
         return self.predict(contexts.reshape(B * T, n)).reshape(B, T, -1)
 
-    def loss(self, ids: Array, targets: Array) -> Tensor:
-        """ids (B, T), targets (B, T) -> mean negative log-likelihood of the targets that count, in nats"""
+    def loss(self, inputs: Array, targets: Array) -> Tensor:
+        """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets that count, in nats"""
         # Only those: the rest would cost time and blur the statistics of a batch norm.
         counts = np.asarray(targets) != IGNORE
-        return ops.cross_entropy(self.predict(self.contexts(ids)[counts]), targets=targets[counts])
+        return ops.cross_entropy(self.predict(self.contexts(inputs)[counts]), targets=targets[counts])
 
     def contexts(self, ids: Array) -> Array:
         """ids (B, T) -> the tokens seen at each position, oldest first (B, T, n)"""

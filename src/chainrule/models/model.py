@@ -1,0 +1,41 @@
+"""What training knows of a model: a loss for a batch, in parts that are each a mean over what counts.
+
+A batch is (inputs, targets). Inputs are an array of ids, or a named tuple of arrays with one row per example, such as
+`data.Pair`; what they mean is between a model and its batches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Tensor
+from chainrule.autograd.types import Array
+from chainrule.nn import Layer
+
+IGNORE = -1  # a target that counts for nothing, such as padding
+
+
+class Model(Layer):
+    """Something to train. `config` is its frozen dataclass of sizes."""
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+    @classmethod
+    def n_params(cls, config: Any) -> int:
+        """The number of parameters of a model of this size, without making it."""
+        return int(config.n_params)
+
+    def loss(self, inputs: Any, targets: Array) -> Tensor:
+        """The mean loss of a batch, in nats; with several parts, their sum."""
+        raise NotImplementedError
+
+    def losses(self, inputs: Any, targets: Array) -> tuple[Tensor, ...]:
+        """The parts of the loss, each a mean over as many targets as `counts` says."""
+        return (self.loss(inputs, targets),)
+
+    def counts(self, inputs: Any, targets: Array) -> tuple[int, ...]:
+        """Over how many targets each part of the loss is a mean: so a batch can be cut and put together again."""
+        return (int(np.count_nonzero(np.asarray(targets) != IGNORE)),)
