@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import importlib
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from chainrule import ops
@@ -40,6 +41,8 @@ from chainrule.random import seed
 
 if TYPE_CHECKING:
     from chainrule import data, foundations, generate, inspect, io, models, nn, optim, scalar, text, train
+    from chainrule.models import Model
+    from chainrule.text import Tokenizer
 
 __version__ = "0.1.0"
 
@@ -57,6 +60,16 @@ _LAZY = {
     "text",
     "train",
 }
+
+
+def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
+    """The model and the tokenizer of a run, a checkpoint, a Hugging Face directory, a .gguf or a llama2.c .bin file.
+
+    >>> model, tokenizer = load("runs/demo")  # doctest: +SKIP
+    """
+    from chainrule.train import load_any
+
+    return load_any(path)
 
 
 def __getattr__(name: str) -> Any:
@@ -93,6 +106,7 @@ __all__ = [
     "gradcheck_model",
     "inspect",
     "io",
+    "load",
     "models",
     "nn",
     "no_grad",

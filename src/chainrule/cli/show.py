@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from chainrule.models import LanguageModel
+from chainrule.models import Model
 from chainrule.text import CharTokenizer
 from chainrule.train import Run
 
@@ -20,7 +20,7 @@ SIZES = {
 }
 
 
-def size(model: LanguageModel) -> str:
+def size(model: Model) -> str:
     """One line about a model."""
     c = model.config
     said = [words.format(getattr(c, name)) for name, words in SIZES.items() if hasattr(c, name)]

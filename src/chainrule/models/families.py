@@ -12,6 +12,7 @@ from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
+from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 
@@ -54,7 +55,7 @@ def make(name: str, **sizes: Any) -> LanguageModel:
     return chosen.model(chosen.config(**sizes))
 
 
-def describe(model: LanguageModel) -> dict[str, Any]:
+def describe(model: Model) -> dict[str, Any]:
     """A plain description for JSON, `model_type` and the sizes, which `rebuild` takes back."""
     names = [name for name, known in FAMILIES.items() if known.model is type(model)]
     if not names:

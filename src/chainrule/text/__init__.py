@@ -4,6 +4,7 @@ from chainrule.text.bare_words import BareWordTokenizer
 from chainrule.text.bert import BertRules
 from chainrule.text.bpe import BPETokenizer
 from chainrule.text.chars import CharTokenizer
+from chainrule.text.piece_bpe import PieceBPETokenizer
 from chainrule.text.plain_bpe import PlainBPETokenizer
 from chainrule.text.streaming import TextStream
 from chainrule.text.tokenizer import Tokenizer, from_dict
@@ -17,6 +18,7 @@ __all__ = [
     "BareWordTokenizer",
     "BertRules",
     "CharTokenizer",
+    "PieceBPETokenizer",
     "PlainBPETokenizer",
     "TextStream",
     "Tokenizer",

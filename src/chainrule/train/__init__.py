@@ -9,7 +9,7 @@ from chainrule.train.ladder import Ladder, LadderConfig
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plot import loss_curve
-from chainrule.train.runs import Run, load_model
+from chainrule.train.runs import Run, load_any, load_model
 from chainrule.train.word2vec import WordTrainConfig, WordTrainer
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "WordTrainer",
     "count_baselines",
     "grid_search",
+    "load_any",
     "load_model",
     "loss_curve",
     "verdict",

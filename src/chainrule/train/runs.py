@@ -17,11 +17,13 @@ from rich.console import Console
 from chainrule.data import Corpus, Shards, windows
 from chainrule.errors import CheckpointError, ConfigError, DataError
 from chainrule.files import alone
+from chainrule.io import load, pretrained
+from chainrule.io.architectures import to_model
 from chainrule.machine import check_memory
-from chainrule.models import LanguageModel, RecurrentLM, describe, make, n_params, rebuild
+from chainrule.models import LanguageModel, Model, RecurrentLM, make, n_params
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
-from chainrule.text import Tokenizer, from_dict
+from chainrule.text import Tokenizer
 from chainrule.train import checkpoint
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
@@ -137,10 +139,8 @@ class Run:
         return checkpoint.save(
             self.folder,
             Checkpoint(
-                model=self.model.state(),
+                **vars(pretrained.parts(self.model, self.tokenizer)),
                 optimizer=trainer.optimiser.state(),
-                config=describe(self.model),
-                tokenizer=self.tokenizer.to_dict(),
                 training=training,
                 carried=named(trainer.carried),
             ),
@@ -173,25 +173,34 @@ def nested(arrays: Mapping[str, Any], model: LanguageModel) -> State | None:
 
 
 def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
-    """The model and the tokenizer of a run (its newest checkpoint) or of a checkpoint."""
-    return build(checkpoint.load(Path(path)))
+    """What `load_any` finds, which must be a language model."""
+    model, tokenizer = load_any(path)
+    if not isinstance(model, LanguageModel):
+        raise ConfigError(f"{path}: holds a {type(model).__name__} (must be a language model)")
+    return model, tokenizer
 
 
-def build(saved: Checkpoint) -> tuple[LanguageModel, Tokenizer]:
+def load_any(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
+    """The model and the tokenizer of a run (its newest checkpoint), of a checkpoint, or of what `io.load` reads."""
+    path = Path(path)
+    if path.is_file() or ((path / "config.json").is_file() and not (path / "manifest.json").is_file()):
+        return load(path)
+    return build(checkpoint.load(path))
+
+
+def build(saved: Checkpoint) -> tuple[Any, Tokenizer]:
     """The model and the tokenizer in a checkpoint."""
     try:
-        saved.check_size(n_params(saved.config))
-        model = rebuild(saved.config)
+        model = to_model(saved.config, saved.model)
     except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
-    tokenizer = from_dict(saved.tokenizer)
+    tokenizer = pretrained.to_tokenizer(saved.tokenizer, saved.tokenizer_config)
     if tokenizer.vocab_size != model.config.vocab_size:
         raise CheckpointError(
             f"checkpoint: tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}"
             " (must be equal)"
         )
-    model.load(saved.model)
-    return model.eval(), tokenizer
+    return model, tokenizer
 
 
 def refuse_checkpoint(folder: Path) -> None:

@@ -1,0 +1,67 @@
+"""Which of our models is which of Hugging Face's: a module each, with names, sizes and weights both ways."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from chainrule.errors import CheckpointError, FormatError
+from chainrule.io import hf_gpt2, hf_llama
+from chainrule.io.safetensors import Arrays
+from chainrule.io.settings import Settings
+from chainrule.models import FAMILIES, Model, describe, n_params, rebuild
+
+# Modules with MODEL, NAME, CLASS, read_config, write_config, read_weights and write_weights.
+ARCHITECTURES: dict[str, Any] = {module.NAME: module for module in (hf_gpt2, hf_llama)}
+
+
+def to_files(model: Model) -> tuple[dict[str, Any], Arrays]:
+    """What `config.json` and `model.safetensors` hold: Hugging Face's form, or our own of models they have not."""
+    for module in ARCHITECTURES.values():
+        if type(model) is module.MODEL:
+            config = {"model_type": module.NAME, "architectures": [module.CLASS], "dtype": "float32"}
+            return config | module.write_config(model.config), module.write_weights(
+                model.state(), model.config
+            )
+    return describe(model), model.state()
+
+
+def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
+    """The model in the content of these two files, for evaluation. It is no larger than the arrays are."""
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in ARCHITECTURES or _is_ours(config):
+        if kind not in FAMILIES:
+            known = ARCHITECTURES | FAMILIES
+            near = difflib.get_close_matches(str(kind), known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise FormatError(f"model_type is {kind!r} (must be one of {', '.join(known)}{hint})")
+        check_size(n_params(config), arrays)
+        model: Model = rebuild(config)
+    else:
+        module = ARCHITECTURES[kind]
+        sizes = module.read_config(Settings(config))
+        check_size(sizes.n_params, arrays)
+        arrays = module.read_weights(arrays, sizes)
+        model = module.MODEL(sizes)
+    model.load(arrays)
+    return model.eval()
+
+
+def check_size(n_params: int, arrays: Mapping[str, Any]) -> None:
+    """Refuse a model of more parameters than there are values for, before memory is asked for them."""
+    found = sum(array.size for array in arrays.values())
+    if n_params > found:
+        raise CheckpointError(
+            f"checkpoint: config.json asks for {n_params:.10g} parameters, "
+            f"model.safetensors has {found} values (must be as many)"
+        )
+
+
+def _is_ours(config: Mapping[str, Any]) -> bool:
+    """True for our own form of a `config.json`, which older checkpoints have: nothing but fields of our dataclass."""
+    family = FAMILIES.get(str(config["model_type"]))
+    return family is not None and config.keys() - {"model_type"} <= {
+        field.name for field in fields(family.config)
+    }
