@@ -80,11 +80,11 @@ def _header(content: memoryview) -> tuple[dict[str, Any], memoryview]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object in which every name occurs once."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise FormatError(f"{twice!r} occurs twice in the header (each name must occur once)")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise FormatError(f"{name!r} occurs twice in the header (each name must occur once)")
+        found[name] = value
     return found
 
 

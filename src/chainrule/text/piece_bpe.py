@@ -20,6 +20,7 @@ from chainrule.text.tokenizer import Ids, Tokenizer
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 from chainrule.text.vocabulary import Vocabulary
 
+LONGEST = 512
 WORD = re.compile(f"{SPACE}*[^{SPACE}]+|{SPACE}+")
 
 Merges = Mapping[tuple[int, int], tuple[int, int]]
@@ -69,6 +70,8 @@ class PieceBPETokenizer(Tokenizer):
     ) -> PieceBPETokenizer:
         """Two pieces that together are a piece merge, that with the highest score first, as in SentencePiece."""
         plain = {token: id for token, id in vocabulary.plain.items() if token not in BYTES}
+        if (longest := max(map(len, plain), default=0)) > LONGEST:  # each is cut at every place
+            raise FormatError(f"piece_bpe: a piece of {longest} characters (must be at most {LONGEST})")
         cuts = {
             token: [n for n in range(1, len(token)) if token[:n] in plain and token[n:] in plain]
             for token in sorted(plain, key=lambda token: (-scores[plain[token]], plain[token]))
