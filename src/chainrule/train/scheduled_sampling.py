@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.autograd import no_grad
-from chainrule.data import Pair
+from chainrule.data import Pair, PairBatches
 from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq
 from chainrule.random import generator
-from chainrule.train.loop import BatchSource
 
 Ids = npt.NDArray[np.integer[Any]]
 
@@ -35,7 +34,7 @@ class ScheduledSampling:
     """
 
     def __init__(
-        self, batches: BatchSource, model: Seq2Seq, *, share: float, steps: int, seed: int = 0
+        self, batches: PairBatches, model: Seq2Seq, *, share: float, steps: int, seed: int = 0
     ) -> None:
         if not 0 <= share <= 1:
             raise ConfigError(f"ScheduledSampling: share is {share} (must be from 0 to 1)")
