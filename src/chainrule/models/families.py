@@ -16,6 +16,7 @@ from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
+from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
 
 
 class Family(NamedTuple):
@@ -40,7 +41,8 @@ ENCODERS = {  # what reads in both directions
     "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger]),
     "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder]),
 }
-KNOWN = FAMILIES | ENCODERS
+PAIRS = {"seq2seq": Family(Seq2Seq, Seq2SeqConfig)}  # what reads one sequence and writes another
+KNOWN = FAMILIES | ENCODERS | PAIRS
 
 
 def family(name: str) -> Family:
