@@ -8,23 +8,24 @@ from dataclasses import fields
 from typing import Any
 
 from chainrule.errors import CheckpointError, FormatError
-from chainrule.io import hf_gpt2, hf_llama
+from chainrule.io import hf_bert, hf_gpt2, hf_llama, hf_marian
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
-from chainrule.models import FAMILIES, Model, describe, n_params, rebuild
+from chainrule.models import Model, describe, n_params, rebuild
+from chainrule.models.families import KNOWN
 
-# Modules with MODEL, NAME, CLASS, read_config, write_config, read_weights and write_weights.
-ARCHITECTURES: dict[str, Any] = {module.NAME: module for module in (hf_gpt2, hf_llama)}
+# Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights.
+MODULES: tuple[Any, ...] = (hf_gpt2, hf_llama, hf_bert, hf_marian)
+ARCHITECTURES = {name: module for module in MODULES for name in module.NAMES}
 
 
 def to_files(model: Model) -> tuple[dict[str, Any], Arrays]:
     """What `config.json` and `model.safetensors` hold: Hugging Face's form, or our own of models they have not."""
-    for module in ARCHITECTURES.values():
-        if type(model) is module.MODEL:
-            config = {"model_type": module.NAME, "architectures": [module.CLASS], "dtype": "float32"}
-            return config | module.write_config(model.config), module.write_weights(
-                model.state(), model.config
-            )
+    for module in MODULES:
+        if type(model) in module.MODELS.values():
+            config = module.write_config(model.config)
+            if config is not None:
+                return config | {"dtype": "float32"}, module.write_weights(model.state(), model.config)
     return describe(model), model.state()
 
 
@@ -32,8 +33,8 @@ def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
     """The model in the content of these two files, for evaluation. It is no larger than the arrays are."""
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in ARCHITECTURES or _is_ours(config):
-        if kind not in FAMILIES:
-            known = ARCHITECTURES | FAMILIES
+        if kind not in KNOWN:
+            known = ARCHITECTURES | KNOWN
             near = difflib.get_close_matches(str(kind), known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise FormatError(f"model_type is {kind!r} (must be one of {', '.join(known)}{hint})")
@@ -44,7 +45,7 @@ def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
         sizes = module.read_config(Settings(config))
         check_size(sizes.n_params, arrays)
         arrays = module.read_weights(arrays, sizes)
-        model = module.MODEL(sizes)
+        model = module.MODELS[type(sizes)](sizes)
     model.load(arrays)
     return model.eval()
 
@@ -61,7 +62,7 @@ def check_size(n_params: int, arrays: Mapping[str, Any]) -> None:
 
 def _is_ours(config: Mapping[str, Any]) -> bool:
     """True for our own form of a `config.json`, which older checkpoints have: nothing but fields of our dataclass."""
-    family = FAMILIES.get(str(config["model_type"]))
+    family = KNOWN.get(str(config["model_type"]))
     return family is not None and config.keys() - {"model_type"} <= {
         field.name for field in fields(family.config)
     }

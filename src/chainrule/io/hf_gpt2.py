@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from chainrule.errors import FormatError
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
-from chainrule.io.weights import drop_prefix, without_head
-from chainrule.models import GPT, GPTConfig
+from chainrule.io.weights import drop_prefix, with_zero_biases, without_copies, without_zero_biases
+from chainrule.models import GPT, GPTConfig, Model
 
-MODEL = GPT
-NAME, CLASS = "gpt2", "GPT2LMHeadModel"
-PREFIX = "transformer."
+NAMES = ("gpt2",)
+MODELS: dict[type[Any], type[Model]] = {GPTConfig: GPT}
+PREFIX, HEAD = "transformer.", "lm_head.weight"
 TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
+LAYERS = (*TRANSPOSED, "ln_1.weight", "ln_2.weight", "ln_f.weight")  # all that have biases
 UNUSED = (".attn.bias", ".attn.masked_bias")  # older files keep the causal mask with the weights
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -50,6 +48,8 @@ def read_config(settings: Settings) -> GPTConfig:
 def write_config(config: GPTConfig) -> dict[str, Any]:
     """What `config.json` says of it."""
     return {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
         "n_layer": config.n_layer,
         "n_head": config.n_head,
         "n_embd": config.n_embd,
@@ -70,9 +70,9 @@ def read_weights(tensors: Arrays, config: GPTConfig) -> Arrays:
     found = drop_prefix(tensors, PREFIX)
     found = {name: array for name, array in found.items() if not name.endswith(UNUSED)}
     if config.tied:
-        found = without_head(found, "wte.weight")
+        found = without_copies(found, {HEAD: "wte.weight"})
     if not config.bias:
-        found = _without_biases(found)
+        found = without_zero_biases(found, ".bias")
     return {name: array.T if name.endswith(TRANSPOSED) else array for name, array in found.items()}
 
 
@@ -80,19 +80,9 @@ def write_weights(state: Arrays, config: GPTConfig) -> Arrays:
     """Their names and shapes from ours."""
     whole = with_biases(state, config)
     turned = {name: array.T if name.endswith(TRANSPOSED) else array for name, array in whole.items()}
-    return {name if name == "lm_head.weight" else PREFIX + name: array for name, array in turned.items()}
+    return {name if name == HEAD else PREFIX + name: array for name, array in turned.items()}
 
 
 def with_biases(state: Arrays, config: GPTConfig) -> Arrays:
     """Their layers all have biases: 0 where ours have none."""
-    weights = {} if config.bias else {n: a for n, a in state.items() if n.startswith(("h.", "ln_f."))}
-    return state | {f"{name[:-6]}bias": np.zeros(len(w), np.float32) for name, w in weights.items()}
-
-
-def _without_biases(arrays: Arrays) -> Arrays:
-    """A model without biases is written with biases of 0."""
-    biases = {name for name in arrays if name.endswith(".bias")}
-    for name in biases:
-        if np.any(arrays[name]):
-            raise FormatError(f"{name} is not 0, but config.json says chainrule.bias is false (make it true)")
-    return {name: array for name, array in arrays.items() if name not in biases}
+    return state if config.bias else with_zero_biases(state, *LAYERS)

@@ -6,12 +6,12 @@ from typing import Any
 
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
-from chainrule.io.weights import drop_prefix, without_head
-from chainrule.models import Llama, LlamaConfig
+from chainrule.io.weights import drop_prefix, without_copies
+from chainrule.models import Llama, LlamaConfig, Model
 
-MODEL = Llama
-NAME, CLASS = "llama", "LlamaForCausalLM"
-PREFIX = "model."
+NAMES = ("llama",)
+MODELS: dict[type[Any], type[Model]] = {LlamaConfig: Llama}
+PREFIX, HEAD = "model.", "lm_head.weight"
 UNUSED = ("rotary_emb.inv_freq",)  # older files keep the frequencies with the weights
 
 
@@ -49,6 +49,8 @@ def read_config(settings: Settings) -> LlamaConfig:
 def write_config(config: LlamaConfig) -> dict[str, Any]:
     """What `config.json` says of it."""
     return {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
         "num_hidden_layers": config.n_layer,
         "num_attention_heads": config.n_head,
         "num_key_value_heads": config.n_kv_head,
@@ -68,9 +70,9 @@ def read_weights(tensors: Arrays, config: LlamaConfig) -> Arrays:
     """Our names from theirs."""
     found = drop_prefix(tensors, PREFIX)
     found = {name: array for name, array in found.items() if not name.endswith(UNUSED)}
-    return without_head(found, "embed_tokens.weight") if config.tied else found
+    return without_copies(found, {HEAD: "embed_tokens.weight"}) if config.tied else found
 
 
 def write_weights(state: Arrays, config: LlamaConfig) -> Arrays:
     """Their names from ours."""
-    return {name if name == "lm_head.weight" else PREFIX + name: array for name, array in state.items()}
+    return {name if name == HEAD else PREFIX + name: array for name, array in state.items()}

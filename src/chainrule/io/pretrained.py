@@ -19,7 +19,7 @@ from chainrule.io.architectures import to_files, to_model
 from chainrule.io.files import read_bytes
 from chainrule.io.safetensors import Arrays
 from chainrule.io.tokenizers import described_tokenizer, load_tokenizer, to_hugging_face
-from chainrule.models import Model
+from chainrule.models import Model, Seq2Seq
 from chainrule.text import Tokenizer, from_dict
 
 INDEX = "model.safetensors.index.json"
@@ -50,21 +50,25 @@ class Parts:
 def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
     """The files of a model and its tokenizer."""
     config, arrays = to_files(model)
-    if tokenizer is None:
-        return Parts(arrays, config, {}, {}, {})
-    named = special_roles(tokenizer)
-    generation = {
-        f"{role}_token_id": tokenizer.special_ids[named[role]] if role in named else None
+    named = {} if tokenizer is None else special_roles(tokenizer)
+    # None is said too: else their library takes the numbers of its own models.
+    ids: dict[str, int | None] = {
+        f"{role}_token_id": tokenizer.special_ids[named[role]] if tokenizer and role in named else None
         for role in ("bos", "eos", "pad")
     }
+    if isinstance(model, Seq2Seq):
+        known = (ids["bos_token_id"], ids["pad_token_id"])
+        ids["decoder_start_token_id"] = next((id for id in known if id is not None), 0)
     if "architectures" in config:
-        config |= generation
+        config |= ids
+    if tokenizer is None:
+        return Parts(arrays, config, {}, {}, ids)
     described, extra = _describe(tokenizer)
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-    if "block_size" in vars(model.config):
+    if hasattr(model.config, "block_size"):
         about["model_max_length"] = model.config.block_size
     about |= {f"{role}_token": name for role, name in named.items()} | extra
-    return Parts(arrays, config, described, about, generation)
+    return Parts(arrays, config, described, about, ids)
 
 
 def special_roles(tokenizer: Tokenizer) -> dict[str, str]:

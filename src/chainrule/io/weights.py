@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,29 @@ def drop_prefix(arrays: Arrays, *prefixes: str) -> Arrays:
     return found
 
 
-def without_head(arrays: Arrays, embedding: str, head: str = "lm_head.weight") -> Arrays:
-    """A tied head is the embedding's matrix: a copy in the file must agree with it."""
+def without_copies(arrays: Arrays, originals: Mapping[str, str]) -> Arrays:
+    """Without the copies that a file may hold of weights that are used twice; by name, what each is a copy of."""
     found = dict(arrays)
-    copy = found.pop(head, None)
-    if copy is not None and not (embedding in found and np.array_equal(copy, found[embedding])):
-        raise FormatError(f"{head} is not {embedding}, but tie_word_embeddings is true (must agree)")
+    for copy, original in originals.items():
+        twin = found.pop(copy, None)
+        if twin is not None and not (original in found and np.array_equal(twin, found[original])):
+            raise FormatError(f"{copy} is not {original}, but config.json says they are tied (must be equal)")
     return found
+
+
+def with_zero_biases(arrays: Arrays, *weights: str) -> Arrays:
+    """With biases of 0 for all weights whose names end so, for programs whose layers always have biases."""
+    biases = {f"{n[:-6]}bias": np.zeros(len(a), np.float32) for n, a in arrays.items() if n.endswith(weights)}
+    return dict(arrays) | biases
+
+
+def without_zero_biases(arrays: Arrays, *biases: str) -> Arrays:
+    """Without those that `with_zero_biases` added; they must still be 0."""
+    added = {name for name in arrays if name.endswith(biases)}
+    for name in added:
+        if np.any(arrays[name]):
+            raise FormatError(f"{name} is not 0, but config.json says chainrule.bias is false (make it true)")
+    return {name: array for name, array in arrays.items() if name not in added}
 
 
 def pairs_to_halves(weight: Matrix, heads: int) -> Matrix:
