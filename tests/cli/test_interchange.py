@@ -9,7 +9,9 @@ import pytest
 
 import chainrule as cr
 from chainrule.cli import main
-from chainrule.io import llama2c
+from chainrule.io import llama2c, save_pretrained
+from chainrule.models import make
+from chainrule.text import CharTokenizer
 from tests.io.test_llama2c import model, tokenizer
 
 
@@ -69,13 +71,17 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["export", "{run}", "--out", "x", "--format", "llama2c"], "llama2c: cannot hold a GPT"),
         (["export", "{run}", "--out", "x", "--weights", "q8_0"], "weights q8_0 in the format hf"),
         (["export", "{run}"], "--out"),
+        (["export", "{rnn}", "--out", "x"], "Hugging Face has no such RNNLM"),
     ],
 )
 def test_bad_input_is_one_line(
     words: list[str], rule: str, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    rnn = run.parent / "rnn"
+    if not rnn.exists():
+        save_pretrained(make("rnn", vocab_size=2), CharTokenizer("ab"), rnn)
     with pytest.raises(SystemExit) as stop:
-        main([word.format(run=run) for word in words])
+        main([word.format(run=run, rnn=rnn) for word in words])
     error = capsys.readouterr().err
     assert stop.value.code == 2 and rule in error and error.count("\n") == 1
     assert not Path("x").exists()

@@ -16,6 +16,7 @@ import chainrule as cr
 from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.io import load, load_pretrained, safetensors, save_pretrained
 from chainrule.models import FAMILIES, GPT, GPTConfig, LlamaConfig, make
+from chainrule.nn.positions import sinusoidal
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer, WordTokenizer
 from tests.models.tiny import SIZES, tiny
 
@@ -46,6 +47,82 @@ def test_every_family_comes_back_bit_for_bit(family: str, tmp_path: Path) -> Non
     save_pretrained(model, tokenizer, tmp_path / "x")
     back, read = cr.load(tmp_path / "x")
     assert same(back, model) and read == tokenizer and not back.training
+
+
+ENCODER: dict[str, Any] = {
+    "n_layer": 1, "n_head": 2, "n_embd": 8, "n_hidden": 12, "block_size": 7, "vocab_size": 11, "dropout": 0.2,
+}  # fmt: skip
+OTHERS: dict[str, tuple[str, dict[str, Any], str | None]] = {
+    "bert": ("bert", {}, "BertForPreTraining"),
+    "bert without next sentence": ("bert", {"next_sentence": False}, "BertForMaskedLM"),
+    "classifier": ("bert-classifier", {"classes": 5}, "BertForSequenceClassification"),
+    "tagger": ("bert-tagger", {"classes": 2}, "BertForTokenClassification"),
+    "embedder": ("bert-embedder", {"temperature": 0.3}, "BertModel"),
+    "marian": ("seq2seq", {"tied": True, "scale_embedding": True}, "MarianMTModel"),
+    "marian with biases": ("seq2seq", {"bias": True, "label_smoothing": 0.1}, "MarianMTModel"),
+    "two vocabularies": ("seq2seq", {"source_vocab_size": 9}, "MarianMTModel"),
+    "pegasus": ("seq2seq", {"norm": "pre", "activation": "silu"}, "PegasusForConditionalGeneration"),
+    "learned positions": ("seq2seq", {"positions": "learned"}, None),
+    "another epsilon": ("seq2seq", {"norm_eps": 1e-6}, None),
+    "pre-norm with two vocabularies": ("seq2seq", {"norm": "pre", "source_vocab_size": 9}, None),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_encoders_come_back_in_their_form_or_ours(name: str, tmp_path: Path) -> None:
+    family, more, kind = OTHERS[name]
+    cr.seed(2)
+    model = make(family, **ENCODER | more)
+    save_pretrained(model, CharTokenizer("abcdefghijk"), tmp_path / "x")
+    config = json.loads((tmp_path / "x" / "config.json").read_text())
+    assert config.get("architectures") == (None if kind is None else [kind])
+    back, _ = cr.load(tmp_path / "x")
+    assert type(back) is type(model) and same(back, model)
+
+
+@pytest.mark.parametrize(
+    ("family", "values", "rule"),
+    [
+        ("bert", {"hidden_act": "relu"}, "hidden_act is 'relu'"),
+        ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+        (
+            "bert",
+            {"architectures": ["BertForQuestionAnswering"]},
+            "architectures is .'BertForQuestionAnswering'",
+        ),
+        ("bert", {"architectures": [[]]}, "architectures is"),
+        ("bert", {"is_decoder": True}, "is_decoder is True"),
+        ("seq2seq", {"decoder_layers": 2}, r"decoder_layers is 2 \(is not supported, must be 1\)"),
+        ("seq2seq", {"d_model": None}, "d_model is missing"),
+        ("seq2seq", {"activation_function": "tanh"}, "activation_function is 'tanh'"),
+    ],
+)
+def test_an_encoder_that_ours_cannot_be_is_refused(
+    family: str, values: dict[str, Any], rule: str, tmp_path: Path
+) -> None:
+    save_pretrained(make(family, **ENCODER), None, tmp_path / "x")
+    change_config(tmp_path / "x", **values)
+    with pytest.raises(FormatError, match=rule) as error:
+        load_pretrained(tmp_path / "x")
+    assert "\n" not in str(error.value)
+
+
+def test_copies_and_positions_in_a_file_must_agree(tmp_path: Path) -> None:
+    save_pretrained(make("seq2seq", **ENCODER | {"tied": True}), None, tmp_path / "x")
+    path = tmp_path / "x" / "model.safetensors"
+    arrays = dict(safetensors.read(path))
+    table = sinusoidal(7, 8, layout="half").astype(np.float32)
+    copies = {
+        "lm_head.weight": arrays["model.shared.weight"],
+        "model.encoder.embed_tokens.weight": arrays["model.shared.weight"],
+        "model.decoder.embed_positions.weight": table,
+    }
+    path.write_bytes(safetensors.encode(arrays | copies))
+    load_pretrained(tmp_path / "x")
+    for name, value in copies.items():
+        path.write_bytes(safetensors.encode(arrays | copies | {name: value + 1}))
+        with pytest.raises(FormatError, match=name):
+            load_pretrained(tmp_path / "x")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from chainrule.cli.show import size
 from chainrule.errors import ConfigError
 from chainrule.files import new_folder
 from chainrule.io import gguf, llama2c, save_pretrained
+from chainrule.io.architectures import has_twin
 from chainrule.train import load_any
 
 
@@ -42,6 +43,11 @@ class Command:
             )
         model, tokenizer = load_any(self.run_folder)
         if self.format == "hf":
+            if not has_twin(model):
+                name = type(model).__name__
+                raise ConfigError(
+                    f"export: Hugging Face has no such {name} (must be GPT, Llama, BERT or Seq2Seq)"
+                )
             save_pretrained(model, tokenizer, self.out)
         else:
             with new_folder(self.out) as place:

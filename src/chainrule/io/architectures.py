@@ -21,12 +21,17 @@ ARCHITECTURES = {name: module for module in MODULES for name in module.NAMES}
 
 def to_files(model: Model) -> tuple[dict[str, Any], Arrays]:
     """What `config.json` and `model.safetensors` hold: Hugging Face's form, or our own of models they have not."""
-    for module in MODULES:
-        if type(model) in module.MODELS.values():
-            config = module.write_config(model.config)
-            if config is not None:
-                return config | {"dtype": "float32"}, module.write_weights(model.state(), model.config)
-    return describe(model), model.state()
+    module = _module(model)
+    config = None if module is None else module.write_config(model.config)
+    if module is None or config is None:
+        return describe(model), model.state()
+    return config | {"dtype": "float32"}, module.write_weights(model.state(), model.config)
+
+
+def has_twin(model: Model) -> bool:
+    """True if Hugging Face has such a model."""
+    module = _module(model)
+    return module is not None and module.write_config(model.config) is not None
 
 
 def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
@@ -58,6 +63,10 @@ def check_size(n_params: int, arrays: Mapping[str, Any]) -> None:
             f"checkpoint: config.json asks for {n_params:.10g} parameters, "
             f"model.safetensors has {found} values (must be as many)"
         )
+
+
+def _module(model: Model) -> Any:
+    return next((module for module in MODULES if type(model) in module.MODELS.values()), None)
 
 
 def _is_ours(config: Mapping[str, Any]) -> bool:
