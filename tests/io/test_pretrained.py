@@ -134,6 +134,14 @@ def test_every_option_of_gpt_comes_back(options: dict[str, Any], tmp_path: Path)
     assert same(load_pretrained(tmp_path / "x")[0], gpt(**options))
 
 
+def test_loading_draws_no_random_numbers(tmp_path: Path) -> None:
+    model = gpt()
+    save_pretrained(model, None, tmp_path / "x")
+    cr.seed(3)
+    load_pretrained(tmp_path / "x")
+    assert same(GPT(model.config), model)  # the next model is what it would have been
+
+
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_every_tokenizer_comes_back(name: str, tmp_path: Path) -> None:
     tokenizer = TOKENIZERS[name]()

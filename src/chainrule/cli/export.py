@@ -9,11 +9,14 @@ from typing import Annotated, Literal
 
 import tyro
 
+from chainrule.cli.progress import waiting
 from chainrule.cli.show import size
 from chainrule.errors import ConfigError
 from chainrule.files import new_folder
 from chainrule.io import gguf, llama2c, save_pretrained
 from chainrule.io.architectures import has_twin
+from chainrule.models import Model
+from chainrule.text import Tokenizer
 from chainrule.train import load_any
 
 
@@ -41,22 +44,26 @@ class Command:
             raise ConfigError(
                 f"export: weights {self.weights} in the format {self.format} (must be f32, or gguf)"
             )
-        model, tokenizer = load_any(self.run_folder)
-        if self.format == "hf":
-            if not has_twin(model):
-                name = type(model).__name__
-                raise ConfigError(
-                    f"export: Hugging Face has no such {name} (must be GPT, Llama, BERT or Seq2Seq)"
-                )
-            save_pretrained(model, tokenizer, self.out)
-        else:
-            with new_folder(self.out) as place:
-                if self.format == "gguf":
-                    gguf.write(model, tokenizer, place / "model.gguf", weights=self.weights)
-                else:
-                    llama2c.write(model, tokenizer, place)
+        with waiting(f"read {self.run_folder}"):
+            model, tokenizer = load_any(self.run_folder)
+        with waiting(f"write {self.out}"):
+            self._write(model, tokenizer)
         files = sorted(path.name for path in self.out.iterdir())
         if self.json:
             print(json.dumps({"out": str(self.out), "parameters": model.count(), "files": files}))
         else:
             print(f"{size(model)}; in {self.out}: {', '.join(files)}")
+
+    def _write(self, model: Model, tokenizer: Tokenizer) -> None:
+        if self.format == "hf":
+            if not has_twin(model):
+                name = type(model).__name__
+                rule = "must be GPT, Llama, BERT, or Seq2Seq as Marian or Pegasus"
+                raise ConfigError(f"export: Hugging Face has no such {name} ({rule})")
+            save_pretrained(model, tokenizer, self.out)
+            return
+        with new_folder(self.out) as place:
+            if self.format == "gguf":
+                gguf.write(model, tokenizer, place / "model.gguf", weights=self.weights)
+            else:
+                llama2c.write(model, tokenizer, place)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 
+from chainrule.cli.progress import waiting
 from chainrule.cli.show import command_line, size
 from chainrule.io import load, save_pretrained
 
@@ -31,8 +32,10 @@ class Command:
     """Print one JSON object."""
 
     def run(self) -> None:
-        model, tokenizer = load(self.source)
-        save_pretrained(model, tokenizer, self.out)
+        with waiting(f"read {self.source}"):
+            model, tokenizer = load(self.source)
+        with waiting(f"write {self.out}"):
+            save_pretrained(model, tokenizer, self.out)
         if self.json:
             print(
                 json.dumps(

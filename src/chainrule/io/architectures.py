@@ -13,6 +13,7 @@ from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import Model, describe, n_params, rebuild
 from chainrule.models.families import KNOWN
+from chainrule.nn.init import unfilled
 
 # Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights.
 MODULES: tuple[Any, ...] = (hf_gpt2, hf_llama, hf_bert, hf_marian)
@@ -44,13 +45,15 @@ def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
             hint = f"; did you mean {near[0]}?" if near else ""
             raise FormatError(f"model_type is {kind!r} (must be one of {', '.join(known)}{hint})")
         check_size(n_params(config), arrays)
-        model: Model = rebuild(config)
+        with unfilled():
+            model: Model = rebuild(config)
     else:
         module = ARCHITECTURES[kind]
         sizes = module.read_config(Settings(config))
         check_size(sizes.n_params, arrays)
         arrays = module.read_weights(arrays, sizes)
-        model = module.MODELS[type(sizes)](sizes)
+        with unfilled():
+            model = module.MODELS[type(sizes)](sizes)
     model.load(arrays)
     return model.eval()
 

@@ -21,6 +21,7 @@ from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.io.weights import halves_to_pairs, pairs_to_halves
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, Model
+from chainrule.nn.init import unfilled
 from chainrule.text import Tokenizer
 
 __all__ = ["MAGIC", "read", "write"]
@@ -66,7 +67,8 @@ def read(path: Path) -> tuple[Model, Tokenizer]:
             raise FormatError(f"general.architecture is {kind!r} (must be llama or gpt2)")
         config = (_llama_config if kind == "llama" else _gpt2_config)(settings, tensors)
         check_size(config.n_params, tensors)
-        model: Model = Llama(config) if isinstance(config, LlamaConfig) else GPT(config)
+        with unfilled():
+            model: Model = Llama(config) if isinstance(config, LlamaConfig) else GPT(config)
         model.load(_from_gguf(tensors, config))
         tokenizer = read_tokenizer(settings)
         if tokenizer.vocab_size > config.vocab_size:

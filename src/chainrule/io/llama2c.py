@@ -21,6 +21,7 @@ from chainrule.io.binary import Cursor, map_file
 from chainrule.io.safetensors import Arrays
 from chainrule.io.weights import Matrix, halves_to_pairs, pairs_to_halves
 from chainrule.models import Llama, LlamaConfig, Model
+from chainrule.nn.init import unfilled
 from chainrule.nn.positions import frequencies
 from chainrule.text import PieceBPETokenizer, Tokenizer, Vocabulary
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
@@ -116,7 +117,8 @@ def _model(config: LlamaConfig, weights: Cursor) -> Llama:
     expected = 4 * (config.n_params + table)
     if weights.rest != expected:
         raise FormatError(f"{weights.rest} bytes of weights, its sizes ask for {expected} (must be equal)")
-    model = Llama(config)
+    with unfilled():
+        model = Llama(config)
     state = model.state()
     for name, array in _laid_out(state, config):
         read = weights.array("<f4", *array.shape)
