@@ -6,11 +6,12 @@ A batch is (inputs, targets). Inputs are an array of ids, or a named tuple of ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from chainrule.autograd import Tensor
+from chainrule.autograd import Tensor, checkpoint
 from chainrule.autograd.types import Array
 from chainrule.nn import Layer
 
@@ -27,6 +28,13 @@ class Model(Layer):
     def n_params(cls, config: Any) -> int:
         """The number of parameters of a model of this size, without making it."""
         return int(config.n_params)
+
+    recompute = False
+    """Keep what enters a block only, and compute what happens inside it again in backward."""
+
+    def through(self, block: Callable[..., Tensor], *inputs: Any) -> Tensor:
+        """`block(*inputs)`, kept or to be computed again."""
+        return checkpoint(block, *inputs) if self.recompute and self.training else block(*inputs)
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """The mean loss of a batch, in nats; with several parts, their sum."""

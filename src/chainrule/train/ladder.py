@@ -259,7 +259,7 @@ class _Progress:
     def evaluation(self, *_: Any, **__: Any) -> None:
         pass
 
-    def watched(self, record: dict[str, Any]) -> None:
+    def note(self, step: int, record: dict[str, Any], *said: str) -> None:
         pass
 
 
