@@ -95,8 +95,9 @@ class Trainer:
     def run(self, log: Logger, save: Callable[[], object] = lambda: None) -> Result:
         """Train to the end of the plan, or until Ctrl-C; `save` is called when a checkpoint is due, and last.
 
-        Dropout is drawn of the seed of the configuration.
+        Dropout is drawn of the seed of the configuration. If all steps were made before, the model is only judged.
         """
+        nothing_left = self.plan.finished(self.steps, self.seconds)
         keep_freed_memory()
         began = time.perf_counter() - self.seconds
         with random.seeded(self.config.seed), one_blas_thread(), Interrupt() as interrupt:
@@ -116,8 +117,9 @@ class Trainer:
                 if self.steps % self.config.save_every == 0:
                     save()
             validation = self.evaluate()
-            log.evaluation(self.steps, validation, seconds=self.seconds)
-            save()
+            if not nothing_left:
+                log.evaluation(self.steps, validation, seconds=self.seconds)
+                save()
         return Result(self.steps, validation, self.seconds, interrupt.asked)
 
     def update(self, lr: float) -> tuple[float, float]:
