@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from chainrule.errors import ChainruleError, ConfigError
 
 # Every command: the module that has its dataclass `Command`, or MODULE:NAME for what `command(NAME, WORDS)` there
-# returns, and what it does.
+# returns (without a name, the words decide), and what it does.
 COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
-    "train": ("train:gpt", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama"),
+    "train": ("train:", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama"),
     "train gpt": ("train:gpt", ""),
     "train llama": ("train:llama", ""),
     "train ngram": ("train:ngram", ""),
@@ -23,7 +23,7 @@ COMMANDS = {
     "train rnn": ("train:rnn", ""),
     "train gru": ("train:gru", ""),
     "train lstm": ("train:lstm", ""),
-    "train word2vec": ("train_word2vec", "learn a vector for each word of a text"),
+    "train word2vec": ("train_word2vec:word2vec", "learn a vector for each word of a text"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "sample": ("sample", "let a trained model write"),
     "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
@@ -63,7 +63,8 @@ def main(args: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
     except OSError as error:  # such as a full disk behind standard output
-        print(f"error: cannot write: {error.strerror or error}", file=sys.stderr)
+        what = error.filename or "standard output"
+        print(f"error: {what}: cannot be used ({error.strerror or error})", file=sys.stderr)
         raise SystemExit(2) from None
 
 
@@ -82,14 +83,18 @@ def _dispatch(args: list[str]) -> None:
     words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
     if not words:
         raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args[0])})")
-    from chainrule.cli.parse import parse
+    from chainrule.cli.parse import options, parse
+    from chainrule.cli.wording import flagged
 
     name = " ".join(args[:words])
-    file, _, kind = COMMANDS[name][0].partition(":")
+    file, colon, kind = COMMANDS[name][0].partition(":")
     module = importlib.import_module(f"chainrule.cli.{file}")
     rest = args[words:]
-    command = module.command(kind, rest) if kind else module.Command
-    parse(command, f"chainrule {name}", rest).run()
+    command = module.command(kind, rest) if colon else module.Command
+    try:
+        parse(command, f"chainrule {name}", rest).run()
+    except ChainruleError as error:  # it names the fields of a dataclass; the person gave flags
+        raise type(error)(flagged(str(error), options(command))) from error
 
 
 def _overview(group: str = "") -> str:

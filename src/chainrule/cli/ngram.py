@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import tyro
 
-from chainrule.cli.progress import waiting
+from chainrule.cli.progress import Progress
 from chainrule.data import load, split
 from chainrule.errors import ConfigError
 from chainrule.models import Additive, GoodTuring, KneserNey, NGram, Terminals
@@ -66,7 +66,7 @@ class Command:
             raise ConfigError(f"ngram: order is {self.order} (must be from 1 to {MOST_ORDER})")
         if self.samples < 0:
             raise ConfigError(f"ngram: samples is {self.samples} (must be at least 0)")
-        with waiting("reading and counting"):
+        with Progress("reading and counting"):
             source = Source.of(load(self.data).text, self._as_lines(), paired=self.paired)
             model = source.fit(source.documents, self.order, smoother)
             report = {

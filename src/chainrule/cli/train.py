@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
@@ -16,8 +17,11 @@ import tyro
 from rich.console import Console
 
 from chainrule.cli.parse import flags
+from chainrule.cli.progress import Progress
+from chainrule.cli.resuming import agree, same_folder
 from chainrule.cli.show import bits, command_line, size
-from chainrule.data import Shards
+from chainrule.cli.wording import near
+from chainrule.data import Shards, available
 from chainrule.errors import ConfigError
 from chainrule.io import load_tokenizer
 from chainrule.models import FAMILIES, describe
@@ -50,9 +54,12 @@ class Train:
     training: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
 
     def run(self) -> None:
-        run = self._resumed(self.resume) if self.resume else self._new()
+        with Progress("reading"):
+            run = self._resumed(self.resume) if self.resume else self._new()
         console = Console(stderr=self.json, highlight=False, soft_wrap=True)
         console.print(f"{size(run.model)}, {amount(run)}; run {run.folder}", markup=False)
+        if self.resume:
+            console.print(going_on(run), markup=False)
         result = run.train(Console(stderr=self.json, highlight=False))
         if self.json:
             print(json.dumps(summary(run, result.validation) | {"interrupted": result.interrupted}))
@@ -92,19 +99,33 @@ class Train:
             raise ConfigError(
                 f"resume: {folder} holds a {kind}, not a {self.family} (say train {kind} --resume {folder})"
             )
-        if self.out is not None and self.out != folder:
-            raise ConfigError(f"resume: out is {self.out}, the run is in {folder} (leave it out)")
+        same_folder(self.out, folder)
         if self.data != "pydoc" and find(self.data) != run.corpus:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
         if not self._same_tokenizer(run.tokenizer):
             raise ConfigError(f"resume: tokenizer is {self.tokenizer}, the run has another (leave it out)")
         said: dict[str, Any] = vars(self) | vars(self.training)
         default: dict[str, Any] = vars(type(self)()) | vars(TrainConfig())
-        for name, value in (vars(run.model.config) | vars(run.trainer.config)).items():
-            meant = name in said and (name in self.given or said[name] != default[name])
-            if meant and said[name] != value:
-                raise ConfigError(f"resume: {name} is {said[name]}, in the run {value} (leave it out)")
+        of_run = vars(run.model.config) | vars(run.trainer.config)
+        agree(said, default, self.given, of_run | {"max_steps": said["max_steps"]})
+        total = run.trainer.plan.total
+        if "max_steps" in self.given and self.training.max_steps != total:
+            run.extend(self.training.max_steps)
         return run
+
+
+def going_on(run: Run) -> str:
+    """From where to where a resumed run goes, or that it is at its end."""
+    steps, trainer = run.trainer.steps, run.trainer
+    if run.finished:
+        again = f"{command_line()} train {describe(run.model)['model_type']} --resume {run.folder}"
+        return f"the run is finished, at step {steps:,}; to go on, plan more: {again} --max-steps {2 * steps}"
+    total = trainer.plan.total
+    end = f"step {total:,}" if total else f"the end of {trainer.config.budget:g} seconds"
+    return (
+        f"from step {steps:,} to {end}; the learning rate is that of a run planned so from the start, now "
+        f"{trainer.plan.lr(steps):.2g}"
+    )
 
 
 def amount(run: Run) -> str:
@@ -131,8 +152,12 @@ def summary(run: Run, validation: float) -> dict[str, Any]:
 def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     """The command of a family: `Train` with the fields of its config but the vocabulary, which the data decide.
 
-    `words` are those it is called with: a flag that says the default is known from no flag at all.
+    `words` are those it is called with: a flag that says the default is known from no flag at all. Without a family
+    it is gpt, but a first word that is no data either was meant to be one.
     """
+    if not family:
+        refuse_family(words[0] if words else "")
+        family = "gpt"
     config = family_of(family).config
     types, about = get_type_hints(config), documented(config)
     sizes: list[Any] = [
@@ -147,6 +172,19 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     )
     shared: dict[str, Any] = {"family": family, "given": flags(words), "__doc__": about_it}
     return make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
+
+
+def refuse_family(word: str) -> None:
+    """`train lstmm`: neither a family nor, by its looks, a file, nor a corpus."""
+    corpora = available()
+    if not re.fullmatch(r"\w[\w-]*", word) or word in corpora or Path(word).exists():
+        return
+    families = [*FAMILIES, "word2vec"]
+    hint = near(word, [*families, *corpora])
+    raise ConfigError(
+        f"train {word!r}: no such family, corpus or file (families are {', '.join(families)}"
+        f"{f'; {hint}' if hint else '; chainrule data list names the corpora'})"
+    )
 
 
 def documented(config: type[Any]) -> dict[str, str]:

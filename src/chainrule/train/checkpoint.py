@@ -97,6 +97,25 @@ def save(run: Path, checkpoint: Checkpoint) -> Path:
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint, or the newest one of a run. Every file must be as it was saved."""
     path = find(path)
+    try:
+        return _load(path)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}; {_remedy(path)}") from error
+
+
+def _remedy(damaged: Path) -> str:
+    """What to do without a checkpoint: go back to the newest good one before it."""
+    siblings = _complete(damaged.parent)
+    for older in reversed(siblings[: siblings.index(damaged)] if damaged in siblings else ()):
+        try:
+            _load(older)
+        except CheckpointError:
+            continue
+        return f"remove {damaged}, and {older.name} is the newest: the run goes on from there"
+    return "there is no good one before it (bring back a copy, or begin a new run)"
+
+
+def _load(path: Path) -> Checkpoint:
     manifest = _decode(path / "manifest.json", _read(path / "manifest.json"))
     if manifest.get("format") != FORMAT:
         raise CheckpointError(f"{path}: checkpoint format {manifest.get('format')!r} (must be {FORMAT})")

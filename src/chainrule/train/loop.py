@@ -110,8 +110,9 @@ class Trainer:
     ) -> Result:
         """Train to the end of the plan, or until Ctrl-C; `save` is called when a checkpoint is due, and last.
 
-        Dropout is drawn of the seed of the configuration.
+        Dropout is drawn of the seed of the configuration. If all steps were made before, the model is only judged.
         """
+        nothing_left = self.plan.finished(self.steps, self.seconds)
         keep_freed_memory()
         began = time.perf_counter() - self.seconds
         validation, enough = math.nan, False
@@ -138,9 +139,12 @@ class Trainer:
                         break
                 if self._due(self.config.save_every):
                     save()
-            if not enough:
+            if nothing_left:
+                validation = self.evaluate()
+            elif not enough:
                 validation, _ = self._judge(log, save)
-            save()
+            if not nothing_left:
+                save()
         return Result(self.steps, validation, self.seconds, interrupt.asked, self.best)
 
     def update(self, lr: float) -> tuple[float, float]:

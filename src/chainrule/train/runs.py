@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from chainrule.models import LanguageModel, RecurrentLM, describe, make, n_param
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
 from chainrule.text import Tokenizer, from_dict
-from chainrule.train import checkpoint
+from chainrule.train import checkpoint, kinds
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
@@ -91,7 +91,7 @@ class Run:
     def resume(cls, folder: str | Path) -> Run:
         """Go on from the newest checkpoint of a run, as if it had never stopped."""
         refuse_checkpoint(Path(folder))
-        saved = checkpoint.load(Path(folder))
+        saved = kinds.load(folder, kinds.LANGUAGE_MODEL)
         model, tokenizer = build(saved)
         try:
             config, data = TrainConfig(**saved.training["train"]), saved.training["data"]
@@ -107,6 +107,23 @@ class Run:
         run.trainer.scale.load(saved.training.get("scale", {}))
         run.trainer.carried = carried
         return run
+
+    def extend(self, max_steps: int) -> None:
+        """Go on to a later step than the run was planned for.
+
+        From here on the learning rate is that of a run of `max_steps`: where it had begun to fall, it is high again.
+        """
+        trainer = self.trainer
+        planned = trainer.plan.total or trainer.steps
+        if max_steps <= planned:
+            raise ConfigError(f"resume: max_steps is {max_steps}, in the run {planned} (must be larger)")
+        trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
+        trainer.plan = Plan(trainer.config)
+
+    @property
+    def finished(self) -> bool:
+        """All planned steps are made."""
+        return self.trainer.plan.finished(self.trainer.steps, self.trainer.seconds)
 
     def train(self, console: Console | None = None) -> Result:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
@@ -174,7 +191,7 @@ def nested(arrays: Mapping[str, Any], model: LanguageModel) -> State | None:
 
 def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
     """The model and the tokenizer of a run (its newest checkpoint) or of a checkpoint."""
-    return build(checkpoint.load(Path(path)))
+    return build(kinds.load(path, kinds.LANGUAGE_MODEL))
 
 
 def build(saved: Checkpoint) -> tuple[LanguageModel, Tokenizer]:
