@@ -18,7 +18,7 @@ from chainrule.models import IGNORE, Model, make
 from chainrule.optim.schedules import cosine
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.average import Average
-from chainrule.train.gradient import Work, backward, mean_loss
+from chainrule.train.gradient import Work, backward
 from chainrule.train.pieces import cut, join
 from chainrule.train.plan import Plan
 
@@ -136,7 +136,7 @@ def test_every_part_of_a_loss_keeps_its_own_mean(pieces: int) -> None:
     whole, in_pieces = (gradient(model, Work(inputs, targets), pieces=n) for n in (1, pieces))
     np.testing.assert_allclose(in_pieces[1], whole[1], rtol=1e-9, atol=1e-12)
     assert math.isclose(whole[0], in_pieces[0], rel_tol=1e-12)
-    assert math.isclose(mean_loss(model, [(inputs, targets)]), whole[0], rel_tol=1e-12)
+    assert math.isclose(model.mean_loss([(inputs, targets)]), whole[0], rel_tol=1e-12)
 
 
 @pytest.mark.parametrize("pieces", [2, 6])
@@ -196,9 +196,9 @@ def test_the_average_is_the_running_mean_of_the_weights() -> None:
     before = trainer.model.parameters().data.copy()
     with trainer.average.in_place():
         np.testing.assert_allclose(trainer.model.parameters().data, expected, atol=1e-6)
-        judged = mean_loss(trainer.model.eval(), trainer.exam)
+        judged = trainer.model.eval().mean_loss(trainer.exam)
     assert (trainer.model.parameters().data == before).all()
-    assert trainer.evaluate() == judged != mean_loss(trainer.model, trainer.exam)
+    assert trainer.evaluate() == judged != trainer.model.mean_loss(trainer.exam)
 
 
 def test_averaging_does_not_change_training_and_goes_on_from_what_was_saved() -> None:

@@ -7,7 +7,9 @@ import importlib
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from chainrule.errors import ChainruleError, ConfigError
 
@@ -48,7 +50,9 @@ def main(args: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a model may write what the terminal cannot show
     try:
-        _dispatch(list(sys.argv[1:] if args is None else args))
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            _dispatch(list(sys.argv[1:] if args is None else args))
         sys.stdout.flush()
     except ChainruleError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
@@ -66,6 +70,10 @@ def main(args: Sequence[str] | None = None) -> None:
         what = error.filename or "standard output"
         print(f"error: {what}: cannot be used ({error.strerror or error})", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def _dispatch(args: list[str]) -> None:
@@ -92,7 +100,7 @@ def _dispatch(args: list[str]) -> None:
     rest = args[words:]
     command = module.command(kind, rest) if colon else module.Command
     try:
-        parse(command, f"chainrule {name}", rest).run()
+        parse(command, f"chainrule {name}", [*getattr(command, "before", ()), *rest]).run()
     except ChainruleError as error:  # it names the fields of a dataclass; the person gave flags
         raise type(error)(flagged(str(error), options(command))) from error
 

@@ -16,9 +16,10 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 import tyro
 from rich.console import Console
 
-from chainrule.cli.parse import flags
+from chainrule.cli.parse import flags, options
 from chainrule.cli.progress import Progress
 from chainrule.cli.resuming import agree, same_folder
+from chainrule.cli.settings import as_flags, from_file, toml
 from chainrule.cli.show import bits, command_line, size
 from chainrule.cli.wording import near
 from chainrule.data import Shards, available
@@ -28,7 +29,7 @@ from chainrule.models import FAMILIES, describe
 from chainrule.models import family as family_of
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
-from chainrule.train.material import find
+from chainrule.train.material import material_of
 from chainrule.train.runs import free_folder
 
 
@@ -41,6 +42,8 @@ class Train:
         frozenset()
     )  # fields with a flag on the command line, be it their default
 
+    before: ClassVar[tuple[str, ...]] = ()  # words of a command line that stand in a file
+
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = "pydoc"
     """A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made."""
     tokenizer: str | None = None
@@ -49,15 +52,22 @@ class Train:
     """Directory of the run. Default: runs/FAMILY, or the next of runs/FAMILY-2, runs/FAMILY-3, ... that is free."""
     resume: Path | None = None
     """Go on with this run, with its data and settings, from its newest checkpoint."""
+    config: Path | None = None
+    """A TOML file with options, such as n_layer = 6; a flag on the command line counts more."""
+    print_config: bool = False
+    """Print the settings as a file for --config, and do nothing else."""
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
     training: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
 
     def run(self) -> None:
+        if self.print_config:
+            print(self.settings(), end="")
+            return
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
         console = Console(stderr=self.json, highlight=False, soft_wrap=True)
-        console.print(f"{size(run.model)}, {amount(run)}; run {run.folder}", markup=False)
+        console.print(f"{size(run.model)}, {run.material.amount()}; run {run.folder}", markup=False)
         if self.resume:
             console.print(going_on(run), markup=False)
         result = run.train(Console(stderr=self.json, highlight=False))
@@ -73,13 +83,20 @@ class Train:
             print(f"let it write with: {command_line()} sample {run.folder}")
 
     def _new(self) -> Run:
-        config = family_of(self.family).config
-        sizes = {f.name: getattr(self, f.name) for f in fields(config) if f.name != "vocab_size"}
-        corpus = find(self.data)
-        if isinstance(corpus, Shards) and self.tokenizer is not None:
+        data = material_of(self.family).find(self.data)
+        if isinstance(data, Shards) and self.tokenizer is not None:
             raise ConfigError(f"train: tokenizer is {self.tokenizer}, {self.data} has its own (leave it out)")
         folder = self.out or free_folder(Path("runs", self.family))
-        return Run.new(folder, corpus, self.training, self.family, self._tokenizer(), **sizes)
+        sizes = {name: getattr(self, name) for name in sizes_of(self.family)}
+        run = Run.new(folder, data, self.training, self.family, self._tokenizer(), **sizes)
+        (folder / "config.toml").write_text(self.settings(), encoding="utf-8")
+        return run
+
+    def settings(self) -> str:
+        """All that --config can set, as it stands, in TOML."""
+        model = {name: getattr(self, name) for name in sizes_of(self.family)}
+        own = {"family": self.family, "data": self.data, "tokenizer": self.tokenizer}
+        return toml(own | model | vars(self.training))
 
     def _tokenizer(self) -> Tokenizer | None:
         if self.tokenizer in (None, "char"):
@@ -94,13 +111,14 @@ class Train:
     def _resumed(self, folder: Path) -> Run:
         """Data and settings come from the checkpoint; what is given all the same must agree with it."""
         run = Run.resume(folder)
-        kind = describe(run.model)["model_type"]
-        if kind != self.family:
+        family = describe(run.model)["model_type"]
+        if family != self.family:
             raise ConfigError(
-                f"resume: {folder} holds a {kind}, not a {self.family} (say train {kind} --resume {folder})"
+                f"resume: {folder} holds a {family}, not a {self.family} (say train {family} --resume {folder})"
             )
         same_folder(self.out, folder)
-        if self.data != "pydoc" and find(self.data) != run.corpus:
+        kind = material_of(self.family)
+        if self.data != kind.default and kind.find(self.data) != run.corpus:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
         if not self._same_tokenizer(run.tokenizer):
             raise ConfigError(f"resume: tokenizer is {self.tokenizer}, the run has another (leave it out)")
@@ -128,14 +146,6 @@ def going_on(run: Run) -> str:
     )
 
 
-def amount(run: Run) -> str:
-    """How much a run reads, of what."""
-    corpus = run.corpus
-    if isinstance(corpus, Shards):
-        return f"{len(run.training) + len(run.validation):,} tokens of {corpus.name}"
-    return f"{len(corpus.text):,} characters of {corpus.name}"
-
-
 def summary(run: Run, validation: float) -> dict[str, Any]:
     """A run in numbers, for machines; losses are of the validation text."""
     return {
@@ -145,8 +155,7 @@ def summary(run: Run, validation: float) -> dict[str, Any]:
         "steps": run.trainer.steps,
         "seconds": round(run.trainer.seconds, 3),
         "nats_per_token": validation,
-        "bits_per_byte": run.bits_per_byte(validation),
-    }
+    } | run.material.measures(validation)
 
 
 def command(family: str, words: Sequence[str] = ()) -> type[Train]:
@@ -160,18 +169,29 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         family = "gpt"
     config = family_of(family).config
     types, about = get_type_hints(config), documented(config)
+    default = {f.name: f.default for f in fields(config)}
     sizes: list[Any] = [
-        (f.name, Annotated[types[f.name], tyro.conf.arg(help=about.get(f.name))], field(default=f.default))
-        for f in fields(config)
-        if f.name != "vocab_size"
+        (name, Annotated[types[name], tyro.conf.arg(help=about.get(name))], field(default=default[name]))
+        for name in sizes_of(family)
     ]
+    file = from_file(words, family)
+    data: Any = get_type_hints(Train, include_extras=True)["data"]
+    sizes.append(("data", data, field(default=file.pop("data", material_of(family).default))))
     about_it = (
         f"Train a language model of the family {family} on a text. Other families: "
         f"{', '.join(name for name in FAMILIES if name != family)}, each with options of its own.\n\n"
         f"Example: chainrule train {family} book.txt --max-steps 5000 --out runs/book"
     )
     shared: dict[str, Any] = {"family": family, "given": flags(words), "__doc__": about_it}
-    return make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
+    made: Any = make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
+    made.before = tuple(as_flags(file, options(made)))
+    return made
+
+
+def sizes_of(family: str) -> list[str]:
+    """The fields of a family's config but for those that the data decide."""
+    decided = material_of(family).decides
+    return [f.name for f in fields(family_of(family).config) if f.name not in decided]
 
 
 def refuse_family(word: str) -> None:

@@ -1,4 +1,4 @@
-"""The families of language models by name: what a command line or a checkpoint says, and what it stands for."""
+"""The families of models by name: what a command line or a checkpoint says, and what it stands for."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from chainrule.errors import ConfigError
 from chainrule.models.gpt import GPT, GPTConfig
-from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
+from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 
@@ -19,7 +19,7 @@ from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 class Family(NamedTuple):
     """A class of models and the dataclass with its sizes."""
 
-    model: type[LanguageModel]
+    model: type[Model]
     config: type[Any]
 
 
@@ -43,7 +43,7 @@ def family(name: str) -> Family:
     return FAMILIES[name]
 
 
-def make(name: str, **sizes: Any) -> LanguageModel:
+def make(name: str, **sizes: Any) -> Any:
     """A new model; `sizes` are the fields of its config.
 
     >>> import chainrule as cr
@@ -54,7 +54,7 @@ def make(name: str, **sizes: Any) -> LanguageModel:
     return chosen.model(chosen.config(**sizes))
 
 
-def describe(model: LanguageModel) -> dict[str, Any]:
+def describe(model: Model) -> dict[str, Any]:
     """A plain description for JSON, `model_type` and the sizes, which `rebuild` takes back."""
     names = [name for name, known in FAMILIES.items() if known.model is type(model)]
     if not names:
@@ -62,7 +62,7 @@ def describe(model: LanguageModel) -> dict[str, Any]:
     return {"model_type": names[0]} | asdict(model.config)
 
 
-def rebuild(description: Mapping[str, Any]) -> LanguageModel:
+def rebuild(description: Mapping[str, Any]) -> Any:
     """A model of the family and size that `describe` gave, with new weights."""
     model, config = _described(description)
     return model(config)
@@ -74,7 +74,7 @@ def n_params(description: Mapping[str, Any]) -> int:
     return model.n_params(config)
 
 
-def _described(description: Mapping[str, Any]) -> tuple[type[LanguageModel], Any]:
+def _described(description: Mapping[str, Any]) -> tuple[type[Model], Any]:
     sizes = dict(description)
     chosen = family(str(sizes.pop("model_type", None)))
     return chosen.model, chosen.config(**sizes)

@@ -9,12 +9,11 @@ targets fall (but for the rounding of sums, and for a batch norm, which sees few
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.autograd import Tensor, no_grad
+from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.models import Model, RecurrentLM
 from chainrule.models.rnn_lm import State
@@ -43,22 +42,6 @@ def backward(model: Model, work: Work, *, pieces: int = 1, factor: float = 1.0) 
         if any(shares):
             _weighted(losses, shares).backward(np.asarray(factor, np.float32))
     return loss, None if states[0] is None else join(states)
-
-
-def mean_loss(model: Model, batches: Sequence[tuple[Any, Array]]) -> float:
-    """The loss of many batches as if they were one, without a gradient."""
-    sums: list[float] = []
-    counts: list[int] = []
-    with no_grad():
-        for inputs, targets in batches:
-            counted = model.counts(inputs, targets)
-            losses = model.losses(inputs, targets)
-            sums = sums or [0.0] * len(losses)
-            counts = counts or [0] * len(losses)
-            for k, (n, loss) in enumerate(zip(counted, losses, strict=True)):
-                sums[k] += loss.item() * n if n else 0.0
-                counts[k] += n
-    return sum(total / max(1, n) for total, n in zip(sums, counts, strict=True))
 
 
 def _cut(work: Work, pieces: int) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""What a run is of, language models or word vectors, and who takes which."""
+"""What a run is of, models of text or word vectors, and who takes which."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Kind(NamedTuple):
     trained_by: str
 
 
-LANGUAGE_MODEL = Kind("a language model", tuple(FAMILIES), "sample", "train {}")
+MODEL = Kind("a model of text", tuple(FAMILIES), "sample", "train {}")
 WORD_VECTORS = Kind("word vectors", ("skip-gram", "cbow"), "vectors", "train word2vec")
 
 
@@ -29,7 +29,7 @@ def load(path: str | Path, wanted: Kind) -> Checkpoint:
     """The checkpoint at `path`, or the newest of the run there; one of the other kind is refused."""
     saved = checkpoint.load(Path(path))
     found = saved.config.get("model_type")
-    for kind in (LANGUAGE_MODEL, WORD_VECTORS):
+    for kind in (MODEL, WORD_VECTORS):
         if kind != wanted and found in kind.types:
             raise CheckpointError(
                 f"{path}: holds {kind.what} ({found}), not {wanted.what} (must be used with "

@@ -29,7 +29,7 @@ from chainrule.models.rnn_lm import State
 from chainrule.optim import AdamW, EarlyStopping, clip_global_norm
 from chainrule.train.average import Average
 from chainrule.train.config import TrainConfig
-from chainrule.train.gradient import Work, backward, mean_loss
+from chainrule.train.gradient import Work, backward
 from chainrule.train.interrupt import Interrupt
 from chainrule.train.pieces import number
 from chainrule.train.plan import Plan
@@ -112,40 +112,47 @@ class Trainer:
 
         Dropout is drawn of the seed of the configuration. If all steps were made before, the model is only judged.
         """
-        nothing_left = self.plan.finished(self.steps, self.seconds)
+        if self.finished:
+            return Result(self.steps, self.evaluate(), self.seconds, False, self.best)
         keep_freed_memory()
         began = time.perf_counter() - self.seconds
-        validation, enough = math.nan, False
+        validation, judged = math.nan, -1
         with random.seeded(self.config.seed), one_blas_thread(), Interrupt() as interrupt:
-            while not self.plan.finished(self.steps, self.seconds) and not interrupt.asked:
-                lr = self.plan.lr(self.steps)
-                loss, norm = self.update(lr)
-                self.seconds = time.perf_counter() - began
-                left = self.plan.seconds_left(self.steps, self.seconds)
-                log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
-                if self.skipped:
-                    reason = self._reason(self.steps, loss, norm)
-                    log.note(self.steps, {"skipped": reason}, f"skipped: {reason}")
-                if self.config.watch_every and (seen := self.look(lr)):
-                    log.note(self.steps, seen, *seen["watch"]["problems"])
-                self.plan.revise(self.steps, self.seconds)
+            while not self.finished and not interrupt.asked:
+                self._advance(log, began)
                 if self.plan.finished(self.steps, self.seconds):
                     break
                 if sample and self._due(self.config.sample_every):
-                    self._show(sample(), log)
+                    text = sample()
+                    log.note(self.steps, {"sample": text}, f"writes: {shorten(text)}")
                 if self._due(self.config.eval_every):
-                    validation, enough = self._judge(log, save)
-                    if enough:
-                        break
+                    validation, judged = self._judge(log, save), self.steps
                 if self._due(self.config.save_every):
                     save()
-            if nothing_left:
-                validation = self.evaluate()
-            elif not enough:
-                validation, _ = self._judge(log, save)
-            if not nothing_left:
-                save()
+            if judged != self.steps:
+                validation = self._judge(log, save)
+            save()
         return Result(self.steps, validation, self.seconds, interrupt.asked, self.best)
+
+    def _advance(self, log: Logger, began: float) -> None:
+        """One step, and what there is to tell of it."""
+        lr = self.plan.lr(self.steps)
+        loss, norm = self.update(lr)
+        self.seconds = time.perf_counter() - began
+        left = self.plan.seconds_left(self.steps, self.seconds)
+        log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
+        if self.skipped:
+            reason = self._reason(self.steps, loss, norm)
+            log.note(self.steps, {"skipped": reason}, f"skipped: {reason}")
+        if self.config.watch_every and (seen := self.look(lr)):
+            log.note(self.steps, seen, *seen["watch"]["problems"])
+        self.plan.revise(self.steps, self.seconds)
+
+    @property
+    def finished(self) -> bool:
+        """All planned steps are made, or patience is at its end."""
+        tired = self.stopping is not None and self.stopping.waited >= self.stopping.patience
+        return tired or self.plan.finished(self.steps, self.seconds)
 
     def update(self, lr: float) -> tuple[float, float]:
         """One step; returns the loss of its batch and the norm of its gradient before clipping."""
@@ -203,19 +210,15 @@ class Trainer:
     def _due(self, every: int) -> bool:
         return every > 0 and self.steps % every == 0
 
-    def _judge(self, log: Logger, save: Callable[[], object]) -> tuple[float, bool]:
-        """Evaluate; returns the loss, and whether patience is at its end. A new best is saved at once."""
+    def _judge(self, log: Logger, save: Callable[[], object]) -> float:
+        """The loss on what was held back; with patience, a new best is saved at once."""
         validation = self.evaluate()
         log.evaluation(self.steps, validation, seconds=self.seconds)
-        if self.stopping is None:
-            return validation, False
-        enough = self.stopping(self.steps, validation)
-        if self.stopping.best_step == self.steps:
-            save()
-        return validation, enough
-
-    def _show(self, text: str, log: Logger) -> None:
-        log.note(self.steps, {"sample": text}, f"writes: {shorten(text)}")
+        if self.stopping:
+            self.stopping(self.steps, validation)
+            if self.stopping.best_step == self.steps:
+                save()
+        return validation
 
     @property
     def best(self) -> tuple[int, float] | None:
@@ -234,7 +237,7 @@ class Trainer:
         """The mean loss on what was held back, of the averaged weights if there are such."""
         self.model.eval()
         with precision(self.config.precision), self.average.in_place() if self.average else nullcontext():
-            return mean_loss(self.model, self.exam)
+            return self.model.mean_loss(self.exam)
 
 
 def shorten(text: str, width: int = 70) -> str:
