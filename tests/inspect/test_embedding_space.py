@@ -63,5 +63,10 @@ def test_two_groups_and_a_group_for_every_vector() -> None:
     vectors = np.array([[1.0, 0.1], [2.0, -0.1], [0.0, 3.0], [0.1, 1.0]])
     two = clusters(vectors, 2)
     assert len(set(two.labels[:2])) == len(set(two.labels[2:])) == 1 and two.labels[0] != two.labels[2]
+    cosine = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) @ two.centres.T
+    assert two.tightness == pytest.approx(cosine.max(axis=1).mean())
+    assert two.separation == pytest.approx(cosine.min(axis=1).mean())  # the other of two
+    three = clusters(np.array([[1.0, 0], [0, 1.0], [-1.0, -0.01]]), 3)
+    assert three.separation == pytest.approx((0 + 0 - 0.01 / np.hypot(1, 0.01)) / 3, abs=1e-9)  # the nearest
     each = clusters(vectors, 4)
     assert sorted(each.labels) == [0, 1, 2, 3] and each.tightness == pytest.approx(1)
