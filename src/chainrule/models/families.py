@@ -14,6 +14,7 @@ from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
+from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
 
 
 class Family(NamedTuple):
@@ -23,7 +24,7 @@ class Family(NamedTuple):
     config: type[Any]
 
 
-FAMILIES = {
+FAMILIES = {  # language models
     "gpt": Family(GPT, GPTConfig),
     "llama": Family(Llama, LlamaConfig),
     "ngram": Family(NeuralNGram, NeuralNGramConfig),
@@ -32,15 +33,17 @@ FAMILIES = {
     "gru": Family(GRULM, RecurrentConfig),
     "lstm": Family(LSTMLM, RecurrentConfig),
 }
+PAIRS = {"seq2seq": Family(Seq2Seq, Seq2SeqConfig)}  # what reads one sequence and writes another
+KNOWN = FAMILIES | PAIRS
 
 
 def family(name: str) -> Family:
     """A family by its name."""
-    if name not in FAMILIES:
-        near = difflib.get_close_matches(name, FAMILIES, n=1)
+    if name not in KNOWN:
+        near = difflib.get_close_matches(name, KNOWN, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"model {name!r}: no such family (must be one of {', '.join(FAMILIES)}{hint})")
-    return FAMILIES[name]
+        raise ConfigError(f"model {name!r}: no such family (must be one of {', '.join(KNOWN)}{hint})")
+    return KNOWN[name]
 
 
 def make(name: str, **sizes: Any) -> Any:
@@ -56,7 +59,7 @@ def make(name: str, **sizes: Any) -> Any:
 
 def describe(model: Model) -> dict[str, Any]:
     """A plain description for JSON, `model_type` and the sizes, which `rebuild` takes back."""
-    names = [name for name, known in FAMILIES.items() if known.model is type(model)]
+    names = [name for name, known in KNOWN.items() if known.model is type(model)]
     if not names:
         raise ConfigError(f"model {type(model).__name__}: no such family (must be in models.FAMILIES)")
     return {"model_type": names[0]} | asdict(model.config)
