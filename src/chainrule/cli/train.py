@@ -29,7 +29,7 @@ from chainrule.models import FAMILIES, describe
 from chainrule.models import family as family_of
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
-from chainrule.train.material import material_of
+from chainrule.train.materials import material_of
 from chainrule.train.runs import free_folder
 
 

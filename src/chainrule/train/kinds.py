@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chainrule.errors import CheckpointError
-from chainrule.models import FAMILIES
+from chainrule.models.families import KNOWN
 from chainrule.train import checkpoint
 from chainrule.train.checkpoint import Checkpoint
 
@@ -21,7 +21,7 @@ class Kind(NamedTuple):
     trained_by: str
 
 
-MODEL = Kind("a model of text", tuple(FAMILIES), "sample", "train {}")
+MODEL = Kind("a model of text", tuple(KNOWN), "sample", "train {}")
 WORD_VECTORS = Kind("word vectors", ("skip-gram", "cbow"), "vectors", "train word2vec")
 
 

@@ -11,11 +11,14 @@ from typing import Any, ClassVar, Protocol, Self
 
 from chainrule.data import BUILT_IN, Corpus, Shards, load, split, windows
 from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.generate import write
 from chainrule.models import LanguageModel
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import BatchSource, Ids
 from chainrule.train.sources import source
+
+SAMPLE = 100  # tokens
 
 
 class Data(Protocol):
@@ -67,8 +70,12 @@ class Material:
         raise NotImplementedError
 
     def measures(self, nats: float) -> dict[str, float]:
-        """A loss on what was held back in units that can be compared, by name."""
-        raise NotImplementedError
+        """A loss on what was held back in units that can be compared, by name; none if there is no such unit."""
+        return {}
+
+    def sample(self, model: Any, seed: int) -> str:
+        """What the model writes of its own accord; nothing if it does not write."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -143,6 +150,10 @@ class Text(Material):
             return f"{len(self.training) + len(self.validation):,} tokens of {self.corpus.name}"
         return f"{len(self.corpus.text):,} characters of {self.corpus.name}"
 
+    def sample(self, model: LanguageModel, seed: int) -> str:
+        """What the model writes without a prompt."""
+        return "".join(write(model, self.tokenizer, "", SAMPLE, seed=seed))
+
     def measures(self, nats: float) -> dict[str, float]:
         """In bits per byte, the same unit for every tokenizer."""
         return {"bits_per_byte": self.bits_per_byte(nats)}
@@ -150,12 +161,3 @@ class Text(Material):
     def bits_per_byte(self, nats: float) -> float:
         """A loss in nats per token, as bits per byte of the validation text: the same unit for every tokenizer."""
         return nats / math.log(2) * len(self.validation) / self.validation_bytes
-
-
-MATERIALS: dict[str, type[Material]] = {}
-"""Of the families that do not go on from a text, by name."""
-
-
-def material_of(family: str) -> type[Material]:
-    """What a family of models is trained on."""
-    return MATERIALS.get(family, Text)

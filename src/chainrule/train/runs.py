@@ -14,10 +14,8 @@ from typing import Any
 
 from rich.console import Console
 
-from chainrule import random
 from chainrule.errors import CheckpointError, ConfigError, DataError
 from chainrule.files import alone
-from chainrule.generate import write
 from chainrule.machine import check_memory
 from chainrule.models import LanguageModel, Model, RecurrentLM, describe, make, n_params, rebuild
 from chainrule.models.rnn_lm import State
@@ -29,11 +27,11 @@ from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
-from chainrule.train.material import Data, Material, Text, material_of
+from chainrule.train.material import Data, Material, Text
+from chainrule.train.materials import material_of
 from chainrule.train.plan import Plan
 
 LOCK, LOG = ".lock", "log.jsonl"
-SAMPLE = 100  # tokens of a sample during training
 
 
 class Run:
@@ -179,11 +177,8 @@ class Run:
         return self.folder / LOG
 
     def sample(self) -> str:
-        """What the model writes now, without a prompt; empty for a model that does not write on."""
-        if not isinstance(self.model, LanguageModel):
-            return ""
-        with random.seeded(self.trainer.config.seed):
-            return "".join(write(self.model, self.tokenizer, "", SAMPLE))
+        """What the model writes now."""
+        return self.material.sample(self.model, self.trainer.config.seed)
 
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
