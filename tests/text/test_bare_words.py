@@ -40,7 +40,7 @@ def test_any_text_can_be_encoded_and_known_words_come_back(text: str) -> None:
 def test_what_cannot_be() -> None:
     with pytest.raises(ConfigError, match="min_count is 0"):
         BareWordTokenizer.train("a", min_count=0)
-    with pytest.raises(ConfigError, match="max_size 1"):
+    with pytest.raises(ConfigError, match="max_size is 1"):
         BareWordTokenizer.train("a", max_size=1)
     with pytest.raises(DataError, match="the first word is"):
         BareWordTokenizer(["a"])

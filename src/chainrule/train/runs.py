@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 
@@ -33,6 +33,8 @@ from chainrule.train.plan import Plan
 from chainrule.train.sources import source
 
 LOCK, LOG = ".lock", "log.jsonl"
+
+C = TypeVar("C", Corpus, Shards, Corpus | Shards)
 
 
 class Run:
@@ -95,11 +97,11 @@ class Run:
         model, tokenizer = build(saved)
         try:
             config, data = TrainConfig(**saved.training["train"]), saved.training["data"]
-            corpus, seconds, total = find(data["name"]), saved.training["seconds"], saved.training["total"]
+            corpus = unchanged(folder, find, data["name"], data["sha256"])
+            seconds, total = saved.training["seconds"], saved.training["total"]
             carried = nested(saved.carried, model)
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
-        check_unchanged(folder, corpus, data["sha256"])
         run = cls(Path(folder), corpus, Material.of(corpus, tokenizer), model, config)
         run.trainer.optimiser.load(saved.optimizer)
         run.trainer.steps, run.trainer.seconds = saved.step, seconds
@@ -229,13 +231,18 @@ def at_work(folder: Path) -> Iterator[None]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def check_unchanged(folder: str | Path, corpus: Corpus | Shards, sha256: str) -> None:
+def unchanged(folder: str | Path, find: Callable[[str], C], name: str, sha256: str) -> C:
     """A run goes on with the text it began with."""
+    try:
+        corpus = find(name)
+    except DataError as error:
+        raise DataError(f"{folder}: the text of the run is not there: {error}; put it back") from error
     if corpus.sha256 != sha256:
         raise DataError(
             f"{folder}: the corpus {corpus.name} has changed since the run began (SHA-256 {corpus.sha256[:12]}, "
             f"was {sha256[:12]}; put the old text back, or begin a new run)"
         )
+    return corpus
 
 
 def make_empty(folder: Path, *files: str) -> None:
