@@ -142,6 +142,23 @@ BAD = {
     "negative minutes": (["demo", "--minutes", "-1"], "demo: --minutes is -1.0 (must be a positive number)"),
     "no minutes": (["demo", "--minutes", "nan"], "--minutes is nan"),
     "negative seed": (["demo", "--seed", "-1"], "seed is -1 (must be from 0 to 2**64 - 1)"),
+    "nearly a subcommand": (["data", "gett"], "'data gett': no such command (did you mean data get?)"),
+    "no command of a group": (
+        ["tokenize", "foo"],
+        "(there are tokenize train, tokenize encode, tokenize decode",
+    ),
+    "nearly an option of all": (["--verson"], "did you mean --version?"),
+    "capital letters": (["train", "GPT", "text.txt"], "did you mean gpt?"),
+    "option of another family": (
+        ["train", "rnn", "--n-head", "3"],
+        "--n-head: no such option; see chainrule",
+    ),
+    "file for a run": (["sample", "text.txt"], "text.txt: is a file (must be the directory of a run)"),
+    "negative smoothing": (["ngram", "--smoothing", "-1"], "ngram: --smoothing is -1.0 (must be at least 0)"),
+    "no count": (
+        ["train", "word2vec", "text.txt", "--min-count", "0"],
+        "--min-count is 0 (must be at least 1)",
+    ),
     "no choice": (
         ["data", "stats", "--by", "lines"],
         "--by: got 'lines' (must be one of file, line, paragraph; did you mean line?)",

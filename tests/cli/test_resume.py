@@ -21,7 +21,7 @@ SMALL = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "1
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory of our own with a text in it, `gpt`, a finished run of two steps, and `words`, one of two epochs."""
+    """A directory of our own with a text in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CHAINRULE_DATA", raising=False)
     Path("text.txt").write_text(load("pydoc").text[:60_000], encoding="utf-8")
@@ -63,6 +63,18 @@ def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixtur
     assert checkpoint.load(Path("gpt")).training["train"]["max_steps"] == 4
     err = refused("train", "gpt", "--resume", "gpt", "--max-steps", "3", capsys=capsys)
     assert "--max-steps is 3, in the run 4 (must be larger)" in err
+
+
+@pytest.mark.usefixtures("gpt", "words")
+def test_a_text_that_is_gone_and_a_folder_of_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "(must be the directory of a run, such as gpt)" in refused("sample", ".", capsys=capsys)
+    assert "--budget is 3.0, in the run none" in refused(
+        "train", "--resume", "gpt", "--budget", "3", capsys=capsys
+    )
+    Path("text.txt").unlink()
+    for family, run in (("gpt", "gpt"), ("word2vec", "words")):
+        err = refused("train", family, "--resume", run, capsys=capsys)
+        assert f"{run}: the text of the run is not there: " in err and "no such file" in err
 
 
 @pytest.mark.usefixtures("gpt", "words")

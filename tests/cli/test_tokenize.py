@@ -176,7 +176,7 @@ BAD = {
     "broken ids": (["decode", "bad.json"], "line 1 is not JSON"),
     "other JSON": (["decode", "other.json"], "holds no ids"),
     "trace of nothing": (["show", "--trace"], "belong together"),
-    "no length": (["show", "--length", "0"], "length 0"),
+    "no length": (["show", "--length", "0"], "--length is 0 (must be at least 1)"),
 }
 
 

@@ -47,7 +47,7 @@ def test_words_not_known_are_one_word() -> None:
 def test_what_cannot_be() -> None:
     with pytest.raises(ConfigError, match="min_count is 0"):
         BareWordTokenizer.train("a", min_count=0)
-    with pytest.raises(ConfigError, match="max_size 1"):
+    with pytest.raises(ConfigError, match="max_size is 1"):
         BareWordTokenizer.train("a", max_size=1)
     with pytest.raises(DataError, match="the first word is"):
         BareWordTokenizer(["a"])

@@ -90,7 +90,7 @@ def _dispatch(args: list[str]) -> None:
         return
     words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
     if not words:
-        raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args[0])})")
+        raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args)})")
     from chainrule.cli.parse import options, parse
     from chainrule.cli.wording import flagged
 
@@ -121,7 +121,12 @@ def _overview(group: str = "") -> str:
     )
 
 
-def _suggestion(word: str) -> str:
+def _suggestion(args: list[str]) -> str:
+    """Of the commands that begin with the same word, if there are any, that which was meant, or all."""
     known = [name for name, (_, about) in COMMANDS.items() if about]
-    near = [name for name in known if name.split()[0] == word] or difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    group = {name.partition(" ")[2]: name for name in known if name.split()[0] == args[0]}
+    meant = group or {name: name for name in (*known, "--help", "--version")}
+    for said in args[1:2] if group else (" ".join(args[:2]), args[0]):
+        if near := difflib.get_close_matches(said, meant, n=1):
+            return f"did you mean {meant[near[0]]}?"
+    return f"there are {', '.join(group.values() or known)}"

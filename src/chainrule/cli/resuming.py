@@ -16,7 +16,8 @@ def agree(
     for name, value in of_run.items():
         meant = name in said and (name in given or said[name] != default[name])
         if meant and said[name] != value:
-            raise ConfigError(f"resume: {name} is {said[name]}, in the run {value} (leave it out)")
+            had = "none" if value is None else value
+            raise ConfigError(f"resume: {name} is {said[name]}, in the run {had} (leave it out)")
 
 
 def same_folder(out: Path | None, folder: Path) -> None:

@@ -179,7 +179,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     sizes.append(("data", data, field(default=file.pop("data", material_of(family).default))))
     about_it = (
         f"Train a language model of the family {family} on a text. Other families: "
-        f"{', '.join(name for name in FAMILIES if name != family)}, each with options of its own.\n\n"
+        f"{', '.join(name for name in FAMILIES if name != family)}, word2vec, each with options of its own.\n\n"
         f"Example: chainrule train {family} book.txt --max-steps 5000 --out runs/book"
     )
     shared: dict[str, Any] = {"family": family, "given": flags(words), "__doc__": about_it}

@@ -26,13 +26,13 @@ def explain(box: str, options: Collection[str]) -> str:
 
 
 def flagged(message: str, options: Iterable[str]) -> str:
-    """`message` with --block-size for block_size, and --lr for lr in `: lr is` or `, lr 0.1`; paths stay."""
+    """`message` with --block-size for block_size, and --lr for lr in `: lr is`, `, lr 0.1`, ...; paths stay."""
     for name in options:
         flag = flag_of(name)
         if "_" in name:
             message = re.sub(rf"(?<![\w./'\"-]){name}(?![\w/'\"-]|\.\w)", flag, message)
         else:
-            message = re.sub(rf"(?:(?<=: )|(?<=, )){name}(?= is | -?\d)", flag, message)
+            message = re.sub(rf"(?:(?<=: )|(?<=, )|(?<=smaller )){name}(?= is | than | -?\d)", flag, message)
     return message
 
 
@@ -42,8 +42,9 @@ def flag_of(name: str) -> str:
 
 def near(word: str, known: Iterable[str]) -> str:
     """A question about the word that was meant, if one is like it."""
-    found = difflib.get_close_matches(word, list(known), n=1)
-    return f"did you mean {found[0]}?" if found else ""
+    plain = {name.lower().lstrip("-"): name for name in known}
+    found = difflib.get_close_matches(word.lower().lstrip("-"), plain, n=1, cutoff=0.7)
+    return f"did you mean {plain[found[0]]}?" if found else ""
 
 
 def _unknown(words: str, options: Collection[str]) -> str:

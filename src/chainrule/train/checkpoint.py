@@ -144,8 +144,12 @@ def find(path: Path) -> Path:
         raise CheckpointError(f"{folder}: cannot be mended ({error.strerror or error})") from error
     found = _complete(folder)
     if not found:
-        what = "holds no checkpoint" if path.is_dir() else "no such directory"
-        raise CheckpointError(f"{path}: {what} (must be the directory of a run)")
+        what = (
+            "holds no checkpoint" if path.is_dir() else "is a file" if path.exists() else "no such directory"
+        )
+        runs = sorted(inside.parent for inside in path.glob("*/checkpoints"))
+        example = f", such as {runs[0]}" if runs else ""
+        raise CheckpointError(f"{path}: {what} (must be the directory of a run{example})")
     return found[-1]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 
@@ -32,6 +32,8 @@ from chainrule.train.materials import material_of
 from chainrule.train.plan import Plan
 
 LOCK, LOG = ".lock", "log.jsonl"
+
+D = TypeVar("D", bound=Data)
 
 
 class Run:
@@ -86,15 +88,11 @@ class Run:
         kind = material_of(saved.config["model_type"])
         try:
             config, facts = TrainConfig(**saved.training["train"]), saved.training["data"]
-            data, seconds, total = (
-                kind.find(facts["name"]),
-                saved.training["seconds"],
-                saved.training["total"],
-            )
+            data = unchanged(folder, kind.find, facts["name"], facts["sha256"])
+            seconds, total = saved.training["seconds"], saved.training["total"]
             carried = nested(saved.carried, model)
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
-        check_unchanged(folder, data, facts["sha256"])
         run = cls(Path(folder), data, kind.of(data, tokenizer), model, config)
         trainer = run.trainer
         if trainer.average:  # what is used is the mean; what is trained lies beside it
@@ -245,13 +243,18 @@ def at_work(folder: Path) -> Iterator[None]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def check_unchanged(folder: str | Path, corpus: Data, sha256: str) -> None:
+def unchanged(folder: str | Path, find: Callable[[str], D], name: str, sha256: str) -> D:
     """A run goes on with the text it began with."""
+    try:
+        corpus = find(name)
+    except DataError as error:
+        raise DataError(f"{folder}: the text of the run is not there: {error}; put it back") from error
     if corpus.sha256 != sha256:
         raise DataError(
             f"{folder}: the corpus {corpus.name} has changed since the run began (SHA-256 {corpus.sha256[:12]}, "
             f"was {sha256[:12]}; put the old text back, or begin a new run)"
         )
+    return corpus
 
 
 def make_empty(folder: Path, *files: str) -> None:

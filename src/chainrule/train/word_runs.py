@@ -19,7 +19,7 @@ from chainrule.random import seed
 from chainrule.text import BareWordTokenizer
 from chainrule.train import checkpoint, kinds, log
 from chainrule.train.checkpoint import Checkpoint
-from chainrule.train.runs import LOG, at_work, check_unchanged, make_empty, refuse_checkpoint
+from chainrule.train.runs import LOG, at_work, make_empty, refuse_checkpoint, unchanged
 from chainrule.train.word2vec import Progress, WordTrainConfig, WordTrainer
 
 KINDS: dict[str, type[Word2Vec]] = dict(zip(kinds.WORD_VECTORS.types, (SkipGram, CBOW), strict=True))
@@ -79,8 +79,7 @@ class WordRun:
             name, digest = data["name"], data["sha256"]
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
-        corpus = load(name)
-        check_unchanged(folder, corpus, digest)
+        corpus = unchanged(folder, load, name, digest)
         run = cls(Path(folder), corpus, tokenizer, model, config, saved.training.get("min_count"))
         run.trainer.epoch = saved.step
         return run
