@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from chainrule.cli.progress import waiting
+from chainrule.cli.progress import Progress
 from chainrule.cli.show import size
 from chainrule.errors import ConfigError
 from chainrule.files import new_folder
@@ -44,9 +44,9 @@ class Command:
             raise ConfigError(
                 f"export: weights {self.weights} in the format {self.format} (must be f32, or gguf)"
             )
-        with waiting(f"read {self.run_folder}"):
+        with Progress(f"read {self.run_folder}"):
             model, tokenizer = load_any(self.run_folder)
-        with waiting(f"write {self.out}"):
+        with Progress(f"write {self.out}"):
             self._write(model, tokenizer)
         files = sorted(path.name for path in self.out.iterdir())
         if self.json:

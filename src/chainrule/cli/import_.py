@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from chainrule.cli.progress import waiting
+from chainrule.cli.progress import Progress
 from chainrule.cli.show import command_line, size
 from chainrule.io import load, save_pretrained
 
@@ -32,9 +32,9 @@ class Command:
     """Print one JSON object."""
 
     def run(self) -> None:
-        with waiting(f"read {self.source}"):
+        with Progress(f"read {self.source}"):
             model, tokenizer = load(self.source)
-        with waiting(f"write {self.out}"):
+        with Progress(f"write {self.out}"):
             save_pretrained(model, tokenizer, self.out)
         if self.json:
             print(

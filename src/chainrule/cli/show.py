@@ -31,7 +31,8 @@ def bits(run: Run, nats: float) -> str:
     """A loss per token in both units; tokens of several characters are compared by the byte."""
     if isinstance(run.tokenizer, CharTokenizer):
         return f"{nats:.4f} nats = {nats / math.log(2):.4f} bits per character"
-    return f"{nats:.4f} nats per token = {run.bits_per_byte(nats):.4f} bits per byte"
+    others = [f"{value:.4f} {name.replace('_', ' ')}" for name, value in run.material.measures(nats).items()]
+    return " = ".join([f"{nats:.4f} nats per token", *others])
 
 
 def command_line() -> str:

@@ -5,14 +5,15 @@ R-466 (seed 004 §12.2.5, §12.2.7)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 from chainrule.data.batches import Ids
 from chainrule.data.encoded import Encoded
-from chainrule.data.order import Order, check_sizes
+from chainrule.data.order import Items, Order, check_sizes
 from chainrule.data.padded import Mask, gather, shift
 from chainrule.errors import DataError
 
@@ -68,7 +69,15 @@ class PairBatches:
 
     def batch(self, step: int) -> tuple[Pair, Ids]:
         """Pair of source (B, S), mask (B, S), decoder inputs (B, T); targets (B, T). S and T are at most block_size."""
-        items = self.order.bucket(step, self.batch_size, self.lengths, self.pool)
+        return self._batch(self.order.bucket(step, self.batch_size, self.lengths, self.pool))
+
+    def once(self) -> Iterator[tuple[Pair, Ids]]:
+        """Batches for evaluation: every pair once, in order of length so that little is padded."""
+        items = np.argsort(self.lengths, kind="stable")
+        for first in range(0, len(items), self.batch_size):
+            yield self._batch(items[first : first + self.batch_size])
+
+    def _batch(self, items: Items) -> tuple[Pair, Ids]:
         longest = min(int(self.sources.lengths_of(items).max()), self.block_size)
         source, mask = gather(self.sources, items, longest)
         inputs, targets = shift(*gather(self.targets, items, int(self.lengths[items].max()) + 1))

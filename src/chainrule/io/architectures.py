@@ -26,7 +26,15 @@ def to_files(model: Model) -> tuple[dict[str, Any], Arrays]:
     config = None if module is None else module.write_config(model.config)
     if module is None or config is None:
         return describe(model), model.state()
-    return config | {"dtype": "float32"}, module.write_weights(model.state(), model.config)
+    names = [name for name, family in KNOWN.items() if family.model is type(model)]
+    ours = config.get("chainrule", {}) | ({"family": names[0]} if names else {})
+    return config | {"dtype": "float32", "chainrule": ours}, module.write_weights(model.state(), model.config)
+
+
+def family_name(config: Mapping[str, Any]) -> Any:
+    """Our name for the family of a `config.json`, ours or theirs; their own name in one that we have not written."""
+    ours = config.get("chainrule")
+    return ours.get("family") if isinstance(ours, dict) else config.get("model_type")
 
 
 def has_twin(model: Model) -> bool:

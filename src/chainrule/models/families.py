@@ -35,14 +35,14 @@ FAMILIES = {  # language models
     "gru": Family(GRULM, RecurrentConfig),
     "lstm": Family(LSTMLM, RecurrentConfig),
 }
+PAIRS = {"seq2seq": Family(Seq2Seq, Seq2SeqConfig)}  # what reads one sequence and writes another
 ENCODERS = {  # what reads in both directions
     "bert": Family(BERTPretraining, BERTPretrainingConfig),
     "bert-classifier": Family(BERTClassifier, CONFIGS[BERTClassifier]),
     "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger]),
     "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder]),
 }
-PAIRS = {"seq2seq": Family(Seq2Seq, Seq2SeqConfig)}  # what reads one sequence and writes another
-KNOWN = FAMILIES | ENCODERS | PAIRS
+KNOWN = FAMILIES | PAIRS | ENCODERS
 
 
 def family(name: str) -> Family:
