@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,7 @@ def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
         raise FormatError(f"tokenizer of {tokens} tokens, model of {rows} (must not be more)")
 
 
+@lru_cache(maxsize=2)  # a run asks at every checkpoint, and fifty thousand tokens take a second
 def _describe(tokenizer: Tokenizer) -> tuple[dict[str, Any], dict[str, Any]]:
     """`tokenizer.json`, and what `tokenizer_config.json` must add if that would not give back the same tokenizer."""
     ours = tokenizer.to_dict()
