@@ -10,8 +10,7 @@ namespace chainrule {
 namespace {
 
 constexpr int32_t NEVER = INT32_MAX;  // the priority of two tokens that do not merge
-
-constexpr size_t SHORT = 128;   // up to here looking at all pairs again is faster than keeping order among them
+constexpr size_t SHORT = 128;         // up to here looking at all pairs again is faster than keeping order among them
 
 }  // namespace
 

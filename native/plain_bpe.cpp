@@ -61,9 +61,9 @@ void PlainBpeTrainer::meet(Span text) {
 
 std::vector<Merge> PlainBpeTrainer::train(size_t limit, const std::vector<std::string>& never) const {
     const int32_t alphabet = static_cast<int32_t>(characters_.size());
-    const auto end = std::find(characters_.begin(), characters_.end(), END);
-    CharacterSpelling spelling(classes_, end == characters_.end() ? -1 : static_cast<int32_t>(end - characters_.begin()),
-                               alphabet);
+    const auto mark = std::find(characters_.begin(), characters_.end(), END);
+    const bool marked = mark != characters_.end();
+    CharacterSpelling spelling(classes_, marked ? static_cast<int32_t>(mark - characters_.begin()) : -1, alphabet);
     std::vector<std::string> texts;  // of the tokens
     for (int32_t id = 0; id < alphabet; ++id) {
         const int32_t code = characters_[id];

@@ -1,5 +1,5 @@
-// A merge changes the counts of its two pieces, and so the scores of all pairs they are in: those move in the heap. Only
-// pairs above the bound are in it; while the bound falls by halves they are few.
+// A merge changes the counts of its two pieces, and so the scores of all pairs they are in: those move in the heap.
+// Only pairs above the bound are in it; while the bound falls by halves they are few.
 #include <algorithm>
 #include <tuple>
 

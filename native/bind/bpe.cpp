@@ -142,8 +142,8 @@ void bind_bpe(nb::module_& m) {
         }, "classes"_a, "pattern"_a)
         .def("add", &add<BpeTrainer>, "texts"_a, "ends"_a.noconvert())
         .def("train", &train, "bytes_in_order"_a, "limit"_a, "least"_a);
-    m.def("plain_bpe_encoder", &make_plain_encoder, nb::rv_policy::take_ownership, "classes"_a, "characters"_a.noconvert(), "merges"_a.noconvert(),
-          "end"_a, "stranger"_a);
+    m.def("plain_bpe_encoder", &make_plain_encoder, nb::rv_policy::take_ownership, "classes"_a,
+          "characters"_a.noconvert(), "merges"_a.noconvert(), "end"_a, "stranger"_a);
     nb::class_<PlainBpeTrainer>(m, "PlainBpeTrainer")
         .def("__init__", [](PlainBpeTrainer* self, std::shared_ptr<Classes> classes, nb::bytes end_mark) {
             new (self) PlainBpeTrainer(std::move(classes), std::string(view(end_mark)));

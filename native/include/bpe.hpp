@@ -75,10 +75,10 @@ private:
     std::unordered_map<uint32_t, int32_t> others_;
 };
 
-// In which order pairs merge where one merge makes another possible that was learnt before it; only files can ask for it.
+// Which pair merges next. It matters only if a merge makes room for one that comes before it, as files may ask for.
 enum class Turn {
-    PLACES,  // the first merge is looked for again after each place
-    PASSES,  // a merge is made wherever it fits before the next is looked for
+    PLACES,  // after each place the first merge is looked for again
+    PASSES,  // a merge is made wherever it fits, then the next is looked for
 };
 
 class BpeEncoder {

@@ -1,5 +1,6 @@
-// Words as rows of tokens, of which pairs are merged again and again: what training BPE and WordPiece share. An index of
-// where each pair stands makes a merge cost what it changes. Pieces in src/chainrule/text/merges.py is the same.
+// Words as rows of tokens, of which pairs are merged again and again: what training BPE and WordPiece share. An index
+// of where each pair stands makes a merge cost what it changes, so that byte pair encoding is O(n log n) in the size of
+// the distinct words. Pieces in src/chainrule/text/merges.py is the same.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +51,9 @@ private:
     uint32_t count_ = 0;
 };
 
-// A merge makes a token that was not there before: between two ends of tokens the same characters are always cut alike,
-// so no other pair can make the same. Hence a pair comes up only while the newer of its tokens is made, and from then on
-// it can but vanish: its count never grows later, and its places are in order.
+// A merge makes a token that was not there before: where tokens begin and end with them, the same characters are always
+// cut alike, so no other pair makes the same token. Hence a pair comes up only while the newer of its tokens is made,
+// and from then on it can but vanish: its count never grows later, and its places are in order.
 class Merger {
 public:
     Merger(const WordCounts& words, const Spelling& spelling);
