@@ -5,7 +5,7 @@ of some rounds.
     python benchmarks/subword.py book.txt --megabytes 5 --rounds 1
 
 Prints a table in Markdown; ratios above 1 mean that Chainrule is faster. Both sides train Unigram on two threads, and
-do all the rest on one. sentencepiece knows only lines, and gets them in one call; we get documents with their line ends.
+do all the rest on one. sentencepiece knows only lines, and gets them in one call; we get documents with line ends.
 tokenizers trains WordPiece by counts, as BPE, and we by the score; its plain BPE drops white space, ours keeps it.
 """
 
