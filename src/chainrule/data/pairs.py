@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from chainrule.data.batches import Ids
 from chainrule.data.encoded import Encoded
-from chainrule.data.order import Items, Order, check_sizes
-from chainrule.data.padded import Mask, gather, shift
+from chainrule.data.order import Items
+from chainrule.data.padded import Bucketed, Mask, gather, shift
 from chainrule.errors import DataError
 
 
@@ -26,7 +26,7 @@ class Pair(NamedTuple):
     target: Ids  # (B, T): start, then the target
 
 
-class PairBatches:
+class PairBatches(Bucketed):
     """Pairs in random order, like `DocumentBatches`. The decoder reads [start] y and predicts y [end].
 
     >>> from chainrule.data import PairBatches
@@ -49,27 +49,24 @@ class PairBatches:
         replacement: bool = False,
         pool: int = 1,
     ) -> None:
-        check_sizes(batch_size, block_size, pool)
         self.sources = Encoded.of(sources)
         self.targets = Encoded.of(targets, start=start, end=end)
         if len(self.sources) != len(self.targets):
             raise DataError(
                 f"pairs: {len(self.sources)} sources, {len(self.targets)} targets (must be as many)"
             )
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.pool = pool
-        self.lengths = (self.targets.lengths - 1).clip(max=block_size)
-        self.order = Order(len(self.sources), seed=seed, replacement=replacement)
-
-    @property
-    def tokens(self) -> int:
-        """How many targets one batch holds on average."""
-        return max(1, round(self.batch_size * float(self.lengths.mean())))
+        super().__init__(
+            self.targets.lengths - 1,
+            batch_size=batch_size,
+            block_size=block_size,
+            seed=seed,
+            replacement=replacement,
+            pool=pool,
+        )
 
     def batch(self, step: int) -> tuple[Pair, Ids]:
         """Pair of source (B, S), mask (B, S), decoder inputs (B, T); targets (B, T). S and T are at most block_size."""
-        return self._batch(self.order.bucket(step, self.batch_size, self.lengths, self.pool))
+        return self._batch(self.draw(step))
 
     def once(self) -> Iterator[tuple[Pair, Ids]]:
         """Batches for evaluation: every pair once, in order of length so that little is padded."""

@@ -23,7 +23,8 @@ from chainrule.io.hugging_face import (
     refuse,
 )
 from chainrule.text import BertRules, Vocabulary, WordPieceTokenizer
-from chainrule.text.wordpiece import MOST_CHARACTERS, PREFIX, SPECIAL, UNKNOWN
+from chainrule.text.wordpiece import MOST_CHARACTERS, SPECIAL, UNKNOWN
+from chainrule.text.wordpiece_training import PREFIX
 
 KIND = WordPieceTokenizer
 MODEL = {

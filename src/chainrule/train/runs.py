@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import shutil
@@ -19,7 +20,16 @@ from chainrule.files import alone
 from chainrule.io import load, pretrained
 from chainrule.io.architectures import to_model
 from chainrule.machine import check_memory
-from chainrule.models import LanguageModel, Model, RecurrentLM, describe, make, n_params
+from chainrule.models import (
+    LanguageModel,
+    Model,
+    RecurrentLM,
+    describe,
+    fine_tune,
+    make,
+    n_params,
+)
+from chainrule.models import family as family_of
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
 from chainrule.text import Tokenizer
@@ -64,19 +74,24 @@ class Run:
         config: TrainConfig | None = None,
         model: str = "gpt",
         tokenizer: Tokenizer | None = None,
+        start: Model | None = None,
         **size: Any,
     ) -> Run:
         """Start in an empty or new directory.
 
         `model` is a name in `models.FAMILIES`, `size` the fields of its config but for those that the data decide,
         such as the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own.
+        With `start` the run begins with the weights of that model, or with its body and a new head.
         """
         config = config or TrainConfig()
         material = material_of(model).of(data, tokenizer)
         seed(config.seed)
         sizes = size | material.sizes()
-        check_memory(n_params({"model_type": model} | sizes))
-        made = make(model, **sizes)
+        if start is None:
+            check_memory(n_params({"model_type": model} | sizes))
+            made = make(model, **sizes)
+        else:
+            made = begun(start, model, **sizes)
         run = cls(Path(folder), data, material, made, config)
         make_empty(run.folder, LOG)  # from now on the directory is taken
         return run
@@ -196,6 +211,27 @@ def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
         return None
     shape = enumerate(model.start(1))
     return tuple(tuple(arrays[f"{i}.{j}"] for j, _ in enumerate(layer)) for i, layer in shape)
+
+
+def begun(start: Model, family: str, **sizes: Any) -> Model:
+    """A model of a family with the weights of `start`: the same one, or its body with a new head."""
+    for name, value in sizes.items():
+        there = getattr(start.config, name, value)
+        if there != value:
+            raise ConfigError(
+                f"train: {name} is {value}, in the model to begin with {there} (must be the same)"
+            )
+    kind = family_of(family).model
+    return copy.deepcopy(start) if type(start) is kind else fine_tune(start, kind, **sizes)
+
+
+def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
+    """The name of the data that a run, or the run of a checkpoint, learns from, and its settings."""
+    training = kinds.load(path, kinds.MODEL).training
+    try:
+        return training["data"]["name"], TrainConfig(**training["train"])
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: training.json does not fit this version ({error})") from error
 
 
 def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
