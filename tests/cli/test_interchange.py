@@ -48,6 +48,20 @@ def test_a_run_goes_out_and_comes_back(run: Path, tmp_path: Path, capsys: pytest
         assert sample(capsys, tmp_path / f"again-{format}") == text
 
 
+def test_a_model_that_came_in_is_trained_and_judged(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "import", str(run / "checkpoints" / "step_000002"), "--out", str(tmp_path / "in"))
+    text = str(run.parent / "text.txt")
+    one, other = (
+        json.loads(said(capsys, "eval", str(place), text, "--json")) for place in (run, tmp_path / "in")
+    )
+    assert one["nats_per_token"] == other["nats_per_token"]
+    options = ["--init", str(tmp_path / "in"), "--max-steps", "1", "--batch-size", "2", "--lr", "1e-12"]
+    said(capsys, "train", "gpt", text, *options, "--out", str(tmp_path / "on"))
+    assert sample(capsys, tmp_path / "on") == sample(capsys, run)
+
+
 def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     llama2c.write(model(), tokenizer(), tmp_path)
     answer = said(capsys, "import", str(tmp_path / "model.bin"), "--out", str(tmp_path / "hf"), "--json")
@@ -71,6 +85,7 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["export", "{run}", "--out", "x", "--format", "llama2c"], "llama2c: cannot hold a GPT"),
         (["export", "{run}", "--out", "x", "--weights", "q8_0"], "weights q8_0 in the format hf"),
         (["export", "{run}"], "--out"),
+        (["eval", "{rnn}"], "a model without its training"),
         (["export", "{rnn}", "--out", "x"], "Hugging Face has no such RNNLM"),
     ],
 )

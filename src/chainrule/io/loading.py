@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 
 from chainrule.errors import DataError, FormatError
@@ -12,7 +13,7 @@ from chainrule.models import Model
 from chainrule.text import Tokenizer
 
 
-def load(path: str | Path) -> tuple[Model, Tokenizer]:
+def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
     """The model, for evaluation, and the tokenizer of a Hugging Face directory, a .gguf or a llama2.c .bin file."""
     path = Path(path)
     if path.is_dir():

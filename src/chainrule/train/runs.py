@@ -227,6 +227,8 @@ def begun(start: Model, family: str, **sizes: Any) -> Model:
 
 def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
     """The name of the data that a run, or the run of a checkpoint, learns from, and its settings."""
+    if is_model_alone(Path(path)):
+        raise ConfigError(f"{path}: a model without its training (must be given data)")
     training = kinds.load(path, kinds.MODEL).training
     try:
         return training["data"]["name"], TrainConfig(**training["train"])
@@ -246,10 +248,14 @@ def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
 
 def load_any(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
     """The model and the tokenizer of a run (its newest checkpoint), of a checkpoint, or of what `io.load` reads."""
-    path = Path(path)
-    if path.is_file() or ((path / "config.json").is_file() and not (path / "manifest.json").is_file()):
+    if is_model_alone(Path(path)):
         return load(path)
-    return build(kinds.load(path, kinds.MODEL))
+    return build(kinds.load(Path(path), kinds.MODEL))
+
+
+def is_model_alone(path: Path) -> bool:
+    """True for what `io.load` reads: a model without its training."""
+    return path.is_file() or ((path / "config.json").is_file() and not (path / "manifest.json").is_file())
 
 
 def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
