@@ -247,6 +247,15 @@ def test_a_config_that_does_not_fit_is_refused(values: dict[str, Any], rule: str
     assert "\n" not in str(error.value)
 
 
+def test_many_empty_layers_are_refused(tmp_path: Path) -> None:
+    save_pretrained(gpt(), None, tmp_path / "x")
+    change_config(tmp_path / "x", n_embd=1, n_head=1, n_layer=10_000)
+    content = safetensors.encode({"x": np.zeros(300_000, np.float32)})
+    (tmp_path / "x" / "model.safetensors").write_bytes(content)
+    with pytest.raises(FormatError, match=r"asks for 10000 layers, model\.safetensors has 1 arrays"):
+        load_pretrained(tmp_path / "x")
+
+
 def test_a_head_of_its_own_beside_tied_weights_is_refused(tmp_path: Path) -> None:
     save_pretrained(gpt(tied=False), None, tmp_path / "x")
     change_config(tmp_path / "x", tie_word_embeddings=True)

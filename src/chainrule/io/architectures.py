@@ -52,13 +52,13 @@ def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
             near = difflib.get_close_matches(str(kind), known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise FormatError(f"model_type is {kind!r} (must be one of {', '.join(known)}{hint})")
-        check_size(n_params(config), arrays)
+        check_size(n_params(config), arrays, config.get("n_layer", 0))
         with unfilled():
             model: Model = rebuild(config)
     else:
         module = ARCHITECTURES[kind]
         sizes = module.read_config(Settings(config))
-        check_size(sizes.n_params, arrays)
+        check_size(sizes.n_params, arrays, sizes.n_layer)
         arrays = module.read_weights(arrays, sizes)
         with unfilled():
             model = module.MODELS[type(sizes)](sizes)
@@ -66,13 +66,20 @@ def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
     return model.eval()
 
 
-def check_size(n_params: int, arrays: Mapping[str, Any]) -> None:
-    """Refuse a model of more parameters than there are values for, before memory is asked for them."""
+def check_size(n_params: int, arrays: Mapping[str, Any], layers: int = 0) -> None:
+    """Refuse a model of more parameters than there are values for, before memory is asked for them.
+
+    And one of more layers than there are arrays: an empty layer takes memory too.
+    """
     found = sum(array.size for array in arrays.values())
     if n_params > found:
         raise CheckpointError(
             f"checkpoint: config.json asks for {n_params:.10g} parameters, "
             f"model.safetensors has {found} values (must be as many)"
+        )
+    if layers > len(arrays):
+        raise CheckpointError(
+            f"checkpoint: config.json asks for {layers} layers, model.safetensors has {len(arrays)} arrays (is too few)"
         )
 
 

@@ -66,7 +66,7 @@ def read(path: Path) -> tuple[Model, Tokenizer]:
         if kind not in ("llama", "gpt2"):
             raise FormatError(f"general.architecture is {kind!r} (must be llama or gpt2)")
         config = (_llama_config if kind == "llama" else _gpt2_config)(settings, tensors)
-        check_size(config.n_params, tensors)
+        check_size(config.n_params, tensors, config.n_layer)
         with unfilled():
             model: Model = Llama(config) if isinstance(config, LlamaConfig) else GPT(config)
         model.load(_from_gguf(tensors, config))

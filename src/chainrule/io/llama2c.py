@@ -28,6 +28,7 @@ from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 
 HEADER = "7i"
 ROPE_BASE, NORM_EPS = 10000.0, 1e-5  # the format does not say; its programs have these
+MOST_LAYERS = 1000  # each takes memory in Python that a file of tiny layers would not justify
 START, END = "<s>", "</s>"
 RULE = (
     "llama2c: tokens 0 to 258 are not <unk>, <s>, </s> and the 256 bytes (must be, its programs count on it)"
@@ -115,6 +116,8 @@ def _config(header: Cursor) -> LlamaConfig:
 def _model(config: LlamaConfig, weights: Cursor) -> Llama:
     table = config.block_size * (config.n_embd // config.n_head)  # cosines and sines of the positions
     expected = 4 * (config.n_params + table)
+    if config.n_layer > MOST_LAYERS:
+        raise FormatError(f"{config.n_layer} layers (must be at most {MOST_LAYERS})")
     if weights.rest != expected:
         raise FormatError(f"{weights.rest} bytes of weights, its sizes ask for {expected} (must be equal)")
     with unfilled():

@@ -8,6 +8,7 @@ Theirs may have the weights in several files with `model.safetensors.index.json`
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -51,11 +52,11 @@ class Parts:
 def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
     """The files of a model and its tokenizer."""
     config, arrays = to_files(model)
-    named = {} if tokenizer is None else special_roles(tokenizer)
+    special = {} if tokenizer is None else dict(tokenizer.special_ids)
+    named = special_roles(special)
     # None is said too: else their library takes the numbers of its own models.
     ids: dict[str, int | None] = {
-        f"{role}_token_id": tokenizer.special_ids[named[role]] if tokenizer and role in named else None
-        for role in ("bos", "eos", "pad")
+        f"{role}_token_id": special.get(named.get(role, "")) for role in ("bos", "eos", "pad")
     }
     if isinstance(model, Seq2Seq):
         known = (ids["bos_token_id"], ids["pad_token_id"])
@@ -72,9 +73,8 @@ def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
     return Parts(arrays, config, described, about, ids)
 
 
-def special_roles(tokenizer: Tokenizer) -> dict[str, str]:
+def special_roles(special: Mapping[str, int]) -> dict[str, str]:
     """Which special token begins a text, ends it, fills rows and stands for the unknown, by their usual names."""
-    special = tokenizer.special_ids
     found = {role: next((n for n in names if n in special), None) for role, names in ROLES.items()}
     return {role: name for role, name in found.items() if name is not None}
 
