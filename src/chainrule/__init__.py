@@ -39,7 +39,20 @@ from chainrule.native import get_threads, set_threads
 from chainrule.random import seed
 
 if TYPE_CHECKING:
-    from chainrule import data, foundations, generate, inspect, io, models, nn, optim, scalar, text, train
+    from chainrule import (
+        data,
+        foundations,
+        generate,
+        inspect,
+        io,
+        models,
+        nn,
+        optim,
+        scalar,
+        scaling,
+        text,
+        train,
+    )
 
 __version__ = "0.1.0"
 
@@ -54,6 +67,7 @@ _LAZY = {
     "nn",
     "optim",
     "scalar",
+    "scaling",
     "text",
     "train",
 }
@@ -100,6 +114,7 @@ __all__ = [
     "optim",
     "precision",
     "scalar",
+    "scaling",
     "scope",
     "seed",
     "set_threads",

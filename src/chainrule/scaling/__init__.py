@@ -1,0 +1,38 @@
+"""What a model costs: parameters, work and memory by formula, before it is made.
+
+>>> import chainrule as cr
+>>> from chainrule.scaling import Batch, flops, parts_of, total
+>>> total(flops(parts_of(cr.models.GPTConfig()), Batch(rows=32, tokens=128))).forward
+7251951616
+"""
+
+from chainrule.scaling.architectures import bert, encoder_decoder, gpt, llama, parts_of
+from chainrule.scaling.count import (
+    COMPONENTS,
+    flops,
+    kept_for_backward,
+    lora,
+    parameters,
+    running_memory,
+    total,
+    training_memory,
+)
+from chainrule.scaling.parts import Batch, Work
+
+__all__ = [
+    "COMPONENTS",
+    "Batch",
+    "Work",
+    "bert",
+    "encoder_decoder",
+    "flops",
+    "gpt",
+    "kept_for_backward",
+    "llama",
+    "lora",
+    "parameters",
+    "parts_of",
+    "running_memory",
+    "total",
+    "training_memory",
+]
