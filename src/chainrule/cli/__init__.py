@@ -39,6 +39,7 @@ COMMANDS = {
     "tokenize encode": ("tokenize_encode", "print the token ids of a text"),
     "tokenize decode": ("tokenize_decode", "print the text of token ids"),
     "tokenize show": ("tokenize_show", "show a text in its tokens, or how they are learnt"),
+    "count": ("count:family", "count the parameters, the work and the memory of a model before making it"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }
 
