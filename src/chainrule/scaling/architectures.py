@@ -71,7 +71,8 @@ def encoder_decoder(
     hidden: int = 2048,
     layers: int = 6,
     *,
-    tables: int = 1,
+    source_vocab_size: int | None = None,
+    places: int = 0,
     tied: bool = False,
     head_bias: bool = True,
     mlp_bias: bool = True,
@@ -80,8 +81,9 @@ def encoder_decoder(
 ) -> Parts:
     """The transformer of the paper, by default in the size and the reading of seed 004 §12.
 
-    `tables` is 1 if source and target share an embedding, `tied` if the head shares it too; §12.8 leaves out
-    the biases of the MLP; a pre-norm stack ends in one more norm on each side.
+    Source and target share an embedding, unless the source has a vocabulary of its own; `tied` if the head shares it
+    too; `places` rows of learned positions on each side. §12.8 leaves out the biases of the MLP; a pre-norm stack ends
+    in one more norm on each side.
     """
 
     def self_attention(over: str) -> Parts:
@@ -92,7 +94,9 @@ def encoder_decoder(
     encoder = [*self_attention(SOURCE), *mlp[SOURCE]]
     decoder = [*self_attention(TOKENS), *cross, *mlp[TOKENS]]
     ends: Parts = [Norm(width, over=over) for over in (SOURCE, TOKENS)] if final_norm else []
-    embeddings: Parts = [Table(vocab_size, width) for _ in range(tables)]
+    vocabularies = [vocab_size] if source_vocab_size is None else [source_vocab_size, vocab_size]
+    embeddings: Parts = [Table(rows, width) for rows in vocabularies]
+    embeddings += 2 * [Table(places, width, by_token=False)]
     return [
         *embeddings,
         *(layers * encoder),
