@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chainrule.cli import main
-from chainrule.models import GPTConfig, LlamaConfig
+from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig
 from chainrule.scaling import Batch, flops, parts_of, total, training_memory
 from chainrule.scaling.presets import PRESETS
 
@@ -37,7 +37,22 @@ def test_a_family_in_numbers(words: tuple[str, ...], config: Any, capsys: pytest
     assert found["parameters"]["total"] == config.n_params
     assert found["flops"]["step"] == total(flops(parts_of(config), batch)).total
     assert found["training_bytes"]["total"] == sum(training_memory(parts_of(config), batch).values())
-    assert found["batch"] == {"rows": 3, "tokens": 50, "source": 0, "past": 0}
+    assert found["batch"] == {"rows": 3, "tokens": 50, "source": 0, "masked": 0, "past": 0}
+
+
+def test_models_that_read_more_than_a_text(capsys: pytest.CaptureFixture[str]) -> None:
+    config = Seq2SeqConfig(n_layer=2, n_head=2, n_embd=32, vocab_size=65)
+    found = counted(
+        capsys, "seq2seq", "--n-layer=2", "--n-embd=32", "--vocab-size=65", "--n-head=2", "--tokens=16"
+    )
+    assert found["parameters"]["total"] == config.n_params and found["batch"]["source"] == 16
+    main(["count", "seq2seq", "--tokens=16"])
+    assert "a training step of 32 × 16 tokens and as many of the source" in capsys.readouterr().out
+    found = counted(capsys, "bert", "--tokens=100", "--batch-size=2")
+    assert found["batch"]["masked"] == 30 and found["running_bytes"]["cache"] == 0
+    with pytest.raises(SystemExit):
+        main(["count", "bert", "--measure"])
+    assert "cannot be measured (must be of a language model)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -48,7 +63,7 @@ def test_a_well_known_model(name: str, capsys: pytest.CaptureFixture[str]) -> No
     main(["count", name])
     out = capsys.readouterr().out
     assert out.startswith(f"{name}: {found['parameters']['total']:,} parameters\n")
-    assert "memory to train" in out and "memory to write" in out
+    assert "memory to train" in out and "memory to run" in out
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +73,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[3].split() == ["mlp", "526,848", "62.5%"]
     assert lines[5].endswith("shares the embedding's matrix")
     assert "a training step of 8 × 128 tokens: 5.51 GFLOP" in lines
-    assert "memory to write, 128 tokens: 1.419 MiB" in lines
+    assert "memory to run, 128 tokens: 1.419 MiB" in lines
 
 
 def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,10 +114,10 @@ def test_a_step_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     [
         (("gtp",), "gtp: no such model or run (must be one of gpt, llama, "),
         (("gpt3", "--measure"), "only a family or a run can be measured"),
-        (("gpt", "--n-head", "3"), "n_embd is 128, n_head 3"),
+        (("gpt", "--n-head", "3"), "n-embd is 128"),
         (("gpt", "--tokens", "0"), "tokens is 0 (must be at least 1)"),
         (("gpt", "--tokens", "129"), "tokens is 129 (the model's context is 128)"),
-        (("gpt", "--batch-size", "0"), "batch_size is 0"),
+        (("gpt", "--batch-size", "0"), "batch-size is 0"),
         (("gpt3", "--n-layer", "2"), "--n-layer"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 import chainrule as cr
 from chainrule import ops
 from chainrule.foundations.information import perplexity
-from chainrule.models import FAMILIES, IGNORE, LanguageModel
+from chainrule.models import FAMILIES, IGNORE, BERTPretraining, BERTPretrainingConfig, LanguageModel
 from tests.models.tiny import float64, tiny
 from tests.vectors import vector
 
@@ -81,10 +81,13 @@ LOGITS = np.random.default_rng(2).normal(size=(2, 6, 11))
 MASKED = np.where(np.random.default_rng(3).random((2, 6)) < 0.4, IDS[:, 1:], IGNORE)
 ANSWERS = np.where(np.arange(6) >= 3, IDS[:, 1:], IGNORE)  # an instruction of three tokens does not count
 
+BERT = BERTPretrainingConfig(n_layer=1, n_head=2, n_embd=8, n_hidden=16, block_size=6, vocab_size=11)
+
 OBJECTIVES: dict[str, Callable[[], Any]] = {
     "causal, fused with the head": lambda: tiny("gpt").loss(IDS[:, :-1], IDS[:, 1:]),
     "causal": lambda: tiny("rnn").loss(IDS[:, :-1], IDS[:, 1:]),
     "masked": lambda: ops.cross_entropy(LOGITS, targets=MASKED, ignore_index=IGNORE),
+    "masked, and next sentence": lambda: BERTPretraining(BERT).loss((IDS[:, 1:], None, None, [0, 1]), MASKED),
     "instruction": lambda: tiny("llama").loss(IDS[:, :-1], ANSWERS),
     "smoothing": lambda: ops.cross_entropy(LOGITS, targets=IDS[:, 1:], label_smoothing=0.1),
     "distributions": lambda: ops.cross_entropy(LOGITS, targets=np.full((2, 6, 11), 1 / 11)),
@@ -96,7 +99,8 @@ OBJECTIVES: dict[str, Callable[[], Any]] = {
 def test_every_objective_is_the_same_cross_entropy(name: str, rows_judged: list[int]) -> None:
     with cr.backend("reference"):
         OBJECTIVES[name]()
-    assert rows_judged == [12]
+    masked = np.count_nonzero(MASKED != IGNORE)  # BERT computes the rows that count alone
+    assert rows_judged == ([masked, 2] if "next sentence" in name else [12])
 
 
 @pytest.mark.requirement("R-376")

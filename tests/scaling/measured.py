@@ -13,7 +13,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.autograd import Op, Tensor
-from chainrule.autograd.tape import Again, Output, Record
+from chainrule.autograd.tape import Output, Record
 
 products: Counter[str] = Counter()  # multiply-adds by "forward" or "backward" and the name of the op
 
@@ -88,12 +88,12 @@ def tape(result: Tensor) -> list[Record]:
 
 
 def kept_bytes(result: Tensor, parameters: Any) -> int:
-    """Memory of the floats and masks on the tape, without parameters; views of one array count once."""
+    """Memory of the arrays of floats and masks on the tape, without parameters; views of one count once."""
     own = root(parameters.data)
     arrays = {}
     for record in tape(result):
         for x in record.saved:
-            if isinstance(x, np.ndarray) and x.dtype.kind in "fb" and not isinstance(x, Again):
+            if isinstance(x, np.ndarray) and x.ndim and x.dtype.kind in "fb":
                 arrays[id(root(x))] = root(x)
     return sum(a.nbytes for a in arrays.values() if a is not own)
 

@@ -16,14 +16,23 @@ from chainrule.autograd import tape
 from chainrule.autograd.mode import mode
 from chainrule.errors import ConfigError
 from chainrule.generate.weights import FORMATS, pack
-from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, MLPConfig
+from chainrule.models import (
+    GPT,
+    IGNORE,
+    BERTPretraining,
+    BERTPretrainingConfig,
+    GPTConfig,
+    Llama,
+    LlamaConfig,
+    MLPConfig,
+    Seq2Seq,
+    Seq2SeqConfig,
+)
 from chainrule.ops import linear_cross_entropy
 from chainrule.optim import AdamW
 from chainrule.scaling import (
     Batch,
-    bert,
     count,
-    encoder_decoder,
     flops,
     gpt,
     kept_for_backward,
@@ -32,24 +41,33 @@ from chainrule.scaling import (
     parts,
     parts_of,
     running_memory,
+    seq2seq,
     total,
     training_memory,
+    without_biases,
 )
 from chainrule.scaling.parts import Attend
+from chainrule.scaling.presets import PRESETS
 from tests.scaling.measured import kept_bytes, step_products
 from tests.vectors import vector
 
-MODELS: dict[type[Any], type[Any]] = {GPTConfig: GPT, LlamaConfig: Llama}
+MODELS: dict[type[Any], type[Any]] = {
+    GPTConfig: GPT,
+    LlamaConfig: Llama,
+    Seq2SeqConfig: Seq2Seq,
+    BERTPretrainingConfig: BERTPretraining,
+}
 
-gpts = st.builds(
-    lambda heads, size, **rest: GPTConfig(n_head=heads, n_embd=heads * size, **rest),
-    heads=st.integers(1, 3),
-    size=st.integers(2, 9),
-    n_layer=st.integers(1, 3),
-    block_size=st.integers(9, 12),
-    vocab_size=st.integers(2, 40),
-    bias=st.booleans(),
-)
+heads, width = st.integers(1, 3), st.integers(2, 9)
+sizes = {"n_layer": st.integers(1, 3), "block_size": st.integers(9, 12), "vocab_size": st.integers(2, 40)}
+dropouts = st.sampled_from([0.0, 0.3])
+
+
+def wide(config: type[Any], heads: int, size: int, **rest: Any) -> Any:
+    return config(n_head=heads, n_embd=heads * size, **rest)
+
+
+gpts = st.builds(wide, st.just(GPTConfig), heads, width, bias=st.booleans(), dropout=dropouts, **sizes)
 llamas = st.builds(
     lambda kv, group, pairs, **rest: LlamaConfig(
         n_head=kv * group, n_kv_head=kv, n_embd=kv * group * 2 * pairs, **rest
@@ -57,14 +75,44 @@ llamas = st.builds(
     kv=st.integers(1, 2),
     group=st.integers(1, 3),
     pairs=st.integers(1, 4),
-    n_layer=st.integers(1, 3),
     n_hidden=st.integers(1, 30),
-    block_size=st.integers(9, 12),
-    vocab_size=st.integers(2, 40),
     tied=st.booleans(),
+    **sizes,
 )
-configs = st.one_of(gpts, llamas)
-batches = st.builds(Batch, rows=st.integers(1, 3), tokens=st.integers(1, 9))
+seq2seqs = st.builds(
+    wide,
+    st.just(Seq2SeqConfig),
+    heads,
+    width,
+    n_hidden=st.none() | st.integers(1, 30),
+    source_vocab_size=st.none() | st.integers(2, 40),
+    norm=st.sampled_from(["post", "pre"]),
+    positions=st.sampled_from(["sinusoidal", "learned"]),
+    activation=st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"]),
+    bias=st.booleans(),
+    tied=st.booleans(),
+    scale_embedding=st.booleans(),
+    dropout=dropouts,
+    **sizes,
+)
+berts = st.builds(
+    wide,
+    st.just(BERTPretrainingConfig),
+    heads,
+    width,
+    n_hidden=st.integers(1, 30),
+    next_sentence=st.booleans(),
+    dropout=dropouts,
+    **sizes,
+)
+configs = st.one_of(gpts, llamas, seq2seqs, berts)
+batches = st.builds(
+    Batch,
+    rows=st.integers(1, 3),
+    tokens=st.integers(1, 9),
+    source=st.integers(1, 9),
+    masked=st.integers(1, 3),
+).map(lambda b: dataclasses.replace(b, masked=min(b.masked, b.rows * b.tokens)))
 
 
 def made(config: Any) -> Any:
@@ -72,9 +120,18 @@ def made(config: Any) -> Any:
     return MODELS[type(config)](config)
 
 
-def texts(config: Any, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    ids = np.random.default_rng(0).integers(config.vocab_size, size=(batch.rows, batch.tokens + 1))
-    return ids[:, :-1], ids[:, 1:]
+def texts(config: Any, batch: Batch) -> tuple[Any, np.ndarray]:
+    """Inputs and targets for the model's loss."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(config.vocab_size, size=(batch.rows, batch.tokens + 1))
+    inputs, targets = ids[:, :-1], ids[:, 1:]
+    if isinstance(config, Seq2SeqConfig):
+        V = config.source_vocab_size or config.vocab_size
+        return (rng.integers(V, size=(batch.rows, batch.source)), None, inputs), targets
+    if isinstance(config, BERTPretrainingConfig):
+        asked = rng.permutation(batch.rows * batch.tokens).reshape(inputs.shape) < batch.masked
+        return (inputs, None, None, np.arange(batch.rows) % 2), np.where(asked, inputs, IGNORE)
+    return inputs, targets
 
 
 # -- parameters ----------------------------------------------------------------------------------------------------
@@ -92,46 +149,53 @@ def test_parameters_are_those_of_the_model_by_component(config: Any) -> None:
     assert found == by_name
 
 
+MARKS = (
+    ("norms", "ln_ norm LayerNorm"),
+    ("head", "lm_head final_logits cls. pooler"),
+    ("embedding", "wte wpe embed shared"),
+    ("attention", "attn attention"),
+    ("mlp", "mlp fc1 fc2 intermediate output"),
+)
+
+
 def component(name: str) -> str:
-    words = (
-        ("embedding", "wte wpe embed_tokens"),
-        ("norms", "ln_ norm"),
-        ("attention", "attn"),
-        ("mlp", "mlp"),
-    )
-    return next((part for part, marks in words if any(m in name for m in marks.split())), "head")
+    """Where a parameter belongs, by its name."""
+    return next(part for part, marks in MARKS if any(mark in name for mark in marks.split()))
 
 
 @pytest.mark.requirement("R-453")
 def test_the_base_model_under_each_reading() -> None:
     v = vector("der-param-counts-base")
-    sizes = {"vocab_size": v.inputs["V"], "width": v.inputs["d"], "hidden": v.inputs["d_ff"]}
-    sizes |= {"layers": v.inputs["N"], "heads": v.inputs["h"]}
+    base = Seq2SeqConfig.base()
+    V, d, d_ff, N, h = (v.inputs[name] for name in ("V", "d", "d_ff", "N", "h"))
+    assert (base.vocab_size, base.n_embd, base.inside, base.n_layer, base.n_head) == (V, d, d_ff, N, h)
 
-    def all_of(**reading: Any) -> int:
-        return sum(parameters(encoder_decoder(**sizes, **reading)).values())
+    def count(model: list[parts.Part]) -> int:
+        return sum(parameters(model).values())
 
-    def blocks(**reading: Any) -> int:
-        found = parameters(encoder_decoder(**sizes, **reading))
+    def blocks(model: list[parts.Part]) -> int:
+        found = parameters(model)
         return found["attention"] + found["mlp"] + found["norms"]
 
-    one = sum(parameters(encoder_decoder(**sizes | {"layers": 1}, tied=True, head_bias=False)).values())
-    table, d, d_ff = sizes["vocab_size"] * sizes["width"], sizes["width"], sizes["hidden"]
+    one = blocks(seq2seq(dataclasses.replace(base, n_layer=1)))
     cross = 4 * d * d + 2 * d  # what a decoder block has more: attention to the source, and its norm
     v.check(
         {
-            "encoder_block": (one - table - cross) // 2,
-            "decoder_block": (one - table + cross) // 2,
-            "blocks_12": blocks(),
-            "one_embedding_untied_output_bias": all_of(),
-            "two_embeddings_untied_output_bias": all_of(source_vocab_size=v.inputs["V"]),
-            "all_tied_output_bias": all_of(tied=True),
+            "encoder_block": (one - cross) // 2,
+            "decoder_block": (one + cross) // 2,
+            "blocks_12": blocks(seq2seq(base)),
+            "one_embedding_untied_output_bias": count(seq2seq(base)),
+            "two_embeddings_untied_output_bias": count(
+                seq2seq(dataclasses.replace(base, source_vocab_size=V))
+            ),
+            "all_tied_output_bias": count(seq2seq(dataclasses.replace(base, tied=True))),
         }
     )
-    vector("004-12.8-encoder-block").check((one - table - cross) // 2 - d_ff - d)
-    vector("004-12.8-blocks").check(blocks(mlp_bias=False))
-    vector("004-12.8-total").check(all_of(mlp_bias=False, head_bias=False))
-    vector("004-12.8-embedding").check(parameters(encoder_decoder(**sizes))["embedding"])
+    plain = without_biases(seq2seq(base), "mlp", "head")
+    vector("004-12.8-encoder-block").check((one - cross) // 2 - d_ff - d)
+    vector("004-12.8-blocks").check(blocks(plain))
+    vector("004-12.8-total").check(count(plain))
+    vector("004-12.8-embedding").check(parameters(plain)["embedding"])
 
 
 @pytest.mark.requirement("R-454")
@@ -145,11 +209,8 @@ def test_gpt_3_from_its_sizes() -> None:
 
 @pytest.mark.requirement("R-455")
 def test_output_projection_and_embeddings() -> None:
-    (output,) = (
-        part.packed
-        for part in encoder_decoder(layers=1)
-        if getattr(part, "name", "") == "output" and part.over == "source"
-    )
+    base = seq2seq(dataclasses.replace(Seq2SeqConfig.base(), n_layer=1))
+    output = next(part for part in base if getattr(part, "name", "") == "output").packed
     vector("004-10.2.2-WO").check(output)
     assert output == nn.MultiHeadAttention(512, 8).out_proj.weight.size  # type: ignore[union-attr]
     for name in ("004-7.4.3-gpt2-embedding", "004-7.4.3-gpt3-embedding"):
@@ -160,8 +221,7 @@ def test_output_projection_and_embeddings() -> None:
 
 def test_published_sizes() -> None:
     """The totals that the authors' checkpoints have."""
-    assert sum(parameters(bert(pretraining=False)).values()) == 109_482_240
-    assert sum(parameters(bert()).values()) == 110_106_428
+    assert sum(parameters(PRESETS["bert-base"].parts).values()) == 110_106_428
     gpt2 = GPTConfig(n_layer=12, n_head=12, n_embd=768, block_size=1024, vocab_size=50257)
     assert sum(parameters(parts_of(gpt2)).values()) == 124_439_808
 
@@ -170,7 +230,7 @@ def test_published_sizes() -> None:
 def test_trainable_against_all_parameters_of_low_rank_changes() -> None:
     """LoRA on the query and value matrices of the base model: 6 + 6 + 6 attentions, two matrices each."""
     r, d = 8, 512
-    base_model = encoder_decoder()
+    base_model = seq2seq(Seq2SeqConfig.base())
     assert lora(base_model, r) == 36 * r * (d + d)
     attention = nn.MultiHeadAttention(d, 8)
     attention.freeze()
@@ -193,12 +253,10 @@ def test_the_work_is_the_products_that_are_made(config: Any, batch: Batch) -> No
     inputs, targets = texts(config, batch)
     forward, backward = step_products(lambda: model.loss(inputs, targets))
     work = flops(parts_of(config), batch, dense=True)
-    attend = next(part for part in parts_of(config) if isinstance(part, Attend)).work(batch, dense=True)
     attention = "packed_attention" if isinstance(config, GPTConfig) else "attention"
-    assert forward[attention] == config.n_layer * attend.forward
-    assert backward[attention] == config.n_layer * (attend.backward + attend.again)
-    assert forward["linear_cross_entropy"] == work["head"].forward
-    assert backward["linear_cross_entropy"] == work["head"].backward
+    attend = total({str(i): a.work(batch, dense=True) for i, a in enumerate(attentions(config))})
+    assert forward[attention] == attend.forward
+    assert backward[attention] == attend.backward + attend.again
     assert sum(forward.values()) == total(work).forward
     assert sum(backward.values()) == total(work).backward + total(work).again
 
@@ -235,12 +293,17 @@ def test_a_new_token_costs_the_same_with_a_cache_as_its_share_without() -> None:
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
+def attentions(config: Any) -> list[Attend]:
+    return [part for part in parts_of(config) if isinstance(part, Attend)]
+
+
 def expected(config: Any, batch: Batch) -> int:
     """By formula; without the kernels, joining the heads makes a copy of what they found."""
     found = sum(kept_for_backward(parts_of(config), batch).values())
-    plain = not native.available() or mode.backend == "reference"
-    copied = plain and batch.tokens > 1 and config.n_head > 1
-    return found + (4 * config.n_layer * batch.rows * batch.tokens * config.n_embd if copied else 0)
+    if native.available() and mode.backend == "native":
+        return found
+    joined = [a for a in attentions(config) if a.heads > 1 and batch.positions(a.over) > batch.rows]
+    return found + sum(4 * batch.positions(a.over) * a.heads * a.size for a in joined)
 
 
 @settings(max_examples=30, deadline=None)
@@ -251,18 +314,31 @@ def test_what_is_kept_is_what_the_tape_holds(config: Any, batch: Batch) -> None:
     assert kept_bytes(model.loss(*texts(config, batch)), params) == expected(config, batch)
 
 
-@pytest.mark.parametrize("config", [GPTConfig(2, 2, 16, 12, 9), LlamaConfig(2, 4, 2, 16, 24, 12, 9)])
+LARGER = [
+    GPTConfig(2, 2, 16, 12, 9),
+    LlamaConfig(2, 4, 2, 16, 24, 12, 9),
+    Seq2SeqConfig(2, 2, 16, block_size=12, vocab_size=9, activation="gelu"),
+    Seq2SeqConfig(2, 2, 16, block_size=12, vocab_size=9, norm="pre", dropout=0.0),
+    BERTPretrainingConfig(2, 2, 16, 20, 12, 9),
+    BERTPretrainingConfig(2, 2, 16, 20, 12, 9, dropout=0.0),
+]
+
+
+@pytest.mark.parametrize("config", LARGER, ids=lambda config: type(config).__name__)
 def test_large_outputs_of_cheap_ops_are_not_kept(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = Batch(rows=3, tokens=12)
+    batch = Batch(rows=3, tokens=12, source=11, masked=20)
     everything = sum(kept_for_backward(parts_of(config), batch).values())
     for module in (tape, count):
         monkeypatch.setattr(module, "LARGE", 1000)
     model = made(config)
     params = model.parameters()
     assert kept_bytes(model.loss(*texts(config, batch)), params) == expected(config, batch)
-    inside = 4 * config.n_embd if isinstance(config, GPTConfig) else config.n_hidden
-    saved = config.n_layer * (2 * config.n_embd + inside) + config.n_embd
-    assert sum(kept_for_backward(parts_of(config), batch).values()) == everything - 4 * saved * 36
+    less = everything - sum(kept_for_backward(parts_of(config), batch).values())
+    if isinstance(config, GPTConfig | LlamaConfig):
+        inside = 4 * config.n_embd if isinstance(config, GPTConfig) else config.n_hidden
+        saved = config.n_layer * (2 * config.n_embd + inside) + config.n_embd
+        assert less == 4 * saved * 36
+    assert less > 0
 
 
 def test_dropout_keeps_its_masks() -> None:

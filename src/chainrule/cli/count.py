@@ -12,13 +12,22 @@ import tyro
 
 from chainrule.cli.train import documented
 from chainrule.errors import ConfigError
-from chainrule.models import FAMILIES
-from chainrule.scaling import Batch, flops, parameters, parts_of, running_memory, total, training_memory
+from chainrule.models.families import KNOWN
+from chainrule.scaling import (
+    Batch,
+    flops,
+    parameters,
+    parts_of,
+    running_memory,
+    step_batch,
+    total,
+    training_memory,
+)
 from chainrule.scaling.architectures import BUILDERS, Parts
 from chainrule.scaling.presets import PRESETS
 from chainrule.scaling.speed import step_seconds
 
-COUNTED = [name for name, family in FAMILIES.items() if family.config in BUILDERS]
+COUNTED = [name for name, family in KNOWN.items() if family.config in BUILDERS]
 
 
 @dataclass(frozen=True)
@@ -46,21 +55,21 @@ class Count:
     """Print one JSON object instead of text."""
 
     def run(self) -> None:
-        config, parts, tokens, source = self._model()
+        config, parts, tokens = self._model()
         tokens = tokens if self.tokens is None else self.tokens
         for name, n in (("batch_size", self.batch_size), ("tokens", tokens)):
             if n < 1:
                 raise ConfigError(f"count: {name} is {n} (must be at least 1)")
         if config is not None and tokens > config.block_size:
             raise ConfigError(f"count: tokens is {tokens} (the model's context is {config.block_size})")
-        batch = Batch(self.batch_size, tokens, source and tokens)
+        batch = step_batch(parts, self.batch_size, tokens)
         found = report(parts, batch, self.weights)
         if self.measure:
             found["measured"] = measured(config, batch, found["flops"]["step"])
         print(json.dumps({"model": self.what} | found) if self.json else table(self.what, found))
 
-    def _model(self) -> tuple[Any, Parts, int, int]:
-        """Its configuration if there is one, its parts, its context, and whether it reads a source too."""
+    def _model(self) -> tuple[Any, Parts, int]:
+        """Its configuration if there is one, its parts, and its context."""
         if self.config is not None:
             config = self.config(**{f.name: getattr(self, f.name) for f in fields(self.config)})
         elif self.what in PRESETS:
@@ -74,7 +83,7 @@ class Count:
             raise ConfigError(
                 f"count: {self.what}: no such model or run (must be one of {known}, or a directory)"
             )
-        return config, parts_of(config), config.block_size, 0
+        return config, parts_of(config), config.block_size
 
 
 def command(_: str, words: Sequence[str]) -> type[Count]:
@@ -82,7 +91,7 @@ def command(_: str, words: Sequence[str]) -> type[Count]:
     what = words[0] if words and not words[0].startswith("-") else "gpt"
     if what not in COUNTED:
         return Count
-    config = FAMILIES[what].config
+    config = KNOWN[what].config
     types, about = get_type_hints(config), documented(config)
     sizes: list[Any] = [
         (f.name, Annotated[types[f.name], tyro.conf.arg(help=about.get(f.name))], field(default=f.default))
@@ -96,7 +105,7 @@ def report(parts: Parts, batch: Batch, weights: str) -> dict[str, Any]:
     """Everything that is printed, in numbers."""
     numbers, works = parameters(parts), flops(parts, batch)
     step = total(works)
-    tokens = batch.rows * (batch.tokens + batch.source)
+    tokens = batch.rows * batch.tokens
     writing = Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
     return {
         "batch": asdict(batch),
@@ -138,6 +147,7 @@ def table(name: str, found: Mapping[str, Any]) -> str:
     if not numbers["head"]:
         lines[-1] += "  shares the embedding's matrix"
     size = f"{batch['rows']} × {batch['tokens']} tokens"
+    size += " and as many of the source" if batch["source"] else ""
     lines += ["", f"a training step of {size}: {amount(work['step'])}FLOP"]
     lines += [f"  {'':<12}{'forward':>10}{'backward':>10}{'again':>10}"]
     for part in numbers:
@@ -153,7 +163,7 @@ def table(name: str, found: Mapping[str, Any]) -> str:
             f"{amount(m['flops_per_second'])}FLOP per second"
         ]
     lines += memory(f"memory to train, {size}", found["training_bytes"])
-    lines += memory(f"memory to write, {batch['tokens']} tokens", found["running_bytes"])
+    lines += memory(f"memory to run, {batch['tokens']} tokens", found["running_bytes"])
     return "\n".join(lines)
 
 

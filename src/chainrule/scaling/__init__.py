@@ -6,7 +6,8 @@
 7251951616
 """
 
-from chainrule.scaling.architectures import bert, encoder_decoder, gpt, llama, parts_of
+from chainrule.scaling.architectures import bert, gpt, llama, parts_of, seq2seq, without_biases
+from chainrule.scaling.batch import Batch, Work
 from chainrule.scaling.count import (
     COMPONENTS,
     flops,
@@ -14,17 +15,16 @@ from chainrule.scaling.count import (
     lora,
     parameters,
     running_memory,
+    step_batch,
     total,
     training_memory,
 )
-from chainrule.scaling.parts import Batch, Work
 
 __all__ = [
     "COMPONENTS",
     "Batch",
     "Work",
     "bert",
-    "encoder_decoder",
     "flops",
     "gpt",
     "kept_for_backward",
@@ -33,6 +33,9 @@ __all__ = [
     "parameters",
     "parts_of",
     "running_memory",
+    "seq2seq",
+    "step_batch",
     "total",
     "training_memory",
+    "without_biases",
 ]

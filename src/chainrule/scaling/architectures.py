@@ -5,22 +5,23 @@ R-450, R-453, R-454 (seed 004 §12.1, §12.3, §12.6 .. §12.8; E-004-31)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from chainrule.errors import ConfigError
-from chainrule.models import GPTConfig, LlamaConfig
+from chainrule.models import BERTConfig, BERTPretrainingConfig, GPTConfig, LlamaConfig, Seq2SeqConfig
+from chainrule.scaling.batch import MASKED, ROWS, SOURCE, TOKENS
 from chainrule.scaling.parts import (
-    ROWS,
-    SOURCE,
-    TOKENS,
     Activate,
     Angles,
     Attend,
     Head,
+    Keep,
     Matrix,
     Norm,
     Part,
+    Scores,
     Table,
 )
 
@@ -64,96 +65,109 @@ def llama(config: LlamaConfig) -> Parts:
     return [table, Angles(D), *(config.n_layer * block), norm, head]
 
 
-def encoder_decoder(
-    vocab_size: int = 50_000,
-    width: int = 512,
-    heads: int = 8,
-    hidden: int = 2048,
-    layers: int = 6,
-    *,
-    source_vocab_size: int | None = None,
-    places: int = 0,
-    tied: bool = False,
-    head_bias: bool = True,
-    mlp_bias: bool = True,
-    attention_bias: bool = False,
-    final_norm: bool = False,
-) -> Parts:
-    """The transformer of the paper, by default in the size and the reading of seed 004 §12.
+def seq2seq(config: Seq2SeqConfig) -> Parts:
+    """models/seq2seq.py"""
+    C = config.n_embd
+    vocabularies = [config.vocab_size]
+    if config.source_vocab_size is not None:
+        vocabularies.append(config.source_vocab_size)
+    places = config.block_size if config.positions == "learned" else 0
+    tables: Parts = [Table(rows, C) for rows in vocabularies]
+    tables += 2 * [Table(places, C, by_token=False)]
+    encoder = _stack(config, SOURCE, [SOURCE])
+    decoder = _stack(config, TOKENS, [TOKENS, SOURCE])
+    decoder[-1] = _unread(decoder[-1])
+    return [*tables, *encoder, *decoder, Head(C, config.vocab_size, config.tied, bias=True)]
 
-    Source and target share an embedding, unless the source has a vocabulary of its own; `tied` if the head shares it
-    too; `places` rows of learned positions on each side. §12.8 leaves out the biases of the MLP; a pre-norm stack ends
-    in one more norm on each side.
-    """
 
-    def self_attention(over: str) -> Parts:
-        return _attention(width, heads, attention_bias, over, over, causal=over == TOKENS)
+def _stack(config: Seq2SeqConfig, over: str, keys: Sequence[str]) -> Parts:
+    """Embeddings and blocks: attention to each of `keys`, then the MLP, each with a norm."""
+    C, pre, dropped = config.n_embd, config.norm == "pre", config.dropout > 0
+    norm: Part = Norm(C, over=over)
 
-    mlp = {over: _mlp(width, hidden, mlp_bias, "relu", over) for over in (SOURCE, TOKENS)}
-    cross = _attention(width, heads, attention_bias, TOKENS, SOURCE, causal=False)
-    encoder = [*self_attention(SOURCE), *mlp[SOURCE]]
-    decoder = [*self_attention(TOKENS), *cross, *mlp[TOKENS]]
-    ends: Parts = [Norm(width, over=over) for over in (SOURCE, TOKENS)] if final_norm else []
-    vocabularies = [vocab_size] if source_vocab_size is None else [source_vocab_size, vocab_size]
-    embeddings: Parts = [Table(rows, width) for rows in vocabularies]
-    embeddings += 2 * [Table(places, width, by_token=False)]
-    return [
-        *embeddings,
-        *(layers * encoder),
-        *(layers * decoder),
-        *ends,
-        Head(width, vocab_size, tied, head_bias),
+    def sublayer(of: str, parts: Parts) -> Parts:
+        added = [*parts, *_masks(of, C, over, dropped)]
+        return [norm, *added] if pre else [*added, norm]
+
+    mlp: Parts = [
+        Matrix("up", "mlp", C, config.inside, over=over),
+        Activate(config.activation, config.inside, dropped, over),
+        Matrix("down", "mlp", config.inside, C, over=over),
     ]
+    attentions = (_attention(C, config.n_head, config.bias, over, of, causal=of == TOKENS) for of in keys)
+    block = [part for a in attentions for part in sublayer("attention", a)] + sublayer("mlp", mlp)
+    # What a scaling of the embeddings reads, and what the first matrices read if no norm comes before them.
+    embedded = (config.scale_embedding + (not pre)) * [Keep("embedding", C, over=over)]
+    ends = [norm] if pre else []
+    return [*_masks("embedding", C, over, dropped), *embedded, *(config.n_layer * block), *ends]
 
 
-def bert(
-    vocab_size: int = 30_522,
-    width: int = 768,
-    heads: int = 12,
-    hidden: int = 3072,
-    layers: int = 12,
-    *,
-    positions: int = 512,
-    segments: int = 2,
-    pretraining: bool = True,
-) -> Parts:
-    """BERT with its pooler, by default in the base size; `pretraining` adds the heads for masked words and next
-    sentence."""
-    block = [
-        *_attention(width, heads, True, TOKENS, TOKENS, causal=False),
-        *_mlp(width, hidden, True, "gelu", TOKENS),
+def bert(config: BERTConfig) -> Parts:
+    """models/bert.py: the body with its pooler, or with the heads for masked words and next sentence"""
+    C, inside, dropped = config.n_embd, config.n_hidden, config.dropout > 0
+    block: Parts = [
+        *_attention(C, config.n_head, True, TOKENS, TOKENS, causal=False),
+        *_masks("attention", C, TOKENS, dropped),
+        Norm(C),
+        Matrix("up", "mlp", C, inside),
+        Activate("gelu", inside),
+        Matrix("down", "mlp", inside, C),
+        *_masks("mlp", C, TOKENS, dropped),
+        Norm(C),
     ]
-    places: Parts = [Table(rows, width, by_token=False) for rows in (positions, segments)]
-    pooler = Matrix("pooler", "head", width, width, over=ROWS)
-    body = [Table(vocab_size, width), *places, Norm(width), *(layers * block), pooler]
-    if not pretraining:
-        return body
-    masked_words: Parts = [
-        Matrix("transform", "head", width, width),
-        Norm(width),
-        Head(width, vocab_size, bias=True),
+    body: Parts = [
+        Table(config.vocab_size, C),
+        Table(config.block_size, C, by_token=False),
+        Table(config.n_segments, C, by_token=False),
+        Norm(C, read=not dropped),
+        *_masks("embedding", C, TOKENS, dropped),
+        *([Keep("embedding", C)] if dropped else []),
+        *(config.n_layer * block),
     ]
-    return [*body, *masked_words, Matrix("next sentence", "head", width, 2, over=ROWS)]
+    body[-1] = _unread(body[-1])  # the heads gather the rows they need
+    pooler: Parts = [Keep("head", 2 * C, over=ROWS), Matrix("pooler", "head", C, C, over=ROWS)]
+    if not isinstance(config, BERTPretrainingConfig):
+        return [*body, *pooler]
+    words: Parts = [
+        Keep("head", C, over=MASKED),  # the rows that are gathered
+        Matrix("transform", "head", C, C, over=MASKED),
+        Activate("gelu", C, over=MASKED),
+        Norm(C, over=MASKED, stream=False),
+        Scores(C, config.vocab_size, bias=True, over=MASKED),
+    ]
+    pairs = [*pooler, Scores(C, 2, tied=False, bias=True, over=ROWS)] if config.next_sentence else []
+    return [*body, *words, *pairs]
 
 
 def _attention(width: int, heads: int, bias: bool, over: str, keys: str, *, causal: bool) -> Parts:
-    """Four matrices, attention and a norm; keys and values come from the positions `keys`."""
+    """Four matrices and attention; keys and values come from the positions `keys`."""
     return [
         Matrix("query", "attention", width, width, bias, over),
         Matrix("key", "attention", width, width, bias, keys),
         Matrix("value", "attention", width, width, bias, keys),
         Attend(heads, width // heads, heads, causal, over, keys),
         Matrix("output", "attention", width, width, bias, over),
-        Norm(width, over=over),
     ]
 
 
-def _mlp(width: int, hidden: int, bias: bool, activation: str, over: str) -> Parts:
+def _masks(of: str, width: int, over: str, dropped: bool) -> Parts:
+    """A byte for each number that dropout may set to 0."""
+    return [Keep(of, width, itemsize=1, over=over)] if dropped else []
+
+
+def _unread(norm: Any) -> Part:
+    """The norm at the end of a stack, whose output no matrix reads as it is."""
+    unread: Part = replace(norm, read=False)
+    return unread
+
+
+def without_biases(parts: Parts, *components: str) -> Parts:
+    """The same model without the biases of some components, as §12.8 of the seed counts."""
     return [
-        Matrix("up", "mlp", width, hidden, bias, over),
-        Activate(activation, hidden, over=over),
-        Matrix("down", "mlp", hidden, width, bias, over),
-        Norm(width, over=over),
+        replace(part, bias=False)
+        if isinstance(part, Matrix | Head) and part.component in components
+        else part
+        for part in parts
     ]
 
 
@@ -161,7 +175,13 @@ def _roles(heads: int, kv_heads: int) -> tuple[tuple[str, int], ...]:
     return ("query", heads), ("key", kv_heads), ("value", kv_heads)
 
 
-BUILDERS: dict[type[Any], Callable[[Any], Parts]] = {GPTConfig: gpt, LlamaConfig: llama}
+BUILDERS: dict[type[Any], Callable[[Any], Parts]] = {
+    GPTConfig: gpt,
+    LlamaConfig: llama,
+    Seq2SeqConfig: seq2seq,
+    BERTConfig: bert,
+    BERTPretrainingConfig: bert,
+}
 
 
 def parts_of(config: Any) -> Parts:

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainrule.autograd.tape import LARGE
-from chainrule.scaling.parts import FLOAT, Attend, Batch, Matrix, Part, Work
+from chainrule.scaling.batch import FLOAT, MASKED, SOURCE, TOKENS, Batch, Work
+from chainrule.scaling.parts import Attend, Matrix, Part
 
+MASKED_SHARE = 0.15  # of the words, in the training of BERT
 COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
 SLOTS = 2  # numbers that AdamW keeps per parameter: both moments
 BITS = {
@@ -26,11 +28,19 @@ BITS = {
 def parameters(parts: Sequence[Part]) -> dict[str, int]:
     """How many numbers learn, by component; a matrix that two parts share counts once. R-453
 
-    >>> from chainrule.scaling import encoder_decoder, parameters
-    >>> parameters(encoder_decoder())
+    >>> import chainrule as cr
+    >>> from chainrule.scaling import parameters, parts_of
+    >>> parameters(parts_of(cr.models.Seq2SeqConfig.base()))
     {'embedding': 25600000, 'attention': 18874368, 'mlp': 25196544, 'norms': 30720, 'head': 25650000}
     """
     return {name: sum(part.params for part in parts if part.component == name) for name in COMPONENTS}
+
+
+def step_batch(parts: Sequence[Part], rows: int, tokens: int) -> Batch:
+    """A training batch, with a source as long as the text and with masked words for models that read such."""
+    used = {getattr(part, "over", TOKENS) for part in parts}
+    masked = round(MASKED_SHARE * rows * tokens)
+    return Batch(rows, tokens, tokens if SOURCE in used else 0, masked if MASKED in used else 0)
 
 
 def flops(parts: Sequence[Part], batch: Batch, *, dense: bool = False) -> dict[str, Work]:

@@ -10,58 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from chainrule.ops.linear_cross_entropy import KEEP
+from chainrule.scaling.batch import FLOAT, SOURCE, TOKENS, Batch, Kept, Work
 
-TOKENS, SOURCE, ROWS = (
-    "tokens",
-    "source",
-    "rows",
-)  # what a part runs over: the text, the encoder's text, each row once
-FLOAT = 4  # bytes of a float32
-
-
-@dataclass(frozen=True)
-class Batch:
-    """How much goes through a model at once: rows of so many tokens."""
-
-    rows: int = 1
-    tokens: int = 1
-    source: int = 0
-    """Tokens in a row of the encoder's text, if there is an encoder."""
-    past: int = 0
-    """Tokens that a cache already holds."""
-
-    def positions(self, over: str) -> int:
-        """How many positions a part runs over, all rows together."""
-        return self.rows * {TOKENS: self.tokens, SOURCE: self.source, ROWS: 1}[over]
-
-
-class Work(NamedTuple):
-    """FLOPs of one pass over a batch."""
-
-    forward: int = 0
-    backward: int = 0
-    again: int = 0
-    """Of the backward pass, what forward had done already."""
-
-    @property
-    def total(self) -> int:
-        return sum(self)
-
-
-class Kept(NamedTuple):
-    """An array that waits for the backward pass."""
-
-    size: int
-    itemsize: int = FLOAT
-    cheap: bool = False
-    """The output of an op that is computed again when it would be large."""
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.itemsize
+# How many inputs an activation keeps: the sign of relu's output is enough.
+INPUTS = {"relu": 0, "gelu": 1, "gelu_tanh": 1, "silu": 1, "swiglu": 2}
+CHEAP = ("gelu", "gelu_tanh", "swiglu")  # activations whose output is computed again rather than kept
 
 
 @dataclass(frozen=True)
@@ -115,12 +70,14 @@ class Table(Part):
 
 @dataclass(frozen=True)
 class Norm(Part):
-    """Keeps its input, which is the residual stream, its output, and a number or two per position."""
+    """Keeps the residual stream it reads, a number or two per position, and its output if a matrix reads that."""
 
     width: int
     bias: bool = True
     rms: bool = False
     over: str = TOKENS
+    stream: bool = True
+    read: bool = True
 
     @property
     def component(self) -> str:
@@ -132,8 +89,10 @@ class Norm(Part):
 
     def kept(self, batch: Batch) -> Iterator[Kept]:
         n = batch.positions(self.over)
-        yield Kept(n * self.width)
-        yield Kept(n * self.width, cheap=True)
+        if self.stream:
+            yield Kept(n * self.width)
+        if self.read:
+            yield Kept(n * self.width, cheap=True)
         yield Kept(n * (1 if self.rms else 2))
         if not (self.bias or self.rms):
             yield Kept(self.width)  # zeros in place of the shift
@@ -210,7 +169,7 @@ class Attend(Part):
 
 @dataclass(frozen=True)
 class Activate(Part):
-    """Between the matrices of an MLP: `gelu`, `relu`, or `swiglu` with its two inputs."""
+    """Between the matrices of an MLP: one of INPUTS."""
 
     kind: str
     width: int
@@ -223,10 +182,12 @@ class Activate(Part):
 
     def kept(self, batch: Batch) -> Iterator[Kept]:
         n = batch.positions(self.over) * self.width
-        yield Kept(n * {"relu": 0, "gelu": 1, "swiglu": 2}[self.kind])  # the sign of relu's output is enough
+        yield Kept(n * INPUTS[self.kind])
         if self.dropout:
             yield Kept(n, itemsize=1)  # which ones were dropped
-        yield Kept(n, cheap=self.kind != "relu" and not self.dropout)
+        if self.dropout and self.kind == "relu":
+            yield Kept(n)  # its own output beside what dropout left of it
+        yield Kept(n, cheap=self.kind in CHEAP and not self.dropout)
 
 
 @dataclass(frozen=True)
@@ -245,7 +206,10 @@ class Angles(Part):
 
 @dataclass(frozen=True)
 class Head(Part):
-    """Logits and their loss. `tied`: the matrix is the embedding's. Many logits are not kept but computed again."""
+    """Logits and their loss. `tied`: the matrix is the embedding's.
+
+    Many logits are not kept but computed again. A bias is one more column of the matrix, whose input is 1.
+    """
 
     width: int
     vocab_size: int
@@ -270,10 +234,42 @@ class Head(Part):
         return batch.positions(self.over) * self.vocab_size
 
     def work(self, batch: Batch, *, dense: bool = False) -> Work:
-        forward = 2 * self.logits(batch) * self.width
+        forward = 2 * self.logits(batch) * (self.width + (1 if self.bias else 0))
         return Work(forward, 2 * forward, forward if self.logits(batch) > KEEP else 0)
 
     def kept(self, batch: Batch) -> Iterator[Kept]:
+        if self.bias:  # the joined matrix, and its inputs
+            yield Kept((self.width + 1) * (self.vocab_size + batch.positions(self.over)))
         if self.logits(batch) <= KEEP:
             yield Kept(self.logits(batch))
         yield Kept(4 * batch.positions(self.over))  # loss, peak, sum and weight of each row
+
+
+@dataclass(frozen=True)
+class Scores(Head):
+    """Logits that are all kept, and their loss: of few places or few classes."""
+
+    def work(self, batch: Batch, *, dense: bool = False) -> Work:
+        forward = 2 * self.logits(batch) * self.width
+        return Work(forward, 2 * forward)
+
+    def kept(self, batch: Batch) -> Iterator[Kept]:
+        yield Kept(self.logits(batch) + 4 * batch.positions(self.over))
+
+
+@dataclass(frozen=True)
+class Keep(Part):
+    """An array that is kept beside those of the other parts, such as the mask of a dropout."""
+
+    of: str
+    width: int
+    itemsize: int = FLOAT
+    over: str = TOKENS
+    cheap: bool = False
+
+    @property
+    def component(self) -> str:
+        return self.of
+
+    def kept(self, batch: Batch) -> Iterator[Kept]:
+        yield Kept(batch.positions(self.over) * self.width, self.itemsize, self.cheap)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chainrule.models import GPTConfig, LlamaConfig
-from chainrule.scaling.architectures import Parts, bert, encoder_decoder, gpt, llama
+from chainrule.models import BERTPretrainingConfig, GPTConfig, LlamaConfig, Seq2SeqConfig
+from chainrule.scaling.architectures import Parts, bert, gpt, llama, seq2seq
 
 
 class Preset(NamedTuple):
@@ -13,7 +13,11 @@ class Preset(NamedTuple):
 
     parts: Parts
     tokens: int
-    source: int = 0
+
+
+BERT_BASE = BERTPretrainingConfig(
+    n_layer=12, n_head=12, n_embd=768, n_hidden=3072, block_size=512, vocab_size=30_522
+)
 
 
 def _gpt(layers: int, heads: int, width: int, context: int) -> Preset:
@@ -28,8 +32,8 @@ def _smollm() -> Preset:
 
 
 PRESETS = {
-    "transformer-base": Preset(encoder_decoder(), 128, 128),
-    "bert-base": Preset(bert(), 512),
+    "transformer-base": Preset(seq2seq(Seq2SeqConfig.base()), 128),
+    "bert-base": Preset(bert(BERT_BASE), 512),
     "gpt2": _gpt(12, 12, 768, 1024),
     "gpt2-xl": _gpt(48, 25, 1600, 1024),
     "gpt3": _gpt(96, 96, 12_288, 2048),

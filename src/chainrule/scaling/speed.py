@@ -9,10 +9,10 @@ from typing import Any
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.machine import check_memory, keep_freed_memory, one_blas_thread
-from chainrule.models import FAMILIES
+from chainrule.models import FAMILIES, LanguageModel
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.random import generator, seeded
-from chainrule.scaling.parts import Batch
+from chainrule.scaling.batch import Batch
 
 PATIENCE = 1.0  # seconds for each of the two models
 
@@ -52,6 +52,6 @@ def _step(model: Any, optimiser: AdamW, ids: Array) -> None:
 
 def _model(config: Any) -> Any:
     for family in FAMILIES.values():
-        if family.config is type(config):
+        if family.config is type(config) and issubclass(family.model, LanguageModel):
             return family.model(config)
-    raise ConfigError(f"speed: {type(config).__name__} belongs to no family (must be in models.FAMILIES)")
+    raise ConfigError(f"count: {type(config).__name__} cannot be measured (must be of a language model)")
