@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from chainrule.cli.train import documented
+from chainrule.cli.train import size_fields
 from chainrule.errors import ConfigError
 from chainrule.models.families import KNOWN
 from chainrule.scaling import (
@@ -92,11 +92,7 @@ def command(_: str, words: Sequence[str]) -> type[Count]:
     if what not in COUNTED:
         return Count
     config = KNOWN[what].config
-    types, about = get_type_hints(config), documented(config)
-    sizes: list[Any] = [
-        (f.name, Annotated[types[f.name], tyro.conf.arg(help=about.get(f.name))], field(default=f.default))
-        for f in fields(config)
-    ]
+    sizes = size_fields(config, [f.name for f in fields(config)])
     namespace: dict[str, Any] = {"config": config, "__doc__": Count.__doc__}
     return make_dataclass("Command", sizes, bases=(Count,), namespace=namespace, frozen=True)
 

@@ -168,12 +168,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         refuse_family(words[0] if words else "")
         family = "gpt"
     config = family_of(family).config
-    types, about = get_type_hints(config), documented(config)
-    default = {f.name: f.default for f in fields(config)}
-    sizes: list[Any] = [
-        (name, Annotated[types[name], tyro.conf.arg(help=about.get(name))], field(default=default[name]))
-        for name in sizes_of(family)
-    ]
+    sizes = size_fields(config, sizes_of(family))
     file = from_file(words, family)
     data: Any = get_type_hints(Train, include_extras=True)["data"]
     sizes.append(("data", data, field(default=file.pop("data", material_of(family).default))))
@@ -186,6 +181,16 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     made: Any = make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
     made.before = tuple(as_flags(file, options(made)))
     return made
+
+
+def size_fields(config: type[Any], names: Sequence[str]) -> list[Any]:
+    """Fields of a config as `make_dataclass` takes them, each a flag with its help."""
+    types, about = get_type_hints(config), documented(config)
+    default = {f.name: f.default for f in fields(config)}
+    return [
+        (name, Annotated[types[name], tyro.conf.arg(help=about.get(name))], field(default=default[name]))
+        for name in names
+    ]
 
 
 def sizes_of(family: str) -> list[str]:
