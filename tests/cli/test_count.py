@@ -12,6 +12,7 @@ from chainrule.cli import main
 from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig
 from chainrule.scaling import Batch, flops, parts_of, total, training_memory
 from chainrule.scaling.presets import PRESETS
+from chainrule.train.runs import load_any
 
 
 def counted(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -96,6 +97,19 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     found = counted(capsys, "run")
     assert found["batch"]["tokens"] == 8
     assert found["parameters"]["total"] == GPTConfig(1, 4, 16, 8, len(set(text))).n_params
+
+
+def test_a_run_of_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pairs.tsv").write_text("".join(f"to be {i}\tsein {i}\n" for i in range(40)))
+    sizes = "--n-layer=1", "--n-embd=16", "--n-head=2", "--block-size=16"
+    main(["train", "seq2seq", "pairs.tsv", *sizes, "--max-steps=1", "--out=run"])
+    capsys.readouterr()
+    found = counted(capsys, "run")
+    assert found["batch"]["source"] == found["batch"]["tokens"] == 16
+    assert found["parameters"]["total"] == load_any("run")[0].count()
 
 
 def test_a_step_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

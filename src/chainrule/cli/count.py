@@ -26,6 +26,7 @@ from chainrule.scaling import (
 from chainrule.scaling.architectures import BUILDERS, Parts
 from chainrule.scaling.presets import PRESETS
 from chainrule.scaling.speed import step_seconds
+from chainrule.train.runs import load_any
 
 COUNTED = [name for name, family in KNOWN.items() if family.config in BUILDERS]
 
@@ -75,9 +76,7 @@ class Count:
         elif self.what in PRESETS:
             return None, *PRESETS[self.what]
         elif Path(self.what).exists():
-            from chainrule.train import load_model
-
-            config = load_model(self.what)[0].config
+            config = load_any(self.what)[0].config
         else:
             known = ", ".join([*COUNTED, *PRESETS])
             raise ConfigError(
