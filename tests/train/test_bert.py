@@ -29,8 +29,6 @@ class Record:
     def evaluation(self, step: int, loss: float, **rest: Any) -> None:
         self.judged = loss
 
-    def watched(self, record: dict[str, Any]) -> None: ...
-
 
 def texts(n: int, seed: int) -> tuple[list[np.ndarray], list[int]]:
     """Two kinds of text, each with words of its own between words of both."""
