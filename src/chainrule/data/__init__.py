@@ -20,6 +20,7 @@ from chainrule.data.order import Order
 from chainrule.data.packed import PackedBatches, segment_mask
 from chainrule.data.padded import IGNORE, DocumentBatches, pad, padded, shift
 from chainrule.data.pairs import Pair, PairBatches
+from chainrule.data.parallel import PairCorpus, load_pairs
 from chainrule.data.quality import RULES, Rule
 from chainrule.data.segmented import Segmented, SpecialIds, segmented
 from chainrule.data.shards import Shards, build
@@ -47,6 +48,7 @@ __all__ = [
     "PackedBatches",
     "Pair",
     "PairBatches",
+    "PairCorpus",
     "Parts",
     "Report",
     "Rule",
@@ -62,6 +64,7 @@ __all__ = [
     "build",
     "label_ids",
     "load",
+    "load_pairs",
     "pad",
     "padded",
     "read_documents",

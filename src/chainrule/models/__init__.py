@@ -21,6 +21,7 @@ from chainrule.models.model import IGNORE, Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import NGram
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
+from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
 from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 
@@ -58,6 +59,8 @@ __all__ = [
     "NeuralNGramConfig",
     "RecurrentConfig",
     "RecurrentLM",
+    "Seq2Seq",
+    "Seq2SeqConfig",
     "SkipGram",
     "Terminals",
     "Word2Vec",

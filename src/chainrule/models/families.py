@@ -16,6 +16,7 @@ from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
+from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
 
 
 class Family(NamedTuple):
@@ -34,13 +35,14 @@ FAMILIES = {  # language models
     "gru": Family(GRULM, RecurrentConfig),
     "lstm": Family(LSTMLM, RecurrentConfig),
 }
+PAIRS = {"seq2seq": Family(Seq2Seq, Seq2SeqConfig)}  # what reads one sequence and writes another
 ENCODERS = {  # what reads in both directions
     "bert": Family(BERTPretraining, BERTPretrainingConfig),
     "bert-classifier": Family(BERTClassifier, CONFIGS[BERTClassifier]),
     "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger]),
     "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder]),
 }
-KNOWN = FAMILIES | ENCODERS
+KNOWN = FAMILIES | PAIRS | ENCODERS
 
 
 def family(name: str) -> Family:
