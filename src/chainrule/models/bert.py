@@ -12,6 +12,7 @@ R-332 (seed 004 §12.7; Devlin et al. 2018); conventions C-14, C-31, C-32
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -179,10 +180,10 @@ class Encoder(Layer):
     def __init__(self, config: BERTConfig) -> None:
         self.layer = [Block(config) for _ in range(config.n_layer)]
 
-    def forward(self, hidden: Tensor, mask: Array | None) -> Tensor:
-        """hidden (B, T, C), mask (B, T) -> (B, T, C)"""
+    def forward(self, hidden: Tensor, mask: Array | None, through: Callable[..., Tensor]) -> Tensor:
+        """hidden (B, T, C), mask (B, T), `through` as in Model -> (B, T, C)"""
         for block in self.layer:
-            hidden = block(hidden, mask)
+            hidden = through(block, hidden, mask)
         return hidden
 
 
@@ -233,4 +234,4 @@ class BERT(Model):
         if mask is not None:
             mask = np.asarray(mask, bool)
             mask = None if mask.all() else mask  # nothing to hide: a shorter way through the kernel
-        return self.encoder(hidden, mask)
+        return self.encoder(hidden, mask, self.through)
