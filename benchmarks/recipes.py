@@ -45,7 +45,8 @@ RECIPES = {
     "pronunciation": Recipe(
         "CMUdict, from spelling to phonemes, letter by letter; exact: a whole word right",
         "train seq2seq {data}/parallel/cmudict.train.dict --n-layer 3 --n-head 4 --n-embd 128 --block-size 40 "
-        "--batch-size 128 --max-steps 4000 --lr 2e-3 --schedule cosine --dropout 0.05 --eval-every 1000 --save-every 4000",
+        "--batch-size 128 --max-steps 4000 --lr 2e-3 --schedule cosine --dropout 0.05 "
+        "--eval-every 1000 --save-every 4000",
         "eval {run} --limit 2000",
         ("exact", "bits_per_byte"),
     ),
