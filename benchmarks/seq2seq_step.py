@@ -3,7 +3,8 @@
     python benchmarks/seq2seq_step.py --config a --threads 2          prints one JSON line
 
 Both run in turn on the same batches of unequal sentences, so that whatever else happens on the machine hits both alike;
-only the ratio of medians means anything, above 1 if PyTorch takes longer. tests/peers/test_seq2seq.py shows that both compute the same.
+only the ratio of medians means anything, above 1 if PyTorch takes longer. tests/peers/test_seq2seq.py shows that both
+compute the same.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Growing:
 
 
 class Translation:
-    """Sources and what has been written for each of them so far, by a model as it was when this was made.
+    """Sources and what has been written for each of them so far. A model in training mode is copied, to be without dropout.
 
     >>> import chainrule as cr, numpy as np
     >>> config = cr.models.Seq2SeqConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)
@@ -89,7 +89,7 @@ class Translation:
     ) -> None:
         if not isinstance(model, Seq2Seq):
             raise ConfigError(f"Translation: got {type(model).__name__} (must be a Seq2Seq)")
-        self.model = copy.deepcopy(model).eval()
+        self.model = copy.deepcopy(model).eval() if model.training else model
         self.mask = None if source_mask is None else np.asarray(source_mask)  # (B, S)
         with no_grad():
             self.memory = self.model.encode(np.asarray(source), self.mask)  # (B, S, C)
