@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from chainrule.errors import ConfigError
 from chainrule.generate import write
 from chainrule.train import load_model
 
@@ -39,6 +40,8 @@ class Command:
     """Print one JSON object with the prompt and the text."""
 
     def run(self) -> None:
+        if self.max_new_tokens < 1:
+            raise ConfigError(f"sample: max_new_tokens is {self.max_new_tokens} (must be at least 1)")
         model, tokenizer = load_model(self.run_folder)
         pieces = write(
             model,

@@ -1,5 +1,15 @@
 """Models, one file each."""
 
+from chainrule.models.bert import BERT, BERTConfig, BERTPretraining, BERTPretrainingConfig
+from chainrule.models.bert_heads import (
+    BERTClassifier,
+    BERTClassifierConfig,
+    BERTEmbedder,
+    BERTEmbedderConfig,
+    BERTTagger,
+    BERTTaggerConfig,
+    fine_tune,
+)
 from chainrule.models.families import FAMILIES, describe, family, make, n_params, rebuild
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.grams import Terminals
@@ -15,6 +25,7 @@ from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
 from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 
 __all__ = [
+    "BERT",
     "CBOW",
     "FAMILIES",
     "GPT",
@@ -25,6 +36,15 @@ __all__ = [
     "NOTHING",
     "RNNLM",
     "Additive",
+    "BERTClassifier",
+    "BERTClassifierConfig",
+    "BERTConfig",
+    "BERTEmbedder",
+    "BERTEmbedderConfig",
+    "BERTPretraining",
+    "BERTPretrainingConfig",
+    "BERTTagger",
+    "BERTTaggerConfig",
     "GPTConfig",
     "GoodTuring",
     "KneserNey",
@@ -46,6 +66,7 @@ __all__ = [
     "Word2VecConfig",
     "describe",
     "family",
+    "fine_tune",
     "make",
     "n_params",
     "rebuild",

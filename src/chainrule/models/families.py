@@ -8,6 +8,8 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from chainrule.errors import ConfigError
+from chainrule.models.bert import BERTPretraining, BERTPretrainingConfig
+from chainrule.models.bert_heads import CONFIGS, BERTClassifier, BERTEmbedder, BERTTagger
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
@@ -34,7 +36,13 @@ FAMILIES = {  # language models
     "lstm": Family(LSTMLM, RecurrentConfig),
 }
 PAIRS = {"seq2seq": Family(Seq2Seq, Seq2SeqConfig)}  # what reads one sequence and writes another
-KNOWN = FAMILIES | PAIRS
+ENCODERS = {  # what reads in both directions
+    "bert": Family(BERTPretraining, BERTPretrainingConfig),
+    "bert-classifier": Family(BERTClassifier, CONFIGS[BERTClassifier]),
+    "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger]),
+    "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder]),
+}
+KNOWN = FAMILIES | PAIRS | ENCODERS
 
 
 def family(name: str) -> Family:
