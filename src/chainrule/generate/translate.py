@@ -72,7 +72,9 @@ class Growing:
 
 
 class Translation:
-    """Sources and what has been written for each of them so far. A model in training mode is copied, to be without dropout.
+    """Sources and what has been written for each of them so far.
+
+    A model in training mode is copied, to be without dropout; any other is used as it is.
 
     >>> import chainrule as cr, numpy as np
     >>> config = cr.models.Seq2SeqConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)

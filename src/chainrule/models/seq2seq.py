@@ -47,6 +47,7 @@ CHOICES = {"norm": ("post", "pre"), "positions": ("sinusoidal", "learned"), "act
 Caches: TypeAlias = Sequence[
     tuple[Cache | None, Cache | None]
 ]  # of each decoder block: of its own past, of the source
+Through: TypeAlias = Callable[..., Tensor]  # `Model.through`: calls a block, and may do so again in backward
 STD = 0.02  # of the matrix that makes logits: small, so that the first loss is near ln V
 
 
@@ -190,6 +191,9 @@ class DecoderLayer(Block):
         self, hidden: Tensor, memory: Tensor, mask: Array | None, caches: tuple[Cache | None, Cache | None]
     ) -> Tensor:
         """hidden (B, T, C), memory (B, S, C), its mask as `visible` makes it -> (B, T, C)"""
+        # A view of the block's own: it sums the gradients of keys and values here, so that a block that is computed
+        # again adds to those of other blocks in the same order.
+        memory = memory.reshape(*memory.shape)
         before = partial(self.self_attn, causal=True, cache=caches[0])
         source = partial(self.encoder_attn, context=memory, mask=mask, cache=caches[1])
         hidden = self.add(hidden, self.self_attn_layer_norm, before)
@@ -235,11 +239,11 @@ class Encoder(Stack):
         super().__init__(config, config.source_vocab_size)
         self.layers = [EncoderLayer(config) for _ in range(config.n_layer)]
 
-    def forward(self, ids: Array, mask: Array | None, table: Embedding) -> Tensor:
+    def forward(self, ids: Array, mask: Array | None, table: Embedding, through: Through) -> Tensor:
         """ids (B, S), mask as `visible` makes it -> (B, S, C)"""
         hidden = self.embed(ids, table)
         for layer in self.layers:
-            hidden = layer(hidden, mask)
+            hidden = through(layer, hidden, mask)
         return self.end(hidden)
 
 
@@ -249,12 +253,19 @@ class Decoder(Stack):
         self.layers = [DecoderLayer(config) for _ in range(config.n_layer)]
 
     def forward(
-        self, ids: Array, memory: Tensor, mask: Array | None, table: Embedding, caches: Caches, start: int
+        self,
+        ids: Array,
+        memory: Tensor,
+        mask: Array | None,
+        table: Embedding,
+        through: Through,
+        caches: Caches,
+        start: int,
     ) -> Tensor:
         """ids (B, T), memory (B, S, C), its mask as `visible` makes it -> (B, T, C)"""
         hidden = self.embed(ids, table, start)
         for layer, cache in zip(self.layers, caches, strict=True):
-            hidden = layer(hidden, memory, mask, cache)
+            hidden = through(layer, hidden, memory, mask, cache)
         return self.end(hidden)
 
 
@@ -285,7 +296,8 @@ class Seq2Seq(Model):
     def encode(self, source: Array, source_mask: Array | None = None) -> Tensor:
         """source (B, S), source_mask (B, S), True where a token is -> memory (B, S, C)"""
         source = np.asarray(source)
-        return self.model["encoder"](source, visible(source_mask, source.shape), self.table("encoder"))
+        mask = visible(source_mask, source.shape)
+        return self.model["encoder"](source, mask, self.table("encoder"), self.through)
 
     def decode(
         self,
@@ -302,7 +314,8 @@ class Seq2Seq(Model):
         """
         mask = visible(source_mask, memory.shape[:2])
         caches = [(None, None)] * self.config.n_layer if caches is None else caches
-        return self.model["decoder"](np.asarray(target), memory, mask, self.table("decoder"), caches, start)
+        target, table = np.asarray(target), self.table("decoder")
+        return self.model["decoder"](target, memory, mask, table, self.through, caches, start)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden (..., C) -> (..., V)"""
