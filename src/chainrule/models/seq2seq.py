@@ -44,9 +44,8 @@ from chainrule.nn.init import normal, parameter, zeros
 ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh, "silu": ops.silu}
 COUNTS = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "source_vocab_size")
 CHOICES = {"norm": ("post", "pre"), "positions": ("sinusoidal", "learned"), "activation": tuple(ACTIVATIONS)}
-Caches: TypeAlias = Sequence[
-    tuple[Cache | None, Cache | None]
-]  # of each decoder block: of its own past, of the source
+# Of each decoder block: what it remembers of its own past, and of the source.
+Caches: TypeAlias = Sequence[tuple[Cache | None, Cache | None]]
 Through: TypeAlias = Callable[..., Tensor]  # `Model.through`: calls a block, and may do so again in backward
 STD = 0.02  # of the matrix that makes logits: small, so that the first loss is near ln V
 
@@ -118,15 +117,7 @@ class Seq2SeqConfig:
     @classmethod
     def base(cls) -> Seq2SeqConfig:
         """The base model of "Attention is all you need" as seed 004 §12.1 specifies it."""
-        return cls(
-            n_layer=6,
-            n_head=8,
-            n_embd=512,
-            n_hidden=2048,
-            block_size=512,
-            vocab_size=50000,
-            norm_eps=1e-6,
-        )
+        return cls(n_layer=6, n_head=8, n_embd=512, block_size=512, vocab_size=50000, norm_eps=1e-6)
 
     @property
     def inside(self) -> int:
@@ -210,7 +201,7 @@ class Stack(Layer):
         if vocab_size is not None:  # else the embedding is shared, and belongs to neither
             self.embed_tokens = embedding_of(config, vocab_size)
         self.embed_positions: LearnedPositions | SinusoidalPositions = (
-            LearnedPositions(config.block_size, config.n_embd, init=partial(normal, std=STD))
+            LearnedPositions(config.block_size, config.n_embd, init=partial(normal, std=spread(config)))
             if config.positions == "learned"
             else SinusoidalPositions(config.n_embd, layout="half")
         )
@@ -281,10 +272,9 @@ class Seq2Seq(Model):
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__(config)
-        shared = (
-            {"shared": embedding_of(config, config.vocab_size)} if config.source_vocab_size is None else {}
-        )
-        self.model: dict[str, Any] = {**shared, "encoder": Encoder(config), "decoder": Decoder(config)}
+        self.model: dict[str, Any] = {"encoder": Encoder(config), "decoder": Decoder(config)}
+        if config.source_vocab_size is None:
+            self.model = {"shared": embedding_of(config, config.vocab_size)} | self.model
         self.final_logits_bias = parameter(zeros, (1, config.vocab_size), decay=False)
         if not config.tied:
             self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, init=partial(normal, std=STD))
@@ -373,8 +363,12 @@ def norm_of(config: Seq2SeqConfig) -> LayerNorm:
 
 
 def embedding_of(config: Seq2SeqConfig, vocab_size: int) -> Embedding:
-    """Rows for tokens, after scaling as large as positions; those of a table that is the head too are smaller."""
-    std = config.n_embd**-0.5 if config.scale_embedding or config.tied else 1.0
-    if config.scale_embedding and config.tied:
-        std = STD
-    return Embedding(vocab_size, config.n_embd, init=partial(normal, std=std))
+    scale = config.n_embd**0.5 if config.scale_embedding else 1.0
+    return Embedding(vocab_size, config.n_embd, init=partial(normal, std=spread(config) / scale))
+
+
+def spread(config: Seq2SeqConfig) -> float:
+    """The standard deviation of embeddings, after scaling: like positions about 1; less if they make the logits too."""
+    if not config.tied:
+        return 1.0
+    return STD * config.n_embd**0.5 if config.scale_embedding else config.n_embd**-0.5
