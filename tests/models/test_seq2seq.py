@@ -416,6 +416,7 @@ def test_learns_to_translate(norm: str) -> None:
         ({"activation": "elu"}, "activation is 'elu'"),
         ({"dropout": 1.0}, r"dropout is 1\.0"),
         ({"label_smoothing": -0.1}, r"label_smoothing is -0\.1"),
+        ({"scheduled_sampling": 1.0}, r"scheduled_sampling is 1\.0"),
         ({"norm_eps": 0.0}, r"norm_eps is 0\.0"),
     ],
 )

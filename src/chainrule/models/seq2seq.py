@@ -91,6 +91,8 @@ class Seq2SeqConfig:
     """Share set to 0 in training: of embeddings, attention weights, MLP activations and what each sublayer adds."""
     label_smoothing: float = 0.0
     """Share of each target's mass spread over all tokens in training; ε over the others alone is ε V / (V - 1) here."""
+    scheduled_sampling: float = 0.0
+    """Share of its own guesses among what the decoder reads in training; grows from 0 to this until the last step."""
 
     def __post_init__(self) -> None:
         for name in COUNTS:
@@ -106,7 +108,7 @@ class Seq2SeqConfig:
                 raise ConfigError(
                     f"Seq2Seq: {name} is {getattr(self, name)!r} (must be one of {', '.join(choices)})"
                 )
-        for name in ("dropout", "label_smoothing"):
+        for name in ("dropout", "label_smoothing", "scheduled_sampling"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(
                     f"Seq2Seq: {name} is {getattr(self, name)} (must be at least 0 and below 1)"
