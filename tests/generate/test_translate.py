@@ -81,7 +81,7 @@ def test_rows_can_change_places_fork_and_end(rows: list[int]) -> None:
     model = model_of().to("float64")
     translation = Translation(model, SOURCE, MASK)
     translation.read(TARGET[:, :4])
-    translation.take(rows)
+    translation.keep(rows)
     rest = RNG.integers(11, size=(len(rows), 3))
     whole = at_once(model, np.array(rows), np.concatenate([TARGET[rows, :4], rest], axis=1))
     for t in range(3):
@@ -92,9 +92,9 @@ def test_rows_can_change_places_fork_and_end(rows: list[int]) -> None:
 def test_beams_of_one_source_swap_their_pasts() -> None:
     model = model_of().to("float64")
     translation = Translation(model, SOURCE[:1], MASK[:1])
-    translation.take([0, 0])
+    translation.keep([0, 0])
     translation.read([3, 4])
-    translation.take([1, 0])
+    translation.keep([1, 0])
     got = translation.read([5, 6])
     whole = at_once(model, np.array([0, 0]), np.array([[4, 5], [3, 6]]))
     np.testing.assert_allclose(got, whole[:, -1], rtol=0, atol=1e-10)
@@ -149,8 +149,8 @@ def bad_read(tokens: Any, before: int = 0) -> None:
         (lambda: bad_read([0.5] * 3), "float64 for 3 rows"),
         (lambda: bad_read([1, 2, 3], before=9), "from position 9 .*block_size, 9"),
         (lambda: bad_read([1, 2, 99]), "99"),
-        (lambda: Translation(model_of(), SOURCE).take([3]), r"rows \[3\] \(must be from 0 to 2"),
-        (lambda: Translation(model_of(), SOURCE).take([]), "one or more integers"),
+        (lambda: Translation(model_of(), SOURCE).keep([3]), r"rows \[3\] \(must be from 0 to 2"),
+        (lambda: Translation(model_of(), SOURCE).keep([0.5]), "must be integers"),
         (lambda: translate(model_of(), SOURCE, start=1, end=2, max_new_tokens=0), "max_new_tokens is 0"),
         (lambda: translate(model_of(), SOURCE, start=1, end=2, max_new_tokens=10), "max_new_tokens is 10"),
     ],

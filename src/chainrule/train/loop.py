@@ -89,7 +89,9 @@ class Trainer:
         self.batches = batches
         self.exam = exam
         self.config = config
-        model.recompute = config.recompute
+        for _, part in model.named_layers():
+            if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
+                part.recompute = config.recompute
         self.optimiser = AdamW(
             model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
         )
