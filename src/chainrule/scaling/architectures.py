@@ -74,10 +74,14 @@ def seq2seq(config: Seq2SeqConfig) -> Parts:
     places = config.block_size if config.positions == "learned" else 0
     tables: Parts = [Table(rows, C) for rows in vocabularies]
     tables += 2 * [Table(places, C, by_token=False)]
-    encoder = _stack(config, SOURCE, [SOURCE])
-    decoder = _stack(config, TOKENS, [TOKENS, SOURCE])
-    decoder[-1] = _unread(decoder[-1])
-    return [*tables, *encoder, *decoder, Head(C, config.vocab_size, config.tied, bias=True)]
+    *encoder, last = _stack(config, SOURCE, [SOURCE])
+    memory: Parts = [
+        _unread(last),
+        Keep("attention", C, over=SOURCE),
+    ]  # read through views, so never computed again
+    *decoder, last = _stack(config, TOKENS, [TOKENS, SOURCE])
+    head = Head(C, config.vocab_size, config.tied, bias=True)
+    return [*tables, *encoder, *memory, *decoder, _unread(last), head]
 
 
 def _stack(config: Seq2SeqConfig, over: str, keys: Sequence[str]) -> Parts:
