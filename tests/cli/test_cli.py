@@ -200,7 +200,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     ("flags", "message"),
     [
         (["--temperature", "-1"], "temperature is -1.0"),
-        (["--max-new-tokens", "0"], "n is 0 (must be at least 1)"),
+        (["--max-new-tokens", "-1"], "max_new_tokens is -1 (must be an integer, from 0 to"),
         (["--top-k", "0"], "top_k is 0"),
         (["--weights", "int3"], "--weights"),
         (["--prompt", "\N{SNOWMAN}"], "unknown character '\N{SNOWMAN}' (U+2603) at position 0"),

@@ -10,9 +10,8 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ConfigError
-from chainrule.generate import generate, reader
+from chainrule.generate import Sampling, choose, generate, reader
 from chainrule.generate.readers import Cached, Carried, Window
-from chainrule.generate.sample import choose
 from chainrule.models import FAMILIES, LanguageModel, make
 from chainrule.random import generator
 
@@ -41,7 +40,7 @@ def test_what_is_remembered_changes_no_token(model: LanguageModel, temperature: 
     for position, token in enumerate(written):
         logits = model(np.array([text])).numpy()[0, -1]
         rng = generator("sample", position, seed=7)
-        assert token == choose(logits, rng, temperature=temperature, top_k=None)
+        assert token == choose(logits, rng, Sampling(temperature=temperature))
         text.append(int(token))
 
 
@@ -51,9 +50,9 @@ def test_the_same_seed_writes_the_same_and_the_context_never_exceeds_the_block(m
     assert (generate(model, [1, 2], 40, temperature=1.0, seed=5) != one).any()
     text = Window(model)
     for token in one:
-        text.read([int(token)])
-        assert len(text.seen) <= 12
-    assert text.seen == one[-12:].tolist()
+        text.read([[int(token)]])
+        assert len(text.seen[0]) <= 12
+    assert text.seen == [one[-12:].tolist()]
 
 
 def test_each_family_has_its_reader() -> None:
@@ -72,8 +71,8 @@ def test_a_reader_keeps_the_weights_it_was_made_with() -> None:
     model = make("gru", n_hidden=8, vocab_size=5)
     text, twin = reader(model), reader(model)
     model.head.weight.data *= 7
-    assert np.array_equal(text.read([1, 2]), twin.read([1, 2]))
-    assert not np.array_equal(text.read([3]), reader(model).read([1, 2, 3]))
+    assert np.array_equal(text.read([[1, 2]]), twin.read([[1, 2]]))
+    assert not np.array_equal(text.read([[3]]), reader(model).read([[1, 2, 3]]))
 
 
 def test_a_recurrent_model_remembers_beyond_its_block() -> None:
@@ -82,5 +81,5 @@ def test_a_recurrent_model_remembers_beyond_its_block() -> None:
     text = np.random.default_rng(0).integers(5, size=30)
     in_pieces = reader(model)
     for piece in np.split(text, 10):
-        logits = in_pieces.read(piece.tolist())
-    np.testing.assert_allclose(logits, reader(model).read(text.tolist()), rtol=1e-4, atol=1e-6)
+        logits = in_pieces.read([piece.tolist()])
+    np.testing.assert_allclose(logits, reader(model).read([text.tolist()]), rtol=1e-4, atol=1e-6)
