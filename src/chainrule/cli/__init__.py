@@ -26,6 +26,7 @@ COMMANDS = {
     "train word2vec": ("train_word2vec", "learn a vector for each word of a text"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "sample": ("sample", "let a trained model write"),
+    "chat": ("chat", "talk with a trained model"),
     "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
     "figures": ("figures", "draw the figures of the lessons"),
     "vectors": ("vectors", "neighbours, analogies and examinations of word vectors"),

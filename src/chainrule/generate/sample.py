@@ -8,7 +8,8 @@ complete(model, tokenizer, ["Once", "And"], Sampling())         many prompts in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -81,10 +82,12 @@ def complete(
     weights: str = "fp32",
     scored: bool = False,
     together: int = TOGETHER,
+    tell: Callable[[int], None] = lambda tokens: None,
 ) -> list[Request]:
     """Go on from each prompt; `sampling` is for all of them, or one for each
 
-    `together` of them at a time share a loop, which changes no token: the weights are read once for all.
+    `together` of them at a time share a loop, which changes no token: the weights are read once for all. `tell` hears
+    how many tokens there are.
     """
     options = [sampling] * len(prompts) if isinstance(sampling, Sampling) else sampling
     if len(options) != len(prompts):
@@ -97,9 +100,9 @@ def complete(
         for prompt, option in zip(prompts, options, strict=True)
     ]
     texts = reader(model, weights, batch=min(together, max(1, len(requests))))
-    for first in range(0, len(requests), together):
-        for _ in run(texts, requests[first : first + together]):
-            pass
+    parts = (requests[first : first + together] for first in range(0, len(requests), together))
+    for tokens, _ in enumerate(chain.from_iterable(run(texts, part) for part in parts), start=1):
+        tell(tokens)
     return requests
 
 

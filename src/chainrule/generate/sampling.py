@@ -1,4 +1,14 @@
-"""Sampling: everything that decides which token follows, and when to stop, in one object."""
+"""Sampling: everything that decides which token follows, and when to stop, in one object.
+
+What each option does to the scores, and in which order, is in `generate.processors`.
+
+>>> import chainrule as cr
+>>> cr.generate.Sampling(temperature=0.7, top_p=0.9, stop=("END",)).seed
+0
+>>> cr.generate.Sampling(top_p=1.5)
+Traceback (most recent call last):
+chainrule.errors.ConfigError: sample: top_p is 1.5 (must be from 0 to 1)
+"""
 
 from __future__ import annotations
 
@@ -17,15 +27,7 @@ MOST_TOKENS = 1_000_000_000  # more than anybody will wait for
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to go on from a prompt. What each option does to the scores is in `generate.processors`.
-
-    >>> import chainrule as cr
-    >>> cr.generate.Sampling(temperature=0.7, top_p=0.9, stop=("END",)).seed
-    0
-    >>> cr.generate.Sampling(top_p=1.5)
-    Traceback (most recent call last):
-    chainrule.errors.ConfigError: sample: top_p is 1.5 (must be from 0 to 1)
-    """
+    """How a text goes on: which tokens can follow, and when to stop."""
 
     max_new_tokens: int = 500
     """Tokens to write at most: characters, unless the run has another tokenizer."""
