@@ -116,13 +116,12 @@ def temperature(logits: Logits, T: float) -> Logits:
 
 def top_k(logits: Logits, k: int) -> Logits:
     """The k likeliest"""
-    return only(logits, best(logits, k))
+    return logits if k >= len(logits) else first(logits, k, np.partition(logits, -k)[-k])
 
 
 def top_p(logits: Logits, p: float) -> Logits:
     """The fewest likeliest tokens whose probabilities add up to p"""
-    ids, scores, weights = possible(logits)
-    return only(logits, ids[until(scores, weights, p * total(weights))])
+    return first(logits, *likeliest(logits, p))
 
 
 def min_p(logits: Logits, share: float) -> Logits:
@@ -132,16 +131,31 @@ def min_p(logits: Logits, share: float) -> Logits:
 
 def typical(logits: Logits, mass: float) -> Logits:
     """The fewest tokens that have `mass` and whose surprise -ln P is nearest to the expected one, the entropy"""
-    ids, scores, weights = possible(logits)
-    surprise = scores.max() + np.log(total(weights)) - scores
-    entropy = np.average(surprise, weights=weights)
-    return only(logits, ids[until(-np.abs(surprise - entropy), weights, mass * total(weights))])
-
-
-def only(logits: Logits, kept: Ids) -> Logits:
+    possible = np.flatnonzero(logits > -np.inf)
+    scores = logits[possible]
+    weights = np.exp(scores - scores.max())
+    whole = total(weights)
+    surprise = scores.max() + np.log(whole) - scores
+    distance = np.abs(surprise - np.average(surprise, weights=weights))
+    n = FIRST
+    while True:
+        nearest = best(-distance, n)
+        cumulative = np.cumsum(weights[nearest], dtype=np.float64)
+        if cumulative[-1] >= mass * whole or n >= len(scores):
+            break
+        n *= FURTHER
     left = np.full_like(logits, -np.inf)
+    kept = possible[nearest[: np.searchsorted(cumulative, mass * whole) + 1]]
     left[kept] = logits[kept]
     return left
+
+
+def first(logits: Logits, k: int, edge: float) -> Logits:
+    """The k likeliest, the last of which has the score `edge`; of those with this score, the first ones"""
+    kept = logits > edge
+    equal = np.flatnonzero(logits == edge)
+    kept[equal[: k - np.count_nonzero(kept)]] = True
+    return np.where(kept, logits, -np.inf).astype(logits.dtype, copy=False)
 
 
 # -- the draw -----------------------------------------------------------------------------------------------
@@ -149,40 +163,38 @@ def only(logits: Logits, kept: Ids) -> Logits:
 
 def draw(logits: Logits, u: float) -> int:
     """The token at the share u, from 0 to 1, of the probabilities laid end to end, the likeliest first"""
-    ids, scores, weights = possible(logits)
-    return int(ids[until(scores, weights, u * total(weights))[-1]])
+    k, score = likeliest(logits, u)
+    equal = np.flatnonzero(logits == score)
+    return int(equal[k - 1 - np.count_nonzero(logits > score)])
 
 
-def possible(logits: Logits) -> tuple[Ids, Logits, Logits]:
-    """The tokens that are not ruled out, their scores, and weights that are proportional to their probabilities"""
-    ids = np.flatnonzero(logits > -np.inf)
-    scores = logits[ids]
-    return ids, scores, np.exp(scores - scores.max())
+def likeliest(logits: Logits, share: float) -> tuple[int, float]:
+    """How many of the likeliest tokens, at least one, have this share of all probability, and the score of the last
+
+    To sort the whole vocabulary would take longer than everything else, and the likeliest few are mostly enough.
+    """
+    left = (
+        logits if logits.min() > -np.inf else logits[logits > -np.inf]
+    )  # many equal scores are slow to part
+    peak = left.max()
+    mass = share * total(np.exp(left - peak))
+    n = FIRST
+    while True:
+        n = min(n, len(left))
+        scores = np.sort(np.partition(left, -n)[-n:])[::-1]
+        cumulative = np.cumsum(np.exp(scores - peak), dtype=np.float64)
+        if cumulative[-1] >= mass or n == len(left):  # the sum of all may be rounded to less than the mass
+            last = int(np.searchsorted(cumulative, min(mass, cumulative[-1])))
+            return last + 1, scores[last]
+        n *= FURTHER
 
 
 def total(weights: Logits) -> float:
     return float(weights.sum(dtype=np.float64))
 
 
-def until(scores: Logits, weights: Logits, mass: float) -> Ids:
-    """The fewest ids, best score first, whose weights add up to `mass`; at least one
-
-    A sort of the whole vocabulary would cost more than all the rest, and the best few are mostly enough.
-    """
-    n = FIRST
-    while True:
-        ids = best(scores, n)
-        cumulative = np.cumsum(weights[ids], dtype=np.float64)
-        if cumulative[-1] >= mass or n >= len(scores):  # the whole sum may be rounded to less than the mass
-            return ids[: np.searchsorted(cumulative, min(mass, cumulative[-1])) + 1]
-        n *= FURTHER
-
-
 def best(scores: Logits, n: int) -> Ids:
     """The ids of the n highest scores, highest first; of equal ones the first"""
-    if n >= len(scores):
-        ids = np.arange(len(scores))
-    else:
-        edge = np.partition(scores, -n)[-n]
-        ids = np.flatnonzero(scores >= edge)
+    n = min(n, len(scores))
+    ids = np.flatnonzero(scores >= np.partition(scores, -n)[-n])
     return ids[np.argsort(-scores[ids], kind="stable")][:n]
