@@ -28,7 +28,7 @@ from chainrule.generate.sampling import Sampling
 Logits: TypeAlias = npt.NDArray[np.floating[Any]]
 Ids: TypeAlias = npt.NDArray[np.integer[Any]]
 
-FIRST, FURTHER = 64, 8  # likeliest tokens to look at, and how many times more if they are not enough
+FIRST, FURTHER = 512, 8  # likeliest tokens to look at, and how many times more if they are not enough
 
 
 def choose(
