@@ -1,10 +1,12 @@
-"""Unigram next to sentencepiece, WordPiece next to tokenizers: training and encoding, in turn, the best of some rounds.
+"""Unigram next to sentencepiece, WordPiece and plain BPE next to tokenizers: training and encoding, in turn, the best
+of some rounds.
 
     CHAINRULE_DATA=... python benchmarks/subword.py        needs sentencepiece and tokenizers
     python benchmarks/subword.py book.txt --megabytes 5 --rounds 1
 
-Prints a table in Markdown; ratios above 1 mean that Chainrule is faster. Both sides train Unigram on two threads and
-encode on one. sentencepiece knows only lines, and gets them in one call; we get documents with their line ends.
+Prints a table in Markdown; ratios above 1 mean that Chainrule is faster. Both sides train Unigram on two threads, and
+do all the rest on one. sentencepiece knows only lines, and gets them in one call; we get documents with line ends.
+tokenizers trains WordPiece by counts, as BPE, and we by the score; its plain BPE drops white space, ours keeps it.
 """
 
 from __future__ import annotations
@@ -16,15 +18,17 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 import tokenizers
+from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from chainrule import native
 from chainrule.data import corpora
 from chainrule.io import load_tokenizer
 from chainrule.io.wordpiece_json import write
-from chainrule.text import UnigramTokenizer, WordPieceTokenizer
+from chainrule.text import PlainBPETokenizer, UnigramTokenizer, WordPieceTokenizer
 
 VOCABULARY = 8000
 
@@ -76,6 +80,45 @@ def unigram(text: str, rounds: int) -> list[tuple[str, str, float, float]]:
     ]
 
 
+def trained_by_peer(model: Any, before: Any, trainer: Any, text: str) -> Any:
+    peer = tokenizers.Tokenizer(model)
+    peer.normalizer, peer.pre_tokenizer = before
+    peer.train_from_iterator(documents(text), trainer)
+    return peer
+
+
+def wordpiece_training(text: str, rounds: int) -> tuple[str, str, float, float]:
+    def theirs() -> None:
+        before = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+        trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY, show_progress=False)
+        trained_by_peer(models.WordPiece(unk_token="[UNK]"), before, trainer, text)
+
+    trained = best(rounds, lambda: WordPieceTokenizer.train(documents(text), VOCABULARY), theirs)
+    return "WordPiece, training", "tokenizers", *trained
+
+
+def plain_bpe(text: str, rounds: int) -> list[tuple[str, str, float, float]]:
+    def ours() -> PlainBPETokenizer:
+        return PlainBPETokenizer.train(documents(text), VOCABULARY, special_tokens=["<unk>"])
+
+    def theirs() -> Any:
+        trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, show_progress=False, special_tokens=["<unk>"])
+        before = normalizers.Sequence([]), pre_tokenizers.WhitespaceSplit()
+        return trained_by_peer(models.BPE(unk_token="<unk>"), before, trainer, text)
+
+    trained = best(rounds, ours, theirs)
+    mine, peer = ours(), theirs()
+    encoded = best(
+        rounds,
+        lambda: [mine.encode(x) for x in documents(text)],
+        lambda: [peer.encode(x).ids for x in documents(text)],
+    )
+    return [
+        ("plain BPE, training", "tokenizers", *trained),
+        ("plain BPE, encoding", "tokenizers", *encoded),
+    ]
+
+
 def wordpiece(text: str, rounds: int) -> tuple[str, str, float, float]:
     vocab = Path(os.environ.get("CHAINRULE_DATA", ""), "vocab", "bert-base-uncased", "vocab.txt")
     ours = load_tokenizer(vocab) if vocab.is_file() else WordPieceTokenizer.train(text, VOCABULARY)
@@ -96,12 +139,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
     os.environ["RAYON_NUM_THREADS"] = "1"
-    native.set_threads(2)
     text = read(options.files, options.megabytes)
     size = len(text.encode()) / 1e6
     print(f"{size:.1f} MB, {VOCABULARY:,} tokens\n\n| | peer | Chainrule MB/s | peer MB/s | ratio |")
     print("|---|---|---:|---:|---:|")
-    for what, peer, ours, theirs in [wordpiece(text, options.rounds), *unigram(text, options.rounds)]:
+    native.set_threads(1)
+    rows = [wordpiece(text, options.rounds), wordpiece_training(text, options.rounds)]
+    rows += plain_bpe(text, options.rounds)
+    native.set_threads(2)
+    rows += unigram(text, options.rounds)
+    for what, peer, ours, theirs in rows:
         print(f"| {what} | {peer} | {size / ours:.2f} | {size / theirs:.2f} | {theirs / ours:.1f} |")
 
 

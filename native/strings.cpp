@@ -2,6 +2,14 @@
 
 namespace chainrule {
 
+std::string utf8_character(uint32_t code) {
+    if (code < 0x80) return {static_cast<char>(code)};
+    const int tail = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    std::string bytes(1, static_cast<char>((0xF00u >> (tail + 1) & 0xFF) | code >> 6 * tail));
+    for (int i = tail - 1; i >= 0; --i) bytes += static_cast<char>(0x80 | (code >> 6 * i & 0x3F));
+    return bytes;
+}
+
 bool whole_characters(std::string_view text) {
     for (size_t i = 0; i < text.size();) {
         const auto lead = static_cast<uint8_t>(text[i]);

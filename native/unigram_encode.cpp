@@ -25,12 +25,13 @@ UnigramEncoder::UnigramEncoder(std::vector<std::string> pieces, std::vector<int3
     unknown_score_ = scores_.empty() ? -PENALTY : *std::min_element(scores_.begin(), scores_.end()) - PENALTY;
 }
 
-void UnigramEncoder::encode(std::vector<int32_t>& out, std::string_view text) {
+std::vector<int32_t> UnigramEncoder::encode(std::string_view text) {
+    std::vector<int32_t> out;
     std::lock_guard<std::mutex> lock(busy_);
     if (!by_units_) {
         cut(text);
         append(out, cut_.data(), cut_.size());
-        return;
+        return out;
     }
     for_units(text, [&](std::string_view unit) {
         if (unit.size() > LONG_UNIT) {
@@ -51,6 +52,7 @@ void UnigramEncoder::encode(std::vector<int32_t>& out, std::string_view text) {
         }
         append(out, remembered_.data() + places_[number].first, places_[number].second);
     });
+    return out;
 }
 
 // Several unknown characters in a row are one unknown token.

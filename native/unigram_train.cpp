@@ -163,16 +163,12 @@ private:
 }  // namespace
 
 void UnigramTrainer::add(std::string_view text) {
-    for_units(text, [&](std::string_view unit) {
-        const uint32_t number = units_.add(unit);
-        if (number == counts_.size()) counts_.push_back(0);
-        ++counts_[number];
-    });
+    for_units(text, [&](std::string_view unit) { units_.add(unit); });
 }
 
 UnigramPieces UnigramTrainer::train(const UnigramSettings& settings) const {
     Words units;
-    for (uint32_t i = 0; i < units_.size(); ++i) units.emplace_back(units_.key(i), counts_[i]);
+    for (uint32_t i = 0; i < units_.words.size(); ++i) units.emplace_back(units_.words.key(i), units_.counts[i]);
     std::vector<Seed> seeds = frequent_letters(units, settings.coverage);
     const size_t letters = seeds.size();
     const Words words = cut_at_strangers(units, seeds);

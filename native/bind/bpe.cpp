@@ -1,35 +1,16 @@
 #include "bpe.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
+#include "texts.hpp"
 
 namespace chainrule {
 namespace {
 
-using Ints = Array<const int32_t, 1>;
-using Table = Array<const int32_t, 2>;
-using Offsets = Array<const int64_t, 1>;
-
-std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
-
-Span span(const nb::bytes& bytes) {
-    const Bytes begin = reinterpret_cast<Bytes>(bytes.c_str());
-    return {begin, begin + bytes.size()};
-}
-
 Pattern as_pattern(int index) {
     if (index < 0 || index > 2) throw std::invalid_argument("pattern must be 0 (gpt2), 1 (gpt4) or 2 (llama3)");
     return static_cast<Pattern>(index);
-}
-
-// The vector as an array of NumPy, which owns it: nothing is copied.
-template <class Scalar>
-nb::object as_array(std::vector<Scalar>&& values, size_t columns = 0) {
-    auto* kept = new std::vector<Scalar>(std::move(values));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<Scalar>*>(p); });
-    const size_t shape[2] = {columns ? kept->size() / columns : kept->size(), columns};
-    return nb::cast(nb::ndarray<nb::numpy, Scalar>(kept->data(), columns ? 2 : 1, shape, owner));
 }
 
 nb::object merge_rows(const std::vector<Merge>& merges) {  // (n, 4): left, right, merged, priority
@@ -39,21 +20,6 @@ nb::object merge_rows(const std::vector<Merge>& merges) {  // (n, 4): left, righ
     return as_array(std::move(rows), 4);
 }
 
-// Offsets as the ends of consecutive stretches of `size` bytes.
-std::vector<int64_t> checked_ends(const Offsets& ends, size_t size) {
-    int64_t last = 0;
-    for (size_t i = 0; i < ends.size(); ++i) {
-        if (ends.data()[i] < last) throw std::invalid_argument("ends must not fall");
-        last = ends.data()[i];
-    }
-    if (static_cast<size_t>(last) != size) throw std::invalid_argument("the last end must be the length of the bytes");
-    return {ends.data(), ends.data() + ends.size()};
-}
-
-Vocabulary as_vocabulary(const nb::bytes& bytes, const Offsets& ends) {
-    return {std::string(view(bytes)), checked_ends(ends, bytes.size())};
-}
-
 std::shared_ptr<Classes> make_classes(Table ranges) {
     if (ranges.shape(1) != 3) throw std::invalid_argument("ranges must have three columns");
     return std::make_shared<Classes>(ranges.data(), ranges.shape(0));
@@ -61,7 +27,7 @@ std::shared_ptr<Classes> make_classes(Table ranges) {
 
 nb::object split(std::shared_ptr<Classes> classes, int pattern, nb::bytes text) {
     std::vector<int64_t> ends;
-    const Span all = span(text);
+    const Span all = span(view(text));
     {
         WithoutGil release;
         for_words(*classes, as_pattern(pattern), all, [&](Bytes, Bytes end) { ends.push_back(end - all.first); });
@@ -73,11 +39,9 @@ nb::object rank_merges(nb::bytes tokens, Offsets ends) {
     return merge_rows(merges_of_ranks(as_vocabulary(tokens, ends)));
 }
 
-void make_encoder(BpeEncoder* self, std::shared_ptr<Classes> classes, int pattern, nb::bytes tokens, Offsets ends,
-                  Table merges, Ints special, bool whole_words) {
-    Vocabulary vocabulary = as_vocabulary(tokens, ends);
-    const int32_t size = static_cast<int32_t>(vocabulary.size());
+std::vector<Merge> checked_merges(const Table& merges, size_t vocab_size) {
     if (merges.shape(1) != 4) throw std::invalid_argument("merges must have four columns");
+    const int32_t size = static_cast<int32_t>(vocab_size);
     std::vector<Merge> rows;
     for (size_t i = 0; i < merges.shape(0); ++i) {
         const int32_t* m = merges.data() + 4 * i;
@@ -86,18 +50,39 @@ void make_encoder(BpeEncoder* self, std::shared_ptr<Classes> classes, int patter
         if (m[3] < 0 || m[3] == INT32_MAX) throw std::invalid_argument("a priority outside its range");
         rows.push_back({m[0], m[1], m[2], m[3]});
     }
-    new (self) BpeEncoder(std::move(classes), as_pattern(pattern), std::move(vocabulary), rows,
-                          {special.data(), special.data() + special.size()}, whole_words);
+    return rows;
 }
 
-nb::object encode(const BpeEncoder& self, nb::bytes text) {
-    std::vector<int32_t> ids;
-    const std::string_view bytes = view(text);
-    {
-        WithoutGil release;
-        ids = self.encode(bytes);
+// Tokens in `special` come out of decode but never out of a text.
+void make_encoder(BpeEncoder* self, std::shared_ptr<Classes> classes, int pattern, nb::bytes tokens, Offsets ends,
+                  Table merges, Ints special, bool whole_words) {
+    Vocabulary vocabulary = as_vocabulary(tokens, ends);
+    const size_t size = vocabulary.size();
+    const std::vector<Merge> rows = checked_merges(merges, size);
+    std::vector<bool> ordinary(size, true);
+    for (size_t i = 0; i < special.size(); ++i) ordinary.at(static_cast<size_t>(special.data()[i])) = false;
+    std::vector<int32_t> id_of_byte(256, -1);
+    for (size_t id = 0; id < size; ++id)
+        if (ordinary[id] && vocabulary[id].size() == 1)
+            id_of_byte[static_cast<uint8_t>(vocabulary[id][0])] = static_cast<int32_t>(id);
+    new (self) BpeEncoder(std::move(classes), as_pattern(pattern), std::move(vocabulary), rows,
+                          std::make_unique<ByteSpelling>(id_of_byte.data()), Turn::PLACES);
+    for (size_t id = 0; whole_words && id < size; ++id)
+        if (ordinary[id]) self->take_whole(id);
+}
+
+// Characters (n, 2): code and id. Others become `stranger`, words end in the token `end` if it is not negative.
+BpeEncoder* make_plain_encoder(std::shared_ptr<Classes> classes, Table characters, Table merges, int32_t end,
+                               int32_t stranger) {
+    if (characters.shape(1) != 2) throw std::invalid_argument("characters must have two columns");
+    auto spelling = std::make_unique<CharacterSpelling>(classes, end, stranger);
+    for (size_t i = 0; i < characters.shape(0); ++i) {
+        const int32_t* row = characters.data() + 2 * i;
+        if (row[0] < 0 || row[1] < 0) throw std::invalid_argument("a character or its id is negative");
+        spelling->add(static_cast<uint32_t>(row[0]), row[1]);
     }
-    return as_array(std::move(ids));
+    return new BpeEncoder(classes, Pattern::PLAIN, {}, checked_merges(merges, INT32_MAX), std::move(spelling),
+                          Turn::PASSES);
 }
 
 nb::bytes decode(const BpeEncoder& self, Ints ids) {
@@ -112,16 +97,11 @@ nb::bytes decode(const BpeEncoder& self, Ints ids) {
     return nb::bytes(text.data(), text.size());
 }
 
-void add(BpeTrainer& self, nb::bytes texts, Offsets ends) {
-    std::vector<Span> spans;
-    Bytes begin = span(texts).first;
-    const Bytes first = begin;
-    for (const int64_t end : checked_ends(ends, texts.size())) {
-        spans.emplace_back(begin, first + end);
-        begin = first + end;
-    }
+template <class Trainer>
+void add(Trainer& self, nb::bytes texts, Offsets ends) {
+    const std::vector<Span> found = spans(view(texts), ends);
     WithoutGil release;
-    self.add(spans);
+    self.add(found);
 }
 
 nb::object train(const BpeTrainer& self, nb::bytes bytes_in_order, size_t limit, int64_t least) {
@@ -129,7 +109,17 @@ nb::object train(const BpeTrainer& self, nb::bytes bytes_in_order, size_t limit,
     std::vector<Merge> merges;
     {
         WithoutGil release;
-        merges = self.train(span(bytes_in_order).first, limit, least);
+        merges = self.train(span(view(bytes_in_order)).first, limit, least);
+    }
+    return merge_rows(merges);
+}
+
+nb::object train_plain(const PlainBpeTrainer& self, size_t limit, const std::vector<nb::bytes>& never) {
+    const std::vector<std::string> names = strings(never);
+    std::vector<Merge> merges;
+    {
+        WithoutGil release;
+        merges = self.train(limit, names);
     }
     return merge_rows(merges);
 }
@@ -144,14 +134,26 @@ void bind_bpe(nb::module_& m) {
     nb::class_<BpeEncoder>(m, "BpeEncoder")
         .def("__init__", &make_encoder, "classes"_a, "pattern"_a, "tokens"_a, "ends"_a.noconvert(),
              "merges"_a.noconvert(), "special"_a.noconvert(), "whole_words"_a)
-        .def("encode", &encode, "text"_a)
+        .def("encode", [](const BpeEncoder& self, nb::bytes text) { return encode_text(self, view(text)); }, "text"_a)
         .def("decode", &decode, "ids"_a.noconvert());
     nb::class_<BpeTrainer>(m, "BpeTrainer")
         .def("__init__", [](BpeTrainer* self, std::shared_ptr<Classes> classes, int pattern) {
             new (self) BpeTrainer(std::move(classes), as_pattern(pattern));
         }, "classes"_a, "pattern"_a)
-        .def("add", &add, "texts"_a, "ends"_a.noconvert())
+        .def("add", &add<BpeTrainer>, "texts"_a, "ends"_a.noconvert())
         .def("train", &train, "bytes_in_order"_a, "limit"_a, "least"_a);
+    m.def("plain_bpe_encoder", &make_plain_encoder, nb::rv_policy::take_ownership, "classes"_a,
+          "characters"_a.noconvert(), "merges"_a.noconvert(), "end"_a, "stranger"_a);
+    nb::class_<PlainBpeTrainer>(m, "PlainBpeTrainer")
+        .def("__init__", [](PlainBpeTrainer* self, std::shared_ptr<Classes> classes, nb::bytes end_mark) {
+            new (self) PlainBpeTrainer(std::move(classes), std::string(view(end_mark)));
+        }, "classes"_a, "end_mark"_a)
+        .def("add", [](PlainBpeTrainer& self, nb::bytes texts, Offsets ends) { utf8(texts), add(self, texts, ends); },
+             "texts"_a, "ends"_a.noconvert())
+        .def("characters", [](const PlainBpeTrainer& self) {
+            return as_array(std::vector<int32_t>(self.characters()));
+        })
+        .def("train", &train_plain, "limit"_a, "never"_a);
 }
 
 }  // namespace chainrule

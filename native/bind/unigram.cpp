@@ -3,34 +3,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
+#include "texts.hpp"
 
 namespace chainrule {
 namespace {
-
-std::string_view view(const nb::bytes& text) {
-    const std::string_view bytes(text.c_str(), text.size());
-    if (!whole_characters(bytes)) throw std::invalid_argument("text must be UTF-8");
-    return bytes;
-}
-
-std::vector<std::string> strings(const std::vector<nb::bytes>& list) {
-    std::vector<std::string> out;
-    for (const nb::bytes& item : list) out.emplace_back(item.c_str(), item.size());
-    return out;
-}
-
-auto encode(UnigramEncoder& encoder, const nb::bytes& text) {
-    auto ids = std::make_unique<std::vector<int32_t>>();
-    const std::string_view bytes = view(text);
-    {
-        WithoutGil release;
-        encoder.encode(*ids, bytes);
-    }
-    std::vector<int32_t>* owned = ids.release();
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
-    return nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(owned->data(), {owned->size()}, owner);
-}
 
 void make_encoder(UnigramEncoder* self, const std::vector<nb::bytes>& pieces, std::vector<int32_t> ids,
                   std::vector<double> scores, int32_t unknown, const std::vector<int32_t>& bytes, bool by_units) {
@@ -55,9 +31,7 @@ nb::tuple train(const UnigramTrainer& trainer, size_t pieces, double coverage, s
         WithoutGil release;
         result = trainer.train({pieces, coverage, seeds, most_letters, shrink, iterations});
     }
-    nb::list names;
-    for (const std::string& piece : result.pieces) names.append(nb::bytes(piece.data(), piece.size()));
-    return nb::make_tuple(names, result.scores);
+    return nb::make_tuple(as_list(result.pieces), result.scores);
 }
 
 }  // namespace
@@ -65,10 +39,10 @@ nb::tuple train(const UnigramTrainer& trainer, size_t pieces, double coverage, s
 void bind_unigram(nb::module_& m) {
     nb::class_<UnigramEncoder>(m, "UnigramEncoder")
         .def("__init__", &make_encoder, "pieces"_a, "ids"_a, "scores"_a, "unknown"_a, "bytes"_a, "by_units"_a)
-        .def("encode", &encode, "text"_a);
+        .def("encode", [](UnigramEncoder& self, nb::bytes text) { return encode_text(self, utf8(text)); }, "text"_a);
     nb::class_<UnigramTrainer>(m, "UnigramTrainer")
         .def(nb::init<>())
-        .def("add", [](UnigramTrainer& self, const nb::bytes& text) { self.add(view(text)); }, "text"_a)
+        .def("add", [](UnigramTrainer& self, const nb::bytes& text) { self.add(utf8(text)); }, "text"_a)
         .def("train", &train, "pieces"_a, "coverage"_a, "seeds"_a, "most_letters"_a, "shrink"_a, "iterations"_a);
 }
 

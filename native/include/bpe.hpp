@@ -1,22 +1,18 @@
-// Byte-level byte-pair encoding: src/chainrule/text/bpe.py says what it is, bpe_reference.py states both algorithms.
+// Byte pair encoding, of bytes and of characters: src/chainrule/text/bpe.py and plain_bpe.py say what they are.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "merger.hpp"
 #include "pretokenize.hpp"
+#include "word_cache.hpp"
 
 namespace chainrule {
-
-struct Merge {
-    int32_t left, right, merged;
-    int32_t priority;  // the lowest goes first, the leftmost among equals
-};
 
 // The bytes of every token, one after the other.
 struct Vocabulary {
@@ -55,23 +51,48 @@ private:
     int shift_;
 };
 
+// Bytes that are tokens.
+class ByteSpelling : public Spelling {
+public:
+    explicit ByteSpelling(const int32_t* id_of_byte);  // 256; -1 for a byte that is no token
+    void spell(std::string_view word, std::vector<int32_t>& ids) const override;
+
+private:
+    int32_t ids_[256];
+};
+
+// Characters that are tokens. A word that is not white space ends in the token `end`, if it is not negative.
+class CharacterSpelling : public Spelling {
+public:
+    CharacterSpelling(std::shared_ptr<const Classes> classes, int32_t end, int32_t stranger);
+    void add(uint32_t code, int32_t id);  // every other character is a stranger
+    void spell(std::string_view word, std::vector<int32_t>& ids) const override;
+
+private:
+    std::shared_ptr<const Classes> classes_;
+    int32_t end_, stranger_;
+    int32_t ascii_[128];
+    std::unordered_map<uint32_t, int32_t> others_;
+};
+
+// Which pair merges next. It matters only if a merge makes room for one that comes before it, as files may ask for.
+enum class Turn {
+    PLACES,  // after each place the first merge is looked for again
+    PASSES,  // a merge is made wherever it fits, then the next is looked for
+};
+
 class BpeEncoder {
 public:
-    // Tokens in `special` come out of decode but never out of a text.
-    // whole_words: a word that is a token as a whole is that token, whatever the merges would make of it.
     BpeEncoder(std::shared_ptr<const Classes> classes, Pattern pattern, Vocabulary vocabulary,
-               const std::vector<Merge>& merges, const std::vector<int32_t>& special, bool whole_words);
-    ~BpeEncoder();
+               const std::vector<Merge>& merges, std::unique_ptr<const Spelling> spelling, Turn turn);
 
+    void take_whole(size_t id);  // a word that is this token is not merged, whatever the merges would make of it
     std::vector<int32_t> encode(std::string_view text) const;  // every byte of it must be a token
     std::string decode(const int32_t* ids, size_t count) const;
     size_t size() const { return vocabulary_.size(); }
 
 private:
-    struct Workspace;
-    struct Lease;
-    void encode_piece(Span piece, Workspace& space, std::vector<int32_t>& out) const;
-    void encode_word(Span word, Workspace& space) const;
+    void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
     void merge_short(std::vector<int32_t>& ids) const;
     void merge_long(std::vector<int32_t>& ids) const;
 
@@ -79,27 +100,47 @@ private:
     Pattern pattern_;
     Vocabulary vocabulary_;
     MergeTable merges_;
-    std::unordered_map<std::string_view, int32_t> words_;  // tokens by their bytes, if whole words go first
-    int32_t byte_ids_[256];
-    mutable std::mutex mutex_;
-    mutable std::vector<std::unique_ptr<Workspace>> spaces_;  // one per thread at work, kept for their caches
+    std::unique_ptr<const Spelling> spelling_;
+    Turn turn_;
+    std::unordered_map<std::string_view, int32_t> whole_;
+    mutable Spares<WordCache> caches_;
 };
 
 class BpeTrainer {
 public:
     BpeTrainer(std::shared_ptr<const Classes> classes, Pattern pattern);
-    ~BpeTrainer();
-    BpeTrainer(const BpeTrainer&) = delete;
-
     void add(const std::vector<Span>& texts);  // counts their words
     // Up to `limit` new tokens out of pairs that occur `least` times or more. Tokens 0 to 255 are `bytes_in_order`.
     std::vector<Merge> train(const uint8_t* bytes_in_order, size_t limit, int64_t least) const;
 
 private:
-    struct Counter;
     std::shared_ptr<const Classes> classes_;
     Pattern pattern_;
-    std::vector<std::unique_ptr<Counter>> counters_;  // one per thread at work; sums do not care who counted
+    TextCounts counts_;
+};
+
+class PlainBpeTrainer {
+public:
+    static constexpr int32_t END = -1;
+
+    PlainBpeTrainer(std::shared_ptr<const Classes> classes, std::string end_mark);  // empty: words have no mark
+    void add(const std::vector<Span>& texts);
+
+    // The characters in the order they first came, with END where the mark did. Their tokens are 0, 1, 2, ...
+    const std::vector<int32_t>& characters() const { return characters_; }
+
+    // Up to `limit` merges; those that would make one of `never` are left out.
+    std::vector<Merge> train(size_t limit, const std::vector<std::string>& never) const;
+
+private:
+    void meet(Span text);
+
+    std::shared_ptr<const Classes> classes_;
+    std::string end_mark_;
+    bool marked_ = false;
+    std::vector<bool> met_ = std::vector<bool>(CODES);
+    std::vector<int32_t> characters_;
+    TextCounts counts_;
 };
 
 }  // namespace chainrule

@@ -6,16 +6,21 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace chainrule {
 
 enum Kind : uint8_t { OTHER, LETTER, NUMBER, SPACE };
-enum class Pattern { GPT2, GPT4, LLAMA3 };  // in the order of PATTERNS in pretokenize.py
+enum class Pattern { GPT2, GPT4, LLAMA3, PLAIN };  // in the order of PATTERNS in pretokenize.py; the last is \S+|\s
 
 using Bytes = const uint8_t*;
 using Span = std::pair<Bytes, Bytes>;
+
+inline std::string_view as_text(Bytes begin, Bytes end) {
+    return {reinterpret_cast<const char*>(begin), static_cast<size_t>(end - begin)};
+}
 
 struct Char {
     Kind kind;
@@ -124,6 +129,16 @@ struct Scanner<Pattern::GPT4> : NewScanner<true> {};
 template <>
 struct Scanner<Pattern::LLAMA3> : NewScanner<false> {};
 
+template <>
+struct Scanner<Pattern::PLAIN> {
+    static Bytes next(const Classes& classes, Bytes p, Bytes end) {
+        Char c = classes.read(p, end);
+        if (c.kind == SPACE) return p + c.size;
+        while (p < end && (c = classes.read(p, end)).kind != SPACE) p += c.size;
+        return p;
+    }
+};
+
 template <Pattern pattern, class Body>
 void scan(const Classes& classes, Span text, Body&& body) {
     for (Bytes p = text.first; p < text.second;) {
@@ -139,6 +154,7 @@ void for_words(const Classes& classes, Pattern pattern, Span text, Body&& body) 
         case Pattern::GPT2: return scan<Pattern::GPT2>(classes, text, body);
         case Pattern::GPT4: return scan<Pattern::GPT4>(classes, text, body);
         case Pattern::LLAMA3: return scan<Pattern::LLAMA3>(classes, text, body);
+        case Pattern::PLAIN: return scan<Pattern::PLAIN>(classes, text, body);
     }
 }
 

@@ -18,6 +18,15 @@ inline bool utf8_continues(char byte) {
     return (static_cast<uint8_t>(byte) & 0xC0) == 0x80;
 }
 
+// The code point of the UTF-8 character of `size` bytes at p.
+inline uint32_t utf8_code(const uint8_t* p, size_t size) {
+    uint32_t code = size == 1 ? *p : *p & (0x7Fu >> size);
+    for (size_t i = 1; i < size; ++i) code = code << 6 | (p[i] & 0x3F);
+    return code;
+}
+std::string utf8_character(uint32_t code);  // surrogates like any other
+constexpr uint32_t CODES = 0x140000;  // more than any four bytes can say
+
 // True if every lead byte is followed by as many continuation bytes as it says, and nothing else is there.
 bool whole_characters(std::string_view text);
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "strings.hpp"
+#include "word_counts.hpp"
 
 namespace chainrule {
 
@@ -49,8 +49,7 @@ public:
     UnigramPieces train(const UnigramSettings& settings) const;
 
 private:
-    Numbering units_;
-    std::vector<uint64_t> counts_;
+    WordCounts units_;
 };
 
 class UnigramEncoder {
@@ -59,7 +58,7 @@ public:
     // they are cut one by one and remembered.
     UnigramEncoder(std::vector<std::string> pieces, std::vector<int32_t> ids, std::vector<double> scores,
                    int32_t unknown, std::array<int32_t, 256> bytes, bool by_units);
-    void encode(std::vector<int32_t>& out, std::string_view text);
+    std::vector<int32_t> encode(std::string_view text);
 
 private:
     void cut(std::string_view text);

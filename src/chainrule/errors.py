@@ -33,3 +33,7 @@ class CheckpointError(ChainruleError, RuntimeError):
 
 class FormatError(ChainruleError, ValueError):
     """A file that is not of the format it claims."""
+
+
+class ChainruleWarning(UserWarning):
+    """Something was not as it should be, and was worked around."""

@@ -133,15 +133,46 @@ BAD = {
     "unknown subcommand": (["data", "lost"], "did you mean data list?"),
     "unknown flag": (
         ["demo", "--minuts", "2"],
-        "unrecognized options: --minuts, 2. Perhaps you meant: --minutes",
+        "--minuts: no such option (did you mean --minutes?); see chainrule demo --help",
     ),
     "text for a number": (["demo", "--minutes", "two"], "--minutes: got 'two' (must be a number)"),
     "fraction for an integer": (["train", "--n-layer", "1.5"], "--n-layer: got '1.5' (must be an integer)"),
-    "no value": (["train", "--lr"], "missing value for argument '--lr'"),
-    "too many arguments": (["train", "gpt", "text.txt", "more"], "unrecognized options: more"),
-    "negative minutes": (["demo", "--minutes", "-1"], "demo: minutes is -1.0 (must be a positive number)"),
-    "no minutes": (["demo", "--minutes", "nan"], "minutes is nan"),
+    "no value": (["train", "--lr"], "--lr: no value (must be followed by one"),
+    "too many arguments": (["train", "gpt", "text.txt", "more"], "'more': one argument too many"),
+    "negative minutes": (["demo", "--minutes", "-1"], "demo: --minutes is -1.0 (must be a positive number)"),
+    "no minutes": (["demo", "--minutes", "nan"], "--minutes is nan"),
     "negative seed": (["demo", "--seed", "-1"], "seed is -1 (must be from 0 to 2**64 - 1)"),
+    "nearly a subcommand": (["data", "gett"], "'data gett': no such command (did you mean data get?)"),
+    "no command of a group": (
+        ["tokenize", "foo"],
+        "(there are tokenize train, tokenize encode, tokenize decode",
+    ),
+    "nearly an option of all": (["--verson"], "did you mean --version?"),
+    "capital letters": (["train", "GPT", "text.txt"], "did you mean gpt?"),
+    "option of another family": (
+        ["train", "rnn", "--n-head", "3"],
+        "--n-head: no such option; see chainrule",
+    ),
+    "file for a run": (["sample", "text.txt"], "text.txt: is a file (must be the directory of a run)"),
+    "negative smoothing": (["ngram", "--smoothing", "-1"], "ngram: --smoothing is -1.0 (must be at least 0)"),
+    "no count": (
+        ["train", "word2vec", "text.txt", "--min-count", "0"],
+        "--min-count is 0 (must be at least 1)",
+    ),
+    "no choice": (
+        ["data", "stats", "--by", "lines"],
+        "--by: got 'lines' (must be one of file, line, paragraph; did you mean line?)",
+    ),
+    "too few words": (["vectors", "v.txt", "--analogy", "a", "b"], "--analogy: got 'a b' (must be 3 values)"),
+    "text for a number or none": (["train", "--budget", "x"], "--budget: got 'x' (must be a number)"),
+    "a value for a switch": (["ngram", "--json=no"], "--json: got 'no' (must stand alone: leave out =no)"),
+    "dashes of a value": (["data", "build", "--end", "--"], "if it begins with a dash, --end=VALUE"),
+    "unknown family": (
+        ["train", "frob"],
+        "train 'frob': no such family, corpus or file (families are gpt, llama, ngram, mlp, rnn, gru, lstm, word2vec;",
+    ),
+    "nearly a family": (["train", "lstmm"], "did you mean lstm?)"),
+    "nearly a corpus": (["train", "pydok"], "did you mean pydoc?)"),
     "unknown corpus": (["train", "gpt", "pydok"], "did you mean pydoc?"),
     "missing file": (["train", "gpt", "none.txt"], "none.txt: no such file"),
     "directory for a file": (
@@ -152,11 +183,11 @@ BAD = {
     "empty file": (["train", "gpt", "empty.txt"], "empty.txt: no text in 0 bytes"),
     "binary file": (["train", "gpt", "binary.txt"], "binary.txt: binary file, zero byte in line 2"),
     "not UTF-8": (["train", "gpt", "latin.txt"], "latin.txt: line 3 is not UTF-8, byte 0xe9"),
-    "short text": (["train", "gpt", "short.txt"], "27 tokens, block_size 128"),
-    "heads": (["train", "gpt", "text.txt", "--n-head", "3"], "n_embd is 128, n_head 3"),
-    "zero width": (["train", "gpt", "text.txt", "--n-embd", "0"], "n_embd is 0 (must be at least 1)"),
-    "negative rate": (["train", "gpt", "text.txt", "--lr", "-1"], "lr is -1.0 (must be a positive number)"),
-    "no steps": (["train", "gpt", "text.txt", "--max-steps", "0"], "max_steps is 0 (must be at least 1)"),
+    "short text": (["train", "gpt", "short.txt"], "27 tokens, --block-size 128"),
+    "heads": (["train", "gpt", "text.txt", "--n-head", "3"], "--n-embd is 128, --n-head 3"),
+    "zero width": (["train", "gpt", "text.txt", "--n-embd", "0"], "--n-embd is 0 (must be at least 1)"),
+    "negative rate": (["train", "gpt", "text.txt", "--lr", "-1"], "--lr is -1.0 (must be a positive number)"),
+    "no steps": (["train", "gpt", "text.txt", "--max-steps", "0"], "--max-steps is 0 (must be at least 1)"),
     "full directory": (["train", "gpt", "text.txt", "--out", "."], "the directory is not empty"),
     "file in the way": (
         ["train", "gpt", "text.txt", "--out", "text.txt/run"],
@@ -167,7 +198,10 @@ BAD = {
         "GiB to train, this machine has",
     ),
     "resume nothing": (["train", "--resume", "none"], "none: no such directory"),
-    "sample what": (["sample"], "missing from chainrule sample: RUN"),
+    "sample what": (
+        ["sample"],
+        "RUN is missing (must be given: directory of a run, or one of its checkpoints)",
+    ),
     "sample nothing": (["sample", "none"], "none: no such directory"),
     "sample no run": (["sample", "."], ".: holds no checkpoint"),
 }
@@ -199,10 +233,13 @@ def test_bad_input_is_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--temperature", "-1"], "temperature is -1.0"),
-        (["--max-new-tokens", "-1"], "max_new_tokens is -1 (must be an integer, from 0 to"),
-        (["--top-k", "0"], "top_k is 0"),
-        (["--weights", "int3"], "--weights"),
+        (["--temperature", "-1"], "--temperature is -1.0"),
+        (["--max-new-tokens", "-1"], "--max-new-tokens is -1 (must be an integer, from 0 to"),
+        (["--top-k", "0"], "--top-k is 0"),
+        (
+            ["--weights", "int3"],
+            "--weights: got 'int3' (must be one of bf16, fp32, int4, int8; did you mean int8?)",
+        ),
         (["--prompt", "\N{SNOWMAN}"], "unknown character '\N{SNOWMAN}' (U+2603) at position 0"),
     ],
 )
@@ -222,8 +259,8 @@ def test_a_resume_with_other_settings_is_refused(folder: Path, capsys: pytest.Ca
     main(["train", "text.txt", *SMALL, "--max-steps", "2", "--out", "run"])
     Path("other.txt").write_text("To be, or not to be")
     for flags, message in [
-        (["--n-layer", "2"], "resume: n_layer is 2, in the run 1 (leave it out)"),
-        (["--out", "elsewhere"], "resume: out is elsewhere, the run is in run (leave it out)"),
+        (["--n-layer", "2"], "resume: --n-layer is 2, in the run 1 (leave it out)"),
+        (["--out", "elsewhere"], "resume: --out is elsewhere, the run is in run (leave it out)"),
         (["other.txt"], "resume: data is other.txt, in the run "),
     ]:
         with pytest.raises(SystemExit):

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from chainrule.cli import main, progress
-from chainrule.cli.progress import Progress
-from chainrule.data import Document, Shards, downloads, read_documents
+from chainrule.cli import main
+from chainrule.data import Shards, downloads, read_documents
 
 TEXTS = [f"document {i} of many, each a little different from the others" for i in range(60)]
 
@@ -179,17 +177,3 @@ def test_an_interrupt_leaves_nothing(folder: Path) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130 and err == "interrupted\n"
     assert not list(folder.glob("out")) and not list(folder.glob(".out*"))
-
-
-@pytest.mark.parametrize("terminal", [False, True])
-def test_progress_is_told_on_stderr(
-    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("PATIENCE", "REFRESH", "PLAIN"):
-        monkeypatch.setattr(progress, name, 0.0)
-    console = Console(stderr=True, force_terminal=terminal, width=80)
-    with Progress("documents", console) as shown:
-        assert len(list(shown.documents(Document("x" * 10**5, "test") for _ in range(3)))) == 3
-    out, err = capsys.readouterr()
-    assert out == "" and "documents: 3 documents, 0.3 million characters" in err
-    assert err.count("documents:") == 3 or terminal

@@ -202,3 +202,18 @@ def test_the_command_lists_and_draws(
         main(["figures", "relux"])
     assert stop.value.code == 2
     assert capsys.readouterr().err == "error: figures: 'relux': no such figure (did you mean relu?)\n"
+    with pytest.raises(SystemExit):
+        main(["figures", "qqq"])
+    assert "'qqq': no such figure (chainrule figures lists them)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["relu", "logit-table", "computation-graph"])
+def test_a_place_that_cannot_be_written_is_named(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(SystemExit) as stop:
+        main(["figures", name, "--out", str(tmp_path / "file/figures")])
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and err.count("\n") == 1
+    assert f"{tmp_path / 'file/figures' / name}." in err and "cannot be written (Not a directory)" in err

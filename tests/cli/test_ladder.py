@@ -29,8 +29,8 @@ def test_table_figure_and_record_are_written(tmp_path: Path, capsys: pytest.Capt
     ("arguments", "message"),
     [
         (["no-such-text.txt"], "no such file"),
-        (["--seeds", "0"], "seeds is 0"),
-        (["--match", "luck"], "match"),
+        (["--seeds", "0"], "--seeds is 0"),
+        (["--match", "luck"], "--match"),
     ],
 )
 def test_bad_input_is_one_line(

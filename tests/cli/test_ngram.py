@@ -110,7 +110,7 @@ def test_built_in_names_without_arguments(capsys: pytest.CaptureFixture[str]) ->
         (["missing.txt"], "missing.txt: no such file"),
         (["names.txt", "--order", "0"], "order is 0"),
         (["names.txt", "--order", "5000"], "order is 5000 (must be from 1 to 100)"),
-        (["names.txt", "--smoothing", "-1"], "s is -1.0"),
+        (["names.txt", "--smoothing", "-1"], "--smoothing is -1.0"),
         (["names.txt", "--smoothing", "1", "--method", "kneser-ney"], "smoothing is 1.0, method kneser-ney"),
         (["names.txt", "--lines", "--text"], "must be at most one of them"),
         (["names.txt", "--samples", "-1"], "samples is -1"),

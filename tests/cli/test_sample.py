@@ -110,12 +110,12 @@ def test_a_search_gives_the_best_first(sample: Any) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--top-p 2", "top_p is 2.0 (must be from 0 to 1)"),
-        ("--logit-bias 500 1", "logit_bias has token 500 (must be from 0 to"),
-        ("--num-samples 0", "num_samples is 0"),
-        ("--beam 2 --num-samples 3", "num_samples is 3, beam 2"),
-        ("--beam 0", "beam 0"),
-        ("--beam 2 --stop a", "stop is given with beam"),
+        ("--top-p 2", "--top-p is 2.0 (must be from 0 to 1)"),
+        ("--logit-bias 500 1", "--logit-bias has token 500 (must be from 0 to"),
+        ("--num-samples 0", "--num-samples is 0"),
+        ("--beam 2 --num-samples 3", "--num-samples is 3, --beam 2"),
+        ("--beam 0", "--beam 0"),
+        ("--beam 2 --stop a", "--stop is given with beam"),
         ("--prompts-file none.txt", "none.txt: no such file"),
         ("--prompt a --prompts-file none.txt", "must be one of them"),
     ],

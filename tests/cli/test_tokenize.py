@@ -53,6 +53,24 @@ def test_train_encode_and_decode(folder: Path, capsys: pytest.CaptureFixture[str
     assert json.loads(said(capsys))["text"] == TEXT
 
 
+def test_a_byte_order_mark_is_no_text(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["tokenize", "train", "text.txt", "--vocab-size", "300"])
+    Path("marked.txt").write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
+    Path("marked.json").write_bytes(b"\xef\xbb\xbf" + Path("bpe.json").read_bytes())
+    said(capsys)
+    main(["tokenize", "encode", "text.txt", "--vocab", "bpe.json"])
+    expected = said(capsys)
+    for name, vocab in (("marked.txt", "bpe.json"), ("text.txt", "marked.json")):
+        main(["tokenize", "encode", name, "--vocab", vocab])
+        assert said(capsys) == expected
+    with Path("marked.txt").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        main(["tokenize", "encode", "-", "--vocab", "bpe.json"])
+    assert said(capsys) == expected
+
+
 def test_through_a_pipe(folder: Path) -> None:
     main(["tokenize", "train", "text.txt", "--kind", "unigram", "--vocab-size", "400"])
     passed = "To be,\n or not \N{SNOWMAN}"
@@ -126,17 +144,29 @@ def test_without_arguments(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 BAD = {
     "no such file": (["train", "none.txt"], "none.txt: no such file"),
-    "no such kind": (["train", "--kind", "bp"], "--kind"),
-    "no size": (["train", "text.txt", "--vocab-size", "0"], "vocab_size 0 (must be at least 1)"),
+    "no such kind": (["train", "--kind", "bp"], "--kind: got 'bp' (must be one of bpe, char,"),
+    "no text": (["train", "text.txt", "empty.txt"], "empty.txt: no text in 0 characters (must not be empty)"),
+    "a blank text": (["train", "blank.txt", "--kind", "char"], "blank.txt: no text in 2 characters"),
+    "no size": (["train", "text.txt", "--vocab-size", "0"], "--vocab-size 0 (must be at least 1)"),
     "too small": (
         ["train", "text.txt", "--kind", "unigram", "--vocab-size", "9"],
-        "vocab_size 9 (must be at least",
+        "--vocab-size 9 (must be at least",
     ),
     "unwritable": (["train", "text.txt", "--kind", "char", "--out", "text.txt/a"], "cannot be written"),
     "not UTF-8": (["encode", "latin.txt"], "latin.txt: line 2 is not UTF-8, byte 0xe9"),
     "no vocab": (["encode", "text.txt", "--vocab", "none"], "none: cannot be read (No such file"),
     "no tokenizer": (["encode", "text.txt", "--vocab", "."], "holds no tokenizer"),
     "a text as vocab": (["encode", "text.txt", "--vocab", "bad.json"], "bad.json: line 1 is not JSON"),
+    "prose as vocab": (
+        ["encode", "text.txt", "--vocab", "text.txt"],
+        "no token (must be BERT's vocab.txt, one token a line, [UNK] among them; a tokenizer is learnt from a text "
+        "by chainrule tokenize train)",
+    ),
+    "a list as vocab": (
+        ["encode", "text.txt", "--vocab", "far.txt"],
+        "far.txt: line 1 is '3, 99999', no token",
+    ),
+    "no unknown token": (["encode", "text.txt", "--vocab", "list.txt"], "no token [UNK] in 2 lines (must be"),
     "strange character": (["encode", "text.txt"], "unknown character"),
     "no ids": (["decode", "text.txt"], "is no id (must be integers)"),
     "ids outside": (["decode", "far.txt"], "id 99999 at position 1"),
@@ -146,7 +176,7 @@ BAD = {
     "broken ids": (["decode", "bad.json"], "line 1 is not JSON"),
     "other JSON": (["decode", "other.json"], "holds no ids"),
     "trace of nothing": (["show", "--trace"], "belong together"),
-    "no length": (["show", "--length", "0"], "length 0"),
+    "no length": (["show", "--length", "0"], "--length is 0 (must be at least 1)"),
 }
 
 
@@ -155,6 +185,9 @@ def test_bad_input_is_one_line_and_exit_code_2(
     folder: Path, capsys: pytest.CaptureFixture[str], case: str
 ) -> None:
     Path("latin.txt").write_bytes("a\nd\xe9j\xe0".encode("latin-1"))
+    Path("empty.txt").write_bytes(b"")
+    Path("blank.txt").write_bytes(b"\xef\xbb\xbf \n")  # and a byte order mark
+    Path("list.txt").write_text("low\n##er\n")
     Path("bad.json").write_text("{bad")
     Path("far.txt").write_text("3, 99999")
     Path("huge.json").write_text(f"[{10**30}]")

@@ -85,10 +85,13 @@ def test_a_run_is_resumed_as_what_it_is(folder: Path, capsys: pytest.CaptureFixt
         (["train", "--resume", "run"], "run holds a gru, not a gpt (say train gru --resume run)"),
         (
             ["train", "gru", "--resume", "run", "--n-hidden", "8"],
-            "n_hidden is 8, in the run 16 (leave it out)",
+            "--n-hidden is 8, in the run 16 (leave it out)",
         ),
-        (["train", "lstm", "text.txt", "--n-hidden", "0"], "n_hidden is 0 (must be at least 1)"),
-        (["train", "lstm", "text.txt", "--batch-size", "64"], "4500 tokens, batch_size 64, block_size 128"),
+        (["train", "lstm", "text.txt", "--n-hidden", "0"], "--n-hidden is 0 (must be at least 1)"),
+        (
+            ["train", "lstm", "text.txt", "--batch-size", "64"],
+            "4500 tokens, --batch-size 64, --block-size 128",
+        ),
     ]:
         with pytest.raises(SystemExit) as stop:
             main(args)
@@ -102,10 +105,10 @@ def test_a_flag_that_says_the_default_must_agree_with_the_run_too(
     settings = ["--lr=0.001", "--no-batch-norm", "--n-layer=2"]
     main(["train", "mlp", "text.txt", *flags("mlp"), *settings, "--out", "run"])
     for given, message in [
-        (["--lr", "0.003"], "resume: lr is 0.003, in the run 0.001 (leave it out)"),
-        (["--n-layer=1"], "resume: n_layer is 1, in the run 2 (leave it out)"),
-        (["--n_layer", "1"], "resume: n_layer is 1, in the run 2 (leave it out)"),
-        (["--batch-norm"], "resume: batch_norm is True, in the run False (leave it out)"),
+        (["--lr", "0.003"], "resume: --lr is 0.003, in the run 0.001 (leave it out)"),
+        (["--n-layer=1"], "resume: --n-layer is 1, in the run 2 (leave it out)"),
+        (["--n_layer", "1"], "resume: --n-layer is 1, in the run 2 (leave it out)"),
+        (["--batch-norm"], "resume: --batch-norm is True, in the run False (leave it out)"),
     ]:
         with pytest.raises(SystemExit):
             main(["train", "mlp", "--resume", "run", *given])

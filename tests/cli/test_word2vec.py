@@ -115,16 +115,15 @@ BAD = {
     "no data": (["train", "word2vec", "none.txt"], "none.txt: no such file"),
     "few words": (
         ["train", "word2vec", "few.txt"],
-        "0 words occur 5 times (must be at least 2; lower min_count",
+        "0 words occur 5 times (must be at least 2; lower --min-count",
     ),
-    "no epochs": (["train", "word2vec", "text.txt", "--epochs", "0"], "epochs is 0 (must be at least 1)"),
-    "no width": (["train", "word2vec", "text.txt", "--dim", "0"], "dim is 0 (must be at least 1)"),
-    "wide window": (["train", "word2vec", "text.txt", "--window", "65"], "window is 65 (must be at most 64"),
+    "no epochs": (["train", "word2vec", "text.txt", "--epochs", "0"], "--epochs is 0 (must be at least 1)"),
+    "no width": (["train", "word2vec", "text.txt", "--dim", "0"], "--dim is 0 (must be at least 1)"),
+    "wide window": (
+        ["train", "word2vec", "text.txt", "--window", "65"],
+        "--window is 65 (must be at most 64",
+    ),
     "unknown model": (["train", "word2vec", "--model", "glove"], "--model"),
-    "resume with data": (
-        ["train", "word2vec", "text.txt", "--resume", "x"],
-        "resume: data is given (leave it out",
-    ),
     "resume nothing": (["train", "word2vec", "--resume", "none"], "none: no such directory"),
     "no question": (["vectors", "v.txt"], "nothing asked (give a word"),
     "no vectors": (["vectors", "none", "king"], "none: no such directory"),
@@ -134,7 +133,7 @@ BAD = {
         ["vectors", "v.txt", "--eval", "few.txt"],
         "few.txt: line 1 is 'two words' (must be two words",
     ),
-    "no neighbours": (["vectors", "v.txt", "king", "--n", "0"], "n is 0 (must be at least 1)"),
+    "no neighbours": (["vectors", "v.txt", "king", "--n", "0"], "--n is 0 (must be at least 1)"),
 }
 
 

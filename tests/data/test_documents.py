@@ -136,6 +136,8 @@ def test_a_named_list_is_read_by_line(tmp_path: Path, monkeypatch: pytest.Monkey
 LINE_17 = '{"text": "fine"}\n' * 16
 BAD = {
     "empty.jsonl": (b"", "no text in 0 bytes"),
+    "mark.txt": (b"\xef\xbb\xbf", "no text in 3 bytes"),
+    "mark.jsonl": (b"\xef\xbb\xbf\n", "no text in 4 bytes"),
     "blank.csv": (b"\n \n", "no text in 3 bytes"),
     "binary.txt": (b"\x7fELF\n\0", "binary file, zero byte in line 2"),
     "binary.jsonl": (LINE_17.encode() + b"\0", "binary file, zero byte in line 17"),

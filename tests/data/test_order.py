@@ -72,6 +72,13 @@ def test_buckets_hold_the_items_of_their_pool_by_length(count: int, size: int, p
         assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
 
+def test_orders_are_those_of_earlier_versions() -> None:
+    """A run that is taken up again must read on where it was: these numbers never change."""
+    assert Order(10, seed=3).draws(7, 8).tolist() == [4, 6, 2, 4, 8, 9, 7, 1]
+    assert Order(10**9, seed=3).draws(7, 4).tolist() == [366872449, 60285797, 466557738, 296523827]
+    assert Order(1000, seed=3, replacement=True).draws(7, 6).tolist() == [210, 905, 363, 16, 902, 138]
+
+
 def test_no_items_are_refused() -> None:
     with pytest.raises(DataError, match="0 items"):
         Order(0)

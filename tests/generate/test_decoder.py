@@ -187,6 +187,7 @@ def test_impossible_decoders_are_refused(error: Any, message: str, options: dict
         (ShapeError, "1 sequences for slots", [[1, 2]], None),
         (ShapeError, r"2 sequences for slots \[1, 1\]", [[1], [2]], [1, 1]),
         (ShapeError, "must be from 0 to 1", [[1], [2]], [0, 2]),
+        (ShapeError, "must be from 0 to 1", [[1], [2]], [-1, 0]),
     ],
 )
 def test_tokens_that_do_not_fit_are_refused_and_nothing_is_read(

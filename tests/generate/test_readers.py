@@ -83,3 +83,32 @@ def test_a_recurrent_model_remembers_beyond_its_block() -> None:
     for piece in np.split(text, 10):
         logits = in_pieces.read([piece.tolist()])
     np.testing.assert_allclose(logits, reader(model).read([text.tolist()]), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gpt", "llama"])
+def test_a_full_context_is_read_again_from_its_newest_half(name: str) -> None:
+    """Scores of a context of 12, piece by piece, are those of a plain pass over what it should still see."""
+    cr.seed(3)
+    model = make(name, n_layer=2, n_head=2, n_embd=16, block_size=12, vocab_size=10)
+    model.load({key: 3 * value for key, value in model.state().items()})
+    model.eval()
+    tokens = np.random.default_rng(0).integers(10, size=60).tolist()
+    text, end, seen = reader(model), 0, 0
+    for piece in (2, 5, 5, 1, 1, 5, 7, 3, 11, 1, 12):
+        end += piece
+        seen = seen + piece if seen + piece <= 12 else 6
+        plain = model(np.array([tokens[end - seen : end]])).numpy()[0, -1]
+        np.testing.assert_allclose(text.read([tokens[end - piece : end]])[0], plain, rtol=1e-4, atol=1e-4)
+    # A prompt that is too long has a whole context left.
+    plain = model(np.array([tokens[-12:]])).numpy()[0, -1]
+    np.testing.assert_allclose(reader(model).read([tokens])[0], plain, rtol=1e-4, atol=1e-4)
+
+
+def test_a_context_of_one_token() -> None:
+    cr.seed(3)
+    model = make("gpt", n_layer=1, n_head=1, n_embd=8, block_size=1, vocab_size=5).eval()
+    text = reader(model)
+    for token in (3, 1, 4):
+        np.testing.assert_allclose(
+            text.read([[token]])[0], model(np.array([[token]])).numpy()[0, 0], atol=1e-5
+        )

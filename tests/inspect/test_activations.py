@@ -87,6 +87,13 @@ def test_histograms_of_activations_and_gradients(gain: bool) -> None:
         assert 0 <= layer.flat < 0.02
 
 
+def test_every_position_of_every_text_is_an_example() -> None:
+    cr.seed(0)
+    model, x = nn.MLP([4, 9, 2], "tanh"), np.ones((3, 5, 4), np.float32)
+    (layer,) = diagnose(model, (x,), loss=squares).layers
+    assert (layer.examples, layer.units) == (15, 9)
+
+
 @pytest.mark.requirement("R-223")
 def test_the_spread_stays_with_the_gain_and_shrinks_without() -> None:
     found = {}

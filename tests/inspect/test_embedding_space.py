@@ -35,8 +35,9 @@ def test_planted_clusters_and_directions_are_found() -> None:
     found = clusters(vectors, 4)
     assert len({(a, b) for a, b in zip(truth.tolist(), found.labels.tolist(), strict=True)}) == 4
     assert found.tightness > 0.9 > 0.5 > found.separation
-    with pytest.raises(ConfigError, match="k is 101"):
-        clusters(vectors, 101)
+    for k in (1, 101):
+        with pytest.raises(ConfigError, match=f"k is {k}, there are 100"):
+            clusters(vectors, k)
 
     concept = rng.normal(size=30)
     table = rng.normal(size=(20, 30))
@@ -56,3 +57,16 @@ def test_the_report_in_words() -> None:
     cone = embedding_space(vectors + 3)
     assert cone.finding.level == "note" and "Subtract the mean" in cone.finding.advice
     assert abs(cone.centred) < 0.05 and cone.clusters.labels.shape == (200,)
+
+
+def test_two_groups_and_a_group_for_every_vector() -> None:
+    vectors = np.array([[1.0, 0.1], [2.0, -0.1], [0.0, 3.0], [0.1, 1.0]])
+    two = clusters(vectors, 2)
+    assert len(set(two.labels[:2])) == len(set(two.labels[2:])) == 1 and two.labels[0] != two.labels[2]
+    cosine = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) @ two.centres.T
+    assert two.tightness == pytest.approx(cosine.max(axis=1).mean())
+    assert two.separation == pytest.approx(cosine.min(axis=1).mean())  # the other of two
+    three = clusters(np.array([[1.0, 0], [0, 1.0], [-1.0, -0.01]]), 3)
+    assert three.separation == pytest.approx((0 + 0 - 0.01 / np.hypot(1, 0.01)) / 3, abs=1e-9)  # the nearest
+    each = clusters(vectors, 4)
+    assert sorted(each.labels) == [0, 1, 2, 3] and each.tightness == pytest.approx(1)

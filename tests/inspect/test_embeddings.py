@@ -105,6 +105,10 @@ def test_similarity_report() -> None:
     assert report["spearman"] == pytest.approx(0.5)  # man is nearer than queen
     with pytest.raises(DataError, match="similarity: 0 of 1 pairs are in the vocabulary"):
         similarity_report(planted(), [("pope", "king", 1.0)])
+    two = [("king", "man", 2.0), ("king", "apple", 1.0)]  # the fewest that have an order
+    assert similarity_report(planted(), two)["spearman"] == pytest.approx(1)
+    with pytest.raises(DataError, match="similarity: 1 of 2 pairs"):
+        similarity_report(planted(), [two[0], ("pope", "king", 1.0)])
 
 
 def test_analogy_report() -> None:

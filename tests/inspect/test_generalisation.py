@@ -95,3 +95,14 @@ def test_teacher_forcing_and_own_prefixes() -> None:
     assert found == exposure(model, batch, given=4) != exposure(model, batch, given=4, seed=1)
     with pytest.raises(ConfigError, match="given is 16, the text has 16 tokens"):
         exposure(model, batch, given=16)
+
+
+def test_exposure_of_a_model_that_counts() -> None:
+    """It says i + 1 after i, sure as 50 nats; from one zero on it writes 0 1 2 3 0 1 2 3 0, all zeros being right."""
+    model = cr.models.NeuralNGram(cr.models.NeuralNGramConfig(block_size=1, vocab_size=4))
+    model.weight.data[0] = 50 * np.roll(np.eye(4), 1, axis=1)
+    zeros = np.zeros((2, 9), int)
+    found = exposure(model, (zeros, zeros), given=1)
+    assert found.teacher_forced == pytest.approx(50)
+    assert found.own_prefix == pytest.approx(50 * 6 / 8)  # right after the two threes
+    assert found.own_text == pytest.approx(0, abs=1e-6)

@@ -67,11 +67,41 @@ def test_bad_initialisation_is_a_hockey_stick_and_good_is_not(
         (np.r_[np.linspace(3.3, 1.5, 100), np.linspace(1.5, 3.2, 100)], "diverging"),
         ([3.3, 3.0, math.nan, 2.0], "not finite"),
         ([3.3], "flat"),
+        (np.linspace(3.3, 0.981 * 3.3, 19), "flat"),
+        (np.linspace(math.log(27) + 2.01, 2.0, 19), "hockey stick"),
+        (np.r_[np.linspace(3.3, 1.5, 10), 2.01 * np.ones(9)], "diverging"),
     ],
 )
 def test_other_shapes(losses: np.ndarray, shape: str) -> None:
     found = curve(losses, 27)
     assert found.shape == shape and found.finding.level == "problem" and found.finding.advice
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        np.linspace(3.3, 0.979 * 3.3, 19),  # 2.1% of the first loss
+        np.linspace(math.log(27) + 1.99, 2.0, 19),
+        np.r_[np.linspace(3.3, 1.5, 10), 1.99 * np.ones(9)],  # half a nat of noise
+    ],
+)
+def test_curves_just_within_the_limits(losses: np.ndarray) -> None:
+    found = curve(losses, 27)
+    assert found.shape == "falling" and found.finding.level == "ok"
+
+
+def test_squashing_ends_at_ln_v() -> None:
+    """Of 39 steps single ones are looked at."""
+    losses = np.r_[6.0, 5.0, 4.0, math.log(27), np.full(35, 3.0)]
+    assert curve(losses, 27).squashing == 3
+    assert curve(losses + 3, 27).squashing == len(losses)
+
+
+@pytest.mark.parametrize(
+    ("share", "level"), [(1.049, "ok"), (1.051, "problem"), (0.851, "ok"), (0.849, "problem")]
+)
+def test_limits_of_the_first_loss(share: float, level: str) -> None:
+    assert initial_loss(share * math.log(27), 27).level == level
 
 
 def test_a_curve_needs_steps() -> None:

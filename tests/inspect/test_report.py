@@ -161,3 +161,22 @@ def test_watching_a_run_does_not_change_it(tmp_path: Path) -> None:
     assert 0 < seen["parameters"]["wte.weight"]["update_ratio"] < 1
     with pytest.raises(ConfigError, match="every is 0"):
         Watch(every=0)
+
+
+def test_a_record_holds_the_numbers_of_the_report() -> None:
+    model = gpt()
+    optimiser = optim.AdamW(model.parameters(), 1e-2)
+    report = diagnose(model, batch(), optimiser=optimiser, step=4)
+    seen = Watch(every=4).observe(4, model, batch(), optimiser)
+    assert seen is not None and seen["watch"]["loss"] == report.loss
+    for layer in report.layers:
+        assert layer.grad is not None
+        assert seen["watch"]["layers"][layer.name] == {
+            "std": layer.value.std,
+            "grad_std": layer.grad.std,
+            "flat": layer.flat,
+            "dead": len(layer.dead),
+        }
+    for p in report.parameters:
+        found = seen["watch"]["parameters"][p.name]
+        assert found == {"weight": p.weight_norm, "grad": p.grad_norm, "update_ratio": p.update_ratio}

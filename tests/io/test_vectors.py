@@ -27,7 +27,7 @@ def test_every_float_comes_back(tmp_path_factory: pytest.TempPathFactory, matrix
 
 def test_files_of_other_tools(tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
-    path.write_text("2 2\nNew York 1 -2e-3 \nb 3 4\n\n")  # spaces in a word, a space at the end of a line
+    path.write_text("\ufeff2 2\nNew York 1 -2e-3 \nb 3 4\n\n")  # marks and spaces
     words, table = read_vectors(path)
     assert words == ["New York", "b"]
     np.testing.assert_array_equal(table, np.array([[1, -2e-3], [3, 4]], np.float32))

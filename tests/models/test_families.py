@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.errors import ConfigError
-from chainrule.models import FAMILIES, IGNORE, describe, family, n_params, rebuild
+from chainrule.errors import ConfigError, DataError
+from chainrule.models import FAMILIES, IGNORE, describe, family, make, n_params, rebuild
 from tests.models.tiny import SIZES, float64, tiny
 
 IDS = np.random.default_rng(1).integers(11, size=(3, 8))
@@ -96,3 +96,26 @@ def test_the_number_of_parameters_is_known_before_there_is_a_model(name: str) ->
 def test_an_unknown_family_is_named_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"model 'gtp': no such family .*did you mean gpt\?"):
         family("gtp")
+
+
+@every_family
+def test_the_smallest_model_is_of_size_one(name: str) -> None:
+    """One layer, one head, one number per token (two where they are turned in pairs), one token at a time."""
+    sizes = {size: 2 if name == "llama" and size == "n_embd" else 1 for size in SIZES[name]}
+    model = make(name, **sizes, vocab_size=1)
+    assert model.loss(np.zeros((2, 1), int), np.zeros((2, 1), int)).item() == pytest.approx(0, abs=1e-6)
+    with pytest.raises(ConfigError, match="block_size is 0"):
+        make(name, **{**sizes, "block_size": 0}, vocab_size=1)
+
+
+@every_family
+def test_a_batch_in_which_nothing_counts_costs_nothing(name: str) -> None:
+    model = tiny(name).eval()
+    loss = model.loss(INPUTS, np.full_like(TARGETS, IGNORE))
+    loss.backward()
+    assert loss.item() == 0 and not model.parameters().grad.any()
+
+
+def test_batch_norm_has_no_statistics_of_nothing() -> None:
+    with pytest.raises(DataError, match="statistics need at least one row"):
+        tiny("mlp").loss(INPUTS, np.full_like(TARGETS, IGNORE))

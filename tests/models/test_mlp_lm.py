@@ -207,6 +207,9 @@ def test_same_seed_same_words_through_a_sliding_window(trained: MLPLM) -> None:
     assert first[:10] != [w.tolist() for w in documents(trained, 10, seed=4)]
     assert all(0 not in w for w in first) and max(map(len, first)) < 100
     assert trained.contexts(np.array([first[0]])).shape[-1] == trained.config.block_size == 4
+    for training in (True, False):
+        documents(trained.train(training), 1, limit=2)
+        assert trained.training is training
     cut = documents(trained, 5, limit=2, seed=3)
     assert [w.tolist() for w in cut] == [w[:2] for w in first[:5]]
     with pytest.raises(ConfigError, match="documents: 0 of"):

@@ -314,6 +314,19 @@ class TestSmoothing:
             assert adjusted[seen] == pytest.approx(seen * (seen + 1) / (seen + 2), rel=1e-3)
         assert all(0 < value < seen for seen, value in adjusted.items())
 
+    def test_good_turing_against_its_definition(self) -> None:
+        """Tables of all sizes, so that the line takes over at different counts."""
+        rng = np.random.default_rng(4)
+        places = set()
+        for _ in range(200):
+            seen = np.unique(rng.integers(1, 25, size=12))
+            sizes = {int(r): int(rng.poisson(10 ** rng.uniform(1, 5) / r**2)) + 1 for r in seen}
+            want, place = good_turing_by_hand(sizes)
+            got = good_turing(np.array(list(sizes)).repeat(list(sizes.values())))
+            np.testing.assert_allclose(got, np.repeat(want, list(sizes.values())), rtol=1e-9)
+            places.add(place)
+        assert len(places) > 2
+
 
 class TestSampling:
     @pytest.mark.requirement("R-179")
@@ -340,6 +353,26 @@ class TestSampling:
     def test_without_an_end_samples_have_the_length_asked_for(self) -> None:
         model = NGram.fit([[0, 1, 2, 0, 1, 2, 0]], order=3, vocab_size=3, ends=Terminals(3, None))
         assert model.sample(2, limit=9)[0].tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2]
+
+
+def good_turing_by_hand(sizes: dict[int, int]) -> tuple[list[float], int]:
+    """r* for N(r), and at which of the counts the line through log N(r) takes over from (r + 1) N(r + 1) / N(r)."""
+    r = sorted(sizes)
+    around = [0, *r, 2 * r[-1] - r[-2]]
+    x = [math.log(c) for c in r]
+    y = [math.log(2 * sizes[c] / (around[i + 2] - around[i])) for i, c in enumerate(r)]
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+    slope /= sum((a - mean_x) ** 2 for a in x)
+    found = [c * ((c + 1) / c) ** (slope + 1) for c in r]
+    for place, c in enumerate(r):
+        here, above = sizes[c], sizes.get(c + 1, 0)
+        turing = (c + 1) * above / here
+        variance = (c + 1) ** 2 * above / here**2 * (1 + above / here)
+        if above == 0 or abs(turing - found[place]) <= 1.65 * variance**0.5:
+            break
+        found[place] = turing
+    return [min(max(value, 0.01), c - 0.01) for value, c in zip(found, r, strict=True)], place
 
 
 def kneser_ney_by_hand(

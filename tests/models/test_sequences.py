@@ -70,3 +70,13 @@ def test_encoder_and_decoder(cls: type[EncoderDecoder]) -> None:
     other = IDS.copy()
     other[:, 0] = (other[:, 0] + 1) % 9
     assert (model(other, inputs).numpy() != model(IDS, inputs).numpy()).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_bag_is_the_mean_of_its_words_to_the_last_bits(dtype: type) -> None:
+    cr.seed(1)
+    bag = BagOfWords(9, 6, 3).to(dtype)
+    want = [bag.embedding.weight.data[row[:n]].mean(axis=0) for row, n in zip(IDS, LENGTHS, strict=True)]
+    got = bag.summary(IDS, LENGTHS).numpy()
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, want, rtol=16 * np.finfo(dtype).eps, atol=np.finfo(dtype).eps)

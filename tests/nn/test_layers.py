@@ -211,7 +211,7 @@ class TestAttention:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"heads": 3}, r"8 features, 3 heads \(must divide\)"),
+            ({"heads": 3}, r"8 features, 3 heads \(must divide, unless head_size is given\)"),
             ({"heads": 4, "kv_heads": 3}, r"4 heads, 3 key/value heads \(must divide\)"),
             ({"heads": 2, "dropout": 1.0}, r"dropout is 1\.0"),
         ],

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import chainrule as cr
-from chainrule import optim
 from chainrule.models import GPT, GPTConfig
 from tests.battery import distance
+from tests.peers.training import train_both
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 B, T = 3, 11
@@ -84,6 +84,12 @@ def peer_loss(peer: TorchGPT, ids: np.ndarray, targets: np.ndarray) -> Tensor:
     return F.cross_entropy(peer(torch.tensor(ids)).flatten(0, 1), torch.tensor(targets).flatten())
 
 
+def losses_of(
+    model: GPT, peer: TorchGPT, batch: Callable[[int], tuple[np.ndarray, np.ndarray]]
+) -> Callable[[int], tuple[cr.Tensor, Tensor]]:
+    return lambda step: (model.loss(*batch(step)), peer_loss(peer, *batch(step)))
+
+
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("bias", [True, False])
 def test_logits_loss_and_gradients(bias: bool, dtype: str) -> None:
@@ -105,7 +111,7 @@ def test_logits_loss_and_gradients(bias: bool, dtype: str) -> None:
 def test_twenty_steps_of_training(dtype: str) -> None:
     """AdamW, clipping, a schedule: each framework with its own gradients, on its own path."""
     model, peer = twins(dtype, bias=True)
-    losses, norms = train_both(model, peer, batch)
+    losses, norms = train_both(model, dict(peer.named_parameters()), losses_of(model, peer, batch))
     for pairs in (losses, norms):
         np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=TOLERANCE[dtype])
     params = model.parameters()
@@ -127,42 +133,5 @@ def test_the_speed_comparison_is_of_the_same_work() -> None:
         ids = np.random.default_rng(step).integers(0, 65, size=(12, 65))
         return ids[:, :-1], ids[:, 1:]
 
-    losses, _ = train_both(model, peer, windows)
+    losses, _ = train_both(model, dict(peer.named_parameters()), losses_of(model, peer, windows))
     np.testing.assert_allclose(*zip(*losses, strict=True), atol=1e-4)
-
-
-def train_both(
-    model: GPT, peer: TorchGPT, batch: Callable[[int], tuple[np.ndarray, np.ndarray]]
-) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Twenty steps of each: pairs of losses, pairs of gradient norms."""
-    params = model.parameters()
-    ours = optim.AdamW(params, betas=(0.9, 0.95), weight_decay=0.1)
-    matrices = [p for p in peer.parameters() if p.ndim == 2]
-    vectors = [p for p in peer.parameters() if p.ndim == 1]
-    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-    theirs = torch.optim.AdamW(groups, betas=(0.9, 0.95))
-    schedule = optim.cosine(3e-3, 20, warmup=3)
-    losses, norms = [], []
-    for step in range(20):
-        loss, expected = model.loss(*batch(step)), peer_loss(peer, *batch(step))
-        ours.zero_grad()
-        loss.backward()
-        norm = optim.clip_global_norm(params, 1.0)
-        ours.step(schedule(step))
-        theirs.zero_grad()
-        expected.backward()
-        expected_norm = clip_exactly(peer, 1.0)
-        for group in theirs.param_groups:
-            group["lr"] = schedule(step)
-        theirs.step()
-        losses.append((loss.item(), expected.item()))
-        norms.append((norm, expected_norm))
-    return losses, norms
-
-
-def clip_exactly(peer: TorchGPT, limit: float) -> float:
-    """clip_grad_norm_ divides by the norm + 1e-6, which would be the largest difference here."""
-    norm = torch.nn.utils.get_total_norm([p.grad for p in peer.parameters()]).item()
-    for p in peer.parameters():
-        p.grad.mul_(min(1.0, limit / norm))
-    return norm

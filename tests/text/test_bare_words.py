@@ -37,10 +37,17 @@ def test_any_text_can_be_encoded_and_known_words_come_back(text: str) -> None:
     assert from_dict(tokenizer.to_dict()) == tokenizer
 
 
+def test_words_not_known_are_one_word() -> None:
+    tokenizer = BareWordTokenizer.train("a a b b", min_count=2)
+    ids = tokenizer.encode("b zebra a quagga")
+    assert ids.tolist() == [2, tokenizer.unknown_id, 1, tokenizer.unknown_id]
+    assert tokenizer.decode(ids) == f"b {UNKNOWN} a {UNKNOWN}"
+
+
 def test_what_cannot_be() -> None:
     with pytest.raises(ConfigError, match="min_count is 0"):
         BareWordTokenizer.train("a", min_count=0)
-    with pytest.raises(ConfigError, match="max_size 1"):
+    with pytest.raises(ConfigError, match="max_size is 1"):
         BareWordTokenizer.train("a", max_size=1)
     with pytest.raises(DataError, match="the first word is"):
         BareWordTokenizer(["a"])

@@ -18,6 +18,7 @@ from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import BPETokenizer, bpe_reference, from_dict
 from chainrule.text.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.pretokenize import PATTERNS, split
+from tests.text.reference import without_extension
 
 any_text = st.text(st.characters(codec=None), max_size=60)  # all of Unicode, lone surrogates included
 BYTES = {bytes([byte]): id for id, byte in enumerate(BYTES_IN_ORDER)}
@@ -62,7 +63,7 @@ def test_training_is_that_of_the_reference(texts: list[str], limit: int, pattern
     )  # never two merges to the same bytes
 
 
-def test_without_the_extension_everything_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extension_everything_is_the_same() -> None:
     text = (
         "low lower lowest, newer newest wider naïve 中文中文 \n\n  'll it's 12345 <|end|>\ud83d\ude42\udc00"
         * 2
@@ -77,8 +78,8 @@ def test_without_the_extension_everything_is_the_same(monkeypatch: pytest.Monkey
         return [tokenizer.to_dict(), ranked.merges.tolist(), *encoded, ids.dtype, tokenizer.decode_bytes(ids)]
 
     fast = outcome()
-    monkeypatch.setattr(native, "available", lambda: False)
-    assert outcome() == fast
+    with without_extension():
+        assert outcome() == fast
 
 
 def test_ties_go_to_the_smaller_pair_of_ids() -> None:

@@ -40,6 +40,9 @@ def test_a_bag_of_words_loses_the_order_and_pairs_keep_some() -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(DataError, match=r"ids \(1,\)"):
         bag_of_words([4], 4)
+    for ids in ([0, 4], [-1, 0]):  # one of them is enough
+        with pytest.raises(DataError, match=r"ids \(2,\)"):
+            bag_of_words(ids, 4)
     with pytest.raises(DataError, match="3 tokens, length 2"):
         padded_one_hot([0, 1, 2], 4, 2)
     with pytest.raises(ConfigError, match="n is 0"):

@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chainrule import native
+from chainrule.data import load
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import PlainBPETokenizer, Vocabulary
 from chainrule.text.merges import Pieces, apply_merge
-from chainrule.text.plain_bpe import count_words, trace, trace_table
+from chainrule.text.plain_bpe import trace, trace_table
+from chainrule.text.plain_bpe_training import WORD_OR_SPACE, count_words, spell
 from tests.text.growth import growth, long_word
+from tests.text.reference import needs_extension, without_extension
 from tests.text.strategies import any_text
 from tests.vectors import vector
 
@@ -118,12 +122,58 @@ def test_counts_kept_up_to_date_equal_counting_anew(text: str) -> None:
     assert [step.pair for step in trace(text, 12)] == wanted
 
 
+some_words = st.lists(st.text("aab\u00e9\u4f60\ud800", min_size=1, max_size=9), max_size=12).map(" ".join)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(any_text | some_words, max_size=4),
+    st.booleans(),
+    st.none() | st.integers(0, 40),
+    st.lists(st.sampled_from(["<unk>", "ab", "aa", "\u00e9b"]), max_size=3),
+)
+def test_native_training_and_encoding_equal_the_reference(
+    texts: list[str], end_mark: bool, n_merges: int | None, special: list[str]
+) -> None:
+    def outcome() -> list[object]:
+        tokenizer = PlainBPETokenizer.train(
+            ["a b", *texts], n_merges=n_merges, end_mark=end_mark, special_tokens=["<unk>", *special]
+        )
+        return [tokenizer.to_dict(), *(tokenizer.encode(text).tolist() for text in ["b\u00fca ", *texts])]
+
+    fast = outcome()
+    with without_extension():
+        assert outcome() == fast
+
+
+def test_white_space_is_that_of_python() -> None:
+    """A letter before every character of two planes: does the scanner end a word there as `re` does?"""
+    text = "".join(f"a{chr(code)}" for code in range(0x20000))
+    tokenizer = PlainBPETokenizer.train(text, n_merges=0, end_mark=True)
+    spelled = [piece for word in WORD_OR_SPACE.findall(text) for piece in spell(word, end_mark=True)]
+    assert tokenizer.encode(text).tolist() == [tokenizer.vocabulary.ids[piece] for piece in spelled]
+
+
+def test_threads_change_nothing() -> None:
+    text = load("pydoc").text
+    before = native.get_threads()
+    outcomes = []
+    for threads in (1, 3):
+        native.set_threads(threads)
+        tokenizer = PlainBPETokenizer.train([text, text[:9999]], 600, end_mark=True)
+        outcomes.append((tokenizer.to_dict(), tokenizer.encode(text).tolist()))
+    native.set_threads(before)
+    assert outcomes[0] == outcomes[1]
+
+
 def test_the_end_mark_tells_endings_from_beginnings() -> None:
     tokenizer = PlainBPETokenizer.train("er her per erase", n_merges=2, end_mark=True)
     assert tokenizer.pieces("er erase") == ["er</w>", " ", "er", "a", "s", "e", "</w>"]
     assert tokenizer.decode(tokenizer.encode("per er")) == "per er"
     with pytest.raises(ConfigError, match="'</w>', the end mark"):
         PlainBPETokenizer.train("a</w>", end_mark=True)
+    with pytest.raises(ConfigError, match=r"n_merges -1 \(must be at least 0"):
+        PlainBPETokenizer.train("a", n_merges=-1)
 
 
 def test_unknown_characters_are_named_or_marked() -> None:
@@ -136,6 +186,11 @@ def test_unknown_characters_are_named_or_marked() -> None:
 def test_a_word_of_many_equal_letters_is_no_trouble() -> None:
     tokenizer = PlainBPETokenizer.train("a" * 64)
     assert len(tokenizer.encode("a" * 200_000)) <= 200_000 // 64 + 6
+
+
+@needs_extension
+def test_a_million_equal_letters_are_no_trouble() -> None:
+    assert growth(lambda n: PlainBPETokenizer.train("a" * n).encode("a" * n), 250_000) < 9
 
 
 def test_time_grows_with_the_length_of_one_long_word() -> None:
@@ -159,7 +214,11 @@ def test_merges_go_in_order_wherever_they_fit(word: str, merges: list[tuple[str,
     pieces = [*word]
     while found := [pair for pair in merges if pair in set(pairwise(pieces))]:
         pieces = apply_merge(pieces, found[0], "".join(found[0]))
-    assert PlainBPETokenizer(Vocabulary(tokens), merges).pieces(word) == pieces
+    tokenizer = PlainBPETokenizer(Vocabulary(tokens), merges)
+    assert tokenizer.pieces(word) == pieces
+    assert [tokenizer.piece(id) for id in tokenizer.encode(word)] == pieces
+    long = word * (200 // (len(word) or 1))  # long words are merged otherwise
+    assert [tokenizer.piece(id) for id in tokenizer.encode(long)] == tokenizer.pieces(long)
 
 
 @pytest.mark.parametrize("merges", [None, [["a"]], [["a", 3]]])

@@ -16,6 +16,7 @@ from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import UnigramTokenizer, Vocabulary
 from chainrule.text.unigram import BYTES
 from chainrule.text.unigram_training import Settings, best_cut, digamma, expect, train
+from tests.text.reference import needs_extension, without_extension
 from tests.text.strategies import a_text
 
 TEXT = load("pydoc").text[:20_000]
@@ -27,10 +28,6 @@ CROSSING = UnigramTokenizer(
     [0, -2, -2.5, -3, -4, -3.5, -5, -4.5],
 )
 TOKENIZERS = {"learnt": LEARNT, "plain": PLAIN, "crossing": CROSSING}
-
-
-def without_extension(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "available", lambda: False)
 
 
 @pytest.mark.requirement("R-270")
@@ -65,8 +62,7 @@ def test_spaces_and_letters_of_any_script_come_back() -> None:
 def test_the_native_encoder_equals_the_reference(name: str, text: str) -> None:
     tokenizer = TOKENIZERS[name]
     ids = tokenizer.encode(text).tolist()
-    with pytest.MonkeyPatch.context() as patch:
-        without_extension(patch)
+    with without_extension():
         assert tokenizer.encode(text).tolist() == ids
 
 
@@ -91,11 +87,11 @@ def test_no_other_cut_is_better(text: str) -> None:
 
 
 @pytest.mark.parametrize("pieces", [120, 700])
-def test_native_training_equals_the_reference(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_training_equals_the_reference(pieces: int) -> None:
     text = TEXT[:4000] + "你好世界 Ünïcödé naïve café " * 3 + "a" * 500
     fast = UnigramTokenizer.train(text, pieces, byte_fallback=False)
-    without_extension(monkeypatch)
-    plain = UnigramTokenizer.train(text, pieces, byte_fallback=False)
+    with without_extension():
+        plain = UnigramTokenizer.train(text, pieces, byte_fallback=False)
     assert fast.vocabulary.tokens == plain.vocabulary.tokens
     np.testing.assert_allclose(fast.scores, plain.scores, rtol=1e-9)
 
@@ -129,9 +125,8 @@ def test_threads_do_not_change_what_is_learnt() -> None:
         native.set_threads(before)
 
 
+@needs_extension
 def test_a_million_equal_letters_are_no_trouble() -> None:
-    if not native.available():
-        pytest.skip("the reference takes its time")
     tokenizer = UnigramTokenizer.train("a" * 1_000_000, 300)
     assert 16 * len(tokenizer.encode("a" * 1_000_000)) < 1_000_100
     assert LEARNT.decode(LEARNT.encode("☃" * 100_000)) == "☃" * 100_000

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from chainrule import native
+from chainrule.data import load
 from chainrule.errors import FormatError
 from chainrule.text import BertRules, Vocabulary, WordPieceTokenizer
 from chainrule.text.merges import Pieces, apply_merge
-from chainrule.text.wordpiece import PREFIX, SPECIAL, score
+from chainrule.text.wordpiece import SPECIAL
+from chainrule.text.wordpiece_training import PREFIX, score
 from tests.text.growth import growth, long_word
+from tests.text.reference import needs_extension, without_extension
 from tests.text.strategies import a_text
 from tests.vectors import vector
 
@@ -53,6 +60,65 @@ def test_frequent_pairs_come_before_rare_ones() -> None:
 def test_training_time_grows_with_the_length_of_one_long_word() -> None:
     """As many merges per letter in both: visiting the whole word for each would take 16 times as long."""
     assert growth(lambda n: WordPieceTokenizer.train(long_word(n), 100 + n // 10), 2_000) < 9
+
+
+some_words = st.lists(st.text("aab\u00e9\u4f60#\ud800", min_size=1, max_size=9), max_size=12).map(" ".join)
+some_rules = st.builds(BertRules, *[st.booleans()] * 4)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(a_text | some_words, max_size=4), some_rules, st.none() | st.integers(-1, 3), st.integers(0, 60)
+)
+def test_native_training_and_encoding_equal_the_reference(
+    texts: list[str], rules: BertRules, min_count: int | None, size: int
+) -> None:
+    special = [*SPECIAL, "ab", "##ab"]
+
+    def outcome() -> list[object]:
+        size_of_all = 200 + size  # above what the characters need
+        tokenizer = WordPieceTokenizer.train(
+            texts, size_of_all, min_count=min_count, special_tokens=special, rules=rules
+        )
+        return [tokenizer.to_dict(), *(tokenizer.encode(text).tolist() for text in ["b\u00fca a#", *texts])]
+
+    fast = outcome()
+    with without_extension():
+        assert outcome() == fast
+
+
+@pytest.mark.parametrize("min_count", [None, 1, 2])
+def test_native_training_on_prose_equals_the_reference(min_count: int | None) -> None:
+    text = load("pydoc").text[:30_000]
+    fast = WordPieceTokenizer.train(text, 900, min_count=min_count)
+    with without_extension():
+        assert WordPieceTokenizer.train(text, 900, min_count=min_count) == fast
+
+
+@pytest.mark.parametrize("rules", [BertRules(), BertRules(False, False, False, False)], ids=["all", "none"])
+def test_every_character_becomes_the_same_words(rules: BertRules) -> None:
+    text = " ".join(f"a{chr(code)}b" for code in [*range(0x5000), *range(0xAB00, 0x20000, 3)])
+    words = rules.split(text)
+    tokenizer = WordPieceTokenizer(Vocabulary(dict.fromkeys(["[UNK]", *words]), ["[UNK]"]), rules=rules)
+    assert tokenizer.encode(text).tolist() == [tokenizer.vocabulary.ids[word] for word in words]
+
+
+def test_threads_change_nothing_and_pickles_come_back() -> None:
+    text = load("pydoc").text
+    before = native.get_threads()
+    outcomes = []
+    for threads in (1, 3):
+        native.set_threads(threads)
+        tokenizer = WordPieceTokenizer.train([text, text[:9999]], 600)
+        outcomes.append((tokenizer.to_dict(), tokenizer.encode(text).tolist()))
+    native.set_threads(before)
+    assert outcomes[0] == outcomes[1]
+    assert pickle.loads(pickle.dumps(tokenizer)) == tokenizer
+
+
+@needs_extension
+def test_a_million_equal_letters_are_no_trouble() -> None:
+    assert growth(lambda n: WordPieceTokenizer.train("a" * n, 100).encode("a" * n), 250_000) < 9
 
 
 def test_the_longest_match_from_the_left() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
 from hypothesis import given, settings
 
-from chainrule.text import WordTokenizer
+from chainrule.text import WordTokenizer, from_dict
 from chainrule.text.words import join_words, split_words
 from tests.text.strategies import a_text
 
@@ -46,3 +49,13 @@ def test_the_most_frequent_words_are_kept() -> None:
     assert WordTokenizer.train(text, vocab_size=3).vocabulary.tokens == ("<unk>", "a", "b")
     assert WordTokenizer.train(text, min_count=3).vocabulary.tokens == ("<unk>", "a")
     assert WordTokenizer.train(["A a", "B"], lowercase=True).encode("A b C").tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_a_saved_tokenizer_reads_capitals_as_before(lowercase: bool) -> None:
+    tokenizer = WordTokenizer.train("The cat saw the CAT", lowercase=lowercase)
+    again = from_dict(json.loads(json.dumps(tokenizer.to_dict())))
+    ids = tokenizer.encode("the The CAT cat")
+    assert again.encode("the The CAT cat").tolist() == ids.tolist()
+    assert (len(set(ids.tolist())) == 2) == lowercase
+    assert from_dict({**tokenizer.to_dict(), "lowercase": not lowercase}) != tokenizer

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chainrule.errors import CheckpointError
+from chainrule.errors import ChainruleWarning, CheckpointError
 from chainrule.train import checkpoint
 from chainrule.train.checkpoint import FILES, Checkpoint
 
@@ -25,6 +25,7 @@ def make(step: int = 7) -> Checkpoint:
         tokenizer={"type": "char", "characters": "a\N{GRINNING FACE}\ud800"},
         training={"step": step, "loss": 0.1 + 0.2},
         carried={"0.0": rng.normal(size=(2, 3))},
+        trained={"w": rng.normal(size=(4, 3))},
     )
 
 
@@ -33,7 +34,7 @@ def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path) -> None:
     path = checkpoint.save(tmp_path, saved)
     assert path == tmp_path / "checkpoints" / "step_000007"
     for loaded in (checkpoint.load(tmp_path), checkpoint.load(path)):
-        for name in ("model", "optimizer", "carried"):
+        for name in ("model", "optimizer", "carried", "trained"):
             before, after = getattr(saved, name), getattr(loaded, name)
             assert before.keys() == after.keys()
             for key in before:
@@ -46,10 +47,36 @@ def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path) -> None:
         )
 
 
-def test_a_model_that_carries_nothing_has_no_file_for_it(tmp_path: Path) -> None:
-    path = checkpoint.save(tmp_path, replace(make(), carried={}))
-    assert not (path / "carried.safetensors").exists()
-    assert checkpoint.load(path).carried == {}
+def test_what_most_models_do_not_have_needs_no_file(tmp_path: Path) -> None:
+    path = checkpoint.save(tmp_path, replace(make(), carried={}, trained={}))
+    assert not (path / "carried.safetensors").exists() and not (path / "trained.safetensors").exists()
+    assert checkpoint.load(path).carried == checkpoint.load(path).trained == {}
+
+
+def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path: Path) -> None:
+    for step in (1, 2):
+        checkpoint.save(tmp_path, make(step))
+    newest = tmp_path / "checkpoints" / "step_000002"
+    (newest / "optimizer.safetensors").write_bytes(b"rubbish")
+    with pytest.warns(
+        ChainruleWarning, match=r"optimizer.safetensors: is damaged.*taking step_000001 instead"
+    ):
+        assert checkpoint.load(tmp_path).step == 1
+    with pytest.raises(CheckpointError, match="is damaged"):  # asked for by name
+        checkpoint.load(newest)
+    (tmp_path / "checkpoints" / "step_000001" / "manifest.json").unlink()
+    with pytest.raises(CheckpointError, match=r"optimizer.*no good one before it"):
+        checkpoint.load(tmp_path)
+
+
+def test_the_best_checkpoint_is_kept_beside_the_newest_two(tmp_path: Path) -> None:
+    for step in range(1, 6):
+        checkpoint.save(tmp_path, make(step), keep=2 if step > 1 else None)
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
+        "step_000002",
+        "step_000004",
+        "step_000005",
+    ]
 
 
 @pytest.mark.parametrize("file", [*FILES.values(), "manifest.json"])

@@ -42,7 +42,7 @@ def test_what_is_not_finite_is_written_as_null(tmp_path: Path) -> None:
     with Log(path, tokens=128, parameters=7, console=Console(file=io.StringIO())) as told:
         told.step(1, 3.0, lr=1e-3, norm=math.nan, seconds=0.1, left=1.0)
         told.step(2, math.inf, lr=1e-3, norm=math.inf, seconds=0.2, left=1.0)
-        told.watched({"step": 2, "watch": {"problems": [], "layers": [{"std": -math.inf}, (math.nan,)]}})
+        told.note(2, {"watch": {"problems": [], "layers": [{"std": -math.inf}, (math.nan,)]}})
         told.evaluation(2, math.nan, seconds=0.2)
 
     def refuse(word: str) -> None:

@@ -21,7 +21,7 @@ from chainrule.text import (
     WordTokenizer,
 )
 from chainrule.train import Ladder, Run, TrainConfig
-from chainrule.train.material import Material, find
+from chainrule.train.material import Text
 from tests.train.helpers import SIZE, losses
 
 TEXT = load("pydoc").text[:40_000] + "é"
@@ -38,7 +38,7 @@ TOKENIZERS = [
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=lambda t: t.kind)
 def test_bits_are_per_byte_of_the_text_itself_whatever_the_tokenizer_loses(tokenizer: Tokenizer) -> None:
-    material = Material.of(CORPUS, tokenizer)
+    material = Text.of(CORPUS, tokenizer)
     assert np.array_equal(material.validation, tokenizer.encode(HELD_OUT))
     per_token = len(HELD_OUT.encode()) / len(material.validation)
     assert material.bits_per_byte(math.log(2)) == pytest.approx(1 / per_token)
@@ -48,7 +48,7 @@ def test_bits_are_per_byte_of_the_text_itself_whatever_the_tokenizer_loses(token
 def test_characters_are_cut_where_their_tokens_would_be() -> None:
     tokenizer = TOKENIZERS[0]
     for n in (15, 16, 1005, len(TEXT)):
-        material = Material.of(Corpus("some", "test", TEXT[:n]), tokenizer)
+        material = Text.of(Corpus("some", "test", TEXT[:n]), tokenizer)
         training, validation = split(tokenizer.encode(TEXT[:n]))
         assert np.array_equal(material.training, training) and training.dtype == material.training.dtype
         assert np.array_equal(material.validation, validation)
@@ -67,7 +67,7 @@ def shards(folder: Path, tokenizer: Tokenizer = TOKENIZERS[-1], validation: floa
 
 def test_shards_are_mapped_and_judged_by_the_bytes_of_their_documents(tmp_path: Path) -> None:
     made = shards(tmp_path)
-    material = Material.of(made)
+    material = Text.of(made)
     assert material.tokenizer == TOKENIZERS[-1]
     assert isinstance(material.training.base, np.memmap) and not material.training.flags.owndata
     assert np.array_equal(material.validation, made.parts["validation"].ids)
@@ -123,20 +123,20 @@ def test_shards_that_cannot_be_trained_on_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match=r"shards: the shards were made by another tokenizer \(leave it out\)"
     ):
-        Material.of(made, TOKENIZERS[0])
+        Text.of(made, TOKENIZERS[0])
     made.meta["parts"]["validation"]["bytes"] = 0
     with pytest.raises(FormatError, match="validation of 0 bytes"):
-        Material.of(made)
+        Text.of(made)
     shutil.rmtree(made.folder)
     with pytest.raises(
         DataError, match=r"parts train \(must have train and validation: .* --validation 0.05\)"
     ):
-        Material.of(shards(tmp_path, validation=0))
+        Text.of(shards(tmp_path, validation=0))
     (tmp_path / "empty").mkdir()
     with pytest.raises(
         DataError, match=r"empty: holds no meta.json \(must be written by chainrule data build\)"
     ):
-        find(tmp_path / "empty")
+        Text.find(tmp_path / "empty")
 
 
 def test_the_hash_of_shards_is_that_of_their_contents(tmp_path: Path) -> None:

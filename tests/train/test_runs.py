@@ -8,6 +8,7 @@ import signal
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from chainrule.errors import ChainruleError, CheckpointError, ConfigError, DataE
 from chainrule.files import alone
 from chainrule.train import Run, checkpoint, load_model
 from chainrule.train.log import read
+from chainrule.train.plan import Plan
 from chainrule.train.runs import free_folder
 from tests.train.helpers import SIZE, losses, new_run, validations
 
@@ -118,6 +120,46 @@ def test_a_crash_costs_the_steps_since_the_checkpoint_and_nothing_else(tmp_path:
     assert resumed.trainer.steps == 20
     resumed.train()
     assert losses(resumed) == losses(whole)  # steps 21 to 25 stand in the log once
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"ema": 0.9}, {"patience": 2}, {"accumulate": 3}, {"recompute": True}, {"schedule": "cosine"}],
+    ids=str,
+)
+def test_every_option_goes_on_bit_for_bit(tmp_path: Path, options: dict[str, Any]) -> None:
+    whole, stopped = new_run(tmp_path, "whole", **options), new_run(tmp_path, "stopped", **options)
+    whole.train()
+    stopped.trainer.plan.total = 17
+    stopped.trainer.plan.lr = whole.trainer.plan.lr
+    stopped.train()
+    again = Run.resume(stopped.folder)
+    assert again.trainer.steps == 17
+    again.trainer.plan = Plan(again.trainer.config)
+    again.train()
+    assert losses(again) == losses(whole)
+    assert same(again.model.state(), whole.model.state())
+    assert same(load_model(again.folder)[0].state(), load_model(whole.folder)[0].state())
+    if again.trainer.average and whole.trainer.average:
+        assert (again.trainer.average.mean == whole.trainer.average.mean).all()
+
+
+def test_the_mean_of_the_weights_is_what_is_used(tmp_path: Path) -> None:
+    run = new_run(tmp_path, ema=0.9)
+    result = run.train()
+    used, _ = load_model(run.folder)
+    assert used.mean_loss(run.trainer.exam) == result.validation
+    assert not same(used.state(), run.model.state())
+
+
+def test_a_run_that_was_stopped_early_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = new_run(tmp_path, patience=1, max_steps=100)
+    found = iter([1.0, 2.0])
+    monkeypatch.setattr(run.trainer, "evaluate", lambda: next(found))
+    assert run.train().best == (10, 1.0)
+    again = Run.resume(run.folder)
+    assert again.finished and again.trainer.best == (10, 1.0)
+    assert sorted(p.name for p in (run.folder / "checkpoints").iterdir()) == ["step_000010", "step_000020"]
 
 
 def test_a_run_on_a_budget_is_the_run_with_that_many_steps(tmp_path: Path) -> None:

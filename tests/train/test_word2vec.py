@@ -7,7 +7,7 @@ import pytest
 
 import chainrule as cr
 from chainrule import native
-from chainrule.errors import ChainruleError, ConfigError, DataError
+from chainrule.errors import ChainruleError, ConfigError, DataError, GraphError
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.random import key
 from chainrule.train import WordTrainConfig, WordTrainer
@@ -64,6 +64,41 @@ def test_the_loss_falls(kind: type[Word2Vec]) -> None:
     shares = [progress.share for progress in trainer.run()]
     assert shares == sorted(shares) and shares[-1] == 1
     assert trainer.loss() < 0.9 * before
+
+
+def test_the_learning_rate_falls_linearly_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chainrule.train.word2vec.STRETCH", 100)
+    trainer = WordTrainer(model_of(), sentences(80), WordTrainConfig(epochs=3, sample=0, lr=0.2))
+    steps = list(trainer.run())
+    assert [step.epoch for step in steps] == [0] * 6 + [1] * 6 + [2] * 6  # 560 places
+    done = [0.0, *(step.share for step in steps)]
+    assert done[:3] == pytest.approx([0, 100 / 560 / 3, 200 / 560 / 3]) and done[-1] == 1
+    assert [step.lr for step in steps] == pytest.approx([0.2 * (1 - share) for share in done[:-1]])
+    assert sum(step.words for step in steps) == 3 * 480
+
+
+def test_rounds_are_short_where_steps_would_add_up() -> None:
+    """Chunks side by side do not see each other: fewer of them for larger steps, and for a word that is everywhere."""
+    rare = np.arange(1000).repeat(2)
+    ids = np.concatenate([rare, np.full(20, 7)])  # one word in a hundred
+
+    def lanes(kind: type[Word2Vec] = SkipGram, window: int = 2, **settings: float) -> int:
+        config = WordTrainConfig(sample=0, **{"lr": 0.1, **settings})  # type: ignore[arg-type]
+        return WordTrainer(model_of(kind, V=1000, window=window), ids, config).lanes
+
+    assert lanes() == 8
+    assert lanes(lr=2.0) == 1
+    assert lanes(power=3.0) == 1  # nearly all negatives are that word
+    assert lanes(window=20) < lanes(CBOW, window=20) == 8  # the mean of a window is one step
+
+
+def test_a_loss_from_before_cannot_be_sent_back_after_training() -> None:
+    model = model_of()
+    model.parameters()  # in one block, where nothing but the count of changes tells
+    loss = model.loss(np.array([0, 1]), np.array([1, 2]))
+    list(WordTrainer(model, sentences(5), WordTrainConfig(epochs=1)).run())
+    with pytest.raises(GraphError, match="changed"):
+        loss.backward()
 
 
 @pytest.mark.parametrize("lr", [0.025, 0.1, 0.5])

@@ -7,15 +7,17 @@ import importlib
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from chainrule.errors import ChainruleError, ConfigError
 
 # Every command: the module that has its dataclass `Command`, or MODULE:NAME for what `command(NAME, WORDS)` there
-# returns, and what it does.
+# returns (without a name, the words decide), and what it does.
 COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
-    "train": ("train:gpt", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama"),
+    "train": ("train:", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama"),
     "train gpt": ("train:gpt", ""),
     "train llama": ("train:llama", ""),
     "train ngram": ("train:ngram", ""),
@@ -23,7 +25,7 @@ COMMANDS = {
     "train rnn": ("train:rnn", ""),
     "train gru": ("train:gru", ""),
     "train lstm": ("train:lstm", ""),
-    "train word2vec": ("train_word2vec", "learn a vector for each word of a text"),
+    "train word2vec": ("train_word2vec:word2vec", "learn a vector for each word of a text"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "sample": ("sample", "let a trained model write"),
     "chat": ("chat", "talk with a trained model"),
@@ -49,7 +51,9 @@ def main(args: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a model may write what the terminal cannot show
     try:
-        _dispatch(list(sys.argv[1:] if args is None else args))
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            _dispatch(list(sys.argv[1:] if args is None else args))
         sys.stdout.flush()
     except ChainruleError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
@@ -64,8 +68,13 @@ def main(args: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
     except OSError as error:  # such as a full disk behind standard output
-        print(f"error: cannot write: {error.strerror or error}", file=sys.stderr)
+        what = error.filename or "standard output"
+        print(f"error: {what}: cannot be used ({error.strerror or error})", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def _dispatch(args: list[str]) -> None:
@@ -82,15 +91,19 @@ def _dispatch(args: list[str]) -> None:
         return
     words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
     if not words:
-        raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args[0])})")
-    from chainrule.cli.parse import parse
+        raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args)})")
+    from chainrule.cli.parse import options, parse
+    from chainrule.cli.wording import flagged
 
     name = " ".join(args[:words])
-    file, _, kind = COMMANDS[name][0].partition(":")
+    file, colon, kind = COMMANDS[name][0].partition(":")
     module = importlib.import_module(f"chainrule.cli.{file}")
     rest = args[words:]
-    command = module.command(kind, rest) if kind else module.Command
-    parse(command, f"chainrule {name}", rest).run()
+    command = module.command(kind, rest) if colon else module.Command
+    try:
+        parse(command, f"chainrule {name}", [*getattr(command, "before", ()), *rest]).run()
+    except ChainruleError as error:  # it names the fields of a dataclass; the person gave flags
+        raise type(error)(flagged(str(error), options(command))) from error
 
 
 def _overview(group: str = "") -> str:
@@ -109,7 +122,12 @@ def _overview(group: str = "") -> str:
     )
 
 
-def _suggestion(word: str) -> str:
+def _suggestion(args: list[str]) -> str:
+    """Of the commands that begin with the same word, if there are any, that which was meant, or all."""
     known = [name for name, (_, about) in COMMANDS.items() if about]
-    near = [name for name in known if name.split()[0] == word] or difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    group = {name.partition(" ")[2]: name for name in known if name.split()[0] == args[0]}
+    meant = group or {name: name for name in (*known, "--help", "--version")}
+    for said in args[1:2] if group else (" ".join(args[:2]), args[0]):
+        if near := difflib.get_close_matches(said, meant, n=1):
+            return f"did you mean {meant[near[0]]}?"
+    return f"there are {', '.join(group.values() or known)}"

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from chainrule import random
+from chainrule.cli.progress import Progress
 from chainrule.data import Batches, load
 from chainrule.inspect import Finding, Report, curve, diagnose, split_losses
 from chainrule.models import GPT, GPTConfig
@@ -37,7 +38,8 @@ class Command:
     """Draw layers.png and parameters.png into this directory."""
 
     def run(self) -> None:
-        title, step, report, more = fresh() if self.run_folder is None else of_run(self.run_folder)
+        with Progress("examining"):
+            title, step, report, more = fresh() if self.run_folder is None else of_run(self.run_folder)
         if self.json:
             findings = [finding.to_dict() for finding in (*report.findings, *more)]
             print(json.dumps({"model": title, "step": step} | report.to_dict() | {"findings": findings}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,10 @@ import tyro
 
 from chainrule.cli.plots import FIGURES
 from chainrule.cli.plots.canvas import save
+from chainrule.cli.progress import Progress
+from chainrule.cli.wording import near
 from chainrule.errors import ConfigError
+from chainrule.files import write
 
 
 @dataclass(frozen=True)
@@ -36,20 +38,21 @@ class Command:
         names = tuple(FIGURES) if self.names == ("all",) else self.names
         for name in names:
             if name not in FIGURES:
-                near = difflib.get_close_matches(name, FIGURES, n=1) or ["chainrule figures"]
-                raise ConfigError(f"figures: {name!r}: no such figure (did you mean {near[0]}?)")
+                hint = near(name, FIGURES) or "chainrule figures lists them"
+                raise ConfigError(f"figures: {name!r}: no such figure ({hint})")
         for name in names:
-            print(draw(name, self.out))
+            with Progress(f"drawing {name}"):
+                path = draw(name, self.out)
+            print(path)
 
 
 def draw(name: str, folder: Path) -> Path:
     """Draw one figure into `folder`: .png, or .svg or .txt for text."""
     module, function, _ = FIGURES[name]
     drawn = getattr(importlib.import_module(f"chainrule.cli.plots.{module}"), function)()
-    folder.mkdir(parents=True, exist_ok=True)
     if isinstance(drawn, str):
         path = folder / f"{name}.{'svg' if drawn.startswith('<svg') else 'txt'}"
-        path.write_text(drawn, encoding="utf-8")
+        write(path, drawn.encode())
     else:
         path = folder / f"{name}.png"
         save(drawn, path)

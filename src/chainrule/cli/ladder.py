@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from chainrule.cli.plots.canvas import save
 from chainrule.cli.plots.ladder import ladder as figure
+from chainrule.cli.progress import Progress
 from chainrule.data import Corpus, load
 from chainrule.errors import ConfigError
 from chainrule.files import write
@@ -52,14 +52,11 @@ class Command:
             print(f"\n{table(rungs)}\n{folder}/ladder.md, ladder.json, ladder.png")
 
     def _climb(self, ladder: Ladder, rungs: list[Rung]) -> None:
-        columns = (TextColumn("{task.description:<14}"), BarColumn(), TimeElapsedColumn())
-        console = Console(stderr=True, highlight=False)
-        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-            bar = progress.add_task("counting", total=1.0)
-            for rung in ladder.climb(
-                lambda title, share: progress.update(bar, description=title, completed=share)
-            ):
-                console.print(f"{rung.title:<14} {rung.mean:.3f} bits per byte   {rung.seconds:.1f} s")
+        with Progress("climbing") as progress:
+            for rung in ladder.climb(lambda title, share: progress.say(f"{title} {share:.0%}")):
+                progress.console.print(
+                    f"{rung.title:<14} {rung.mean:.3f} bits per byte   {rung.seconds:.1f} s"
+                )
                 rungs.append(rung)
 
     def _write(self, folder: Path, corpus: Corpus, rungs: list[Rung]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import tyro
 
-from chainrule.cli.progress import waiting
+from chainrule.cli.progress import Progress
 from chainrule.data import load, split
 from chainrule.errors import ConfigError
 from chainrule.models import Additive, GoodTuring, KneserNey, NGram, Terminals
@@ -62,12 +62,13 @@ class Command:
 
     def run(self) -> None:
         name, smoother = self._smoother()
+        as_lines = self._as_lines()
         if not 1 <= self.order <= MOST_ORDER:
             raise ConfigError(f"ngram: order is {self.order} (must be from 1 to {MOST_ORDER})")
         if self.samples < 0:
             raise ConfigError(f"ngram: samples is {self.samples} (must be at least 0)")
-        with waiting("reading and counting"):
-            source = Source.of(load(self.data).text, self._as_lines(), paired=self.paired)
+        with Progress("reading and counting"):
+            source = Source.of(load(self.data).text, as_lines, paired=self.paired)
             model = source.fit(source.documents, self.order, smoother)
             report = {
                 "corpus": self.data,
@@ -84,6 +85,8 @@ class Command:
 
     def _smoother(self) -> tuple[str, Smoothing]:
         name = self.method or ("add" if self.smoothing else "mle")
+        if self.smoothing is not None and self.smoothing < 0:
+            raise ConfigError(f"ngram: smoothing is {self.smoothing} (must be at least 0)")
         if self.smoothing and name != "add":
             raise ConfigError(f"ngram: smoothing is {self.smoothing}, method {name} (only add has one)")
         if name == "good-turing":

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
 
+from chainrule.cli.wording import explain, flag_of
 from chainrule.errors import ConfigError
 
 T = TypeVar("T")
@@ -20,12 +21,15 @@ def parse(command: type[T], program: str, args: list[str]) -> T:
     """An instance of the dataclass `command` from flags; what does not fit is a ConfigError."""
     if {"-h", "--help"} & set(args):
         return tyro.cli(command, prog=program, args=args)  # prints the help and exits
+    known = options(command)
+    _refuse_values_of_switches(known, args)
     explanation = io.StringIO()
     try:
         with contextlib.redirect_stderr(explanation), _wide_terminal():
             return tyro.cli(command, prog=program, args=args)
     except SystemExit:
-        raise ConfigError(f"{fold(explanation.getvalue())} (see {program} --help)") from None
+        said = explain(explanation.getvalue(), known)
+        raise ConfigError(f"{said}; see {program} --help") from None
 
 
 def flags(words: Sequence[str]) -> frozenset[str]:
@@ -34,21 +38,29 @@ def flags(words: Sequence[str]) -> frozenset[str]:
     return frozenset(given) | {name.removeprefix("no_") for name in given}
 
 
-def fold(box: str) -> str:
-    """The text of a box in one line, up to the pointer to --help and without the help text of arguments."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)  # colours
-    rows = [row.strip("│ ") for row in plain.splitlines()[1:]]  # the first is the title
-    sections = [" ".join(s.split()) for s in re.split(r"^[─╰╯-]+$", "\n".join(rows), flags=re.MULTILINE)]
-    said = [s.rstrip(".") for s in sections if s and not re.match(r"For full helptext|Argument helptext", s)]
-    message = re.sub(r" Got errors: .*", "", ". ".join(said))
-    message = re.sub(
-        r"^Error parsing (--\S+: )?(?:[^-]\S*: )?", r"\1", message
-    )  # names a flag, never a field
-    message = re.sub(
-        r"invalid literal for int\(\) with base 10: (.*)", r"got \1 (must be an integer)", message
-    )
-    message = re.sub(r"could not convert string to float: (.*)", r"got \1 (must be a number)", message)
-    return message[:1].lower() + message[1:]
+def options(command: type[Any]) -> dict[str, Any]:
+    """The fields of a command that have a flag, those of its parts too, and their types."""
+    found: dict[str, Any] = {}
+    hints = get_type_hints(command, include_extras=True)
+    for name in (f.name for f in fields(command)):
+        marked = hints[name]
+        kind, *marks = get_args(marked) if get_origin(marked) is Annotated else (marked,)
+        if is_dataclass(kind) and isinstance(kind, type):
+            found |= options(kind)
+        elif tyro.conf.Positional not in marks:
+            found[name] = kind
+    return found
+
+
+def _refuse_values_of_switches(known: dict[str, Any], args: list[str]) -> None:
+    """--json=no would be read as --json and a file named no."""
+    switches = {
+        flag_of(prefix + name) for name, kind in known.items() if kind is bool for prefix in ("", "no_")
+    }
+    for word in args:
+        flag, equals, value = word.partition("=")
+        if equals and flag in switches:
+            raise ConfigError(f"{flag}: got {value!r} (must stand alone: leave out ={value})")
 
 
 @contextlib.contextmanager

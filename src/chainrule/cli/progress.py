@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
 from rich.console import Console
 from rich.status import Status
@@ -18,49 +18,55 @@ REFRESH, PLAIN = 0.2, 10.0  # seconds between words, on a terminal and elsewhere
 class Progress:
     """A live line on a terminal, a plain one now and then elsewhere.
 
+    A thread tells it, since a single step, such as a document of 100 MB, may take minutes.
+
     with Progress("read") as progress:
         progress.say("12 documents")
     """
 
     def __init__(self, what: str, console: Console | None = None) -> None:
         self.what = what
-        self.console = console or Console(stderr=True, highlight=False)
+        self.done = ""
+        self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self.status: Status | None = None
+        self.over = threading.Event()
+        self.teller = threading.Thread(target=self._tell, daemon=True)
 
     def __enter__(self) -> Progress:
-        self.next = time.monotonic() + PATIENCE
+        self.began = time.monotonic()
+        self.teller.start()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.over.set()
+        self.teller.join()
         if self.status:
             self.status.stop()
 
     def say(self, done: str) -> None:
-        now = time.monotonic()
-        if now < self.next:
-            return
-        text = f"{self.what}: {done}"
+        self.done = done
+
+    def _tell(self) -> None:
+        pause = PATIENCE
+        while not self.over.wait(pause):
+            pause = REFRESH if self.console.is_terminal else PLAIN
+            seconds = f"{time.monotonic() - self.began:.0f} s"
+            self._show(f"{self.what}: {', '.join(filter(None, (self.done, seconds)))}")
+
+    def _show(self, text: str) -> None:
         if not self.console.is_terminal:
-            self.next = now + PLAIN
-            self.console.print(text)
+            self.console.print(text, markup=False)
             return
-        self.next = now + REFRESH
         if not self.status:
-            self.status = self.console.status(text)
+            self.status = self.console.status("")
             self.status.start()
-        self.status.update(text)
+        self.status.update(text.replace("[", r"\["))  # not markup
 
     def documents(self, documents: Iterable[Document]) -> Iterator[Document]:
         """The documents, counted as they pass."""
         size = 0
         for number, document in enumerate(documents, start=1):
             size += len(document.text)
-            self.say(f"{number:,} documents, {size / 1e6:.1f} million characters")
+            several = "" if number == 1 else "s"
+            self.say(f"{number:,} document{several}, {size / 1e6:.1f} million characters")
             yield document
-
-
-@contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """A moving line while something takes its time, on terminals only."""
-    with Console(stderr=True).status(f"{what} …"):
-        yield

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from chainrule.models import LanguageModel
+from chainrule.models import Model
 from chainrule.text import CharTokenizer
 from chainrule.train import Run
 
@@ -20,7 +20,7 @@ SIZES = {
 }
 
 
-def size(model: LanguageModel) -> str:
+def size(model: Model) -> str:
     """One line about a model."""
     c = model.config
     said = [words.format(getattr(c, name)) for name, words in SIZES.items() if hasattr(c, name)]
@@ -31,7 +31,8 @@ def bits(run: Run, nats: float) -> str:
     """A loss per token in both units; tokens of several characters are compared by the byte."""
     if isinstance(run.tokenizer, CharTokenizer):
         return f"{nats:.4f} nats = {nats / math.log(2):.4f} bits per character"
-    return f"{nats:.4f} nats per token = {run.bits_per_byte(nats):.4f} bits per byte"
+    others = [f"{value:.4f} {name.replace('_', ' ')}" for name, value in run.material.measures(nats).items()]
+    return " = ".join([f"{nats:.4f} nats per token", *others])
 
 
 def command_line() -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
+from chainrule.cli.progress import Progress
 from chainrule.cli.tokenizing import find_tokenizer, read_input
 from chainrule.errors import DataError
 
@@ -33,10 +34,11 @@ class Command:
     """Print one JSON object with the text."""
 
     def run(self) -> None:
-        tokenizer = find_tokenizer(self.vocab)
-        first = np.arange(min(100, tokenizer.vocab_size))
-        ids = first if self.file is None else parse_ids(read_input(self.file))
-        text = tokenizer.decode(ids)
+        with Progress("decoding"):
+            tokenizer = find_tokenizer(self.vocab)
+            first = np.arange(min(100, tokenizer.vocab_size))
+            ids = first if self.file is None else parse_ids(read_input(self.file))
+            text = tokenizer.decode(ids)
         print(
             json.dumps({"text": text, "tokens": len(ids)}) if self.json else text,
             end="\n" if self.json else "",

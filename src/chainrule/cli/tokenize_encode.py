@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 
+from chainrule.cli.progress import Progress
 from chainrule.cli.tokenizing import find_tokenizer, read_input
 from chainrule.data.corpora import DEFAULT
 
@@ -28,9 +29,10 @@ class Command:
     """Print one JSON object with the ids and their number."""
 
     def run(self) -> None:
-        tokenizer = find_tokenizer(self.vocab)
-        text = read_input(self.file)
-        ids = tokenizer.encode(text).tolist()
+        with Progress("encoding"):
+            tokenizer = find_tokenizer(self.vocab)
+            text = read_input(self.file)
+            ids = tokenizer.encode(text).tolist()
         if self.json:
             size = len(text.encode("utf-8", "surrogatepass"))
             counts = {

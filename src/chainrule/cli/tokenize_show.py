@@ -51,10 +51,9 @@ class Command:
     def run(self) -> None:
         if self.trace != (self.kind is not None):
             raise ConfigError("tokenize show: --kind plain-bpe and --trace belong together")
-        if self.length < 1 or self.merges < 1:
-            raise ConfigError(
-                f"tokenize show: length {self.length}, merges {self.merges} (must be at least 1)"
-            )
+        for name, value in (("length", self.length), ("merges", self.merges)):
+            if value < 1:
+                raise ConfigError(f"tokenize show: {name} is {value} (must be at least 1)")
         if self.trace:
             self._merges()
         else:

@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 
 import tyro
 
-from chainrule.cli.progress import waiting
+from chainrule.cli.progress import Progress
 from chainrule.cli.tokenizing import read_input
 from chainrule.data.corpora import DEFAULT
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, DataError
 from chainrule.io import save_tokenizer
 from chainrule.text import (
     BPETokenizer,
@@ -64,11 +64,16 @@ class Command:
     def run(self) -> None:
         if self.vocab_size < 1:
             raise ConfigError(f"tokenize: vocab_size {self.vocab_size} (must be at least 1)")
-        texts = [read_input(name) for name in self.files or (DEFAULT,)]
+        names = self.files or (DEFAULT,)
+        texts = [read_input(name) for name in names]
+        for name, text in zip(names, texts, strict=True):
+            if not text.strip():
+                what = "standard input" if name == "-" else name
+                raise DataError(f"{what}: no text in {len(text)} characters (must not be empty)")
         size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
         out = self.out or Path(f"{self.kind}.json")
         start = time.perf_counter()
-        with waiting(f"learning {self.kind} from {size / 1e6:.1f} MB"):
+        with Progress(f"learning {self.kind} from {size / 1e6:.1f} MB"):
             tokenizer = TRAIN[self.kind](texts, self.vocab_size)
             tokens = sum(len(tokenizer.encode(text)) for text in texts)
         save_tokenizer(tokenizer, out, hugging_face=self.hugging_face)

@@ -12,9 +12,11 @@ from chainrule.errors import DataError
 from chainrule.io import load_tokenizer
 from chainrule.text import CharTokenizer, Tokenizer
 
+PIECE = 1 << 20  # characters
+
 
 def read_input(source: str) -> str:
-    """The text of a file as it is, of a corpus by its name, or of standard input for '-'."""
+    """The text of a file as it is but for a byte order mark, of a corpus by its name, or of standard input for '-'."""
     path = Path(source)
     if source == "-":
         content = sys.stdin.buffer.read()
@@ -26,7 +28,7 @@ def read_input(source: str) -> str:
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     try:
-        return content.decode()
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         what = "standard input" if source == "-" else source
@@ -39,5 +41,6 @@ def find_tokenizer(vocab: str | Path | None, texts: Iterable[str] | None = None)
         return load_tokenizer(vocab)
     characters: set[str] = set()
     for text in [load(DEFAULT).text] if texts is None else texts:
-        characters.update(text)
+        for start in range(0, len(text), PIECE):  # a thread that tells the progress gets its turn in between
+            characters.update(text[start : start + PIECE])
     return CharTokenizer("".join(sorted(characters)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
@@ -15,16 +16,20 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 import tyro
 from rich.console import Console
 
-from chainrule.cli.parse import flags
+from chainrule.cli.parse import flags, options
+from chainrule.cli.progress import Progress
+from chainrule.cli.resuming import agree, same_folder
+from chainrule.cli.settings import as_flags, from_file, toml
 from chainrule.cli.show import bits, command_line, size
-from chainrule.data import Shards
+from chainrule.cli.wording import near
+from chainrule.data import Shards, available
 from chainrule.errors import ConfigError
 from chainrule.io import load_tokenizer
 from chainrule.models import FAMILIES, describe
 from chainrule.models import family as family_of
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
-from chainrule.train.material import find
+from chainrule.train.materials import material_of
 from chainrule.train.runs import free_folder
 
 
@@ -37,6 +42,8 @@ class Train:
         frozenset()
     )  # fields with a flag on the command line, be it their default
 
+    before: ClassVar[tuple[str, ...]] = ()  # words of a command line that stand in a file
+
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = "pydoc"
     """A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made."""
     tokenizer: str | None = None
@@ -45,14 +52,24 @@ class Train:
     """Directory of the run. Default: runs/FAMILY, or the next of runs/FAMILY-2, runs/FAMILY-3, ... that is free."""
     resume: Path | None = None
     """Go on with this run, with its data and settings, from its newest checkpoint."""
+    config: Path | None = None
+    """A TOML file with options, such as n_layer = 6; a flag on the command line counts more."""
+    print_config: bool = False
+    """Print the settings as a file for --config, and do nothing else."""
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
     training: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
 
     def run(self) -> None:
-        run = self._resumed(self.resume) if self.resume else self._new()
+        if self.print_config:
+            print(self.settings(), end="")
+            return
+        with Progress("reading"):
+            run = self._resumed(self.resume) if self.resume else self._new()
         console = Console(stderr=self.json, highlight=False, soft_wrap=True)
-        console.print(f"{size(run.model)}, {amount(run)}; run {run.folder}", markup=False)
+        console.print(f"{size(run.model)}, {run.material.amount()}; run {run.folder}", markup=False)
+        if self.resume:
+            console.print(going_on(run), markup=False)
         result = run.train(Console(stderr=self.json, highlight=False))
         if self.json:
             print(json.dumps(summary(run, result.validation) | {"interrupted": result.interrupted}))
@@ -66,13 +83,20 @@ class Train:
             print(f"let it write with: {command_line()} sample {run.folder}")
 
     def _new(self) -> Run:
-        config = family_of(self.family).config
-        sizes = {f.name: getattr(self, f.name) for f in fields(config) if f.name != "vocab_size"}
-        corpus = find(self.data)
-        if isinstance(corpus, Shards) and self.tokenizer is not None:
+        data = material_of(self.family).find(self.data)
+        if isinstance(data, Shards) and self.tokenizer is not None:
             raise ConfigError(f"train: tokenizer is {self.tokenizer}, {self.data} has its own (leave it out)")
         folder = self.out or free_folder(Path("runs", self.family))
-        return Run.new(folder, corpus, self.training, self.family, self._tokenizer(), **sizes)
+        sizes = {name: getattr(self, name) for name in sizes_of(self.family)}
+        run = Run.new(folder, data, self.training, self.family, self._tokenizer(), **sizes)
+        (folder / "config.toml").write_text(self.settings(), encoding="utf-8")
+        return run
+
+    def settings(self) -> str:
+        """All that --config can set, as it stands, in TOML."""
+        model = {name: getattr(self, name) for name in sizes_of(self.family)}
+        own = {"family": self.family, "data": self.data, "tokenizer": self.tokenizer}
+        return toml(own | model | vars(self.training))
 
     def _tokenizer(self) -> Tokenizer | None:
         if self.tokenizer in (None, "char"):
@@ -87,32 +111,39 @@ class Train:
     def _resumed(self, folder: Path) -> Run:
         """Data and settings come from the checkpoint; what is given all the same must agree with it."""
         run = Run.resume(folder)
-        kind = describe(run.model)["model_type"]
-        if kind != self.family:
+        family = describe(run.model)["model_type"]
+        if family != self.family:
             raise ConfigError(
-                f"resume: {folder} holds a {kind}, not a {self.family} (say train {kind} --resume {folder})"
+                f"resume: {folder} holds a {family}, not a {self.family} (say train {family} --resume {folder})"
             )
-        if self.out is not None and self.out != folder:
-            raise ConfigError(f"resume: out is {self.out}, the run is in {folder} (leave it out)")
-        if self.data != "pydoc" and find(self.data) != run.corpus:
+        same_folder(self.out, folder)
+        kind = material_of(self.family)
+        if self.data != kind.default and kind.find(self.data) != run.corpus:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
         if not self._same_tokenizer(run.tokenizer):
             raise ConfigError(f"resume: tokenizer is {self.tokenizer}, the run has another (leave it out)")
         said: dict[str, Any] = vars(self) | vars(self.training)
         default: dict[str, Any] = vars(type(self)()) | vars(TrainConfig())
-        for name, value in (vars(run.model.config) | vars(run.trainer.config)).items():
-            meant = name in said and (name in self.given or said[name] != default[name])
-            if meant and said[name] != value:
-                raise ConfigError(f"resume: {name} is {said[name]}, in the run {value} (leave it out)")
+        of_run = vars(run.model.config) | vars(run.trainer.config)
+        agree(said, default, self.given, of_run | {"max_steps": said["max_steps"]})
+        total = run.trainer.plan.total
+        if "max_steps" in self.given and self.training.max_steps != total:
+            run.extend(self.training.max_steps)
         return run
 
 
-def amount(run: Run) -> str:
-    """How much a run reads, of what."""
-    corpus = run.corpus
-    if isinstance(corpus, Shards):
-        return f"{len(run.training) + len(run.validation):,} tokens of {corpus.name}"
-    return f"{len(corpus.text):,} characters of {corpus.name}"
+def going_on(run: Run) -> str:
+    """From where to where a resumed run goes, or that it is at its end."""
+    steps, trainer = run.trainer.steps, run.trainer
+    if run.finished:
+        again = f"{command_line()} train {describe(run.model)['model_type']} --resume {run.folder}"
+        return f"the run is finished, at step {steps:,}; to go on, plan more: {again} --max-steps {2 * steps}"
+    total = trainer.plan.total
+    end = f"step {total:,}" if total else f"the end of {trainer.config.budget:g} seconds"
+    return (
+        f"from step {steps:,} to {end}; the learning rate is that of a run planned so from the start, now "
+        f"{trainer.plan.lr(steps):.2g}"
+    )
 
 
 def summary(run: Run, validation: float) -> dict[str, Any]:
@@ -124,29 +155,56 @@ def summary(run: Run, validation: float) -> dict[str, Any]:
         "steps": run.trainer.steps,
         "seconds": round(run.trainer.seconds, 3),
         "nats_per_token": validation,
-        "bits_per_byte": run.bits_per_byte(validation),
-    }
+    } | run.material.measures(validation)
 
 
 def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     """The command of a family: `Train` with the fields of its config but the vocabulary, which the data decide.
 
-    `words` are those it is called with: a flag that says the default is known from no flag at all.
+    `words` are those it is called with: a flag that says the default is known from no flag at all. Without a family
+    it is gpt, but a first word that is no data either was meant to be one.
     """
+    if not family:
+        refuse_family(words[0] if words else "")
+        family = "gpt"
     config = family_of(family).config
     types, about = get_type_hints(config), documented(config)
+    default = {f.name: f.default for f in fields(config)}
     sizes: list[Any] = [
-        (f.name, Annotated[types[f.name], tyro.conf.arg(help=about.get(f.name))], field(default=f.default))
-        for f in fields(config)
-        if f.name != "vocab_size"
+        (name, Annotated[types[name], tyro.conf.arg(help=about.get(name))], field(default=default[name]))
+        for name in sizes_of(family)
     ]
+    file = from_file(words, family)
+    data: Any = get_type_hints(Train, include_extras=True)["data"]
+    sizes.append(("data", data, field(default=file.pop("data", material_of(family).default))))
     about_it = (
         f"Train a language model of the family {family} on a text. Other families: "
-        f"{', '.join(name for name in FAMILIES if name != family)}, each with options of its own.\n\n"
+        f"{', '.join(name for name in FAMILIES if name != family)}, word2vec, each with options of its own.\n\n"
         f"Example: chainrule train {family} book.txt --max-steps 5000 --out runs/book"
     )
     shared: dict[str, Any] = {"family": family, "given": flags(words), "__doc__": about_it}
-    return make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
+    made: Any = make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
+    made.before = tuple(as_flags(file, options(made)))
+    return made
+
+
+def sizes_of(family: str) -> list[str]:
+    """The fields of a family's config but for those that the data decide."""
+    decided = material_of(family).decides
+    return [f.name for f in fields(family_of(family).config) if f.name not in decided]
+
+
+def refuse_family(word: str) -> None:
+    """`train lstmm`: neither a family nor, by its looks, a file, nor a corpus."""
+    corpora = available()
+    if not re.fullmatch(r"\w[\w-]*", word) or word in corpora or Path(word).exists():
+        return
+    families = [*FAMILIES, "word2vec"]
+    hint = near(word, [*families, *corpora])
+    raise ConfigError(
+        f"train {word!r}: no such family, corpus or file (families are {', '.join(families)}"
+        f"{f'; {hint}' if hint else '; chainrule data list names the corpora'})"
+    )
 
 
 def documented(config: type[Any]) -> dict[str, str]:

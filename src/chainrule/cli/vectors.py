@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from chainrule.cli.progress import Progress
 from chainrule.errors import ConfigError, FormatError
 from chainrule.inspect.embeddings import WordVectors, analogy_report, similarity_report
 from chainrule.io.vectors import read_analogies, read_pairs
@@ -38,7 +39,14 @@ class Command:
     def run(self) -> None:
         if not (self.words or self.analogy or self.eval):
             raise ConfigError("vectors: nothing asked (give a word, --analogy A B C or --eval FILE)")
-        vectors = WordVectors(*load_vectors(self.run_folder))
+        with Progress("reading and comparing"):
+            report = self._report(WordVectors(*load_vectors(self.run_folder)))
+        if self.json:
+            print(json.dumps(report))
+        else:
+            self._show(report)
+
+    def _report(self, vectors: WordVectors) -> dict[str, Any]:
         report: dict[str, Any] = {"neighbours": {w: vectors.neighbours(w, self.n) for w in self.words}}
         if len(self.words) > 1:
             report["cosines"] = vectors.table(self.words).tolist()
@@ -46,10 +54,7 @@ class Command:
             report["analogy"] = vectors.analogy(*self.analogy, n=self.n)
         if self.eval:
             report["evaluation"] = evaluate(vectors, self.eval)
-        if self.json:
-            print(json.dumps(report))
-        else:
-            self._show(report)
+        return report
 
     def _show(self, report: dict[str, Any]) -> None:
         for word, found in report["neighbours"].items():

@@ -5,13 +5,24 @@ from chainrule.data.corpora import BUILT_IN, Corpus, available, load
 from chainrule.data.dedup import Cleaner, Report
 from chainrule.data.documents import Document, read_documents
 from chainrule.data.encoded import Encoded
+from chainrule.data.labelled import (
+    Labelled,
+    LabelledBatches,
+    TwinBatches,
+    Twins,
+    label_ids,
+    read_labelled,
+)
+from chainrule.data.masked import Masked, MaskedBatches, MaskingRule
 from chainrule.data.mixing import Mixture, balanced
 from chainrule.data.names import Names, read_names
 from chainrule.data.order import Order
 from chainrule.data.packed import PackedBatches, segment_mask
 from chainrule.data.padded import IGNORE, DocumentBatches, pad, padded, shift
 from chainrule.data.pairs import Pair, PairBatches
+from chainrule.data.parallel import PairCorpus, load_pairs
 from chainrule.data.quality import RULES, Rule
+from chainrule.data.segmented import Segmented, SpecialIds, segmented
 from chainrule.data.shards import Shards, build
 from chainrule.data.splits import Parts, Split
 from chainrule.data.streams import Streams
@@ -26,27 +37,41 @@ __all__ = [
     "Document",
     "DocumentBatches",
     "Encoded",
+    "Labelled",
+    "LabelledBatches",
+    "Masked",
+    "MaskedBatches",
+    "MaskingRule",
     "Mixture",
     "Names",
     "Order",
     "PackedBatches",
     "Pair",
     "PairBatches",
+    "PairCorpus",
     "Parts",
     "Report",
     "Rule",
+    "Segmented",
     "Shards",
+    "SpecialIds",
     "Split",
     "Streams",
+    "TwinBatches",
+    "Twins",
     "available",
     "balanced",
     "build",
+    "label_ids",
     "load",
+    "load_pairs",
     "pad",
     "padded",
     "read_documents",
+    "read_labelled",
     "read_names",
     "segment_mask",
+    "segmented",
     "shift",
     "split",
     "windows",

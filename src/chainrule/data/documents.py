@@ -40,13 +40,13 @@ Name = str | os.PathLike[str]
 
 
 def read_documents(
-    names: Name | Iterable[Name], *, by: str | None = None, field: str = "text"
+    names: Name | Iterable[Name], *, by: str | None = None, field: str = "text", numbers: bool = False
 ) -> Iterator[Document]:
     """The documents of files, folders, patterns such as `texts/*.jsonl` and corpora, read as they are asked for.
 
     `by` says what a document is in plain text: "file", "paragraph" or "line" (default: the file; in lists of names the
     line). `field` names the field of an object or the column of a table; a number is a column of a table without a
-    header, the first being 1.
+    header, the first being 1. With `numbers` a field may hold a whole number in place of text, as labels do.
 
     >>> from chainrule.data import read_documents
     >>> next(read_documents("docstrings")).text.startswith("def ")
@@ -64,7 +64,7 @@ def read_documents(
         listed = NAMED.get(Path(name).stem)
         for path in find_files(name):
             unit = by or (listed.by if listed else "file")
-            yield from _reader(path)(path, unit, field)
+            yield from _reader(path)(path, unit, field, numbers)
 
 
 def find_files(name: Name) -> list[Path]:
@@ -92,7 +92,7 @@ def _kind(path: Path) -> str:
     return Path(path.stem if path.suffix == ".gz" else path.name).suffix
 
 
-def _text(path: Path, by: str, field: str) -> Iterator[Document]:
+def _text(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
     if by == "file":
         yield Document(read_text(path), str(path))
         return
@@ -117,7 +117,7 @@ def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, piece
 
 
-def _jsonl(path: Path, by: str, field: str) -> Iterator[Document]:
+def _jsonl(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
     for number, line in lines(path):
         if not line.strip():
             continue
@@ -130,14 +130,14 @@ def _jsonl(path: Path, by: str, field: str) -> Iterator[Document]:
             raise DataError(f"{where} holds a {type(record).__name__} (must be an object per line)")
         if field not in record:
             raise DataError(f"{where} has no field {field!r} (there are {_some(record)})")
-        yield Document(_string(record[field], where, field), str(path), number)
+        yield Document(_string(record[field], where, field, numbers), str(path), number)
 
 
-def _csv(path: Path, by: str, field: str) -> Iterator[Document]:
+def _csv(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
     return _table(path, field, delimiter=",", quoting=csv.QUOTE_MINIMAL)
 
 
-def _tsv(path: Path, by: str, field: str) -> Iterator[Document]:
+def _tsv(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
     """Separated by tabs, without quotes: in this format a quotation mark is a character like others."""
     return _table(path, field, delimiter="\t", quoting=csv.QUOTE_NONE)
 
@@ -170,7 +170,7 @@ def _table(path: Path, field: str, **dialect: Any) -> Iterator[Document]:
         yield Document(row[column], str(path), first)
 
 
-def _parquet(path: Path, by: str, field: str) -> Iterator[Document]:
+def _parquet(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -185,12 +185,15 @@ def _parquet(path: Path, by: str, field: str) -> Iterator[Document]:
             for batch in table.iter_batches(batch_size=1024, columns=[field]):
                 for text in batch.column(0).to_pylist():
                     number += 1
-                    yield Document(_string(text, f"{path}: record {number}", field), str(path), number)
+                    where = f"{path}: record {number}"
+                    yield Document(_string(text, where, field, numbers), str(path), number)
         except (pyarrow.ArrowException, UnicodeDecodeError) as error:
             raise DataError(f"{path}: is no good .parquet file ({error})") from error
 
 
-def _string(value: Any, where: str, field: str) -> str:
+def _string(value: Any, where: str, field: str, numbers: bool) -> str:
+    if numbers and isinstance(value, int):
+        return str(value)
     if not isinstance(value, str):
         raise DataError(f"{where}: {field!r} is a {type(value).__name__} (must be a string)")
     return value
@@ -202,7 +205,7 @@ def _some(names: Iterable[str]) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
-Reader = Callable[[Path, str, str], Iterator[Document]]
+Reader = Callable[[Path, str, str, bool], Iterator[Document]]
 READERS: dict[str, Reader] = {
     ".txt": _text,
     ".jsonl": _jsonl,
@@ -214,3 +217,8 @@ READERS: dict[str, Reader] = {
 
 def _reader(path: Path) -> Reader:
     return READERS.get(_kind(path), _text)
+
+
+def is_table(path: Path) -> bool:
+    """Does the file hold records with fields, rather than plain text?"""
+    return _reader(path) is not _text

@@ -135,4 +135,5 @@ def _fetch(name: str, wanted: Download) -> Iterator[bytes]:
                 yield chunk
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise DataError(f"corpus {name!r}: cannot be fetched from {wanted.url} ({reason})") from error
+        rule = f"or bring the file yourself, as {name}.txt in the folder that CHAINRULE_DATA names"
+        raise DataError(f"corpus {name!r}: cannot be fetched from {wanted.url} ({reason}; {rule})") from error

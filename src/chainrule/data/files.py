@@ -28,12 +28,13 @@ def reading(path: Path) -> Iterator[BufferedIOBase]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with line ends as \\n; anything else is a DataError that names the line."""
+    """The text of a UTF-8 file without a byte order mark, line ends as \\n; else a DataError that names the line."""
     with reading(path) as file:
         content = file.read()
-    if not content.strip():
+    text = decode(path, content)
+    if not text.strip():  # nothing, or nothing but a byte order mark
         raise _no_text(path, len(content))
-    return decode(path, content).replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -45,14 +46,15 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             if len(content) > LONGEST_LINE:
                 rule = f"must be at most {LONGEST_LINE:,} bytes: break it up"
                 raise DataError(f"{path}: line {number} is longer than {LONGEST_LINE:,} bytes ({rule})")
-            blank = blank and not content.strip()
-            yield number, decode(path, content, number).removesuffix("\n").removesuffix("\r")
+            line = decode(path, content, number)
+            blank = blank and not line.strip()
+            yield number, line.removesuffix("\n").removesuffix("\r")
     if blank:
         raise _no_text(path, size)
 
 
 def decode(path: Path, content: bytes, first: int = 1) -> str:
-    """Bytes of a file that begin in line `first`, as text."""
+    """Bytes of a file that begin in line `first`, as text; a byte order mark before the first is no text."""
     if (zero := content.find(b"\0")) >= 0:
         line = first + content.count(b"\n", 0, zero)
         raise DataError(f"{path}: binary file, zero byte in line {line} (must be text in UTF-8)")

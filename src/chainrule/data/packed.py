@@ -75,12 +75,16 @@ def segment_mask(segments: Ids) -> Mask:
 
 def pieces(documents: Encoded, block_size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Where each piece starts in the ids, and how many pairs it has; none has more than `block_size`."""
-    pairs = np.maximum(documents.lengths - 1, 0)
-    count = -(-pairs // block_size)  # pieces of each document
-    of = np.repeat(np.arange(len(documents)), count)
-    number = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)  # of the piece in its document
-    starts = documents.starts[of] + number * block_size
-    return starts.astype(np.int64), np.minimum(pairs[of] - number * block_size, block_size).astype(np.int64)
+    return stretches(documents.starts[:-1], np.maximum(documents.lengths - 1, 0), block_size)
+
+
+def stretches(starts: Ids, lengths: Ids, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where each stretch starts, and how long it is, when what lies at `starts` is cut after every `size`."""
+    count = -(-lengths // size)  # stretches of each
+    of = np.repeat(np.arange(len(lengths)), count)
+    number = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)  # among those of the same
+    begin = starts[of] + number * size
+    return begin.astype(np.int64), np.minimum(lengths[of] - number * size, size).astype(np.int64)
 
 
 def pack(lengths: npt.NDArray[np.int64], size: int) -> list[list[int]]:

@@ -46,7 +46,33 @@ def shift(ids: Ids, mask: Mask) -> tuple[Ids, Ids]:
     return np.where(mask[:, 1:], ids[:, :-1], PAD), targets
 
 
-class DocumentBatches:
+class Bucketed:
+    """Items drawn `batch_size` at a time: what batches of documents and of pairs share.
+
+    `lengths` are the targets of each item; with `pool` > 1 a batch is made of items alike in length.
+    """
+
+    def __init__(
+        self, lengths: Ids, *, batch_size: int, block_size: int, seed: int, replacement: bool, pool: int
+    ) -> None:
+        check_sizes(batch_size, block_size, pool)
+        self.batch_size = batch_size
+        self.block_size = block_size
+        self.pool = pool
+        self.lengths = lengths.clip(max=block_size)
+        self.order = Order(len(lengths), seed=seed, replacement=replacement)
+
+    @property
+    def tokens(self) -> int:
+        """How many targets one batch holds on average."""
+        return max(1, round(self.batch_size * float(self.lengths.mean())))
+
+    def draw(self, step: int) -> Items:
+        """The items of a batch (B,)."""
+        return self.order.bucket(step, self.batch_size, self.lengths, self.pool)
+
+
+class DocumentBatches(Bucketed):
     """Random documents, `batch_size` at a time; those beyond `block_size` tokens lose their end.
 
     Step n is a pure function of (seed, n). An epoch visits every document of two tokens or more once; with
@@ -69,24 +95,20 @@ class DocumentBatches:
         replacement: bool = False,
         pool: int = 1,
     ) -> None:
-        check_sizes(batch_size, block_size, pool)
         self.documents = documents
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.pool = pool
         self.items = _with_targets(documents)
-        self.lengths = np.minimum(documents.lengths[self.items] - 1, block_size)  # targets of each
-        self.order = Order(len(self.items), seed=seed, replacement=replacement)
-
-    @property
-    def tokens(self) -> int:
-        """How many targets one batch holds on average."""
-        return max(1, round(self.batch_size * float(self.lengths.mean())))
+        super().__init__(
+            documents.lengths[self.items] - 1,
+            batch_size=batch_size,
+            block_size=block_size,
+            seed=seed,
+            replacement=replacement,
+            pool=pool,
+        )
 
     def batch(self, step: int) -> tuple[Ids, Ids]:
         """inputs (B, T) and targets (B, T), T that of the longest document of the batch"""
-        chosen = self.order.bucket(step, self.batch_size, self.lengths, self.pool)
-        return _batch(self.documents, self.items[chosen], self.block_size)
+        return _batch(self.documents, self.items[self.draw(step)], self.block_size)
 
 
 def padded(documents: Encoded, *, batch_size: int, block_size: int) -> Iterator[tuple[Ids, Ids]]:

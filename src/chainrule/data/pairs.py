@@ -5,15 +5,16 @@ R-466 (seed 004 §12.2.5, §12.2.7)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 from chainrule.data.batches import Ids
 from chainrule.data.encoded import Encoded
-from chainrule.data.order import Order, check_sizes
-from chainrule.data.padded import Mask, gather, shift
+from chainrule.data.order import Items
+from chainrule.data.padded import Bucketed, Mask, gather, shift
 from chainrule.errors import DataError
 
 
@@ -25,7 +26,7 @@ class Pair(NamedTuple):
     target: Ids  # (B, T): start, then the target
 
 
-class PairBatches:
+class PairBatches(Bucketed):
     """Pairs in random order, like `DocumentBatches`. The decoder reads [start] y and predicts y [end].
 
     >>> from chainrule.data import PairBatches
@@ -48,27 +49,32 @@ class PairBatches:
         replacement: bool = False,
         pool: int = 1,
     ) -> None:
-        check_sizes(batch_size, block_size, pool)
         self.sources = Encoded.of(sources)
         self.targets = Encoded.of(targets, start=start, end=end)
         if len(self.sources) != len(self.targets):
             raise DataError(
                 f"pairs: {len(self.sources)} sources, {len(self.targets)} targets (must be as many)"
             )
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.pool = pool
-        self.lengths = (self.targets.lengths - 1).clip(max=block_size)
-        self.order = Order(len(self.sources), seed=seed, replacement=replacement)
-
-    @property
-    def tokens(self) -> int:
-        """How many targets one batch holds on average."""
-        return max(1, round(self.batch_size * float(self.lengths.mean())))
+        super().__init__(
+            self.targets.lengths - 1,
+            batch_size=batch_size,
+            block_size=block_size,
+            seed=seed,
+            replacement=replacement,
+            pool=pool,
+        )
 
     def batch(self, step: int) -> tuple[Pair, Ids]:
         """Pair of source (B, S), mask (B, S), decoder inputs (B, T); targets (B, T). S and T are at most block_size."""
-        items = self.order.bucket(step, self.batch_size, self.lengths, self.pool)
+        return self._batch(self.draw(step))
+
+    def once(self) -> Iterator[tuple[Pair, Ids]]:
+        """Batches for evaluation: every pair once, in order of length so that little is padded."""
+        items = np.argsort(self.lengths, kind="stable")
+        for first in range(0, len(items), self.batch_size):
+            yield self._batch(items[first : first + self.batch_size])
+
+    def _batch(self, items: Items) -> tuple[Pair, Ids]:
         longest = min(int(self.sources.lengths_of(items).max()), self.block_size)
         source, mask = gather(self.sources, items, longest)
         inputs, targets = shift(*gather(self.targets, items, int(self.lengths[items].max()) + 1))

@@ -9,6 +9,7 @@ from chainrule.generate.requests import Request, run
 from chainrule.generate.sample import complete, generate, stream, write
 from chainrule.generate.sampling import Sampling
 from chainrule.generate.score import Candidate, compare, score
+from chainrule.generate.translate import Translation, translate
 
 __all__ = [
     "Beam",
@@ -18,6 +19,7 @@ __all__ = [
     "Reader",
     "Request",
     "Sampling",
+    "Translation",
     "beam_search",
     "choose",
     "compare",
@@ -31,5 +33,6 @@ __all__ = [
     "score",
     "search",
     "stream",
+    "translate",
     "write",
 ]

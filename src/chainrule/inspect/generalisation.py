@@ -5,7 +5,6 @@ R-229, R-231 (seed 002 §13, §17.1; seed 004 §5.6, §13.9.3)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -19,7 +18,7 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.inspect import limits
 from chainrule.inspect.finding import Finding
 from chainrule.inspect.probe import untouched
-from chainrule.models import IGNORE, LanguageModel
+from chainrule.models import IGNORE, Model
 from chainrule.random import generator
 
 Batch = tuple[Array, Array]
@@ -37,14 +36,14 @@ class SplitLosses:
     finding: Finding
 
 
-def split_losses(model: LanguageModel, train: Any, validation: Any, batches: int = 8) -> SplitLosses:
+def split_losses(model: Model, train: Any, validation: Any, batches: int = 8) -> SplitLosses:
     """Training and validation loss side by side, each the mean of `batches` batches; changes nothing. R-231
 
     A split is an object with `.batch(step)`, or an iterable of (inputs, targets).
     """
     with untouched(model):
         model.eval()
-        seen, unseen = (_mean_loss(model, _take(split, batches)) for split in (train, validation))
+        seen, unseen = (model.mean_loss(_take(split, batches)) for split in (train, validation))
     return SplitLosses(seen, unseen, batches, _compare(seen, unseen))
 
 
@@ -56,16 +55,6 @@ def _take(split: Any, count: int) -> list[Batch]:
     if len(taken) < count:
         raise DataError(f"split_losses: {len(taken)} batches in a split (must be at least {count})")
     return taken
-
-
-def _mean_loss(model: LanguageModel, batches: Iterable[Batch]) -> float:
-    """Of all targets that count, each once."""
-    total, count = 0.0, 0
-    with no_grad():
-        for inputs, targets in batches:
-            n = int((targets != IGNORE).sum())
-            total, count = total + n * model.loss(inputs, targets).item(), count + n
-    return total / count
 
 
 def _compare(train: float, validation: float) -> Finding:
@@ -98,7 +87,7 @@ class Exposure:
         return self.own_prefix - self.teacher_forced
 
 
-def exposure(model: LanguageModel, batch: Batch, given: int, seed: int = 0) -> Exposure:
+def exposure(model: Model, batch: Batch, given: int, seed: int = 0) -> Exposure:
     """How training on true text differs from writing: `given` true tokens, then the model's own. R-229"""
     inputs, targets = (np.asarray(a) for a in batch)
     T = inputs.shape[1]
@@ -123,7 +112,7 @@ def exposure(model: LanguageModel, batch: Batch, given: int, seed: int = 0) -> E
     return Exposure(*means)
 
 
-def _nll(model: LanguageModel, ids: Array, targets: Array) -> Array:
+def _nll(model: Model, ids: Array, targets: Array) -> Array:
     """(B, T), zero where the target does not count"""
     losses = ops.cross_entropy(model(ids), targets=targets, ignore_index=IGNORE, reduction="none")
     return np.asarray(losses.numpy())

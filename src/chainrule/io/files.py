@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from pathlib import Path
 
 from chainrule.errors import DataError
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file; a DataError that names it if there is none."""
+    """The content of a file of text without a byte order mark; a DataError that names it if there is none."""
     try:
-        return path.read_bytes()
+        return path.read_bytes().removeprefix(BOM_UTF8)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error

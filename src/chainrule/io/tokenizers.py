@@ -34,7 +34,9 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     if path.is_dir():
         path = _find(path)
     if not path.exists():
-        raise DataError(f"{path}: cannot be read (No such file or directory)")
+        raise DataError(
+            f"{path}: cannot be read (No such file or directory; must be a tokenizer's file, or a run)"
+        )
     try:
         return _read(path)
     except ChainruleError as error:

@@ -107,7 +107,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file with their numbers, without those that are empty"""
     number = 0
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield number, line.rstrip("\n")

@@ -23,7 +23,8 @@ from chainrule.io.hugging_face import (
     refuse,
 )
 from chainrule.text import BertRules, Vocabulary, WordPieceTokenizer
-from chainrule.text.wordpiece import MOST_CHARACTERS, PREFIX, SPECIAL, UNKNOWN
+from chainrule.text.wordpiece import MOST_CHARACTERS, SPECIAL, UNKNOWN
+from chainrule.text.wordpiece_training import PREFIX
 
 KIND = WordPieceTokenizer
 MODEL = {
@@ -69,6 +70,7 @@ def read_vocab_txt(content: bytes, *, config: Path) -> WordPieceTokenizer:
     """One token a line. The file does not say whether case counts: `config` beside it does; if missing, it does not."""
     lines = content.decode().removesuffix("\n").split("\n")
     tokens = [line.removesuffix("\r") for line in lines]
+    _refuse_prose(tokens)
     lowercase = True
     if config.is_file():
         try:
@@ -79,6 +81,19 @@ def read_vocab_txt(content: bytes, *, config: Path) -> WordPieceTokenizer:
     return WordPieceTokenizer(
         Vocabulary(tokens, special), rules=BertRules(lowercase=lowercase, strip_accents=lowercase)
     )
+
+
+def _refuse_prose(tokens: list[str]) -> None:
+    """A text that was given for a vocabulary: it would be one of whole lines."""
+    rule = (
+        f"must be BERT's vocab.txt, one token a line, {UNKNOWN} among them; "
+        "a tokenizer is learnt from a text by chainrule tokenize train"
+    )
+    for number, token in enumerate(tokens, start=1):
+        if " " in token.strip() or "\t" in token.strip():
+            raise FormatError(f"line {number} is {token[:40]!r}, no token ({rule})")
+    if UNKNOWN not in tokens:
+        raise FormatError(f"no token {UNKNOWN} in {len(tokens)} lines ({rule})")
 
 
 def write_vocab_txt(tokenizer: WordPieceTokenizer) -> str:

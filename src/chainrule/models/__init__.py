@@ -1,5 +1,15 @@
 """Models, one file each."""
 
+from chainrule.models.bert import BERT, BERTConfig, BERTPretraining, BERTPretrainingConfig
+from chainrule.models.bert_heads import (
+    BERTClassifier,
+    BERTClassifierConfig,
+    BERTEmbedder,
+    BERTEmbedderConfig,
+    BERTTagger,
+    BERTTaggerConfig,
+    fine_tune,
+)
 from chainrule.models.families import FAMILIES, describe, family, make, n_params, rebuild
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.grams import Terminals
@@ -10,10 +20,12 @@ from chainrule.models.model import IGNORE, Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import NGram
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
+from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
 from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 
 __all__ = [
+    "BERT",
     "CBOW",
     "FAMILIES",
     "GPT",
@@ -24,6 +36,15 @@ __all__ = [
     "NOTHING",
     "RNNLM",
     "Additive",
+    "BERTClassifier",
+    "BERTClassifierConfig",
+    "BERTConfig",
+    "BERTEmbedder",
+    "BERTEmbedderConfig",
+    "BERTPretraining",
+    "BERTPretrainingConfig",
+    "BERTTagger",
+    "BERTTaggerConfig",
     "GPTConfig",
     "GoodTuring",
     "KneserNey",
@@ -37,12 +58,15 @@ __all__ = [
     "NeuralNGramConfig",
     "RecurrentConfig",
     "RecurrentLM",
+    "Seq2Seq",
+    "Seq2SeqConfig",
     "SkipGram",
     "Terminals",
     "Word2Vec",
     "Word2VecConfig",
     "describe",
     "family",
+    "fine_tune",
     "make",
     "n_params",
     "rebuild",

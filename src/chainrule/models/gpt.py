@@ -155,7 +155,7 @@ class GPT(LanguageModel):
             )
         hidden = self.wte(ids) + self.wpe(np.arange(ids.shape[1]))  # (B, T, C) + (T, C)
         for block in self.h:
-            hidden = block(hidden)
+            hidden = self.through(block, hidden)
         return self.ln_f(hidden)
 
     def loss(self, inputs: Array, targets: Array) -> Tensor:

@@ -161,7 +161,7 @@ class Llama(LanguageModel):
             )
         hidden = self.embed_tokens(ids)  # (B, T, C)
         for block in self.layers:
-            hidden = block(hidden)
+            hidden = self.through(block, hidden)
         return self.norm(hidden)
 
     def loss(self, inputs: Array, targets: Array) -> Tensor:

@@ -84,7 +84,7 @@ class MLPLM(WindowModel):
     def predict(self, contexts: Array) -> Tensor:
         """contexts (N, n) -> logits (N, V)"""
         vectors = self.embedding(contexts)  # (N, n, k)
-        return self.mlp(vectors.reshape(len(contexts), -1))
+        return self.mlp(vectors.reshape(len(contexts), self.config.sizes[0]))
 
     def folded(self) -> MLPLM:
         """The same model in evaluation mode without batch norm, melted into the linear layers before it."""

@@ -6,11 +6,12 @@ A batch is (inputs, targets). Inputs are an array of ids, or a named tuple of ar
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from chainrule.autograd import Tensor
+from chainrule.autograd import Tensor, checkpoint, no_grad
 from chainrule.autograd.types import Array
 from chainrule.nn import Layer
 
@@ -28,6 +29,13 @@ class Model(Layer):
         """The number of parameters of a model of this size, without making it."""
         return int(config.n_params)
 
+    recompute = False
+    """Keep what enters a block only, and compute what happens inside it again in backward."""
+
+    def through(self, block: Callable[..., Tensor], *inputs: Any) -> Tensor:
+        """`block(*inputs)`, kept or to be computed again."""
+        return checkpoint(block, *inputs) if self.recompute and self.training else block(*inputs)
+
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """The mean loss of a batch, in nats; with several parts, their sum."""
         raise NotImplementedError
@@ -39,3 +47,15 @@ class Model(Layer):
     def counts(self, inputs: Any, targets: Array) -> tuple[int, ...]:
         """Over how many targets each part of the loss is a mean: so a batch can be cut and put together again."""
         return (int(np.count_nonzero(np.asarray(targets) != IGNORE)),)
+
+    def mean_loss(self, batches: Iterable[tuple[Any, Array]]) -> float:
+        """The loss of many batches as if they were one, without a gradient."""
+        sums: dict[int, float] = {}
+        counts: dict[int, int] = {}
+        with no_grad():
+            for inputs, targets in batches:
+                parts = zip(self.losses(inputs, targets), self.counts(inputs, targets), strict=True)
+                for part, (loss, n) in enumerate(parts):
+                    sums[part] = sums.get(part, 0.0) + (loss.item() * n if n else 0.0)
+                    counts[part] = counts.get(part, 0) + n
+        return sum(sums[part] / max(1, counts[part]) for part in sums)

@@ -39,7 +39,8 @@ class BagOfWords(SequenceClassifier):
 
     def summary(self, ids: Array, lengths: Array) -> Tensor:
         share = (np.arange(ids.shape[1]) < lengths[:, None]) / lengths[:, None]  # (B, T)
-        return (self.embedding(ids) * share[..., None].astype(np.float32)).sum(axis=1)
+        vectors = self.embedding(ids)  # (B, T, C)
+        return (vectors * share[..., None].astype(vectors.dtype)).sum(axis=1)
 
 
 class RecurrentClassifier(SequenceClassifier):

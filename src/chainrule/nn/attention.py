@@ -1,9 +1,11 @@
 """Multi-head attention, and the transformer block.
 
-R-168, R-284 .. R-293 (seed 002 §17; seed 004 ch. 8-10); conventions C-13, C-14, C-28
+R-168, R-284 .. R-293, R-341 (seed 002 §17; seed 004 ch. 8-10); conventions C-13, C-14, C-28
 """
 
 from __future__ import annotations
+
+from typing import Protocol
 
 from chainrule import ops
 from chainrule.autograd import Tensor
@@ -18,11 +20,19 @@ from chainrule.nn.norm import LayerNorm
 from chainrule.random import next_key
 
 
+class Cache(Protocol):
+    """What remembers keys and values of one attention layer from call to call."""
+
+    def read(self, layer: MultiHeadAttention, source: Tensor) -> tuple[Tensor, Tensor]:
+        """source (B, S, C), new since the last call -> all keys (B, Hk, S', D) and values (B, Hk, S', Dv) to look at"""
+
+
 class MultiHeadAttention(Layer):
     """Queries from `x`, keys and values from `x` too (self-attention) or from `context` (cross-attention).
 
-    `kv_heads` fewer than `heads` are each shared by a group of query heads. `out_proj=False` ends at the
-    concatenation of the heads, as seed 002 does (C-13).
+    `kv_heads` fewer than `heads` are each shared by a group of query heads. A head has dim / heads numbers, or
+    `head_size` of them; its values may have another size, `value_size`. `out_proj=False` ends at the concatenation of
+    the heads, as seed 002 does (C-13).
     """
 
     def __init__(
@@ -31,6 +41,8 @@ class MultiHeadAttention(Layer):
         heads: int,
         *,
         kv_heads: int | None = None,
+        head_size: int | None = None,
+        value_size: int | None = None,
         context_dim: int | None = None,
         bias: bool = False,
         out_proj: bool = True,
@@ -38,40 +50,60 @@ class MultiHeadAttention(Layer):
         init: Init = xavier_uniform,
     ) -> None:
         kv_heads = heads if kv_heads is None else kv_heads
-        if heads < 1 or dim % heads:
-            raise ConfigError(f"MultiHeadAttention: {dim} features, {heads} heads (must divide)")
+        if heads < 1 or (head_size is None and dim % heads):
+            raise ConfigError(
+                f"MultiHeadAttention: {dim} features, {heads} heads (must divide, unless head_size is given)"
+            )
         if kv_heads < 1 or heads % kv_heads:
             raise ConfigError(f"MultiHeadAttention: {heads} heads, {kv_heads} key/value heads (must divide)")
+        size = dim // heads if head_size is None else head_size
+        value_size = size if value_size is None else value_size
+        if size < 1 or value_size < 1:
+            raise ConfigError(
+                f"MultiHeadAttention: head_size is {size}, value_size {value_size} (must be at least 1)"
+            )
         if not 0 <= dropout < 1:
             raise ConfigError(f"MultiHeadAttention: dropout is {dropout!r} (must be at least 0 and below 1)")
-        size = dim // heads
         source = dim if context_dim is None else context_dim
         self.heads = heads
         self.kv_heads = kv_heads
         self.dropout = dropout
-        self.q_proj = Linear(dim, dim, bias=bias, init=init)
+        self.q_proj = Linear(dim, heads * size, bias=bias, init=init)
         self.k_proj = Linear(source, kv_heads * size, bias=bias, init=init)
-        self.v_proj = Linear(source, kv_heads * size, bias=bias, init=init)
-        self.out_proj = Linear(dim, dim, bias=bias, init=init) if out_proj else None
+        self.v_proj = Linear(source, kv_heads * value_size, bias=bias, init=init)
+        self.out_proj = Linear(heads * value_size, dim, bias=bias, init=init) if out_proj else None
 
     def forward(
-        self, x: Tensor, context: Tensor | None = None, *, causal: bool = False, mask: Array | None = None
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        causal: bool = False,
+        mask: Array | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
-        """x (B, T, C), context (B, S, context_dim), mask as in `ops.attention`, (B, H, T, S) -> (B, T, C)"""
-        B, T, C = x.shape
+        """x (B, T, C), context (B, S, context_dim), mask as in `ops.attention`, (B, H, T, S) -> (B, T, C)
+
+        With a `cache`, x are the last T positions of those that it remembers.
+        """
         source = x if context is None else context
         q = self._split(self.q_proj(x), self.heads)  # (B, H, T, D)
-        k = self._split(self.k_proj(source), self.kv_heads)  # (B, Hk, S, D)
-        v = self._split(self.v_proj(source), self.kv_heads)  # (B, Hk, S, D)
+        k, v = self.keys_values(source) if cache is None else cache.read(self, source)
         p = self.dropout if self.training else 0.0
         key = next_key("dropout") if p else None
-        mixed = ops.attention(q, k, v, causal=causal, mask=mask, dropout=p, key=key)  # (B, H, T, D)
-        joined = mixed.transpose(0, 2, 1, 3).reshape(B, T, C)
+        mixed = ops.attention(q, k, v, causal=causal, mask=mask, dropout=p, key=key)  # (B, H, T, Dv)
+        B, H, T, Dv = mixed.shape
+        joined = mixed.transpose(0, 2, 1, 3).reshape(B, T, H * Dv)
         return joined if self.out_proj is None else self.out_proj(joined)
 
+    def keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """source (B, S, context_dim) -> keys (B, Hk, S, D), values (B, Hk, S, Dv)"""
+        k, v = self.k_proj(source), self.v_proj(source)
+        return self._split(k, self.kv_heads), self._split(v, self.kv_heads)
+
     def _split(self, x: Tensor, heads: int) -> Tensor:
-        B, T, C = x.shape
-        return x.reshape(B, T, heads, C // heads).transpose(0, 2, 1, 3)  # (B, H, T, D)
+        B, T, width = x.shape
+        return x.reshape(B, T, heads, width // heads).transpose(0, 2, 1, 3)  # (B, H, T, D)
 
 
 class TransformerBlock(Layer):

@@ -56,10 +56,10 @@ class BareWordTokenizer(Tokenizer):
     @classmethod
     def train(cls, text: str, min_count: int = 5, max_size: int | None = None) -> BareWordTokenizer:
         """The words that occur at least `min_count` times, the most frequent `max_size` of them (with `<unk>`)."""
-        if min_count < 1 or (max_size is not None and max_size < 2):
-            raise ConfigError(
-                f"word tokenizer: min_count is {min_count}, max_size {max_size} (must be at least 1 and 2)"
-            )
+        if min_count < 1:
+            raise ConfigError(f"word tokenizer: min_count is {min_count} (must be at least 1)")
+        if max_size is not None and max_size < 2:
+            raise ConfigError(f"word tokenizer: max_size is {max_size} (must be at least 2)")
         counts = Counter(split_words(text))
         frequent = [word for word in counts if counts[word] >= min_count]
         frequent.sort(key=lambda word: (-counts[word], word))

@@ -1,7 +1,8 @@
 """BERT's way from text to words: clean, lower-case, strip accents, split at white space and punctuation.
 
 Each step looks at one character at a time, so all of them together are one table from a character to what takes its
-place. It is filled as characters turn up. Classes of characters are those of Python's Unicode database.
+place. It is filled as characters turn up, and so is its copy in the C++ code (native/include/wordpiece.hpp). Classes of
+characters are those of Python's Unicode database.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
+
+from chainrule import native
+from chainrule.text.utf8 import to_utf8
 
 # Ranges of ideographs that stand alone; without spaces between words a run of them would be one word.
 IDEOGRAPHS = (
@@ -37,6 +42,13 @@ class BertRules:
     def split(self, text: str) -> list[str]:
         """The words and punctuation marks of a text."""
         return [word for word in text.translate(_table(self)).split(" ") if word]
+
+    def native_table(self, data: bytes) -> Any:
+        """The table as C++ holds it, with all the characters of `data`, which is UTF-8."""
+        table = _native_table(self)
+        for code in table.missing(data).tolist():
+            table.add(code, to_utf8(self.replace(chr(code))))
+        return table
 
     def replace(self, character: str) -> str:
         """What takes the place of a character; a mark or an ideograph has spaces around it."""
@@ -84,3 +96,8 @@ class _Table(dict[int, str]):
 @cache
 def _table(rules: BertRules) -> _Table:
     return _Table(rules)
+
+
+@cache
+def _native_table(rules: BertRules) -> Any:
+    return native.kernels().BertTable()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -21,8 +21,7 @@ from chainrule.text import bpe_reference
 from chainrule.text.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.pretokenize import character_classes, check_pattern, split
 from chainrule.text.tokenizer import Ids, Tokenizer
-
-BATCH = 1 << 23  # bytes of text handed to the trainer at once
+from chainrule.text.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
 
 
 class BPETokenizer(Tokenizer):
@@ -85,12 +84,11 @@ class BPETokenizer(Tokenizer):
             )
         if native.available():
             trainer = native.kernels().BpeTrainer(character_classes(), index)
-            for batch, ends in _batches(texts):
+            for batch, ends in batches(texts, to_valid_utf8):
                 trainer.add(batch, ends)
             merges = trainer.train(BYTES_IN_ORDER, limit, max(1, min_count))[:, :2]
         else:
-            documents = [texts] if isinstance(texts, str) else texts
-            words = Counter(word for text in documents for word in split(to_utf8(text), pattern))
+            words = Counter(word for text in as_texts(texts) for word in split(to_valid_utf8(text), pattern))
             merges = np.array(bpe_reference.train(words, limit, max(1, min_count))).reshape(-1, 4)[:, :2]
         tokens = [bytes([byte]) for byte in BYTES_IN_ORDER]
         for left, right in merges.tolist():
@@ -107,9 +105,6 @@ class BPETokenizer(Tokenizer):
     def special_ids(self) -> Mapping[str, int]:
         return self.special_tokens
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self.from_dict, (self.to_dict(),)
-
     def encode(self, text: str, *, special: Collection[str] | Literal["all"] = ()) -> Ids:
         """text -> ids (n,) of int32. Only the special tokens named in `special` are looked for, the longest first.
 
@@ -120,10 +115,10 @@ class BPETokenizer(Tokenizer):
             known = ", ".join(map(repr, self.special_tokens)) or "none"
             raise DataError(f"encode: {unknown[0]!r} is no special token (must be one of: {known})")
         if not names:
-            return self.encode_bytes(to_utf8(text))
+            return self.encode_bytes(to_valid_utf8(text))
         expression = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
         parts = re.split(f"({expression})", text)  # text and special tokens in turn
-        rows = [self.encode_bytes(to_utf8(part)) for part in parts[::2]]
+        rows = [self.encode_bytes(to_valid_utf8(part)) for part in parts[::2]]
         found = [np.array([self.special_tokens[name]], np.int32) for name in parts[1::2]]
         return np.concatenate([row for pair in zip(rows, found, strict=False) for row in pair] + rows[-1:])
 
@@ -211,11 +206,10 @@ class BPETokenizer(Tokenizer):
             return merges
         return np.array(bpe_reference.rank_merges(self.ids), np.int32).reshape(-1, 4)
 
-    def _joined(self, special: bool) -> tuple[bytes, npt.NDArray[np.int64]]:
-        """The bytes of all tokens in a row, and where each ends."""
+    def _joined(self, special: bool) -> Joined:
+        """The bytes of all tokens."""
         without = set() if special else set(self.special_tokens.values())
-        tokens = [b"" if id in without else token for id, token in enumerate(self.tokens)]
-        return b"".join(tokens), np.cumsum([len(token) for token in tokens], dtype=np.int64)
+        return joined([b"" if id in without else token for id, token in enumerate(self.tokens)])
 
     @cached_property
     def _encoder(self) -> Any:
@@ -231,18 +225,10 @@ class BPETokenizer(Tokenizer):
         return {(left, right): (priority, merged) for left, right, merged, priority in self.merges.tolist()}
 
 
-def to_utf8(text: str) -> bytes:
-    """UTF-8; surrogates make pairs or become U+FFFD, as in tiktoken."""
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
-
-
 def _by_id(ids: Mapping[bytes, int], special: Mapping[str, int]) -> list[bytes]:
     """The bytes of every id, none for those that no token has."""
     for name in special:
-        if not isinstance(name, str) or to_utf8(name).decode() != name:
+        if not isinstance(name, str) or to_valid_utf8(name).decode() != name:
             raise FormatError(f"special token {name!r} (must be text without lone surrogates)")
     named = [*ids.items(), *((name.encode("utf-8"), id) for name, id in special.items())]
     if not named:
@@ -257,17 +243,3 @@ def _by_id(ids: Mapping[bytes, int], special: Mapping[str, int]) -> list[bytes]:
         if not token or tokens.setdefault(id, token) is not token:
             raise FormatError(f"token {token!r}: id {id} (must have bytes, and an id of its own)")
     return [tokens.get(id, b"") for id in range(max(tokens) + 1)]
-
-
-def _batches(texts: str | Iterable[str]) -> Iterator[tuple[bytes, npt.NDArray[np.int64]]]:
-    """Texts in a row of about BATCH bytes, and where each ends."""
-    batch: list[bytes] = []
-    size = 0
-    for text in [texts] if isinstance(texts, str) else texts:
-        batch.append(to_utf8(text))
-        size += len(batch[-1])
-        if size >= BATCH:
-            yield b"".join(batch), np.cumsum([len(data) for data in batch], dtype=np.int64)
-            batch, size = [], 0
-    if batch:
-        yield b"".join(batch), np.cumsum([len(data) for data in batch], dtype=np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,57 +25,77 @@ class CharTokenizer(Tokenizer):
 
     kind = "char"
 
-    def __init__(self, characters: str) -> None:
+    def __init__(self, characters: str, special_tokens: Sequence[str] = ()) -> None:
         if not characters:
             raise DataError("character tokenizer: got no characters (must have at least one)")
         if len(set(characters)) != len(characters):
             raise DataError(f"character tokenizer: {characters!r} repeats a character (each must occur once)")
+        if len(set(special_tokens)) != len(special_tokens):
+            raise DataError(
+                f"character tokenizer: special tokens {list(special_tokens)} (each must occur once)"
+            )
         self.characters = characters
+        self.special_tokens = tuple(special_tokens)
         self._codes = _code_points(characters)
         self._order = np.argsort(self._codes)  # encoding is a binary search in the sorted code points
 
     @classmethod
-    def train(cls, text: str) -> CharTokenizer:
-        """A tokenizer that knows exactly the characters of `text`."""
-        return cls("".join(sorted(set(text))))
+    def train(cls, text: str, special_tokens: Sequence[str] = ()) -> CharTokenizer:
+        """A tokenizer that knows exactly the characters of `text`, and `special_tokens`, whose ids come after them."""
+        return cls("".join(sorted(set(text))), special_tokens)
 
     @property
     def vocab_size(self) -> int:
-        return len(self.characters)
+        return len(self.characters) + len(self.special_tokens)
+
+    @property
+    def special_ids(self) -> Mapping[str, int]:
+        return {name: len(self.characters) + i for i, name in enumerate(self.special_tokens)}
 
     def encode(self, text: str) -> Ids:
         """text of n characters -> ids (n,)"""
         codes = _code_points(text)
         places = np.searchsorted(self._codes, codes, sorter=self._order)
-        ids = self._order[places.clip(max=self.vocab_size - 1)]  # an unknown character lands on another one
+        ids = self._order[
+            places.clip(max=len(self.characters) - 1)
+        ]  # an unknown character lands on another one
         unknown = self._codes[ids] != codes
         if unknown.any():
             position = int(unknown.argmax())
             what = f"{text[position]!r} (U+{ord(text[position]):04X})"
             raise DataError(
                 f"encode: unknown character {what} at position {position} "
-                f"(must be one of the {self.vocab_size} characters of the text the tokenizer was trained on)"
+                f"(must be one of the {len(self.characters)} characters of the text the tokenizer was trained on)"
             )
         return ids.astype(np.int32)
 
     def decode(self, ids: npt.ArrayLike) -> str:
-        """ids (n,) -> text of n characters"""
+        """ids (n,) -> text of n characters; a special token is its name"""
         array = self.check_ids(ids)
+        special = array >= len(self.characters)
+        if special.any():
+            names = [*self.characters, *self.special_tokens]
+            return "".join(names[id] for id in array)
         return self._codes[array].tobytes().decode("utf-32-le", "surrogatepass")
 
     def to_dict(self) -> dict[str, Any]:
         """A plain description for JSON, which `from_dict` takes back."""
-        return {"type": self.kind, "characters": self.characters}
+        special = {"special_tokens": list(self.special_tokens)} if self.special_tokens else {}
+        return {"type": self.kind, "characters": self.characters} | special
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> CharTokenizer:
         kind, characters = description.get("type"), description.get("characters")
         if kind != "char" or not isinstance(characters, str):
             raise FormatError(f"tokenizer: type {kind!r} (must be 'char', with its characters as a string)")
-        return cls(characters)
+        special = description.get("special_tokens", [])
+        if not isinstance(special, list) or not all(isinstance(name, str) for name in special):
+            raise FormatError(f"tokenizer: special_tokens {special!r} (must be a list of names)")
+        return cls(characters, special)
 
     def __repr__(self) -> str:
-        return f"<CharTokenizer, {self.vocab_size} characters>"
+        special = f", {len(self.special_tokens)} special tokens" if self.special_tokens else ""
+        return f"<CharTokenizer, {len(self.characters)} characters{special}>"
 
 
 def _code_points(text: str) -> npt.NDArray[np.uint32]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 Pair = tuple[str, str]
 
@@ -97,8 +97,3 @@ def apply_merge(word: Sequence[str], pair: Pair, merged: str) -> list[str]:
         out.append(merged if here else word[place])
         place += 2 if here else 1
     return out
-
-
-def as_texts(texts: str | Iterable[str]) -> Iterator[str]:
-    """One text or many, as many."""
-    return iter([texts] if isinstance(texts, str) else texts)

@@ -4,29 +4,38 @@
 
 Words are what stands between white space. Pairs are counted inside words, each as often as its word occurs; of pairs
 that are equally frequent the alphabetically first is merged. White space characters are tokens of their own, so that
-decoding restores the text. For large vocabularies use the byte-level BPETokenizer, which is native.
+decoding restores the text.
 """
 
 from __future__ import annotations
 
 import heapq
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from chainrule import native
 from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.text.merges import Pair, Pieces, as_texts
-from chainrule.text.tokenizer import Ids, Tokenizer
-from chainrule.text.vocabulary import Vocabulary, check_room, with_special
+from chainrule.text.merges import Pair, Pieces
+from chainrule.text.plain_bpe_training import (
+    END,
+    WORD_OR_SPACE,
+    Learner,
+    NativeLearner,
+    count_words,
+    merge_steps,
+    spell,
+    white_space,
+)
+from chainrule.text.tokenizer import Ids
+from chainrule.text.utf8 import to_utf8
+from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
 
 UNKNOWN = "<unk>"
-END = "</w>"
-WORD_OR_SPACE = re.compile(r"\S+|\s")
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class Step:
     vocab_size: int
 
 
-class PlainBPETokenizer(Tokenizer):
+class PlainBPETokenizer(VocabularyTokenizer):
     """Merges of characters in the order they were learnt.
 
     >>> from chainrule.text import PlainBPETokenizer
@@ -83,26 +92,18 @@ class PlainBPETokenizer(Tokenizer):
         special_tokens: Iterable[str] = (),
     ) -> PlainBPETokenizer:
         """Merge until there are `vocab_size` tokens, or `n_merges` merges, or every word is one token."""
-        words = count_words(texts, end_mark=end_mark)
-        start = with_special(special_tokens, dict.fromkeys(piece for word in words for piece in word))
+        if n_merges is not None and n_merges < 0:
+            raise ConfigError(f"plain BPE: n_merges {n_merges} (must be at least 0)")
+        learner = (NativeLearner if native.available() else Learner)(texts, end_mark=end_mark)
+        start = with_special(special_tokens, learner.characters)
+        limit = n_merges
         if vocab_size is not None:
             check_room("plain BPE", vocab_size, len(start), "the characters of the text")
-        tokens = dict.fromkeys(start.tokens)  # two merges may give the same token
-        merges: list[Pair] = []
-        for pair, _ in _merge_steps(Pieces(words), never=start.special):
-            if len(tokens) == vocab_size or len(merges) == n_merges:
-                break
-            merges.append(pair)
-            tokens["".join(pair)] = None
-        return cls(Vocabulary(tokens, start.special), merges, end_mark=end_mark)
-
-    @property
-    def vocab_size(self) -> int:
-        return len(self.vocabulary)
-
-    @property
-    def special_ids(self) -> Mapping[str, int]:
-        return self.vocabulary.special_ids
+            limit = min(vocab_size - len(start), vocab_size if n_merges is None else n_merges)
+        merges = list(learner.merges(limit, start.special))
+        return cls(
+            Vocabulary([*start.tokens, *map("".join, merges)], start.special), merges, end_mark=end_mark
+        )
 
     def pieces(self, text: str) -> list[str]:
         """The text as pieces, before they become numbers."""
@@ -117,23 +118,32 @@ class PlainBPETokenizer(Tokenizer):
 
     def encode(self, text: str) -> Ids:
         """text -> ids (n,), by applying the merges to each word in the order they were learnt"""
-        pieces = self.pieces(text)
-        get, unknown = self.vocabulary.plain.get, self._unknown
-        ids = [get(piece, unknown) for piece in pieces]
-        if None in ids:
-            raise DataError(
-                f"encode: unknown character {pieces[ids.index(None)]!r} "
-                f"(must occur in the training text, or train with the special token {UNKNOWN})"
-            )
-        return np.array(ids, np.int32)
+        stranger = len(self.vocabulary)
+        if native.available():
+            ids: Ids = self._encoder.encode(to_utf8(text))
+        else:
+            get = self.vocabulary.plain.get
+            ids = np.array([get(piece, stranger) for piece in self.pieces(text)], np.int32)
+        strange = ids == stranger
+        if strange.any():
+            ids[strange] = self._id_of_strangers(text)
+        return ids
+
+    def _id_of_strangers(self, text: str) -> int:
+        if self._unknown is not None:
+            return self._unknown
+        words = (match[0] for match in WORD_OR_SPACE.finditer(text))
+        spelled = (piece for word in words for piece in spell(word, self.end_mark))
+        stranger = next(piece for piece in spelled if piece not in self.vocabulary.plain)
+        raise DataError(
+            f"encode: unknown character {stranger!r} "
+            f"(must occur in the training text, or train with the special token {UNKNOWN})"
+        )
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text"""
         tokens = (self.vocabulary.tokens[id] for id in self.check_ids(ids))
         return "".join(token.removesuffix(END) if self.end_mark else token for token in tokens)
-
-    def piece(self, id: int) -> str:
-        return self.vocabulary.tokens[id]
 
     def to_dict(self) -> dict[str, Any]:
         merges = [list(pair) for pair in self.merges]
@@ -154,8 +164,21 @@ class PlainBPETokenizer(Tokenizer):
             end_mark=description.get("end_mark") is True,
         )
 
+    @cached_property
+    def _encoder(self) -> Any:
+        plain, stranger = self.vocabulary.plain, len(self.vocabulary)
+        characters = [(ord(token), id) for token, id in plain.items() if len(token) == 1]
+        merges = [(plain[a], plain[b], plain[a + b], rank) for rank, (a, b) in enumerate(self.merges)]
+        return native.kernels().plain_bpe_encoder(
+            white_space(),
+            np.array(characters, np.int32).reshape(-1, 2),
+            np.array(merges, np.int32).reshape(-1, 4),
+            plain.get(END, stranger) if self.end_mark else -1,
+            stranger,
+        )
+
     def _merge(self, word: list[str]) -> list[str]:
-        """Each merge in the order it was learnt, wherever it fits."""
+        """Each merge in the order it was learnt, wherever it fits: the reference of the native encoder."""
         pieces = Pieces({tuple(word): 1})
         heap: list[int] = []
         while True:
@@ -168,28 +191,13 @@ class PlainBPETokenizer(Tokenizer):
             pieces.merge(pair, "".join(pair))  # nothing happens if another merge took it away
 
 
-def spell(word: str, end_mark: bool) -> list[str]:
-    """The characters of a word, with the mark as a piece of its own; white space is not marked."""
-    return [*word, END] if end_mark and not word.isspace() else [*word]
-
-
-def count_words(texts: str | Iterable[str], *, end_mark: bool = False) -> dict[tuple[str, ...], int]:
-    """Each distinct word of the texts, spelled, with its frequency, in the order of first appearance."""
-    counts: Counter[str] = Counter()
-    for text in as_texts(texts):
-        if end_mark and END in text:
-            raise ConfigError(f"plain BPE: the text holds {END!r}, the end mark (train without it)")
-        counts.update(WORD_OR_SPACE.findall(text))
-    return {tuple(spell(word, end_mark)): count for word, count in counts.items()}
-
-
 def trace(
     texts: str | Iterable[str], n_merges: int | None = None, *, end_mark: bool = False
 ) -> Iterator[Step]:
     """Training step by step: what is merged, and how the words look afterwards."""
     pieces = Pieces(count_words(texts, end_mark=end_mark))
     known = set(pieces.count)
-    for done, (pair, count) in enumerate(_merge_steps(pieces), 1):
+    for done, (pair, count) in enumerate(merge_steps(pieces), 1):
         if n_merges is not None and done > n_merges:
             return
         known.add("".join(pair))
@@ -219,23 +227,3 @@ def trace_table(steps: Iterable[Step]) -> str:
         for row in rows
     )
     return "\n".join("  ".join(row).rstrip() for row in cells)
-
-
-def _merge_steps(pieces: Pieces, never: Iterable[str] = ()) -> Iterator[tuple[Pair, int]]:
-    """(pair, count) of each merge, after it was made; the caller stops when it has enough.
-
-    Nothing merges to a token of `never`: text must not become a special token.
-    """
-    never = set(never)
-    heap = [(-count, pair) for pair, count in pieces.pairs.items()]
-    heapq.heapify(heap)
-    pieces.changed.clear()
-    while heap:
-        negative, pair = heapq.heappop(heap)
-        if pieces.pairs.get(pair) != -negative or "".join(pair) in never:
-            continue  # the first: counted anew since it was pushed
-        pieces.merge(pair, "".join(pair))
-        for touched in pieces.changed & pieces.pairs.keys():
-            heapq.heappush(heap, (-pieces.pairs[touched], touched))
-        pieces.changed.clear()
-        yield pair, -negative

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,6 +67,9 @@ class Tokenizer(ABC):
             raise DataError(f"decode: id {array[position]} at position {position} ({rule})")
         return array
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.from_dict, (self.to_dict(),)  # what C++ holds cannot be pickled
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()
 
@@ -79,8 +82,14 @@ class Tokenizer(ABC):
 
 def from_dict(description: Mapping[str, Any]) -> Tokenizer:
     """The tokenizer that `to_dict` described."""
-    kinds = {cls.kind: cls for cls in Tokenizer.__subclasses__()}
+    kinds = {cls.kind: cls for cls in _subclasses(Tokenizer) if "kind" in vars(cls)}
     kind = description.get("type")
     if not isinstance(kind, str) or kind not in kinds:
         raise FormatError(f"tokenizer: type {kind!r} (must be one of {', '.join(sorted(kinds))})")
     return kinds[kind].from_dict(description)
+
+
+def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
+    for subclass in cls.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from chainrule.errors import DataError
 from chainrule.text.merges import apply_merge
-from chainrule.text.plain_bpe import PlainBPETokenizer, count_words
+from chainrule.text.plain_bpe import PlainBPETokenizer
+from chainrule.text.plain_bpe_training import count_words
 
 
 @dataclass(frozen=True)

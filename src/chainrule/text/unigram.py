@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import DataError, FormatError
-from chainrule.text.merges import as_texts
-from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.tokenizer import Ids
 from chainrule.text.unigram_training import UNIT, Scores, Settings, train
-from chainrule.text.vocabulary import Vocabulary, check_room, with_special
+from chainrule.text.utf8 import as_texts, from_utf8, to_utf8
+from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
 
 UNKNOWN = "<unk>"
 SPACE = "▁"
@@ -27,7 +27,7 @@ BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 PENALTY = 10.0  # by which an unknown character is worse than the worst piece
 
 
-class UnigramTokenizer(Tokenizer):
+class UnigramTokenizer(VocabularyTokenizer):
     """Text is cut into the pieces whose product of probabilities is greatest.
 
     >>> from chainrule.text import UnigramTokenizer
@@ -92,25 +92,13 @@ class UnigramTokenizer(Tokenizer):
         vocabulary = with_special(special, [*bytes, *pieces])
         return cls(vocabulary, [named.get(token, 0.0) for token in vocabulary.tokens], prefix=prefix)
 
-    @property
-    def vocab_size(self) -> int:
-        return len(self.vocabulary)
-
-    @property
-    def special_ids(self) -> Mapping[str, int]:
-        return self.vocabulary.special_ids
-
-    def pieces(self, text: str) -> list[str]:
-        """The text as pieces, before they become numbers."""
-        return [self.vocabulary.tokens[id] for id in self.encode(text)]
-
     def encode(self, text: str) -> Ids:
         """text -> ids (n,)"""
         return self.encode_inside(" " + text if self.prefix and text else text)
 
     def encode_inside(self, text: str) -> Ids:
         if native.available():
-            ids: Ids = self._encoder.encode(_utf8(text))
+            ids: Ids = self._encoder.encode(to_utf8(text))
             return ids
         ids = np.array([id for unit in self._units(text) for id in self._cut(unit)], np.int32)
         repeated = (ids[1:] == self._unknown) & (
@@ -122,7 +110,7 @@ class UnigramTokenizer(Tokenizer):
         """ids (n,) -> text; bytes that are no UTF-8 become U+FFFD"""
         content = self.decode_bytes(ids)
         try:
-            text = content.decode("utf-8", "surrogatepass")
+            text = from_utf8(content)
         except UnicodeDecodeError:
             text = content.decode("utf-8", "replace")
         return text.removeprefix(" ") if self.prefix else text
@@ -130,9 +118,6 @@ class UnigramTokenizer(Tokenizer):
     def decode_bytes(self, ids: npt.ArrayLike) -> bytes:
         """ids (n,) -> UTF-8, with the space before the text if there is one"""
         return b"".join(self._contents[id] for id in self.check_ids(ids))
-
-    def piece(self, id: int) -> str:
-        return self.vocabulary.tokens[id]
 
     def to_dict(self) -> dict[str, Any]:
         description = {"type": self.kind, "prefix": self.prefix, "scores": list(self.scores)}
@@ -148,9 +133,9 @@ class UnigramTokenizer(Tokenizer):
     @cached_property
     def _contents(self) -> list[bytes]:
         """What each token stands for in UTF-8."""
-        contents = [_utf8(token) for token in self.vocabulary.tokens]
+        contents = [to_utf8(token) for token in self.vocabulary.tokens]
         for text, id in self._ids.items():
-            contents[id] = _utf8(text)
+            contents[id] = to_utf8(text)
         for byte, id in enumerate(self.bytes):
             contents[id] = bytes([byte])
         return contents
@@ -164,7 +149,7 @@ class UnigramTokenizer(Tokenizer):
     def _encoder(self) -> Any:
         ids = list(self._ids.values())
         scores = [self.scores[id] for id in ids]
-        texts = [_utf8(text) for text in self._ids]
+        texts = [to_utf8(text) for text in self._ids]
         return native.kernels().UnigramEncoder(
             texts, ids, scores, self._unknown, list(self.bytes), self._by_units
         )
@@ -196,11 +181,7 @@ class UnigramTokenizer(Tokenizer):
         return ids[::-1]
 
     def _strange(self, character: str) -> list[int]:
-        return [self.bytes[byte] for byte in _utf8(character)] if self.bytes else [self._unknown]
-
-
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+        return [self.bytes[byte] for byte in to_utf8(character)] if self.bytes else [self._unknown]
 
 
 def _raw(texts: str | Iterable[str], prefix: bool) -> Iterator[str]:
@@ -214,7 +195,7 @@ def _learn(texts: Iterator[str], settings: Settings) -> Scores:
         return train(texts, settings)
     trainer = native.kernels().UnigramTrainer()
     for text in texts:
-        trainer.add(_utf8(text))
+        trainer.add(to_utf8(text))
     s = settings
     found, scores = trainer.train(s.pieces, s.coverage, s.seeds, s.most_letters, s.shrink, s.iterations)
-    return {piece.decode("utf-8", "surrogatepass"): score for piece, score in zip(found, scores, strict=True)}
+    return {from_utf8(piece): score for piece, score in zip(found, scores, strict=True)}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.text.tokenizer import Tokenizer
 
 
 class Vocabulary:
@@ -54,6 +55,27 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+
+class VocabularyTokenizer(Tokenizer):
+    """A tokenizer whose ids are places in a vocabulary."""
+
+    vocabulary: Vocabulary
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.vocabulary)
+
+    @property
+    def special_ids(self) -> Mapping[str, int]:
+        return self.vocabulary.special_ids
+
+    def piece(self, id: int) -> str:
+        return self.vocabulary.tokens[id]
+
+    def pieces(self, text: str) -> list[str]:
+        """The text as pieces, before they become numbers."""
+        return [self.vocabulary.tokens[id] for id in self.encode(text)]
 
 
 def with_special(special: Iterable[str], tokens: Iterable[str]) -> Vocabulary:

@@ -6,29 +6,29 @@ A word is cut from left to right, each time at the longest piece the vocabulary 
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from chainrule import native
 from chainrule.errors import FormatError
 from chainrule.text.bert import BertRules
-from chainrule.text.merges import Pair, Pieces, as_texts
-from chainrule.text.tokenizer import Ids, Tokenizer
-from chainrule.text.vocabulary import Vocabulary, check_room, with_special
+from chainrule.text.tokenizer import Ids
+from chainrule.text.utf8 import joined, to_utf8
+from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
+from chainrule.text.wordpiece_training import PREFIX, Learner, NativeLearner
 
 UNKNOWN = "[UNK]"
 SPECIAL = ("[PAD]", UNKNOWN, "[CLS]", "[SEP]", "[MASK]")
-PREFIX = "##"
 MOST_CHARACTERS = 100  # of a word
 GLUED = (".", "?", "!", ",")  # marks that follow a word without a space when text is restored
 
 
-class WordPieceTokenizer(Tokenizer):
+class WordPieceTokenizer(VocabularyTokenizer):
     """Words by BERT's rules, pieces by the longest match.
 
     >>> from chainrule.text import Vocabulary, WordPieceTokenizer
@@ -65,33 +65,21 @@ class WordPieceTokenizer(Tokenizer):
         left above it: frequent pairs come before rare ones, and among them the score decides.
         """
         rules = rules or BertRules()
-        words: Counter[str] = Counter()
-        for text in as_texts(texts):
-            words.update(rules.split(text))
-        pieces = Pieces({tuple(spell(word)): count for word, count in sorted(words.items())})
-        start = with_special(dict.fromkeys([*special_tokens, UNKNOWN]), sorted(pieces.count))
+        learner = (NativeLearner if native.available() else Learner)(texts, rules)
+        start = with_special([*special_tokens, UNKNOWN], learner.characters)
         check_room("WordPiece", vocab_size, len(start), "special tokens and characters")
-        tokens = dict.fromkeys(start.tokens)  # two merges may give the same token
-        for merged in _merge_steps(pieces, min_count):
-            if len(tokens) == vocab_size:
-                break
-            tokens[merged] = None
+        limit = vocab_size - len(start) + len(start.special)  # what is spelled like a special token adds none
+        learnt = learner.tokens(limit, None if min_count is None else max(1, min_count))
+        tokens = list(dict.fromkeys([*start.tokens, *learnt]))[:vocab_size]
         return cls(Vocabulary(tokens, start.special), rules=rules)
-
-    @property
-    def vocab_size(self) -> int:
-        return len(self.vocabulary)
-
-    @property
-    def special_ids(self) -> Mapping[str, int]:
-        return self.vocabulary.special_ids
-
-    def pieces(self, text: str) -> list[str]:
-        """The text as pieces, before they become numbers."""
-        return [self.vocabulary.tokens[id] for id in self.encode(text)]
 
     def encode(self, text: str) -> Ids:
         """text -> ids (n,); special tokens such as [CLS] are for the caller to add"""
+        if native.available():
+            data = to_utf8(text)
+            self.rules.native_table(data)
+            ids: Ids = self._encoder.encode(data)
+            return ids
         cache = self._cache
         return np.array([id for word in self.rules.split(text) for id in cache[word]], np.int32)
 
@@ -105,9 +93,6 @@ class WordPieceTokenizer(Tokenizer):
             else:
                 parts.append(token if not parts or token.startswith(GLUED) else f" {token}")
         return "".join(parts)
-
-    def piece(self, id: int) -> str:
-        return self.vocabulary.tokens[id]
 
     def to_dict(self) -> dict[str, Any]:
         return {"type": self.kind, "rules": asdict(self.rules), **self.vocabulary.to_dict()}
@@ -126,8 +111,17 @@ class WordPieceTokenizer(Tokenizer):
             )
         return cls(Vocabulary.from_dict(description), rules=BertRules(**rules))
 
+    @cached_property
+    def _encoder(self) -> Any:
+        plain = self.vocabulary.plain
+        tokens, ends = joined([to_utf8(token) if token in plain else b"" for token in self.vocabulary.tokens])
+        table = self.rules.native_table(b"")
+        return native.kernels().WordPieceEncoder(
+            table, tokens, ends, PREFIX.encode(), self._unknown, MOST_CHARACTERS
+        )
+
     def longest_match(self, word: str) -> list[int]:
-        """The ids of a word's pieces, or [UNK]."""
+        """The ids of a word's pieces, or [UNK]: the reference of the native encoder."""
         if len(word) > MOST_CHARACTERS:
             return [self._unknown]
         ids, start = [], 0
@@ -157,60 +151,3 @@ class _Words(dict[str, list[int]]):
             self.clear()
         self[word] = self.tokenizer.longest_match(word)
         return self[word]
-
-
-def spell(word: str) -> list[str]:
-    """
-    >>> spell("low")
-    ['l', '##o', '##w']
-    """
-    return [word[0], *(PREFIX + character for character in word[1:])]
-
-
-def score(pieces: Pieces, pair: Pair) -> float:
-    """count(ab) / (count(a) count(b)): how much more often a and b stand together than chance would have it"""
-    a, b = pair
-    return pieces.pairs[pair] / (pieces.count[a] * pieces.count[b])
-
-
-def _merge_steps(pieces: Pieces, min_count: int | None) -> Iterator[str]:
-    """The token that each merge adds; of equal scores the more frequent pair, then the alphabetically first.
-
-    A merge changes the counts of its two pieces, and so the scores of all pairs they are in: those are pushed
-    again, and what no longer agrees with the counts is skipped when it is popped.
-    """
-    holding: defaultdict[str, set[Pair]] = defaultdict(set)  # piece -> pairs with it
-    for least in [min_count] if min_count is not None else _falling(max(pieces.pairs.values(), default=1)):
-        heap: list[tuple[float, int, Pair]] = []
-        outdated = set(pieces.pairs)
-        while True:
-            for pair in pieces.changed:
-                for piece in pair:
-                    (holding[piece].add if pair in pieces.pairs else holding[piece].discard)(pair)
-            outdated |= pieces.changed
-            pieces.changed.clear()
-            for pair in outdated:
-                if pieces.pairs.get(pair, 0) >= least:
-                    heapq.heappush(heap, _entry(pieces, pair))
-            while heap and (heap[0][2] not in pieces.pairs or heap[0] != _entry(pieces, heap[0][2])):
-                heapq.heappop(heap)
-            if not heap:
-                break
-            a, b = heapq.heappop(heap)[2]
-            merged = a + b.removeprefix(PREFIX)
-            pieces.merge((a, b), merged)
-            outdated = holding[a] | holding[b] | holding[merged]
-            yield merged
-
-
-def _falling(most: int) -> Iterator[int]:
-    """
-    >>> list(_falling(11))
-    [8, 4, 2]
-    """
-    for power in range(most.bit_length() - 1, 0, -1):
-        yield 1 << power
-
-
-def _entry(pieces: Pieces, pair: Pair) -> tuple[float, int, Pair]:
-    return -score(pieces, pair), -pieces.pairs[pair], pair

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.text.tokenizer import Ids, Tokenizer
-from chainrule.text.vocabulary import Vocabulary, check_room, with_special
+from chainrule.text.tokenizer import Ids
+from chainrule.text.utf8 import as_texts
+from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
 
 UNKNOWN = "<unk>"
 WORD = re.compile(r"\w+(?:['’]\w+)*|\n|[^\w\s]")
@@ -43,7 +44,7 @@ def join_words(words: Iterable[str]) -> str:
     return "".join(parts)
 
 
-class WordTokenizer(Tokenizer):
+class WordTokenizer(VocabularyTokenizer):
     """The words of a text, the most frequent first; what it does not know becomes `<unk>`.
 
     >>> from chainrule.text import WordTokenizer
@@ -73,7 +74,7 @@ class WordTokenizer(Tokenizer):
     ) -> WordTokenizer:
         """The words that occur at least `min_count` times, at most `vocab_size` tokens in all."""
         counts: Counter[str] = Counter()
-        for text in [texts] if isinstance(texts, str) else texts:
+        for text in as_texts(texts):
             counts.update(split_words(text.lower() if lowercase else text))
         words = sorted((w for w, n in counts.items() if n >= min_count), key=lambda w: (-counts[w], w))
         special = [*special_tokens, UNKNOWN]
@@ -81,14 +82,6 @@ class WordTokenizer(Tokenizer):
             check_room("words", vocab_size, len(special), "the special tokens")
             words = words[: vocab_size - len(special)]
         return cls(with_special(special, words), lowercase=lowercase)
-
-    @property
-    def vocab_size(self) -> int:
-        return len(self.vocabulary)
-
-    @property
-    def special_ids(self) -> Mapping[str, int]:
-        return self.vocabulary.special_ids
 
     def encode(self, text: str) -> Ids:
         """text -> ids (n,), one for each word and mark"""
@@ -99,9 +92,6 @@ class WordTokenizer(Tokenizer):
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text with single spaces, and none where print has none"""
         return join_words(self.vocabulary.tokens[id] for id in self.check_ids(ids))
-
-    def piece(self, id: int) -> str:
-        return self.vocabulary.tokens[id]
 
     def to_dict(self) -> dict[str, Any]:
         return {"type": self.kind, "lowercase": self.lowercase, **self.vocabulary.to_dict()}

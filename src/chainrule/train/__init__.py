@@ -10,6 +10,7 @@ from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plot import loss_curve
 from chainrule.train.runs import Run, load_model
+from chainrule.train.scheduled_sampling import ScheduledSampling
 from chainrule.train.word2vec import WordTrainConfig, WordTrainer
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Log",
     "Result",
     "Run",
+    "ScheduledSampling",
     "TrainConfig",
     "Trainer",
     "Trial",

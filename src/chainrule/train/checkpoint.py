@@ -3,6 +3,7 @@
     RUN/checkpoints/step_000500/
         model.safetensors  optimizer.safetensors  config.json  tokenizer.json  training.json
         carried.safetensors                                       of a recurrent model, its state in the text
+        trained.safetensors                                       the weights themselves, where the model is their mean
         manifest.json                                             sizes and SHA-256 of the others
 
 It is written under another name, flushed to the disk and renamed: a crash leaves the last good one. Where the same
@@ -15,6 +16,7 @@ import contextlib
 import hashlib
 import json
 import shutil
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -26,7 +28,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as decode_tensors
 from safetensors.numpy import save as encode_tensors
 
-from chainrule.errors import CheckpointError
+from chainrule.errors import ChainruleWarning, CheckpointError
 from chainrule.files import flush, flush_folder
 
 FORMAT = 1
@@ -43,6 +45,9 @@ class Checkpoint:
     tokenizer: dict[str, Any]
     training: dict[str, Any]  # the step, the settings, the data
     carried: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # most models have none: no file
+    trained: Mapping[str, npt.NDArray[Any]] = field(
+        default_factory=dict
+    )  # if `model` is a mean of the weights
 
     @property
     def step(self) -> int:
@@ -58,13 +63,13 @@ class Checkpoint:
             )
 
 
-ARRAYS = ("model", "optimizer", "carried")
+ARRAYS = ("model", "optimizer", "carried", "trained")
 FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for f in fields(Checkpoint)}
-OPTIONAL = {"carried"}
+OPTIONAL = {"carried", "trained"}
 
 
-def save(run: Path, checkpoint: Checkpoint) -> Path:
-    """Write RUN/checkpoints/step_N and drop all but the newest few; returns its path."""
+def save(run: Path, checkpoint: Checkpoint, keep: int | None = None) -> Path:
+    """Write RUN/checkpoints/step_N and drop all but the newest few and that of the step `keep`; returns its path."""
     parts = {name: file for name, file in FILES.items() if name not in OPTIONAL or getattr(checkpoint, name)}
     files = {file: _encode(file, getattr(checkpoint, name)) for name, file in parts.items()}
     sums = {file: {"bytes": len(content), "sha256": _sha256(content)} for file, content in files.items()}
@@ -85,7 +90,8 @@ def save(run: Path, checkpoint: Checkpoint) -> Path:
         partial.rename(final)
         flush_folder(folder)
         for stale in (old, *_complete(folder)[:-KEEP]):
-            shutil.rmtree(stale, ignore_errors=True)
+            if stale.name != f"step_{keep or 0:06d}":
+                shutil.rmtree(stale, ignore_errors=True)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
         with contextlib.suppress(OSError):  # `find` tries again
@@ -95,8 +101,26 @@ def save(run: Path, checkpoint: Checkpoint) -> Path:
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint, or the newest one of a run. Every file must be as it was saved."""
-    path = find(path)
+    """Read a checkpoint, or the newest good one of a run. Every file must be as it was saved."""
+    newest = find(path)
+    if newest == path:
+        return _load(path)
+    damaged = None
+    for candidate in reversed(_complete(newest.parent)):
+        try:
+            found = _load(candidate)
+        except CheckpointError as error:
+            damaged = damaged or error
+            continue
+        if damaged:
+            warnings.warn(f"{damaged}; taking {candidate.name} instead", ChainruleWarning, stacklevel=2)
+        return found
+    raise CheckpointError(
+        f"{damaged}; there is no good one before it (bring back a copy, or begin a new run)"
+    )
+
+
+def _load(path: Path) -> Checkpoint:
     manifest = _decode(path / "manifest.json", _read(path / "manifest.json"))
     if manifest.get("format") != FORMAT:
         raise CheckpointError(f"{path}: checkpoint format {manifest.get('format')!r} (must be {FORMAT})")
@@ -120,8 +144,12 @@ def find(path: Path) -> Path:
         raise CheckpointError(f"{folder}: cannot be mended ({error.strerror or error})") from error
     found = _complete(folder)
     if not found:
-        what = "holds no checkpoint" if path.is_dir() else "no such directory"
-        raise CheckpointError(f"{path}: {what} (must be the directory of a run)")
+        what = (
+            "holds no checkpoint" if path.is_dir() else "is a file" if path.exists() else "no such directory"
+        )
+        runs = sorted(inside.parent for inside in path.glob("*/checkpoints"))
+        example = f", such as {runs[0]}" if runs else ""
+        raise CheckpointError(f"{path}: {what} (must be the directory of a run{example})")
     return found[-1]
 
 

@@ -29,7 +29,7 @@ from chainrule.random import seeded
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import Trainer
-from chainrule.train.material import Material
+from chainrule.train.material import Text
 from chainrule.train.sources import source
 
 WINDOW = 64  # tokens that a model is trained and judged on at a time
@@ -131,7 +131,7 @@ class Ladder:
         self, corpus: Corpus, config: LadderConfig | None = None, tokenizer: Tokenizer | None = None
     ) -> None:
         self.config = config or LadderConfig()
-        self.material = Material.of(corpus, tokenizer)
+        self.material = Text.of(corpus, tokenizer)
         self.tokenizer = self.material.tokenizer
         self.training, validation = self.material.training, self.material.validation
         if len(validation) <= WINDOW or len(self.training) <= self.config.batch_size * WINDOW:
@@ -259,7 +259,7 @@ class _Progress:
     def evaluation(self, *_: Any, **__: Any) -> None:
         pass
 
-    def watched(self, record: dict[str, Any]) -> None:
+    def note(self, step: int, record: dict[str, Any], *said: str) -> None:
         pass
 
 

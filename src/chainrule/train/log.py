@@ -23,9 +23,9 @@ class Log:
     """Writes `path`, one JSON object per line, and tells the person who waits how far training is.
 
     A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds"}; both say how
-    many "parameters" the model has, since a loss means little without. A look inside is {"step", "watch": {...}}. A
-    number that is not finite is null. With `resume_at` the records of an earlier part of the run are kept up to that
-    step.
+    many "parameters" the model has, since a loss means little without. A look inside is {"step", "watch": {...}},
+    what the model writes {"step", "sample"}, a step left out {"step", "skipped"}. A number that is not finite is
+    null. With `resume_at` the records of an earlier part of the run are kept up to that step.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class Log:
         self._write({"step": step, "validation": loss, "seconds": round(seconds, 3)})
         self._print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
 
-    def watched(self, record: dict[str, Any]) -> None:
-        """What `inspect.Watch` saw; problems are said aloud, the numbers are for later."""
-        self._write(record)
-        for problem in record["watch"]["problems"]:
-            self._print(f"step {record['step']:>6}   {problem}")
+    def note(self, step: int, record: dict[str, Any], *said: str) -> None:
+        """Anything else: `record` for later, and what is said aloud now."""
+        self._write({"step": step} | record)
+        for text in said:
+            self._print(f"step {step:>6}   {text}")
 
     def _parts(self, step: int, left: float) -> list[str]:
         """What the line says, the most important first."""

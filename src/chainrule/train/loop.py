@@ -9,31 +9,35 @@ R-132, R-513 (seed 002 §15.1; seed 004 §5.6)
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule import random
-from chainrule.autograd import Tensor, no_grad, precision
+from chainrule.autograd import precision
 from chainrule.data import Streams
 from chainrule.errors import ChainruleError
 from chainrule.inspect import Watch
 from chainrule.machine import keep_freed_memory, one_blas_thread
-from chainrule.models import IGNORE, LanguageModel, RecurrentLM
+from chainrule.models import Model, RecurrentLM
 from chainrule.models.rnn_lm import State
-from chainrule.optim import AdamW, clip_global_norm
+from chainrule.optim import AdamW, EarlyStopping, clip_global_norm
+from chainrule.train.average import Average
 from chainrule.train.config import TrainConfig
+from chainrule.train.gradient import Work, backward
+from chainrule.train.interrupt import Interrupt
+from chainrule.train.pieces import number
 from chainrule.train.plan import Plan
 from chainrule.train.scaling import LossScale, NoScale
 
 Ids = npt.NDArray[np.integer[Any]]
+
+SKIPS = 20  # steps in a row that may be left out because they are not finite
 
 
 class BatchSource(Protocol):
@@ -43,8 +47,8 @@ class BatchSource(Protocol):
     def tokens(self) -> int:
         """How many targets one batch holds."""
 
-    def batch(self, step: int) -> tuple[Ids, Ids]:
-        """inputs (B, T) and targets (B, T); a target IGNORE counts for nothing"""
+    def batch(self, step: int) -> tuple[Any, Ids]:
+        """Inputs of B rows, ids (B, T) or a named tuple of arrays, and targets; a target IGNORE counts for nothing"""
 
 
 class Logger(Protocol):
@@ -56,7 +60,7 @@ class Logger(Protocol):
 
     def evaluation(self, step: int, loss: float, *, seconds: float) -> None: ...
 
-    def watched(self, record: dict[str, Any]) -> None: ...
+    def note(self, step: int, record: dict[str, Any], *said: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -67,58 +71,88 @@ class Result:
     validation: float
     seconds: float
     interrupted: bool
+    best: tuple[int, float] | None = None
+    """The best step and its loss, of a run that stops when it finds no better."""
 
 
 class Trainer:
-    """A language model of any family, its optimiser, and how far they have come.
+    """A model of any family, its optimiser, and how far they have come.
 
-    `exam` are the batches (inputs, targets) of text held back, on which `evaluate` judges the model.
+    `exam` are the batches (inputs, targets) held back, on which `evaluate` judges the model.
     """
 
     def __init__(
-        self, model: LanguageModel, batches: BatchSource, exam: Sequence[tuple[Ids, Ids]], config: TrainConfig
+        self, model: Model, batches: BatchSource, exam: Sequence[tuple[Any, Ids]], config: TrainConfig
     ) -> None:
         self.model = model
         self.batches = batches
         self.exam = exam
         self.config = config
+        model.recompute = config.recompute
         self.optimiser = AdamW(
             model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
         )
         self.plan = Plan(config)
-        self.scale = LossScale() if self.skips else NoScale()
+        self.scale = LossScale() if config.precision == "fp16" else NoScale()
+        self.average = Average(model.parameters(), config.ema) if config.ema else None
+        self.stopping = EarlyStopping(config.patience) if config.patience else None
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
+        self.skipped = 0  # steps in a row that were not finite
         self.carried: State | None = None
         """Of a recurrent model: its state after the last batch, which the next one of the same streams goes on from."""
 
-    def run(self, log: Logger, save: Callable[[], object] = lambda: None) -> Result:
+    def run(
+        self,
+        log: Logger,
+        save: Callable[[], object] = lambda: None,
+        sample: Callable[[], str] | None = None,
+    ) -> Result:
         """Train to the end of the plan, or until Ctrl-C; `save` is called when a checkpoint is due, and last.
 
-        Dropout is drawn of the seed of the configuration.
+        Dropout is drawn of the seed of the configuration. If all steps were made before, the model is only judged.
         """
+        if self.finished:
+            return Result(self.steps, self.evaluate(), self.seconds, False, self.best)
         keep_freed_memory()
         began = time.perf_counter() - self.seconds
+        validation, judged = math.nan, -1
         with random.seeded(self.config.seed), one_blas_thread(), Interrupt() as interrupt:
-            while not self.plan.finished(self.steps, self.seconds) and not interrupt.asked:
-                lr = self.plan.lr(self.steps)
-                loss, norm = self.update(lr)
-                self.seconds = time.perf_counter() - began
-                left = self.plan.seconds_left(self.steps, self.seconds)
-                log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
-                if self.config.watch_every and (seen := self.look(lr)):
-                    log.watched(seen)
-                self.plan.revise(self.steps, self.seconds)
+            while not self.finished and not interrupt.asked:
+                self._advance(log, began)
                 if self.plan.finished(self.steps, self.seconds):
                     break
-                if self.steps % self.config.eval_every == 0:
-                    log.evaluation(self.steps, self.evaluate(), seconds=self.seconds)
-                if self.steps % self.config.save_every == 0:
+                if sample and self._due(self.config.sample_every):
+                    text = sample()
+                    log.note(self.steps, {"sample": text}, f"writes: {shorten(text)}")
+                if self._due(self.config.eval_every):
+                    validation, judged = self._judge(log, save), self.steps
+                if self._due(self.config.save_every):
                     save()
-            validation = self.evaluate()
-            log.evaluation(self.steps, validation, seconds=self.seconds)
+            if judged != self.steps:
+                validation = self._judge(log, save)
             save()
-        return Result(self.steps, validation, self.seconds, interrupt.asked)
+        return Result(self.steps, validation, self.seconds, interrupt.asked, self.best)
+
+    def _advance(self, log: Logger, began: float) -> None:
+        """One step, and what there is to tell of it."""
+        lr = self.plan.lr(self.steps)
+        loss, norm = self.update(lr)
+        self.seconds = time.perf_counter() - began
+        left = self.plan.seconds_left(self.steps, self.seconds)
+        log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
+        if self.skipped:
+            reason = self._reason(self.steps, loss, norm)
+            log.note(self.steps, {"skipped": reason}, f"skipped: {reason}")
+        if self.config.watch_every and (seen := self.look(lr)):
+            log.note(self.steps, seen, *seen["watch"]["problems"])
+        self.plan.revise(self.steps, self.seconds)
+
+    @property
+    def finished(self) -> bool:
+        """All planned steps are made, or patience is at its end."""
+        tired = self.stopping is not None and self.stopping.waited >= self.stopping.patience
+        return tired or self.plan.finished(self.steps, self.seconds)
 
     def update(self, lr: float) -> tuple[float, float]:
         """One step; returns the loss of its batch and the norm of its gradient before clipping."""
@@ -132,34 +166,65 @@ class Trainer:
             precision(self.config.precision),
             np.errstate(all="ignore"),  # what is not finite is seen below
         ):
-            loss, carried = self._forward(inputs, targets)
-            loss.backward(np.asarray(factor, np.float32))
+            work = Work(inputs, targets, self._state(number(inputs)))
+            loss, carried = backward(self.model, work, pieces=self.config.accumulate, factor=factor)
         norm = clip_global_norm(parameters, self.config.clip * factor) / factor
-        finite = math.isfinite(loss.item() + norm)
+        finite = math.isfinite(loss + norm)
         self.scale.update(finite)
         if finite:
             if factor != 1:
                 parameters.grad *= 1 / factor  # exact: a power of two
             self.optimiser.step(lr)
             self.carried = carried
-        elif not self.skips:
-            raise ChainruleError(
-                f"train: loss {loss.item()}, gradient norm {norm} at step {self.steps + 1} "
-                f"(must be finite: try a smaller lr than {self.config.lr:g}); the step was not taken"
-            )
+            self.skipped = 0
+            if self.average:
+                self.average.update(self.optimiser.steps)
+        else:
+            self._skip(loss, norm)
         self.steps += 1
-        return loss.item(), norm
+        return loss, norm
 
-    def _forward(self, inputs: Ids, targets: Ids) -> tuple[Tensor, State | None]:
+    def _state(self, rows: int) -> State | None:
+        """What a recurrent model goes on from, in a batch of streams."""
         if not (isinstance(self.model, RecurrentLM) and isinstance(self.batches, Streams)):
-            return self.model.loss(inputs, targets), None
-        before = None if self.batches.begins(self.steps) else self.carried
-        return self.model.loss_from(before, inputs, targets)
+            return None
+        begins = self.carried is None or self.batches.begins(self.steps)
+        return self.model.start(rows) if begins else self.carried
+
+    def _skip(self, loss: float, norm: float) -> None:
+        """Leave a step out that is not finite; the weights are as before it."""
+        if isinstance(self.scale, NoScale):  # with a scale it is the way to find the largest one
+            self.skipped += 1
+            reason = self._reason(self.steps + 1, loss, norm)
+            if self.config.on_nan == "stop":
+                raise ChainruleError(f"train: {reason}; the step was not taken")
+            if self.skipped > SKIPS:
+                raise ChainruleError(f"train: {reason}, after {SKIPS} such steps in a row; none was taken")
+
+    def _reason(self, step: int, loss: float, norm: float) -> str:
+        return (
+            f"loss {loss}, gradient norm {norm} at step {step} "
+            f"(must be finite: try a smaller lr than {self.config.lr:g})"
+        )
+
+    def _due(self, every: int) -> bool:
+        return every > 0 and self.steps % every == 0
+
+    def _judge(self, log: Logger, save: Callable[[], object]) -> float:
+        """The loss on what was held back; with patience, a new best is saved at once."""
+        validation = self.evaluate()
+        log.evaluation(self.steps, validation, seconds=self.seconds)
+        if self.stopping:
+            self.stopping(self.steps, validation)
+            if self.stopping.best_step == self.steps:
+                save()
+        return validation
 
     @property
-    def skips(self) -> bool:
-        """True if a step that is not finite is left out, and the next one tried with a smaller factor."""
-        return self.config.precision == "fp16"
+    def best(self) -> tuple[int, float] | None:
+        """The best step so far and its loss, if it is kept."""
+        stopping = self.stopping
+        return (stopping.best_step, stopping.best) if stopping and stopping.best_step >= 0 else None
 
     def look(self, lr: float) -> dict[str, Any] | None:
         """What the model looks like from inside, on the batch that comes next; None if it is not time for it."""
@@ -169,36 +234,13 @@ class Trainer:
         return watch.observe(self.steps, self.model, self.batches.batch(self.steps), self.optimiser, lr)
 
     def evaluate(self) -> float:
-        """The mean loss on the validation text."""
+        """The mean loss on what was held back, of the averaged weights if there are such."""
         self.model.eval()
-        total, count = 0.0, 0
-        with no_grad(), precision(self.config.precision):
-            for inputs, targets in self.exam:
-                counted = int(np.count_nonzero(targets != IGNORE))
-                total += self.model.loss(inputs, targets).item() * counted
-                count += counted
-        return total / count
+        with precision(self.config.precision), self.average.in_place() if self.average else nullcontext():
+            return self.model.mean_loss(self.exam)
 
 
-class Interrupt:
-    """Ctrl-C or SIGTERM asks to stop after the step at hand; a second one stops at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __enter__(self) -> Interrupt:
-        # Only the main thread may catch signals.
-        self.catching = threading.current_thread() is threading.main_thread()
-        if self.catching:
-            self.before = {s: signal.signal(s, self._ask) for s in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.catching:
-            for number, handler in self.before.items():
-                signal.signal(number, handler)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
+def shorten(text: str, width: int = 70) -> str:
+    """The beginning of a text in one line."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"

@@ -1,22 +1,90 @@
-"""What a model is trained on and judged by: two rows of tokens, and how long the text of the second is."""
+"""What a model is trained on and judged by. For language models: two rows of tokens, cut into windows."""
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
 
-from chainrule.data import BUILT_IN, Corpus, Shards, load, split
+from chainrule.data import BUILT_IN, Corpus, Shards, load, split, windows
 from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.generate import write
+from chainrule.models import LanguageModel
 from chainrule.text import CharTokenizer, Tokenizer
-from chainrule.train.loop import Ids
+from chainrule.train.config import TrainConfig
+from chainrule.train.loop import BatchSource, Ids
+from chainrule.train.sources import source
+
+SAMPLE = 100  # tokens
+
+
+class Data(Protocol):
+    """Where it comes from: a name by which it is found again, and a hash that tells whether it is still the same."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def sha256(self) -> str: ...
+
+
+class Material:
+    """Batches to learn from and batches to be judged by, of one kind of data. A kind of task has a class of its own."""
+
+    default: ClassVar[str]
+    """The data that are there without a download."""
+    decides: ClassVar[tuple[str, ...]]
+    """The fields of a model's config that follow from the data."""
+    tokenizer: Tokenizer
+
+    @classmethod
+    def find(cls, name: str | os.PathLike[str]) -> Data:
+        """The data of this name or path."""
+        raise NotImplementedError
+
+    @classmethod
+    def of(cls, data: Any, tokenizer: Tokenizer | None = None) -> Self:
+        """Data as `find` gives them, ready for batches."""
+        raise NotImplementedError
+
+    def sizes(self) -> dict[str, Any]:
+        """The values of the fields in `decides`."""
+        raise NotImplementedError
+
+    def batches(self, model: Any, config: TrainConfig) -> BatchSource:
+        """What is learnt from."""
+        raise NotImplementedError
+
+    def exam(self, model: Any, config: TrainConfig) -> Sequence[tuple[Any, Ids]]:
+        """What is held back."""
+        raise NotImplementedError
+
+    def amount(self) -> str:
+        """How much there is, in words."""
+        raise NotImplementedError
+
+    def measures(self, nats: float) -> dict[str, float]:
+        """A loss on what was held back in units that can be compared, by name; none if there is no such unit."""
+        return {}
+
+    def sample(self, model: Any, seed: int) -> str:
+        """What the model writes of its own accord; nothing if it does not write."""
+        return ""
 
 
 @dataclass(frozen=True)
-class Material:
+class Text(Material):
     """Tokens to train on, tokens to judge by, and the tokenizer that made them."""
 
+    default: ClassVar[str] = "pydoc"
+    decides: ClassVar[tuple[str, ...]] = ("vocab_size",)
+    corpus: Corpus | Shards
     tokenizer: Tokenizer
     training: Ids
     validation: Ids
@@ -24,25 +92,30 @@ class Material:
     """Of the validation text in UTF-8, before any tokenizer lost some of it."""
 
     @classmethod
-    def of(cls, corpus: Corpus | Shards, tokenizer: Tokenizer | None = None) -> Material:
+    def find(cls, name: str | os.PathLike[str]) -> Corpus | Shards:
+        """What `data.load` finds by this name, or the shards in this directory."""
+        if name not in BUILT_IN and Path(name).is_dir():
+            return Shards(Path(name))
+        return load(name)
+
+    @classmethod
+    def of(cls, data: Corpus | Shards, tokenizer: Tokenizer | None = None) -> Self:
         """Of a corpus every character is a token unless a tokenizer says otherwise; shards have their own."""
-        if isinstance(corpus, Shards):
-            if tokenizer not in (None, corpus.tokenizer):
-                raise ConfigError(
-                    f"{corpus.folder}: the shards were made by another tokenizer (leave it out)"
-                )
-            return cls._of_shards(corpus)
-        return cls._of_text(corpus.text, tokenizer or CharTokenizer.train(corpus.text))
+        if isinstance(data, Shards):
+            if tokenizer not in (None, data.tokenizer):
+                raise ConfigError(f"{data.folder}: the shards were made by another tokenizer (leave it out)")
+            return cls._of_shards(data)
+        return cls._of_text(data, tokenizer or CharTokenizer.train(data.text))
 
     @classmethod
-    def _of_text(cls, text: str, tokenizer: Tokenizer) -> Material:
+    def _of_text(cls, corpus: Corpus, tokenizer: Tokenizer) -> Self:
         """The text is cut before it is encoded, so every tokenizer is judged by the same text."""
-        training, validation = split(text)
+        training, validation = split(corpus.text)
         size = len(validation.encode("utf-8", "surrogatepass"))
-        return cls(tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
+        return cls(corpus, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
 
     @classmethod
-    def _of_shards(cls, shards: Shards) -> Material:
+    def _of_shards(cls, shards: Shards) -> Self:
         """Tokens on disk, mapped into memory. The bytes are those of the documents, without what ends each."""
         if not {"train", "validation"} <= shards.parts.keys():
             raise DataError(
@@ -54,15 +127,37 @@ class Material:
             raise FormatError(
                 f"{shards.folder}: validation of {size!r} bytes (must be positive: build it again)"
             )
-        return cls(shards.tokenizer, shards.parts["train"].ids, shards.parts["validation"].ids, size)
+        parts = shards.parts
+        return cls(shards, shards.tokenizer, parts["train"].ids, parts["validation"].ids, size)
+
+    def sizes(self) -> dict[str, Any]:
+        """The tokenizer decides the vocabulary."""
+        return {"vocab_size": self.tokenizer.vocab_size}
+
+    def batches(self, model: LanguageModel, config: TrainConfig) -> BatchSource:
+        """Random windows, or streams for a recurrent model."""
+        T = model.training_window
+        return source(model, self.training, batch_size=config.batch_size, block_size=T, seed=config.seed)
+
+    def exam(self, model: LanguageModel, config: TrainConfig) -> Sequence[tuple[Ids, Ids]]:
+        """Windows of the validation text, side by side."""
+        B, T = config.batch_size, model.training_window
+        return list(windows(self.validation, batch_size=B, block_size=T, limit=config.eval_windows))
+
+    def amount(self) -> str:
+        """How much there is, in words."""
+        if isinstance(self.corpus, Shards):
+            return f"{len(self.training) + len(self.validation):,} tokens of {self.corpus.name}"
+        return f"{len(self.corpus.text):,} characters of {self.corpus.name}"
+
+    def sample(self, model: LanguageModel, seed: int) -> str:
+        """What the model writes without a prompt."""
+        return "".join(write(model, self.tokenizer, "", SAMPLE, seed=seed))
+
+    def measures(self, nats: float) -> dict[str, float]:
+        """In bits per byte, the same unit for every tokenizer."""
+        return {"bits_per_byte": self.bits_per_byte(nats)}
 
     def bits_per_byte(self, nats: float) -> float:
         """A loss in nats per token, as bits per byte of the validation text: the same unit for every tokenizer."""
         return nats / math.log(2) * len(self.validation) / self.validation_bytes
-
-
-def find(name: str | os.PathLike[str]) -> Corpus | Shards:
-    """What `data.load` finds by this name, or the shards in this directory."""
-    if name not in BUILT_IN and Path(name).is_dir():
-        return Shards(Path(name))
-    return load(name)

@@ -7,8 +7,15 @@ budget is, bit for bit, the run with that many steps.
 
 from __future__ import annotations
 
-from chainrule.optim import wsd
-from chainrule.optim.schedules import Schedule
+from chainrule.optim.schedules import (
+    Schedule,
+    constant,
+    cosine,
+    inverse_sqrt,
+    linear,
+    step_decay,
+    wsd,
+)
 from chainrule.train.config import TrainConfig
 
 FAR = 10**12  # stands for a number of steps that is not known yet
@@ -24,9 +31,22 @@ class Plan:
         self.lr = self._schedule()
 
     def _schedule(self) -> Schedule:
-        steps = self.total or FAR
-        warmup = min(self.config.warmup, steps - self._decay(steps))
-        return wsd(self.config.lr, steps, warmup=warmup, decay=self._decay(steps))
+        steps, lr, final = self.total or FAR, self.config.lr, self.config.min_lr
+        fall = self._decay(steps) if self.config.schedule == "wsd" else 1
+        warmup = min(self.config.warmup, steps - fall)
+        match self.config.schedule:
+            case "wsd":
+                return wsd(lr, steps, warmup=warmup, decay=fall, final=final)
+            case "cosine":
+                return cosine(lr, steps, warmup=warmup, final=final)
+            case "linear":
+                return linear(lr, steps, warmup=warmup, final=final)
+            case "step":
+                return after_warmup(step_decay(lr, steps), warmup)
+            case "inverse_sqrt":  # with its peak at lr
+                return inverse_sqrt(1, max(1, warmup), scale=lr * max(1, warmup) ** 0.5)
+            case _:
+                return after_warmup(constant(lr), warmup)
 
     def _decay(self, steps: int) -> int:
         """How many of `steps` are for the decay."""
@@ -52,3 +72,8 @@ class Plan:
         if self.total is None:
             return max(0.0, (self.config.budget or 0.0) - seconds)
         return (self.total - step) * seconds / step
+
+
+def after_warmup(schedule: Schedule, warmup: int) -> Schedule:
+    """A schedule that rises from near 0 over its first steps."""
+    return lambda step: schedule(step) * min(1.0, (step + 1) / (warmup + 1))

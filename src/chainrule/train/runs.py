@@ -5,38 +5,39 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 
-from chainrule.data import Corpus, Shards, windows
 from chainrule.errors import CheckpointError, ConfigError, DataError
 from chainrule.files import alone
 from chainrule.machine import check_memory
-from chainrule.models import LanguageModel, RecurrentLM, describe, make, n_params, rebuild
+from chainrule.models import LanguageModel, Model, RecurrentLM, describe, make, n_params, rebuild
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
 from chainrule.text import Tokenizer, from_dict
-from chainrule.train import checkpoint
+from chainrule.train import checkpoint, kinds
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
-from chainrule.train.material import Material, find
+from chainrule.train.material import Data, Material, Text
+from chainrule.train.materials import material_of
 from chainrule.train.plan import Plan
-from chainrule.train.sources import source
 
 LOCK, LOG = ".lock", "log.jsonl"
 
+D = TypeVar("D", bound=Data)
+
 
 class Run:
-    """Training of a language model of any family on a corpus, or on the tokens that `data.build` wrote.
+    """Training of a model of any family on the data of its task; of a language model, on a corpus or on shards.
 
     >>> import chainrule as cr
     >>> run = cr.train.Run.new("runs/mine", cr.data.load("book.txt"), model="llama", n_layer=2)  # doctest: +SKIP
@@ -44,29 +45,20 @@ class Run:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        corpus: Corpus | Shards,
-        material: Material,
-        model: LanguageModel,
-        config: TrainConfig,
+        self, folder: Path, data: Data, material: Material, model: Model, config: TrainConfig
     ) -> None:
         self.folder = folder
-        self.corpus = corpus
+        self.corpus = data
         self.material = material
         self.tokenizer = material.tokenizer
-        self.model = model
-        self.training, self.validation = material.training, material.validation
-        B, T = config.batch_size, model.training_window
-        batches = source(model, self.training, batch_size=B, block_size=T, seed=config.seed)
-        exam = windows(self.validation, batch_size=B, block_size=T, limit=config.eval_windows)
-        self.trainer = Trainer(model, batches, list(exam), config)
+        self.model: Any = model
+        self.trainer = Trainer(model, material.batches(model, config), material.exam(model, config), config)
 
     @classmethod
     def new(
         cls,
         folder: str | Path,
-        corpus: Corpus | Shards,
+        data: Data,
         config: TrainConfig | None = None,
         model: str = "gpt",
         tokenizer: Tokenizer | None = None,
@@ -74,16 +66,16 @@ class Run:
     ) -> Run:
         """Start in an empty or new directory.
 
-        `model` is a name in `models.FAMILIES`, `size` the fields of its config but for the vocabulary, which is
-        the tokenizer's. Without a tokenizer every character of a corpus is a token; shards have their own.
+        `model` is a name in `models.FAMILIES`, `size` the fields of its config but for those that the data decide,
+        such as the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own.
         """
         config = config or TrainConfig()
-        material = Material.of(corpus, tokenizer)
+        material = material_of(model).of(data, tokenizer)
         seed(config.seed)
-        sizes = size | {"vocab_size": material.tokenizer.vocab_size}
+        sizes = size | material.sizes()
         check_memory(n_params({"model_type": model} | sizes))
         made = make(model, **sizes)
-        run = cls(Path(folder), corpus, material, made, config)
+        run = cls(Path(folder), data, material, made, config)
         make_empty(run.folder, LOG)  # from now on the directory is taken
         return run
 
@@ -91,22 +83,47 @@ class Run:
     def resume(cls, folder: str | Path) -> Run:
         """Go on from the newest checkpoint of a run, as if it had never stopped."""
         refuse_checkpoint(Path(folder))
-        saved = checkpoint.load(Path(folder))
+        saved = kinds.load(folder, kinds.MODEL)
         model, tokenizer = build(saved)
+        kind = material_of(saved.config["model_type"])
         try:
-            config, data = TrainConfig(**saved.training["train"]), saved.training["data"]
-            corpus, seconds, total = find(data["name"]), saved.training["seconds"], saved.training["total"]
+            config, facts = TrainConfig(**saved.training["train"]), saved.training["data"]
+            data = unchanged(folder, kind.find, facts["name"], facts["sha256"])
+            seconds, total = saved.training["seconds"], saved.training["total"]
             carried = nested(saved.carried, model)
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
-        check_unchanged(folder, corpus, data["sha256"])
-        run = cls(Path(folder), corpus, Material.of(corpus, tokenizer), model, config)
-        run.trainer.optimiser.load(saved.optimizer)
-        run.trainer.steps, run.trainer.seconds = saved.step, seconds
-        run.trainer.plan = Plan(config, total)
-        run.trainer.scale.load(saved.training.get("scale", {}))
-        run.trainer.carried = carried
+        run = cls(Path(folder), data, kind.of(data, tokenizer), model, config)
+        trainer = run.trainer
+        if trainer.average:  # what is used is the mean; what is trained lies beside it
+            trainer.average.load(saved.model)
+            model.load(saved.trained)
+        trainer.optimiser.load(saved.optimizer)
+        trainer.steps, trainer.seconds = saved.step, seconds
+        trainer.plan = Plan(config, total)
+        trainer.scale.load(saved.training.get("scale", {}))
+        trainer.skipped = saved.training.get("skipped", 0)
+        if trainer.stopping:
+            vars(trainer.stopping).update(saved.training["stopping"])
+        trainer.carried = carried
         return run
+
+    def extend(self, max_steps: int) -> None:
+        """Go on to a later step than the run was planned for.
+
+        From here on the learning rate is that of a run of `max_steps`: where it had begun to fall, it is high again.
+        """
+        trainer = self.trainer
+        planned = trainer.plan.total or trainer.steps
+        if max_steps <= planned:
+            raise ConfigError(f"resume: max_steps is {max_steps}, in the run {planned} (must be larger)")
+        trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
+        trainer.plan = Plan(trainer.config)
+
+    @property
+    def finished(self) -> bool:
+        """All planned steps are made."""
+        return self.trainer.finished
 
     def train(self, console: Console | None = None) -> Result:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
@@ -121,7 +138,7 @@ class Run:
                 console=console,
             ) as log,
         ):
-            return trainer.run(log, self.save)
+            return trainer.run(log, self.save, self.sample)
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
@@ -131,32 +148,41 @@ class Run:
             "seconds": trainer.seconds,
             "total": trainer.plan.total,
             "scale": asdict(trainer.scale),
+            "skipped": trainer.skipped,
+            "stopping": vars(trainer.stopping) if trainer.stopping else None,
             "train": asdict(trainer.config),
             "data": {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256},
         }
+        trained = self.model.state()
+        with trainer.average.in_place() if trainer.average else nullcontext():
+            used = self.model.state()
         return checkpoint.save(
             self.folder,
             Checkpoint(
-                model=self.model.state(),
+                model=used,
+                trained=trained if trainer.average else {},
                 optimizer=trainer.optimiser.state(),
                 config=describe(self.model),
                 tokenizer=self.tokenizer.to_dict(),
                 training=training,
                 carried=named(trainer.carried),
             ),
+            keep=None if trainer.best is None else trainer.best[0],
         )
 
     @property
     def log_path(self) -> Path:
         return self.folder / LOG
 
-    def bits_per_byte(self, nats: float) -> float:
-        """A loss in nats per token, as bits per byte of the validation text: the same unit for every tokenizer."""
-        return self.material.bits_per_byte(nats)
+    def sample(self) -> str:
+        """What the model writes now."""
+        return self.material.sample(self.model, self.trainer.config.seed)
 
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
-        return count_baselines(self.training, self.validation, self.tokenizer.vocab_size)
+        if not isinstance(self.material, Text):
+            raise ConfigError(f"{self.folder}: not a run on plain text (only there counting is a baseline)")
+        return count_baselines(self.material.training, self.material.validation, self.tokenizer.vocab_size)
 
 
 def named(state: State | None) -> dict[str, Any]:
@@ -164,7 +190,7 @@ def named(state: State | None) -> dict[str, Any]:
     return {f"{i}.{j}": part for i, layer in enumerate(state or ()) for j, part in enumerate(layer)}
 
 
-def nested(arrays: Mapping[str, Any], model: LanguageModel) -> State | None:
+def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
     """The state that `named` took apart."""
     if not arrays or not isinstance(model, RecurrentLM):
         return None
@@ -173,11 +199,16 @@ def nested(arrays: Mapping[str, Any], model: LanguageModel) -> State | None:
 
 
 def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
-    """The model and the tokenizer of a run (its newest checkpoint) or of a checkpoint."""
-    return build(checkpoint.load(Path(path)))
+    """The language model and the tokenizer of a run (its newest checkpoint) or of a checkpoint."""
+    model, tokenizer = build(kinds.load(path, kinds.MODEL))
+    if not isinstance(model, LanguageModel):
+        raise CheckpointError(
+            f"{path}: holds a {type(model).__name__} (must be a language model, such as a GPT)"
+        )
+    return model, tokenizer
 
 
-def build(saved: Checkpoint) -> tuple[LanguageModel, Tokenizer]:
+def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
     """The model and the tokenizer in a checkpoint."""
     try:
         saved.check_size(n_params(saved.config))
@@ -212,13 +243,18 @@ def at_work(folder: Path) -> Iterator[None]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def check_unchanged(folder: str | Path, corpus: Corpus | Shards, sha256: str) -> None:
+def unchanged(folder: str | Path, find: Callable[[str], D], name: str, sha256: str) -> D:
     """A run goes on with the text it began with."""
+    try:
+        corpus = find(name)
+    except DataError as error:
+        raise DataError(f"{folder}: the text of the run is not there: {error}; put it back") from error
     if corpus.sha256 != sha256:
         raise DataError(
             f"{folder}: the corpus {corpus.name} has changed since the run began (SHA-256 {corpus.sha256[:12]}, "
             f"was {sha256[:12]}; put the old text back, or begin a new run)"
         )
+    return corpus
 
 
 def make_empty(folder: Path, *files: str) -> None:

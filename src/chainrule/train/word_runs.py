@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ from chainrule.io.vectors import read_vectors, write_vectors
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.random import seed
 from chainrule.text import BareWordTokenizer
-from chainrule.train import checkpoint, log
+from chainrule.train import checkpoint, kinds, log
 from chainrule.train.checkpoint import Checkpoint
-from chainrule.train.runs import LOG, at_work, check_unchanged, make_empty, refuse_checkpoint
+from chainrule.train.runs import LOG, at_work, make_empty, refuse_checkpoint, unchanged
 from chainrule.train.word2vec import Progress, WordTrainConfig, WordTrainer
 
-KINDS: dict[str, type[Word2Vec]] = {"skip-gram": SkipGram, "cbow": CBOW}
+KINDS: dict[str, type[Word2Vec]] = dict(zip(kinds.WORD_VECTORS.types, (SkipGram, CBOW), strict=True))
 
 
 class WordRun:
@@ -35,11 +35,13 @@ class WordRun:
         tokenizer: BareWordTokenizer,
         model: Word2Vec,
         config: WordTrainConfig,
+        min_count: int | None = None,
     ) -> None:
         self.folder = folder
         self.corpus = corpus
         self.tokenizer = tokenizer
         self.model = model
+        self.min_count = min_count  # with which the tokenizer was made; older checkpoints do not say
         self.trainer = WordTrainer(model, word_ids(corpus.text, tokenizer), config)
 
     @classmethod
@@ -62,7 +64,7 @@ class WordRun:
             )
         seed(config.seed)
         model = KINDS[kind](Word2VecConfig(**size, vocab_size=tokenizer.vocab_size))
-        run = cls(Path(folder), corpus, tokenizer, model, config)
+        run = cls(Path(folder), corpus, tokenizer, model, config, min_count)
         make_empty(run.folder, LOG)
         return run
 
@@ -70,18 +72,27 @@ class WordRun:
     def resume(cls, folder: str | Path) -> WordRun:
         """Go on after the last whole epoch of a run, as if it had never stopped."""
         refuse_checkpoint(Path(folder))
-        saved = checkpoint.load(Path(folder))
+        saved = kinds.load(folder, kinds.WORD_VECTORS)
         model, tokenizer = build(saved)
         try:
             config, data = WordTrainConfig(**saved.training["train"]), saved.training["data"]
             name, digest = data["name"], data["sha256"]
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
-        corpus = load(name)
-        check_unchanged(folder, corpus, digest)
-        run = cls(Path(folder), corpus, tokenizer, model, config)
+        corpus = unchanged(folder, load, name, digest)
+        run = cls(Path(folder), corpus, tokenizer, model, config, saved.training.get("min_count"))
         run.trainer.epoch = saved.step
         return run
+
+    @property
+    def kind(self) -> str:
+        """skip-gram or cbow"""
+        return next(name for name, cls in KINDS.items() if isinstance(self.model, cls))
+
+    @property
+    def finished(self) -> bool:
+        """All epochs are done."""
+        return self.trainer.epoch >= self.trainer.config.epochs
 
     @property
     def log_path(self) -> Path:
@@ -93,7 +104,7 @@ class WordRun:
         """The vectors as text, for other tools."""
         return self.folder / "vectors.txt"
 
-    def train(self) -> Iterator[Progress]:
+    def train(self) -> Generator[Progress]:
         """Train to the end; a checkpoint after every epoch, and `vectors.txt` after the last."""
         with at_work(self.folder):
             done = self.trainer.epoch
@@ -109,16 +120,20 @@ class WordRun:
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
-        kind = next(name for name, cls in KINDS.items() if isinstance(self.model, cls))
         data = {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256}
         return checkpoint.save(
             self.folder,
             Checkpoint(
                 model=self.model.state(),
                 optimizer={},  # plain gradient steps have no memory
-                config={"model_type": kind} | asdict(self.model.config),
+                config={"model_type": self.kind} | asdict(self.model.config),
                 tokenizer=self.tokenizer.to_dict(),
-                training={"step": self.trainer.epoch, "train": asdict(self.trainer.config), "data": data},
+                training={
+                    "step": self.trainer.epoch,
+                    "min_count": self.min_count,
+                    "train": asdict(self.trainer.config),
+                    "data": data,
+                },
             ),
         )
 
@@ -140,7 +155,7 @@ def load_vectors(path: str | Path) -> tuple[list[str], npt.NDArray[Any]]:
     """Words and matrix (V, C) of a run (its newest checkpoint), of a checkpoint, or of a text file of vectors."""
     if Path(path).is_file():
         return read_vectors(path)
-    return _vectors(*build(checkpoint.load(Path(path))))
+    return _vectors(*build(kinds.load(path, kinds.WORD_VECTORS)))
 
 
 def build(saved: Checkpoint) -> tuple[Word2Vec, BareWordTokenizer]:

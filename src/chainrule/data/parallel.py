@@ -1,0 +1,106 @@
+"""Texts in pairs, a source and what is to be written for it, found by name like a corpus.
+
+.tsv .csv .parquet    columns source and target, or in a table without a header the first two
+.jsonl                fields source and target, or instruction and output
+.dict                 a word, white space, how it is spoken: the format of CMUdict
+train.de+train.en     two files, line by line
+docstrings            built in: functions of the standard library and what they do
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from chainrule.data import corpora
+from chainrule.data.documents import is_table, read_documents
+from chainrule.errors import DataError
+
+FIELDS = (("source", "target"), ("instruction", "output"), ("1", "2"))
+
+
+@dataclass(frozen=True)
+class PairCorpus:
+    """Pairs of texts, the name by which `load_pairs` finds them again, and their version and hash."""
+
+    name: str
+    version: str
+    pairs: tuple[tuple[str, str], ...] = field(repr=False)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of all texts in order."""
+        hashed = hashlib.sha256()
+        for text in (text for pair in self.pairs for text in pair):
+            hashed.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        return hashed.hexdigest()
+
+
+def load_pairs(name: str | Path = "docstrings") -> PairCorpus:
+    """The pairs of a file, of two files A+B, or the built-in docstrings; copies of a pair are left out.
+
+    >>> from chainrule.data import load_pairs
+    >>> source, target = load_pairs("docstrings").pairs[0]
+    >>> source.startswith("def ")
+    True
+    """
+    if name == "docstrings":
+        pairs, where, version = _docstrings(), str(name), corpora.VERSION
+    else:
+        files = [Path(part) for part in str(name).split("+")]
+        pairs = _two(*files) if len(files) == 2 else _one(files[0])
+        where, version = "+".join(str(path.absolute()) for path in files), "file"
+    found = tuple(dict.fromkeys(pair for pair in pairs if all(pair)))
+    if not found:
+        raise DataError(f"{name}: no pairs (must have a source and a target each)")
+    return PairCorpus(where, version, found)
+
+
+def _docstrings() -> Iterator[tuple[str, str]]:
+    for document in read_documents("docstrings"):
+        head, _, summary = document.text.partition('\n    """')
+        yield head, summary.removesuffix('"""')
+
+
+def _one(path: Path) -> Iterator[tuple[str, str]]:
+    if path.suffix == ".dict":
+        for line in read_documents(path, by="line"):
+            word, _, spoken = line.text.partition("#")[0].strip().partition(" ")
+            yield re.sub(r"\(\d+\)$", "", word), " ".join(spoken.split())
+        return
+    if not is_table(path):
+        raise DataError(
+            f"{path}: not a file of pairs (must be .tsv, .csv, .jsonl, .parquet or .dict, or A+B)"
+        )
+    columns = _columns(path)
+    readers = [read_documents(path, field=column) for column in columns]
+    for source, target in zip(*readers, strict=True):
+        yield source.text.strip(), target.text.strip()
+
+
+def _columns(path: Path) -> tuple[str, str]:
+    """Those of FIELDS that the file has."""
+    for names in FIELDS:
+        try:
+            for name in names:
+                next(iter(read_documents(path, field=name)), None)
+        except DataError as error:
+            problem = error
+            continue
+        return names
+    raise DataError(f"{path}: no columns source and target, instruction and output, or 1 and 2 ({problem})")
+
+
+def _two(first: Path, second: Path) -> Iterator[tuple[str, str]]:
+    sources, targets = (
+        [document.text.strip() for document in read_documents(path, by="line")] for path in (first, second)
+    )
+    if len(sources) != len(targets):
+        raise DataError(
+            f"{first} has {len(sources)} lines, {second} {len(targets)} (must be as many: line by line)"
+        )
+    yield from zip(sources, targets, strict=True)

@@ -1,0 +1,142 @@
+"""Texts with labels, for a model that tells them apart."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from chainrule.autograd import no_grad
+from chainrule.data import (
+    Labelled,
+    LabelledBatches,
+    Segmented,
+    SpecialIds,
+    Split,
+    label_ids,
+    load_pairs,
+    read_labelled,
+)
+from chainrule.data.documents import is_table
+from chainrule.errors import DataError
+from chainrule.models import BERTClassifier
+from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.train.config import TrainConfig
+from chainrule.train.loop import Ids
+from chainrule.train.masked_text import VOCABULARY
+from chainrule.train.material import Material
+
+SPLIT = Split(validation=0.1, test=0.0)
+COLUMNS = (("text", "label"), ("sentence", "label"), ("1", "2"), ("2", "1"))
+
+
+@dataclass(frozen=True)
+class LabelCorpus:
+    """Labelled texts, the name by which they are found again, and their hash."""
+
+    name: str
+    version: str
+    texts: tuple[Labelled, ...] = field(repr=False)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of all texts and labels in order."""
+        rows = "\0".join(f"{row.label}\0{row.text}" for row in self.texts)
+        return hashlib.sha256(rows.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Labels(Material):
+    """Texts to train on and texts to judge by, chosen by their hash."""
+
+    default: ClassVar[str] = "docstrings"
+    decides: ClassVar[tuple[str, ...]] = ("vocab_size", "classes")
+    corpus: LabelCorpus
+    tokenizer: Tokenizer
+    names: dict[str, int]
+    """The number of each label."""
+
+    @classmethod
+    def find(cls, name: str | os.PathLike[str]) -> LabelCorpus:
+        """A file that `data.read_labelled` reads; `docstrings` is built in: which text is code, which is prose?"""
+        if name == cls.default:
+            heads, summaries = zip(*load_pairs(name).pairs, strict=True)
+            rows = [Labelled(t, "code") for t in heads] + [Labelled(t, "prose") for t in summaries]
+            return LabelCorpus(str(name), load_pairs(name).version, tuple(dict.fromkeys(rows)))
+        path = Path(name)
+        rows = _read_table(path) if is_table(path) else read_labelled(path)
+        return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(rows)))
+
+    @classmethod
+    def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None) -> Self:
+        """Without a tokenizer a vocabulary of word pieces is made of the texts."""
+        names = label_ids([row.label for row in data.texts])
+        if len(names) < 2:
+            raise DataError(f"{data.name}: {len(names)} different labels (must be at least two)")
+        tokenizer = tokenizer or WordPieceTokenizer.train([row.text for row in data.texts], VOCABULARY)
+        SpecialIds.of(tokenizer.special_ids)
+        return cls(data, tokenizer, names)
+
+    def sizes(self) -> dict[str, Any]:
+        """Different tokens, different labels."""
+        return {"vocab_size": self.tokenizer.vocab_size, "classes": len(self.names)}
+
+    def batches(self, model: BERTClassifier, config: TrainConfig) -> LabelledBatches:
+        """Texts in random order, of like lengths."""
+        return self._batches("train", model, config)
+
+    def exam(self, model: BERTClassifier, config: TrainConfig) -> Sequence[tuple[Segmented, Ids]]:
+        """The texts held back, at most as many batches as `eval_windows` texts fill."""
+        limit = -(-config.eval_windows // config.batch_size)
+        return list(self._batches("validation", model, config).once())[:limit]
+
+    def _batches(self, part: str, model: BERTClassifier, config: TrainConfig) -> LabelledBatches:
+        rows = [row for row in self.corpus.texts if SPLIT.part(row.text) == part]
+        if not rows:
+            raise DataError(
+                f"{self.corpus.name}: no texts for {part} (must be more than {len(self.corpus.texts)})"
+            )
+        return LabelledBatches(
+            [self.tokenizer.encode(row.text) for row in rows],
+            [self.names[row.label] for row in rows],
+            special=SpecialIds.of(self.tokenizer.special_ids),
+            batch_size=config.batch_size,
+            block_size=model.config.block_size,
+            seed=config.seed,
+            pool=8,
+        )
+
+    def amount(self) -> str:
+        """How much there is, in words."""
+        return f"{len(self.corpus.texts):,} texts of {self.corpus.name} with {len(self.names)} labels"
+
+
+def accuracy(model: BERTClassifier, exam: Sequence[tuple[Segmented, Ids]]) -> float:
+    """The share of texts whose label is the one the model scores highest."""
+    right = total = 0
+    model.eval()
+    with no_grad():
+        for inputs, labels in exam:
+            right += int(np.count_nonzero(model(*inputs).numpy().argmax(axis=-1) == labels))
+            total += len(labels)
+    return right / total
+
+
+def _read_table(path: Path) -> list[Labelled]:
+    """By the names of the columns; without names the label is the column with fewer different values."""
+    problem: Exception | None = None
+    for text, label in COLUMNS:
+        try:
+            found = read_labelled(path, text=text, label=label)
+        except DataError as error:
+            problem = problem or error
+            continue
+        if len({row.label for row in found}) <= len({row.text for row in found}):
+            return found
+    raise DataError(f"{path}: no columns text and label ({problem})")

@@ -1,0 +1,20 @@
+"""What each family of models is trained on."""
+
+from __future__ import annotations
+
+from chainrule.train.labels import Labels
+from chainrule.train.masked_text import MaskedText
+from chainrule.train.material import Material, Text
+from chainrule.train.translations import Translations
+
+# Of the families that do not go on from a text; all others are language models.
+MATERIALS: dict[str, type[Material]] = {
+    "seq2seq": Translations,
+    "bert": MaskedText,
+    "bert-classifier": Labels,
+}
+
+
+def material_of(family: str) -> type[Material]:
+    """The kind of data of a family."""
+    return MATERIALS.get(family, Text)

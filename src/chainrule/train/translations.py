@@ -1,0 +1,121 @@
+"""Pairs of texts for a model that reads one and writes the other."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs
+from chainrule.errors import DataError
+from chainrule.generate import translate
+from chainrule.models import Seq2Seq
+from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.train.config import TrainConfig
+from chainrule.train.loop import Ids
+from chainrule.train.material import Material
+
+SPLIT = Split(validation=0.05, test=0.0)
+POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded
+MARKS = (
+    ("<s>", "</s>"),
+    ("[CLS]", "[SEP]"),
+    ("<|endoftext|>", "<|endoftext|>"),
+)  # what begins and ends a target
+
+
+@dataclass(frozen=True)
+class Translations(Material):
+    """Sources with their targets; a twentieth of them, chosen by the hash of the source, is held back."""
+
+    default: ClassVar[str] = "docstrings"
+    decides: ClassVar[tuple[str, ...]] = ("vocab_size", "source_vocab_size")
+    corpus: PairCorpus
+    tokenizer: Tokenizer
+    training: list[tuple[str, str]]
+    validation: list[tuple[str, str]]
+
+    @classmethod
+    def find(cls, name: str | os.PathLike[str]) -> PairCorpus:
+        """The pairs of this name, file, or two files A+B."""
+        return load_pairs(name if isinstance(name, str) else Path(name))
+
+    @classmethod
+    def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None) -> Self:
+        """Every character of both sides is a token unless a tokenizer says otherwise."""
+        if tokenizer is None:
+            text = "".join({character for pair in data.pairs for side in pair for character in side})
+            tokenizer = CharTokenizer.train(text, MARKS[0])
+        parts: dict[str, list[tuple[str, str]]] = {"train": [], "validation": []}
+        for pair in data.pairs:
+            parts[SPLIT.part(pair[0])].append(pair)
+        if not all(parts.values()):
+            raise DataError(
+                f"{data.name}: {len(data.pairs)} pairs, {len(parts['validation'])} to judge by "
+                "(must be enough to hold back one in twenty)"
+            )
+        marks(tokenizer)
+        return cls(data, tokenizer, parts["train"], parts["validation"])
+
+    def sizes(self) -> dict[str, Any]:
+        """Both sides share a vocabulary."""
+        return {"vocab_size": self.tokenizer.vocab_size, "source_vocab_size": None}
+
+    def batches(self, model: Seq2Seq, config: TrainConfig) -> PairBatches:
+        """Pairs in random order, of like lengths."""
+        return self._batches(self.training, model, config)
+
+    def exam(self, model: Seq2Seq, config: TrainConfig) -> Sequence[tuple[Pair, Ids]]:
+        """The pairs held back, at most as many as `eval_windows`."""
+        return list(self._batches(self.validation[: config.eval_windows], model, config).once())
+
+    def _batches(self, pairs: list[tuple[str, str]], model: Seq2Seq, config: TrainConfig) -> PairBatches:
+        sources, targets = (
+            [self.tokenizer.encode(text) for text in side] for side in zip(*pairs, strict=True)
+        )
+        start, end = marks(self.tokenizer)
+        sizes = {"batch_size": config.batch_size, "block_size": model.config.block_size}
+        return PairBatches(sources, targets, start=start, end=end, seed=config.seed, pool=POOL, **sizes)
+
+    def amount(self) -> str:
+        """How much there is, in words."""
+        return f"{len(self.training):,} pairs of {self.corpus.name} and {len(self.validation):,} to judge by"
+
+    def measures(self, nats: float) -> dict[str, float]:
+        """In bits per byte of the targets held back, the same unit for every tokenizer."""
+        tokens = sum(len(self.tokenizer.encode(target)) + 1 for _, target in self.validation)
+        size = sum(len(target.encode("utf-8", "surrogatepass")) for _, target in self.validation)
+        return {"bits_per_byte": nats / math.log(2) * tokens / size}
+
+    def sample(self, model: Seq2Seq, seed: int) -> str:
+        """What the model makes of one of the sources held back."""
+        source, _ = self.validation[seed % len(self.validation)]
+        return f"{source} -> {self.translated(model, [source])[0]}"
+
+    def translated(self, model: Seq2Seq, sources: Sequence[str]) -> list[str]:
+        """The likeliest target of each source, token by token."""
+        return translate_texts(model, self.tokenizer, sources)
+
+
+def translate_texts(model: Seq2Seq, tokenizer: Tokenizer, sources: Sequence[str]) -> list[str]:
+    """The likeliest target of each source, token by token; of a source beyond the context its beginning is read."""
+    from chainrule.data import pad
+
+    start, end = marks(tokenizer)
+    ids, mask = pad([tokenizer.encode(text)[: model.config.block_size] for text in sources])
+    return [tokenizer.decode(row) for row in translate(model, ids, mask, start=start, end=end)]
+
+
+def marks(tokenizer: Tokenizer) -> tuple[int, int]:
+    """The ids of the tokens that begin and end a target."""
+    ids = tokenizer.special_ids
+    for start, end in MARKS:
+        if start in ids and end in ids:
+            return ids[start], ids[end]
+    raise DataError(
+        f"tokenizer: special tokens {', '.join(ids) or 'none'} (must have <s> and </s>: train it with "
+        "--special-tokens '<s>' '</s>')"
+    )

@@ -1,0 +1,173 @@
+"""Runs that go on, from the command line: which may, which may not, and what is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from chainrule.cli import main
+from chainrule.data import load
+from chainrule.train import WordTrainer, checkpoint
+from chainrule.train.log import read
+from chainrule.train.word_runs import WordRun
+
+SMALL = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "16", "--batch-size", "4"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory of our own with a text in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CHAINRULE_DATA", raising=False)
+    Path("text.txt").write_text(load("pydoc").text[:60_000], encoding="utf-8")
+
+
+@pytest.fixture
+def gpt(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "gpt", "text.txt", *SMALL, "--max-steps", "2", "--save-every", "1", "--out", "gpt"])
+    capsys.readouterr()
+
+
+@pytest.fixture
+def words(capsys: pytest.CaptureFixture[str]) -> None:
+    main(
+        ["train", "word2vec", "text.txt", "--dim", "8", "--epochs", "2", "--min-count", "6", "--out", "words"]
+    )
+    capsys.readouterr()
+
+
+def refused(*args: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(list(args))
+    out, err = capsys.readouterr()
+    assert stop.value.code == 2 and out == "" and err.count("\n") == 1
+    return err
+
+
+@pytest.mark.usefixtures("gpt")
+def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixture[str]) -> None:
+    before = Path("gpt/log.jsonl").read_bytes()
+    main(["train", "gpt", "--resume", "gpt"])
+    out = capsys.readouterr().out
+    assert "the run is finished, at step 2" in out and "train gpt --resume gpt --max-steps 4" in out
+    assert "validation loss" in out and Path("gpt/log.jsonl").read_bytes() == before
+    main(["train", "gpt", "--resume", "gpt", "--max-steps", "4"])
+    out = capsys.readouterr().out
+    assert "from step 2 to step 4; the learning rate is that of a run planned so from the start" in out
+    assert [record["step"] for record in read(Path("gpt/log.jsonl")) if "loss" in record] == [1, 2, 3, 4]
+    assert checkpoint.load(Path("gpt")).training["train"]["max_steps"] == 4
+    err = refused("train", "gpt", "--resume", "gpt", "--max-steps", "3", capsys=capsys)
+    assert "--max-steps is 3, in the run 4 (must be larger)" in err
+
+
+@pytest.mark.usefixtures("gpt", "words")
+def test_a_text_that_is_gone_and_a_folder_of_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "(must be the directory of a run, such as gpt)" in refused("sample", ".", capsys=capsys)
+    assert "--budget is 3.0, in the run none" in refused(
+        "train", "--resume", "gpt", "--budget", "3", capsys=capsys
+    )
+    Path("text.txt").unlink()
+    for family, run in (("gpt", "gpt"), ("word2vec", "words")):
+        err = refused("train", family, "--resume", run, capsys=capsys)
+        assert f"{run}: the text of the run is not there: " in err and "no such file" in err
+
+
+@pytest.mark.usefixtures("gpt", "words")
+def test_a_run_of_another_kind_is_named_with_what_takes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    vectors = "words: holds word vectors (skip-gram), not a model of text"
+    for args in (["sample", "words"], ["diagnose", "words"], ["train", "gpt", "--resume", "words"]):
+        err = refused(*args, capsys=capsys)
+        assert vectors in err and "chainrule vectors" in err and "chainrule train word2vec --resume" in err
+    model = "gpt: holds a model of text (gpt), not word vectors"
+    for args in (["vectors", "gpt", "the"], ["train", "word2vec", "--resume", "gpt"]):
+        err = refused(*args, capsys=capsys)
+        assert model in err and "chainrule sample" in err and "chainrule train gpt --resume" in err
+    err = refused("train", "mlp", "--resume", "gpt", capsys=capsys)
+    assert "gpt holds a gpt, not a mlp (say train gpt --resume gpt)" in err
+
+
+@pytest.mark.usefixtures("gpt")
+def test_a_damaged_checkpoint_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    newest = Path("gpt/checkpoints/step_000002")
+    (newest / "model.safetensors").write_bytes(b"")
+    err = refused("sample", str(newest), capsys=capsys)
+    assert "is damaged, its 0 bytes do not have the hash in manifest.json" in err
+    main(["train", "gpt", "--resume", "gpt"])
+    said = capsys.readouterr()
+    assert "from step 1 to step 2" in said.out
+    assert said.err.startswith("warning: ") and "taking step_000001 instead" in said.err
+    main(["sample", str(newest), "--max-new-tokens", "5"])  # mended by making the step again
+    capsys.readouterr()
+    for file in Path("gpt/checkpoints").glob("*/model.safetensors"):
+        file.write_bytes(b"")
+    err = refused("train", "gpt", "--resume", "gpt", capsys=capsys)
+    assert "there is no good one before it (bring back a copy, or begin a new run)" in err
+
+
+@pytest.mark.usefixtures("words")
+def test_word_vectors_go_on_with_their_own_settings_only(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("other.txt").write_text("To be, or not to be")
+    for flags, message in [
+        (["--dim", "100"], "--dim is 100, in the run 8 (leave it out)"),  # the default, but said
+        (["--epochs", "5"], "--epochs is 5, in the run 2 (leave it out)"),
+        (["--min-count", "5"], "--min-count is 5, in the run 6 (leave it out)"),
+        (["--model", "cbow"], "--model is cbow, in the run skip-gram (leave it out)"),
+        (["--out", "elsewhere"], "--out is elsewhere, the run is in words (leave it out)"),
+        (["other.txt"], "data is other.txt, in the run "),
+    ]:
+        assert message in refused("train", "word2vec", "--resume", "words", *flags, capsys=capsys)
+    main(["train", "word2vec", "text.txt", "--resume", "words", "--dim", "8"])  # the same: agreed
+    assert "the run is finished: all its 2 epochs are done" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_interrupted_word_vectors_say_how_to_go_on(
+    epoch: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = WordTrainer._read
+
+    def interrupted(self: WordTrainer, number: int) -> object:
+        if number == epoch:
+            os.kill(os.getpid(), signal.SIGINT)
+        return read(self, number)
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit) as stop:
+        patch.setattr(WordTrainer, "_read", interrupted)
+        patch.setattr("chainrule.train.word2vec.STRETCH", 1000)
+        main(["train", "word2vec", "text.txt", "--dim", "8", "--epochs", "3", "--json"])
+    out, err = capsys.readouterr()
+    assert stop.value.code == 130 and json.loads(out)["interrupted"]
+    if epoch == 0:
+        assert "interrupted in the first epoch: nothing is kept" in err and not Path("runs/word2vec").exists()
+        return
+    told = re.search(r"interrupted; go on with: .*(train word2vec --resume \S+)", err)
+    assert told
+    main(told[1].split())
+    assert WordRun.resume("runs/word2vec").finished
+
+
+def test_a_plan_on_a_budget_can_be_extended_by_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    main(
+        [
+            "train",
+            "mlp",
+            "text.txt",
+            "--budget",
+            "0.1",
+            "--warmup",
+            "1",
+            "--eval-windows",
+            "8",
+            "--out",
+            "run",
+        ]
+    )
+    done = checkpoint.load(Path("run")).step
+    main(["train", "mlp", "--resume", "run", "--max-steps", str(done + 2)])
+    assert checkpoint.load(Path("run")).step == done + 2
+    assert f"to step {done + 2:,};" in capsys.readouterr().out

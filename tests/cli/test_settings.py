@@ -1,0 +1,87 @@
+"""Settings from a file: `--config`, `--print-config`, and flags with underscores."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from chainrule.cli import main
+from chainrule.cli.settings import toml
+
+TINY = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "16", "--max-steps", "2"]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("some text to learn from, again and again. " * 50)
+
+
+def printed(*words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    main(["train", "gpt", *words, "--print-config"])
+    return tomllib.loads(capsys.readouterr().out)
+
+
+def refused(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(["train", *words])
+    assert stop.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_default_then_file_then_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run.toml").write_text('n_layer = 6\nlr = 1e-4\nbias = false\n[data]\ndata = "text.txt"\n')
+    found = printed("--config", "run.toml", "--lr", "2e-4", capsys=capsys)
+    assert (found["n_layer"], found["lr"], found["bias"], found["data"]) == (6, 2e-4, False, "text.txt")
+    assert found["n_head"] == 4 and found["family"] == "gpt"
+    again = printed("--lr=3e-4", "other.txt", "--config=run.toml", "--bias", capsys=capsys)
+    assert (again["lr"], again["bias"], again["data"]) == (3e-4, True, "other.txt")
+
+
+def test_what_is_printed_can_be_read_back(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["text.txt", *TINY, "--dropout", "0.25", "--seed", "7"]
+    main(["train", "gpt", *words, "--print-config"])
+    text = capsys.readouterr().out
+    Path("again.toml").write_text(text)
+    main(["train", "gpt", "--config", "again.toml", "--print-config"])
+    assert capsys.readouterr().out == text
+    main(["train", "gpt", "--config", "again.toml", "--out", "run", "--json"])
+    assert json.loads(capsys.readouterr().out)["steps"] == 2
+    assert Path("run/config.toml").read_text() == text
+
+
+def test_flags_with_underscores_are_the_same_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed("--n_layer=3", "--block_size", "32", "--batch_size=8", capsys=capsys)
+    assert (found["n_layer"], found["block_size"], found["batch_size"]) == (3, 32, 8)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("n_layers = 6", "'n_layers' is no option (did you mean n_layer?)"),
+        ("n_layer = 'six'", "--n-layer: got 'six' (must be an integer)"),
+        ("n_layer = [6]", "n_layer is a list (must be a number, a text, true or false)"),
+        ("n_layer = ", "run.toml: is no TOML"),
+        ('family = "rnn"', "family is 'rnn' (must be gpt: say train rnn)"),
+        ("lr = -1.0", "--lr is -1.0 (must be a positive number)"),
+    ],
+)
+def test_a_file_with_a_fault_is_refused_in_one_line(
+    content: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("run.toml").write_text(content)
+    err = refused("gpt", "text.txt", "--config", "run.toml", capsys=capsys)
+    assert message.replace("--n-layer", "--n-layer") in err and err.count("\n") == 1
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "none.toml: cannot be read" in refused("gpt", "--config", "none.toml", capsys=capsys)
+    assert "--config: no value" in refused("gpt", "--config", capsys=capsys)
+
+
+def test_texts_are_quoted() -> None:
+    settings = {"data": 'a "b" \\c', "n": 1, "x": 1e-9, "yes": True, "none": None}
+    assert tomllib.loads(toml(settings)) == {"data": 'a "b" \\c', "n": 1, "x": 1e-9, "yes": True}

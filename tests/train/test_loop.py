@@ -1,0 +1,312 @@
+"""The training loop by itself: batches in pieces, averaged weights, patience, steps that are not finite."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chainrule as cr
+from chainrule.autograd import Tensor
+from chainrule.data import Batches, Streams
+from chainrule.errors import ChainruleError, ConfigError
+from chainrule.models import IGNORE, Model, make
+from chainrule.optim.schedules import cosine
+from chainrule.train import TrainConfig, Trainer
+from chainrule.train.average import Average
+from chainrule.train.gradient import Work, backward
+from chainrule.train.pieces import cut, join
+from chainrule.train.plan import Plan
+
+IDS = np.random.default_rng(0).integers(0, 11, 2000)
+
+
+class Told:
+    """A log that remembers."""
+
+    def __init__(self) -> None:
+        self.losses: list[float] = []
+        self.validations: list[tuple[int, float]] = []
+        self.notes: list[dict[str, Any]] = []
+
+    def step(self, step: int, loss: float, **_: Any) -> None:
+        self.losses.append(loss)
+
+    def evaluation(self, step: int, loss: float, **_: Any) -> None:
+        self.validations.append((step, loss))
+
+    def note(self, step: int, record: dict[str, Any], *said: str) -> None:
+        self.notes.append({"step": step} | record)
+
+
+def model_of(family: str = "gpt", **sizes: Any) -> Any:
+    defaults: dict[str, dict[str, Any]] = {
+        "gpt": {"n_layer": 2, "n_head": 2, "n_embd": 16, "block_size": 8},
+        "llama": {"n_layer": 2, "n_head": 2, "n_embd": 16, "block_size": 8},
+        "gru": {"n_layer": 2, "n_embd": 8, "n_hidden": 12, "block_size": 8},
+    }
+    cr.seed(1)
+    return make(family, **defaults[family] | {"vocab_size": 11} | sizes)
+
+
+def trainer_of(model: Model | None = None, **options: Any) -> Trainer:
+    model = model or model_of()
+    kind = Streams if hasattr(model, "start") else Batches
+    batches = kind(IDS, batch_size=6, block_size=8, seed=0)
+    exam = [Batches(IDS, batch_size=4, block_size=8, seed=5).batch(n) for n in range(2)]
+    defaults = {"max_steps": 12, "batch_size": 6, "lr": 1e-2, "warmup": 2, "eval_every": 4, "save_every": 4}
+    return Trainer(model, batches, exam, TrainConfig(**defaults | options))
+
+
+def weights(trainer: Trainer) -> dict[str, Any]:
+    return dict(trainer.model.state())
+
+
+def apart(a: dict[str, Any], b: dict[str, Any]) -> float:
+    return max(float(np.abs(a[name] - b[name]).max()) for name in a)
+
+
+# -- pieces ---------------------------------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@given(rows=st.integers(1, 9), pieces=st.integers(1, 12))
+def test_what_is_cut_can_be_joined(rows: int, pieces: int) -> None:
+    whole = Pair(np.arange(rows), ((np.arange(2 * rows).reshape(rows, 2),),))
+    parts = list(cut(whole, pieces))
+    assert len(parts) == min(rows, pieces) and all(isinstance(part, Pair) for part in parts)
+    assert max(len(p.left) for p in parts) - min(len(p.left) for p in parts) <= 1
+    again = join(parts)
+    assert again.left.tolist() == whole.left.tolist() and (again.right[0][0] == whole.right[0][0]).all()
+
+
+def gradient(model: Model, work: Work, **options: Any) -> tuple[float, np.ndarray[Any, Any], Any]:
+    parameters = model.parameters()
+    parameters.zero_grad()
+    loss, state = backward(model, work, **options)
+    return loss, parameters.grad.copy(), state
+
+
+@settings(max_examples=20, deadline=None)
+@given(pieces=st.integers(2, 7), seed=st.integers(0, 99), share=st.floats(0.0, 0.95))
+def test_cutting_a_batch_does_not_change_its_gradient(pieces: int, seed: int, share: float) -> None:
+    """Targets fall unevenly, and some pieces have none."""
+    rng = np.random.default_rng(seed)
+    model = model_of().to(np.float64)
+    inputs, targets = rng.integers(0, 11, (7, 8)), rng.integers(0, 11, (7, 8))
+    targets[rng.random((7, 8)) < share] = IGNORE
+    targets[3, 2] = 4
+    whole, in_pieces = (gradient(model, Work(inputs, targets), pieces=n) for n in (1, pieces))
+    assert math.isclose(whole[0], in_pieces[0], rel_tol=1e-12)
+    np.testing.assert_allclose(in_pieces[1], whole[1], rtol=1e-9, atol=1e-12)
+
+
+class TwoParts(Model):
+    """A loss of two means over different numbers of targets."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.lm = model_of()
+
+    def losses(self, inputs: Any, targets: Any) -> tuple[Tensor, ...]:
+        labels = inputs.right
+        logits = self.lm(inputs.left)
+        first = cr.ops.cross_entropy(logits, targets=targets, ignore_index=IGNORE)
+        return first, cr.ops.cross_entropy(logits[:, 0], targets=labels)
+
+    def counts(self, inputs: Any, targets: Any) -> tuple[int, ...]:
+        return (*super().counts(inputs, targets), len(inputs.right))
+
+
+@pytest.mark.parametrize("pieces", [2, 3, 5])
+def test_every_part_of_a_loss_keeps_its_own_mean(pieces: int) -> None:
+    rng = np.random.default_rng(1)
+    model = TwoParts().to(np.float64)
+    inputs = Pair(rng.integers(0, 11, (5, 8)), rng.integers(0, 11, 5))
+    targets = rng.integers(0, 11, (5, 8))
+    targets[1:, 3:] = IGNORE
+    whole, in_pieces = (gradient(model, Work(inputs, targets), pieces=n) for n in (1, pieces))
+    np.testing.assert_allclose(in_pieces[1], whole[1], rtol=1e-9, atol=1e-12)
+    assert math.isclose(whole[0], in_pieces[0], rel_tol=1e-12)
+    assert math.isclose(model.mean_loss([(inputs, targets)]), whole[0], rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("pieces", [2, 6])
+def test_a_carried_state_is_cut_and_joined_too(pieces: int) -> None:
+    model = model_of("gru").to(np.float64)
+    batches = Streams(IDS, batch_size=6, block_size=8, seed=0)
+    _, _, state = gradient(model, Work(*batches.batch(0), model.start(6)))
+    whole, in_pieces = (gradient(model, Work(*batches.batch(1), state), pieces=n) for n in (1, pieces))
+    np.testing.assert_allclose(in_pieces[1], whole[1], rtol=1e-9, atol=1e-12)
+    for a, b in zip(whole[2], in_pieces[2], strict=True):
+        np.testing.assert_allclose(a[0], b[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("family", ["gpt", "gru"])
+def test_training_in_pieces_is_the_same_training(family: str) -> None:
+    runs = []
+    for pieces in (1, 4):
+        trainer, told = trainer_of(model_of(family), accumulate=pieces), Told()
+        trainer.run(told)
+        runs.append((told.losses, weights(trainer)))
+    np.testing.assert_allclose(runs[0][0], runs[1][0], rtol=1e-3)
+    assert runs[0][0] != runs[1][0] or apart(runs[0][1], runs[1][1]) == 0  # rounded differently
+    assert apart(runs[0][1], runs[1][1]) < 5e-3
+
+
+@pytest.mark.parametrize(("family", "sizes"), [("gpt", {"dropout": 0.2}), ("llama", {})])
+def test_recomputing_gives_the_same_bits(family: str, sizes: dict[str, Any]) -> None:
+    """Dropout included: it falls on the same places the second time."""
+    runs = []
+    for recompute in (False, True):
+        trainer = trainer_of(model_of(family, **sizes), recompute=recompute)
+        trainer.run(Told())
+        runs.append(weights(trainer))
+    assert apart(*runs) == 0
+
+
+# -- averaged weights -----------------------------------------------------------------------------------------
+
+
+def test_the_average_is_the_running_mean_of_the_weights() -> None:
+    trainer, seen = trainer_of(ema=0.5), []
+    assert trainer.average
+    expected = trainer.model.parameters().data.copy()
+    update = trainer.update
+
+    def watched(lr: float) -> tuple[float, float]:
+        result = update(lr)
+        seen.append(trainer.model.parameters().data.copy())
+        return result
+
+    trainer.update = watched  # type: ignore[method-assign]
+    trainer.run(Told())
+    for step, values in enumerate(seen, 1):
+        beta = min(0.5, (1 + step) / (10 + step))
+        expected = beta * expected + (1 - beta) * values
+    np.testing.assert_allclose(trainer.average.mean, expected, atol=1e-6)
+    before = trainer.model.parameters().data.copy()
+    with trainer.average.in_place():
+        np.testing.assert_allclose(trainer.model.parameters().data, expected, atol=1e-6)
+        judged = trainer.model.eval().mean_loss(trainer.exam)
+    assert (trainer.model.parameters().data == before).all()
+    assert trainer.evaluate() == judged != trainer.model.mean_loss(trainer.exam)
+
+
+def test_averaging_does_not_change_training_and_goes_on_from_what_was_saved() -> None:
+    plain, averaged = trainer_of(), trainer_of(ema=0.9)
+    plain.run(Told()), averaged.run(Told())
+    assert apart(weights(plain), weights(averaged)) == 0
+    assert averaged.average
+    with averaged.average.in_place():
+        saved = averaged.model.state()
+    again = Average(model_of().parameters(), 0.9)
+    again.load(saved)
+    assert (again.mean == averaged.average.mean).all()
+
+
+# -- patience -------------------------------------------------------------------------------------------------
+
+
+def test_training_ends_when_nothing_better_comes_and_the_best_was_saved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainer, told, saved = trainer_of(max_steps=100, eval_every=2, save_every=1000, patience=3), Told(), []
+    found = iter([3.0, 2.0, 2.5, 2.1, 2.0, 1.0])
+    monkeypatch.setattr(trainer, "evaluate", lambda: next(found))
+    result = trainer.run(told, lambda: saved.append(trainer.steps))
+    assert [step for step, _ in told.validations] == [2, 4, 6, 8, 10]
+    assert result.best == (4, 2.0) and result.steps == 10 and not result.interrupted
+    assert saved == [2, 4, 10]
+
+
+# -- steps that are not finite --------------------------------------------------------------------------------
+
+
+def poisoned(trainer: Trainer, bad: set[int]) -> None:
+    loss = type(trainer.model).loss
+
+    def sick(inputs: Any, targets: Any) -> Tensor:
+        value = loss(trainer.model, inputs, targets)
+        return value * math.nan if trainer.steps in bad else value
+
+    trainer.model.loss = sick  # type: ignore[method-assign]
+
+
+def test_a_step_that_is_not_finite_stops_the_training_and_changes_nothing() -> None:
+    trainer, healthy = (trainer_of(max_steps=n, schedule="constant") for n in (12, 5))
+    poisoned(trainer, {5})
+    with pytest.raises(ChainruleError, match=r"loss nan, gradient norm nan at step 6 .*was not taken"):
+        trainer.run(Told())
+    healthy.run(Told())
+    assert trainer.steps == 5 and apart(weights(trainer), weights(healthy)) == 0
+
+
+def test_it_can_be_skipped_instead_and_is_counted() -> None:
+    trainer, told = trainer_of(on_nan="skip"), Told()
+    poisoned(trainer, {3, 7})
+    assert trainer.run(told).steps == 12
+    assert [note["step"] for note in told.notes if "skipped" in note] == [4, 8]
+    assert trainer.optimiser.steps == 10
+    assert all(np.isfinite(value).all() for value in weights(trainer).values())
+
+
+def test_skipping_gives_up_after_a_while() -> None:
+    trainer, told = trainer_of(on_nan="skip", max_steps=100), Told()
+    poisoned(trainer, set(range(3, 100)))
+    with pytest.raises(ChainruleError, match=r"at step 24 .*after 20 such steps in a row"):
+        trainer.run(told)
+    assert len(told.losses) == 23
+
+
+# -- samples and schedules ------------------------------------------------------------------------------------
+
+
+def test_samples_come_when_they_are_due() -> None:
+    trainer, told = trainer_of(sample_every=5), Told()
+    trainer.run(told, sample=lambda: f"text {trainer.steps}")
+    assert told.notes == [{"step": 5, "sample": "text 5"}, {"step": 10, "sample": "text 10"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "rates"),
+    [
+        ("constant", [1 / 3, 2 / 3, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
+        ("step", [1 / 3, 2 / 3, 1, 1, 1, 1, 1, 1, 1, 0.1, 0.1]),
+        ("linear", [1 / 3, 2 / 3, 1, 0.8875, 0.775, 0.6625, 0.55, 0.4375, 0.325, 0.2125, 0.1]),
+        ("wsd", [1 / 3, 2 / 3, 1, 1, 1, 1, 0.82, 0.64, 0.46, 0.28, 0.1]),
+        ("inverse_sqrt", [0.5, 0.5, 1, (2 / 3) ** 0.5, 0.5**0.5]),
+    ],
+)
+def test_the_rate_follows_the_schedule(name: str, rates: list[float]) -> None:
+    plan = Plan(TrainConfig(max_steps=10, lr=1.0, min_lr=0.1, warmup=2, schedule=name))
+    assert [plan.lr(step) for step in range(len(rates))] == pytest.approx(rates)
+    config = TrainConfig(max_steps=10, lr=1.0, min_lr=0.1, warmup=2, schedule="cosine")
+    expected = cosine(1.0, 10, warmup=2, final=0.1)
+    assert [Plan(config).lr(step) for step in range(12)] == [expected(step) for step in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"schedule": "sine"}, "schedule is sine .*one of wsd"),
+        ({"schedule": "cosine", "budget": 9.0}, "wsd with a budget"),
+        ({"accumulate": 9, "batch_size": 8}, "accumulate is 9 .*at most batch_size, 8"),
+        ({"min_lr": 1.0}, "min_lr is 1.0 .*from 0 to lr"),
+        ({"ema": 1.0}, "ema is 1.0"),
+        ({"ema": math.nan}, "ema is nan"),
+        ({"on_nan": "pray"}, "on_nan is pray .*stop, skip"),
+        ({"patience": -1}, "patience is -1"),
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TrainConfig(**settings)
