@@ -14,7 +14,7 @@ from tests.generate.test_requests import KINDS, PROMPTS, V, model_of
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-@pytest.mark.parametrize("name", ["gpt", "gru", "counts"])
+@pytest.mark.parametrize("name", ["gpt", "gru", "trigram"])
 def test_wide_enough_it_finds_the_best_of_all_texts(name: str, alpha: float) -> None:
     model, end, most = model_of(name), 4, 2
     others = [token for token in range(V) if token != end]

@@ -22,13 +22,13 @@ PROMPTS = [
     [7],
     [10, 0, 3, 8, 8, 8, 1, 2, 5],
 ]  # the last is longer than a context of 7
-KINDS = [*SIZES, "counts"]
+KINDS = [*SIZES, "bigram", "trigram"]
 
 
 def model_of(name: str) -> Any:
-    if name == "counts":
+    if name in ("bigram", "trigram"):
         text = np.random.default_rng(0).integers(V, size=400)
-        return NGram.fit([text], order=3, vocab_size=V, ends=Terminals(V, None))
+        return NGram.fit([text], order=2 if name == "bigram" else 3, vocab_size=V, ends=Terminals(V, None))
     model = tiny(name, vocab_size=V)
     rng = np.random.default_rng(1)
     model.load({key: value + 0.3 * rng.normal(size=value.shape) for key, value in model.state().items()})

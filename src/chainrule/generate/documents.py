@@ -20,6 +20,8 @@ from chainrule.random import generator
 
 Ids = npt.NDArray[np.integer[Any]]
 
+TOGETHER = 256  # documents in one loop: each has a cache of the whole context
+
 
 def documents(
     model: Model,
@@ -39,17 +41,19 @@ def documents(
     if n < 1 or limit < 1:
         raise ConfigError(f"documents: {n} of at most {limit} tokens (must be at least 1 each)")
     sampling = Sampling(temperature=temperature, top_k=top_k)
-    texts = reader(model, batch=n)
+    texts = reader(model, batch=min(n, TOGETHER))
     rows: list[list[int]] = [[start] for _ in range(n)]
-    active = list(range(n))
-    for t in range(limit):
-        for i, scores in zip(active, texts.read([rows[i][-1:] for i in active]), strict=True):
-            rows[i].append(choose(scores, generator("document", t, i, seed=seed), sampling))
-        going = [row for row, i in enumerate(active) if rows[i][-1] != end]
-        if not going:
-            break
-        texts.keep(going)
-        active = [active[row] for row in going]
+    for first in range(0, n, TOGETHER):
+        active = list(range(first, min(n, first + TOGETHER)))
+        texts.keep([])
+        for t in range(limit):
+            for i, scores in zip(active, texts.read([rows[i][-1:] for i in active]), strict=True):
+                rows[i].append(choose(scores, generator("document", t, i, seed=seed), sampling))
+            going = [row for row, i in enumerate(active) if rows[i][-1] != end]
+            if not going:
+                break
+            texts.keep(going)
+            active = [active[row] for row in going]
     return [np.array(row[1:-1] if row[-1] == end else row[1:], np.int32) for row in rows]
 
 

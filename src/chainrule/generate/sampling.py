@@ -87,7 +87,7 @@ class Sampling:
         """The tokens it names must be of this vocabulary."""
         for name, tokens in (("logit_bias", self.logit_bias), ("stop_tokens", self.stop_tokens)):
             for token in tokens:
-                if not 0 <= token < vocab_size:
+                if not (isinstance(token, int | np.integer) and 0 <= token < vocab_size):
                     rule = f"must be from 0 to {vocab_size - 1}"
                     raise ConfigError(f"sample: {name} has token {token} ({rule})")
 
