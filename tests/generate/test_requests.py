@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule.errors import ConfigError, DataError
@@ -89,6 +91,24 @@ def test_rows_can_leave_change_places_and_be_copied(name: str) -> None:
             np.testing.assert_allclose(row, [alone.read([piece])[0] for piece in pieces][-1], atol=1e-5)
     texts.keep([])
     np.testing.assert_allclose(texts.read([[1], [2, 3]])[1], reader(model).read([[2, 3]])[0], atol=1e-5)
+
+
+@settings(max_examples=25)
+@given(st.sampled_from(["gpt", "llama", "gru", "mlp", "trigram"]), st.integers(0, 2**32))
+def test_any_sequence_of_reading_and_keeping(name: str, seed: int) -> None:
+    """Whatever happens to the rows, each text is read as if it had been alone, also beyond the context of 7."""
+    model, rng = model_of(name), np.random.default_rng(seed)
+    texts = reader(model, batch=4)
+    history: list[list[list[int]]] = [[] for _ in range(rng.integers(1, 5))]
+    for _ in range(6):
+        history = [[*pieces, rng.integers(V, size=rng.integers(1, 6)).tolist()] for pieces in history]
+        logits = texts.read([pieces[-1] for pieces in history])
+        for row, pieces in zip(logits, history, strict=True):
+            alone = reader(model)
+            np.testing.assert_allclose(row, [alone.read([piece])[0] for piece in pieces][-1], atol=1e-5)
+        rows = rng.integers(len(history), size=rng.integers(1, 5)).tolist()
+        texts.keep(rows)
+        history = [history[row] for row in rows]
 
 
 def test_more_texts_than_there_is_room_for_are_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -108,6 +109,8 @@ class Conversation:
 
 def messages(prompt: str) -> Iterator[str]:
     """What is typed, line by line, until /quit or the end of standard input"""
+    with suppress(ImportError):
+        import readline  # noqa: F401  # arrows and history, where there is one
     shown = prompt if sys.stdin.isatty() else ""
     while True:
         try:

@@ -137,10 +137,10 @@ def prompts_in(source: str, prompt: str) -> list[str]:
         raise ConfigError(f"sample: prompt is {prompt!r}, prompts_file {source} (must be one of them)")
     if source != "-" and not Path(source).is_file():
         raise DataError(f"{source}: no such file (must have a prompt on each line)")
-    prompts = read_input(source).splitlines()
-    if not prompts:
-        raise DataError(f"{source}: has no prompts (must have one on each line)")
-    return prompts
+    text = read_input(source).replace("\r\n", "\n")
+    if not text:
+        raise DataError(f"{source}: is empty (must have a prompt on each line)")
+    return text.removesuffix("\n").split("\n")
 
 
 def text_of(tokenizer: Tokenizer, prompt: Any, tokens: Sequence[int]) -> str:
