@@ -25,12 +25,16 @@ from chainrule.cli.wording import near
 from chainrule.data import Shards, available
 from chainrule.errors import ConfigError
 from chainrule.io import load_tokenizer
-from chainrule.models import FAMILIES, describe
+from chainrule.models import LanguageModel, Model, describe
 from chainrule.models import family as family_of
+from chainrule.models.families import KNOWN
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.materials import material_of
-from chainrule.train.runs import free_folder
+from chainrule.train.runs import free_folder, load_any
+
+# The families that have a command, in the order they are named to people.
+COMMON = [name for name in KNOWN if name not in ("bert-tagger", "bert-embedder")]
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,14 @@ class Train:
 
     before: ClassVar[tuple[str, ...]] = ()  # words of a command line that stand in a file
 
-    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = "pydoc"
-    """A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made."""
+    data: str = ""
     tokenizer: str | None = None
     """char: every character is a token; or the path of a tokenizer's file. Default: char, or that of the shards."""
     out: Path | None = None
     """Directory of the run. Default: runs/FAMILY, or the next of runs/FAMILY-2, runs/FAMILY-3, ... that is free."""
+    init: Path | None = None
+    """Begin with the weights, sizes and tokenizer of this run or checkpoint: to go on with other data, or with another
+    head, as from bert to bert-classifier."""
     resume: Path | None = None
     """Go on with this run, with its data and settings, from its newest checkpoint."""
     config: Path | None = None
@@ -80,15 +86,19 @@ class Train:
             console.print(f"interrupted; go on with: {again}", markup=False)
             raise SystemExit(130)
         if not self.json:
-            print(f"let it write with: {command_line()} sample {run.folder}")
+            use = "let it write with" if isinstance(run.model, LanguageModel) else "judge it with"
+            verb = "sample" if isinstance(run.model, LanguageModel) else "eval"
+            print(f"{use}: {command_line()} {verb} {run.folder}")
 
     def _new(self) -> Run:
         data = material_of(self.family).find(self.data)
         if isinstance(data, Shards) and self.tokenizer is not None:
             raise ConfigError(f"train: tokenizer is {self.tokenizer}, {self.data} has its own (leave it out)")
         folder = self.out or free_folder(Path("runs", self.family))
-        sizes = {name: getattr(self, name) for name in sizes_of(self.family)}
-        run = Run.new(folder, data, self.training, self.family, self._tokenizer(), **sizes)
+        start, tokenizer = self._start()
+        # With a model to begin with only what is said counts: the rest is as it is there.
+        sizes = {n: getattr(self, n) for n in sizes_of(self.family) if start is None or n in self.given}
+        run = Run.new(folder, data, self.training, self.family, tokenizer, start, **sizes)
         (folder / "config.toml").write_text(self.settings(), encoding="utf-8")
         return run
 
@@ -97,6 +107,15 @@ class Train:
         model = {name: getattr(self, name) for name in sizes_of(self.family)}
         own = {"family": self.family, "data": self.data, "tokenizer": self.tokenizer}
         return toml(own | model | vars(self.training))
+
+    def _start(self) -> tuple[Model | None, Tokenizer | None]:
+        """The model to begin with, if there is one, and the tokenizer."""
+        if self.init is None:
+            return None, self._tokenizer()
+        start, tokenizer = load_any(self.init)
+        if not self._same_tokenizer(tokenizer):
+            raise ConfigError(f"train: tokenizer is {self.tokenizer}, {self.init} has its own (leave it out)")
+        return start, tokenizer
 
     def _tokenizer(self) -> Tokenizer | None:
         if self.tokenizer in (None, "char"):
@@ -174,13 +193,13 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         (name, Annotated[types[name], tyro.conf.arg(help=about.get(name))], field(default=default[name]))
         for name in sizes_of(family)
     ]
-    file = from_file(words, family)
-    data: Any = get_type_hints(Train, include_extras=True)["data"]
-    sizes.append(("data", data, field(default=file.pop("data", material_of(family).default))))
+    file, kind = from_file(words, family), material_of(family)
+    data: Any = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA", help=kind.about)]
+    sizes.append(("data", data, field(default=file.pop("data", kind.default))))
     about_it = (
-        f"Train a language model of the family {family} on a text. Other families: "
-        f"{', '.join(name for name in FAMILIES if name != family)}, word2vec, each with options of its own.\n\n"
-        f"Example: chainrule train {family} book.txt --max-steps 5000 --out runs/book"
+        f"Train a model of the family {family}. Other families: "
+        f"{', '.join(name for name in COMMON if name != family)}, word2vec, each with options of its own.\n\n"
+        f"Example: chainrule train {family} {kind.example} --max-steps 5000 --out runs/mine"
     )
     shared: dict[str, Any] = {"family": family, "given": flags(words), "__doc__": about_it}
     made: Any = make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
@@ -199,7 +218,7 @@ def refuse_family(word: str) -> None:
     corpora = available()
     if not re.fullmatch(r"\w[\w-]*", word) or word in corpora or Path(word).exists():
         return
-    families = [*FAMILIES, "word2vec"]
+    families = [*COMMON, "word2vec"]
     hint = near(word, [*families, *corpora])
     raise ConfigError(
         f"train {word!r}: no such family, corpus or file (families are {', '.join(families)}"

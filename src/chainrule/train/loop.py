@@ -122,8 +122,7 @@ class Trainer:
                 self._advance(log, began)
                 if self.plan.finished(self.steps, self.seconds):
                     break
-                if sample and self._due(self.config.sample_every):
-                    text = sample()
+                if sample and self._due(self.config.sample_every) and (text := sample()):
                     log.note(self.steps, {"sample": text}, f"writes: {shorten(text)}")
                 if self._due(self.config.eval_every):
                     validation, judged = self._judge(log, save), self.steps

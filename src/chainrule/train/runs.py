@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import shutil
@@ -17,7 +18,17 @@ from rich.console import Console
 from chainrule.errors import CheckpointError, ConfigError, DataError
 from chainrule.files import alone
 from chainrule.machine import check_memory
-from chainrule.models import LanguageModel, Model, RecurrentLM, describe, make, n_params, rebuild
+from chainrule.models import (
+    LanguageModel,
+    Model,
+    RecurrentLM,
+    describe,
+    fine_tune,
+    make,
+    n_params,
+    rebuild,
+)
+from chainrule.models import family as family_of
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
 from chainrule.text import Tokenizer, from_dict
@@ -62,19 +73,24 @@ class Run:
         config: TrainConfig | None = None,
         model: str = "gpt",
         tokenizer: Tokenizer | None = None,
+        start: Model | None = None,
         **size: Any,
     ) -> Run:
         """Start in an empty or new directory.
 
         `model` is a name in `models.FAMILIES`, `size` the fields of its config but for those that the data decide,
         such as the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own.
+        With `start` the run begins with the weights of that model, or with its body and a new head.
         """
         config = config or TrainConfig()
         material = material_of(model).of(data, tokenizer)
         seed(config.seed)
         sizes = size | material.sizes()
-        check_memory(n_params({"model_type": model} | sizes))
-        made = make(model, **sizes)
+        if start is None:
+            check_memory(n_params({"model_type": model} | sizes))
+            made = make(model, **sizes)
+        else:
+            made = begun(start, model, **sizes)
         run = cls(Path(folder), data, material, made, config)
         make_empty(run.folder, LOG)  # from now on the directory is taken
         return run
@@ -198,9 +214,35 @@ def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
     return tuple(tuple(arrays[f"{i}.{j}"] for j, _ in enumerate(layer)) for i, layer in shape)
 
 
+def begun(start: Model, family: str, **sizes: Any) -> Model:
+    """A model of a family with the weights of `start`: the same one, or its body with a new head."""
+    for name, value in sizes.items():
+        there = getattr(start.config, name, value)
+        if there != value:
+            raise ConfigError(
+                f"train: {name} is {value}, in the model to begin with {there} (must be the same)"
+            )
+    kind = family_of(family).model
+    return copy.deepcopy(start) if type(start) is kind else fine_tune(start, kind, **sizes)
+
+
+def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
+    """The name of the data that a run, or the run of a checkpoint, learns from, and its settings."""
+    training = kinds.load(path, kinds.MODEL).training
+    try:
+        return training["data"]["name"], TrainConfig(**training["train"])
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: training.json does not fit this version ({error})") from error
+
+
+def load_any(path: str | Path) -> tuple[Model, Tokenizer]:
+    """The model, of any family, and the tokenizer of a run or of a checkpoint."""
+    return build(kinds.load(path, kinds.MODEL))
+
+
 def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
     """The language model and the tokenizer of a run (its newest checkpoint) or of a checkpoint."""
-    model, tokenizer = build(kinds.load(path, kinds.MODEL))
+    model, tokenizer = load_any(path)
     if not isinstance(model, LanguageModel):
         raise CheckpointError(
             f"{path}: holds a {type(model).__name__} (must be a language model, such as a GPT)"
