@@ -12,7 +12,10 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.generate import score
+from chainrule.models import Seq2Seq
 from chainrule.train import load_model
+from chainrule.train.runs import load_any
+from chainrule.train.translations import translate_texts
 
 TEXT = "The quick brown fox jumps over the lazy dog.\nUser: hi\nAssistant: hello\n" * 40
 SIZE = [
@@ -127,6 +130,46 @@ def test_bad_options_are_one_line(
         main(["sample", str(run_folder), *flags.split()])
     out, err = capsys.readouterr()
     assert stop.value.code == 2 and out == "" and err.count("\n") == 1 and message in err
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has begun to learn capital letters."""
+    folder = tmp_path_factory.mktemp("translate")
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcd"), size=rng.integers(2, 6))) for _ in range(200)]
+    (folder / "pairs.tsv").write_text("".join(f"{word}\t{word.upper()}\n" for word in words))
+    size = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "8", "--max-steps", "40"]
+    main(["train", "seq2seq", str(folder / "pairs.tsv"), *size, "--lr", "0.01", "--out", str(folder / "run")])
+    return folder / "run"
+
+
+def test_an_encoder_decoder_translates(translator: Path, tmp_path: Path, capsys: Any) -> None:
+    def call(*flags: str) -> str:
+        capsys.readouterr()
+        main(["sample", str(translator), *flags])
+        return str(capsys.readouterr().out)
+
+    model, tokenizer = load_any(translator)
+    assert isinstance(model, Seq2Seq)
+    sources = ["abc", "d", "abcdabcdabcd"]  # the last is longer than the context
+    (tmp_path / "sources.txt").write_text("\n".join(sources))
+    many = ("--prompts-file", str(tmp_path / "sources.txt"))
+    assert call(*many, "--temperature", "0").splitlines() == translate_texts(model, tokenizer, sources)
+    best = [
+        json.loads(line) for line in call(*many, "--beam", "3", "--num-samples", "2", "--json").splitlines()
+    ]
+    assert [r["prompt"] for r in best] == [source for source in sources for _ in range(2)]
+    assert all(one["score"] >= two["score"] for one, two in zip(best[::2], best[1::2], strict=True))
+    drawn = call(*many, "--temperature", "2", "--num-samples", "2", "--seed", "5", "--json").splitlines()
+    alone = call("--prompt", "d", "--temperature", "2", "--seed", "6", "--json")
+    assert json.loads(drawn[3]) == json.loads(alone)
+    people = call("--prompt", "abc", "--logprobs", "--temperature", "0")
+    assert people.startswith(f"--- 1: seed 0\nabc -> {translate_texts(model, tokenizer, ['abc'])[0]}\n")
+    for flags, message in ((["--weights", "int8"], "must be fp32"), (["--prompt", ""], "at least one token")):
+        with pytest.raises(SystemExit):
+            call(*flags)
+        assert message in capsys.readouterr().err
 
 
 def chat(

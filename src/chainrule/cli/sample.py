@@ -12,18 +12,21 @@ import tyro
 
 from chainrule.cli.progress import Progress
 from chainrule.cli.tokenizing import read_input
+from chainrule.cli.translating import listed, translations
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Beam, Request, Sampling, beam_search, complete, score, write
+from chainrule.generate.readers import check_fp32
 from chainrule.generate.sample import Model, encoded
+from chainrule.models import LanguageModel, Seq2Seq
 from chainrule.text import TextStream, Tokenizer
-from chainrule.train import load_model
+from chainrule.train.runs import load_any
 
 Weights = Literal["fp32", "bf16", "int8", "int4"]
 
 
 @dataclass(frozen=True)
 class Command:
-    """Let a trained model go on from a prompt, or from several.
+    """Let a trained model go on from a prompt, or from several; an encoder-decoder translates them.
 
     Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --top-p 0.9 --seed 3
     """
@@ -53,16 +56,28 @@ class Command:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
         if self.num_samples < 1:
             raise ConfigError(f"sample: num_samples is {self.num_samples} (must be at least 1)")
-        model, tokenizer = load_model(self.run_folder)
-        if self.beam is not None:
-            found = self._searched(model, tokenizer, prompts, self.beam)
+        model, tokenizer = load_any(self.run_folder)
+        if isinstance(model, Seq2Seq):
+            check_fp32(model, self.weights)
+            options = self._samplings() if self.beam is None else self._beam(self.beam)
+            found = translations(model, tokenizer, prompts, options, scored=self.logprobs)
+        elif not isinstance(model, LanguageModel):
+            rule = "must be a language model or an encoder-decoder"
+            raise ConfigError(f"{self.run_folder}: holds a {type(model).__name__} ({rule})")
+        elif self.beam is not None:
+            found = self._searched(model, tokenizer, prompts, self._beam(self.beam))
         elif len(prompts) * self.num_samples > 1 or self.logprobs or self.json:
             found = self._drawn(model, tokenizer, prompts)
         else:
             self._stream(model, tokenizer, prompts[0])
             return
         for number, result in enumerate(found):
-            print(json.dumps(result, ensure_ascii=False) if self.json else shown(result, number))
+            if self.json:
+                print(json.dumps(result, ensure_ascii=False))
+            elif isinstance(model, Seq2Seq) and self.num_samples == 1 and not self.logprobs:
+                print(result["text"])  # a line for each source
+            else:
+                print(shown(result, number, " -> " if isinstance(model, Seq2Seq) else ""))
 
     def _stream(self, model: Model, tokenizer: Tokenizer, prompt: str) -> None:
         options = {name: value for name, value in vars(self.sampling).items() if name != "max_new_tokens"}
@@ -74,7 +89,7 @@ class Command:
         print()
 
     def _drawn(self, model: Model, tokenizer: Tokenizer, prompts: list[str]) -> Iterator[dict[str, Any]]:
-        samplings = [replace(self.sampling, seed=self.sampling.seed + i) for i in range(self.num_samples)]
+        samplings = self._samplings()
         each = [prompt for prompt in prompts for _ in samplings]
         with Progress("sample") as progress:
             requests = complete(
@@ -99,22 +114,27 @@ class Command:
             "logprobs": listed(tokenizer, request.tokens, request.logprobs),
         }
 
-    def _searched(
-        self, model: Model, tokenizer: Tokenizer, prompts: list[str], width: int
-    ) -> Iterator[dict[str, Any]]:
+    def _samplings(self) -> list[Sampling]:
+        return [replace(self.sampling, seed=self.sampling.seed + i) for i in range(self.num_samples)]
+
+    def _beam(self, width: int) -> Beam:
         if self.sampling.stop:
             raise ConfigError("sample: stop is given with beam (must be stop_tokens)")
         if width < self.num_samples:
             raise ConfigError(
                 f"sample: num_samples is {self.num_samples}, beam {width} (must be at most as many)"
             )
-        beam = Beam(
+        return Beam(
             width=width,
             n_best=self.num_samples,
             length_penalty=self.length_penalty,
             max_new_tokens=self.sampling.max_new_tokens,
             stop_tokens=self.sampling.stop_tokens,
         )
+
+    def _searched(
+        self, model: Model, tokenizer: Tokenizer, prompts: list[str], beam: Beam
+    ) -> Iterator[dict[str, Any]]:
         for prompt in prompts:
             ids = encoded(tokenizer, prompt)
             with Progress("search"):
@@ -148,17 +168,10 @@ def text_of(tokenizer: Tokenizer, prompt: Any, tokens: Sequence[int]) -> str:
     return "".join([*map(stream.push, tokens), stream.close()])
 
 
-def listed(tokenizer: Tokenizer, ids: Sequence[int], logs: Sequence[float | None]) -> list[dict[str, Any]]:
-    """Tokens and their log-probabilities; the first of a prompt has none"""
-    return [
-        {"id": id, "token": tokenizer.piece(id), "logprob": log} for id, log in zip(ids, logs, strict=True)
-    ]
-
-
-def shown(result: dict[str, Any], number: int) -> str:
+def shown(result: dict[str, Any], number: int, between: str = "") -> str:
     """One text for people: how it came about, the text, the log-probabilities"""
     facts = ", ".join(f"{key} {result[key]:.5g}" for key in ("seed", "logprob", "score") if key in result)
-    lines = [f"--- {number + 1}: {facts}", result["prompt"] + result["text"]]
+    lines = [f"--- {number + 1}: {facts}", result["prompt"] + between + result["text"]]
     for token in [*result.get("prompt_logprobs", ()), *result.get("logprobs", ())]:
         log = "" if token["logprob"] is None else f"{token['logprob']:.4f}"
         lines.append(f"{log:>10}  {token['token']!r}")
