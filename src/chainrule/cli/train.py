@@ -8,7 +8,7 @@ import json
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_type_hints
@@ -22,7 +22,7 @@ from chainrule.cli.resuming import agree, same_folder
 from chainrule.cli.settings import as_flags, from_file, toml
 from chainrule.cli.show import bits, command_line, size
 from chainrule.cli.wording import near
-from chainrule.data import Shards, available
+from chainrule.data import Corpus, Shards, available
 from chainrule.errors import ConfigError
 from chainrule.io import load_tokenizer
 from chainrule.models import LanguageModel, Model, describe
@@ -30,6 +30,7 @@ from chainrule.models import family as family_of
 from chainrule.models.families import KNOWN
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
+from chainrule.train.budget import choose
 from chainrule.train.materials import material_of
 from chainrule.train.runs import free_folder, load_any
 
@@ -73,6 +74,8 @@ class Train:
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
         console = Console(stderr=self.json, highlight=False, soft_wrap=True)
+        if not self.resume:
+            (run.folder / "config.toml").write_text(self._record(run), encoding="utf-8")
         console.print(f"{size(run.model)}, {run.material.amount()}; run {run.folder}", markup=False)
         if self.resume:
             console.print(going_on(run), markup=False)
@@ -95,18 +98,39 @@ class Train:
         if isinstance(data, Shards) and self.tokenizer is not None:
             raise ConfigError(f"train: tokenizer is {self.tokenizer}, {self.data} has its own (leave it out)")
         folder = self.out or free_folder(Path("runs", self.family))
+        if self.chooses and isinstance(data, Corpus):
+            return self._chosen(folder, data)
         start, tokenizer = self._start()
         # With a model to begin with only what is said counts: the rest is as it is there.
         sizes = {n: getattr(self, n) for n in sizes_of(self.family) if start is None or n in self.given}
-        run = Run.new(folder, data, self.training, self.family, tokenizer, start, **sizes)
-        (folder / "config.toml").write_text(self.settings(), encoding="utf-8")
-        return run
+        return Run.new(folder, data, self.training, self.family, tokenizer, start, **sizes)
+
+    @property
+    def chooses(self) -> bool:
+        """A budget and nothing about sizes: they are chosen to fit it."""
+        said = {*sizes_of(self.family), "tokenizer", "batch_size", "lr", "init", "max_steps"} & self.given
+        return self.training.budget is not None and self.family in ("gpt", "llama") and not said
+
+    def _chosen(self, folder: Path, corpus: Corpus) -> Run:
+        seconds = self.training.budget or 0.0
+        choice = choose(corpus, seconds, self.family, self.training.seed)
+        Console(stderr=self.json, highlight=False, soft_wrap=True).print(f"chosen: {choice}", markup=False)
+        training = replace(self.training, **choice.training)
+        return Run.new(folder, corpus, training, self.family, choice.tokenizer, **choice.sizes)
 
     def settings(self) -> str:
         """All that --config can set, as it stands, in TOML."""
         model = {name: getattr(self, name) for name in sizes_of(self.family)}
-        own = {"family": self.family, "data": self.data, "tokenizer": self.tokenizer}
-        return toml(own | model | vars(self.training))
+        return toml(self._own | model | vars(self.training))
+
+    def _record(self, run: Run) -> str:
+        """The same of a run that has begun, with what was chosen for it."""
+        model = {name: getattr(run.model.config, name) for name in sizes_of(self.family)}
+        return toml(self._own | model | vars(run.trainer.config))
+
+    @property
+    def _own(self) -> dict[str, Any]:
+        return {"family": self.family, "data": self.data, "tokenizer": self.tokenizer}
 
     def _start(self) -> tuple[Model | None, Tokenizer | None]:
         """The model to begin with, if there is one, and the tokenizer."""
