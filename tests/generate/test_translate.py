@@ -11,7 +11,7 @@ import pytest
 import chainrule as cr
 from chainrule.autograd.types import Array
 from chainrule.errors import ChainruleError
-from chainrule.generate import Translation, translate
+from chainrule.generate import Request, Sampling, Translation, run, translate
 from chainrule.models import GPT, GPTConfig, Seq2Seq, Seq2SeqConfig
 
 SIZE = Seq2SeqConfig(n_layer=2, n_head=3, n_embd=12, n_hidden=20, block_size=9, vocab_size=11)
@@ -132,6 +132,42 @@ class TestTranslate:
         model = model_of()
         model.final_logits_bias.data[0, 2] = 1e3
         assert [ids.tolist() for ids in translate(model, SOURCE, MASK, start=1, end=2)] == [[], [], []]
+
+    def test_a_wide_beam_finds_the_best_of_all(self) -> None:
+        model, end = model_of(), 2
+        others = [token for token in range(11) if token != end]
+        found = translate(model, SOURCE, MASK, start=1, end=end, max_new_tokens=2, beam=121)
+        for row, ids in enumerate(found):
+            targets = np.array([[1, token] for token in others])
+            first, second = cr.ops.log_softmax(at_once(model, np.full(10, row), targets)).swapaxes(
+                0, 1
+            )  # (10, V)
+            value: dict[tuple[int, ...], float] = {(): first[0, end]}
+            for i, one in enumerate(others):
+                for two in range(11):
+                    text = (one,) if two == end else (one, two)
+                    value[text] = (first[i, one] + second[i, two]) / (7 / 6) ** 0.6
+            assert tuple(ids.tolist()) == max(value, key=lambda text: value[text])
+
+    def test_a_beam_finds_the_same_alone_and_beside_others(self) -> None:
+        model = model_of()
+        together = translate(model, SOURCE, MASK, start=1, end=2, beam=3)
+        for i, ids in enumerate(together):
+            (alone,) = translate(model, SOURCE[i : i + 1, : MASK[i].sum()], start=1, end=2, beam=3)
+            assert ids.tolist() == alone.tolist()
+
+
+def test_translations_can_be_drawn_as_texts_are() -> None:
+    model = model_of()
+    samplings = [
+        Sampling(max_new_tokens=8, temperature=1.0, seed=seed, stop_tokens=(2,)) for seed in (3, 4, 3)
+    ]
+    together = [Request([1], sampling, 11) for sampling in samplings]
+    list(run(Translation(model, SOURCE, MASK), together))
+    for i, request in enumerate(together):
+        alone = Request([1], samplings[i], 11)
+        list(run(Translation(model, SOURCE[i : i + 1, : MASK[i].sum()]), [alone]))
+        assert request.tokens == alone.tokens and request.finish == alone.finish
 
 
 def bad_read(tokens: Any, before: int = 0) -> None:

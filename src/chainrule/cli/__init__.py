@@ -32,6 +32,7 @@ COMMANDS = {
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "eval": ("evaluate", "judge a model: loss, bits per byte, perplexity, accuracy, BLEU"),
     "sample": ("sample", "let a trained model write"),
+    "chat": ("chat", "talk with a trained model"),
     "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
     "figures": ("figures", "draw the figures of the lessons"),
     "vectors": ("vectors", "neighbours, analogies and examinations of word vectors"),

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from chainrule.autograd import Tensor, no_grad
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError, ShapeError
+from chainrule.generate.beam import Beam, search
 from chainrule.models import Seq2Seq
 from chainrule.nn import MultiHeadAttention
 
@@ -144,26 +145,19 @@ def translate(
     start: int,
     end: int,
     max_new_tokens: int | None = None,
+    beam: int = 1,
+    length_penalty: float = 0.6,
 ) -> list[Ids]:
-    """source (B, S) -> for each of them the likeliest token again and again, up to `end`, which is left out
+    """source (B, S) -> the best translation of each, up to `end`, which is left out
 
-    At most `max_new_tokens`, by default as many as the model can write.
+    Found by a search of width `beam` (`generate.beam`); 1 takes the likeliest token again and again. At most
+    `max_new_tokens`, by default as many as the model can write.
     """
     limit = model.config.block_size
     steps = limit if max_new_tokens is None else max_new_tokens
     if not 1 <= steps <= limit:
         raise ConfigError(f"translate: max_new_tokens is {steps} (must be from 1 to block_size, {limit})")
+    options = Beam(width=beam, length_penalty=length_penalty, max_new_tokens=steps, stop_tokens=(end,))
     translation = Translation(model, source, source_mask)
-    written: list[list[int]] = [[] for _ in translation.owners]
-    tokens = np.full(len(written), start)
-    for _ in range(steps):
-        tokens = translation.read(tokens).argmax(axis=1)
-        going = np.flatnonzero(tokens != end)
-        for row in going:
-            written[translation.owners[row]].append(int(tokens[row]))
-        if not going.size:
-            break
-        if going.size < len(tokens):  # those that have ended cost nothing more
-            translation.keep(going)
-            tokens = tokens[going]
-    return [np.array(ids, np.int32) for ids in written]
+    found = search(translation, [[start]] * len(translation.owners), options)
+    return [np.array(best.tokens, np.int32) for best, *_ in found]
