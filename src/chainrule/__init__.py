@@ -40,7 +40,20 @@ from chainrule.native import get_threads, set_threads
 from chainrule.random import seed
 
 if TYPE_CHECKING:
-    from chainrule import data, foundations, generate, inspect, io, models, nn, optim, scalar, text, train
+    from chainrule import (
+        data,
+        foundations,
+        generate,
+        inspect,
+        io,
+        models,
+        nn,
+        optim,
+        scalar,
+        scaling,
+        text,
+        train,
+    )
     from chainrule.models import Model
     from chainrule.text import Tokenizer
 
@@ -57,6 +70,7 @@ _LAZY = {
     "nn",
     "optim",
     "scalar",
+    "scaling",
     "text",
     "train",
 }
@@ -114,6 +128,7 @@ __all__ = [
     "optim",
     "precision",
     "scalar",
+    "scaling",
     "scope",
     "seed",
     "set_threads",

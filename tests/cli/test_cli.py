@@ -235,7 +235,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     ("flags", "message"),
     [
         (["--temperature", "-1"], "--temperature is -1.0"),
-        (["--max-new-tokens", "0"], "--max-new-tokens is 0 (must be at least 1)"),
+        (["--max-new-tokens", "-1"], "--max-new-tokens is -1 (must be an integer, from 0 to"),
         (["--top-k", "0"], "--top-k is 0"),
         (
             ["--weights", "int3"],

@@ -29,8 +29,6 @@ class Record:
     def evaluation(self, step: int, loss: float, **rest: Any) -> None:
         self.judged = loss
 
-    def watched(self, record: dict[str, Any]) -> None: ...
-
 
 def texts(n: int, seed: int) -> tuple[list[np.ndarray], list[int]]:
     """Two kinds of text, each with words of its own between words of both."""
@@ -40,21 +38,21 @@ def texts(n: int, seed: int) -> tuple[list[np.ndarray], list[int]]:
     return rows, kinds.tolist()
 
 
-def trained(model: Model, batches: Any, exam: Any, steps: int, lr: float) -> Record:
+def trained(model: Model, batches: Any, exam: Any, steps: int, lr: float, **settings: Any) -> Record:
     record = Record()
-    config = TrainConfig(max_steps=steps, lr=lr, warmup=20, eval_every=steps)
+    config = TrainConfig(max_steps=steps, lr=lr, warmup=20, eval_every=steps, **settings)
     Trainer(model, batches, list(exam), config).run(record)
     return record
 
 
-def pretrained(steps: int) -> tuple[Any, Record]:
+def pretrained(steps: int, dropout: float = 0.1, **settings: Any) -> tuple[Any, Record]:
     source = MaskedBatches(
         Encoded.of(texts(60, seed=0)[0]), special=SPECIAL, vocab_size=24, batch_size=16, block_size=16
     )
     cr.seed(0)
-    model = make("bert", **SIZES)
+    model = make("bert", **SIZES, dropout=dropout)
     exam = [source.batch(10_000 + k) for k in range(4)]
-    return model, trained(model, source, exam, steps, lr=5e-3)
+    return model, trained(model, source, exam, steps, lr=5e-3, **settings)
 
 
 def test_pretraining_and_a_classifier_on_its_body() -> None:
@@ -68,6 +66,17 @@ def test_pretraining_and_a_classifier_on_its_body() -> None:
     classifier.eval()
     right = [classifier(*inputs).numpy().argmax(-1) == wanted for inputs, wanted in exam]
     assert np.mean(np.concatenate(right)) > 0.9
+
+
+def test_computing_the_blocks_again_changes_no_bit() -> None:
+    (_, kept), (model, again) = pretrained(5), pretrained(5, recompute=True)
+    assert model.bert.recompute and kept.losses == again.losses
+
+
+def test_cutting_a_batch_changes_nothing_but_rounding() -> None:
+    """Though the pieces differ in how many words are asked for."""
+    (_, whole), (_, cut) = (pretrained(3, dropout=0.0), pretrained(3, dropout=0.0, accumulate=5))
+    np.testing.assert_allclose(whole.losses, cut.losses, rtol=1e-5)
 
 
 def test_the_same_run_twice_gives_the_same_bits() -> None:

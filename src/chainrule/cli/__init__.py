@@ -34,6 +34,7 @@ COMMANDS = {
     "sample": ("sample", "let a trained model write"),
     "import": ("import_", "take a model of another program: Hugging Face's, GGUF, llama2.c"),
     "export": ("export", "write a model for another program"),
+    "chat": ("chat", "talk with a trained model"),
     "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
     "figures": ("figures", "draw the figures of the lessons"),
     "vectors": ("vectors", "neighbours, analogies and examinations of word vectors"),
@@ -47,6 +48,7 @@ COMMANDS = {
     "tokenize encode": ("tokenize_encode", "print the token ids of a text"),
     "tokenize decode": ("tokenize_decode", "print the text of token ids"),
     "tokenize show": ("tokenize_show", "show a text in its tokens, or how they are learnt"),
+    "count": ("count:family", "count the parameters, the work and the memory of a model before making it"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }
 

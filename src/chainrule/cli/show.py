@@ -24,7 +24,7 @@ SIZES = {
 def size(model: Model) -> str:
     """One line about a model."""
     c = model.config
-    said = [words.format(getattr(c, name)) for name, words in SIZES.items() if hasattr(c, name)]
+    said = [words.format(getattr(c, name)) for name, words in SIZES.items() if getattr(c, name, None)]
     return f"{type(model).__name__} with {', '.join(said)}: {model.count():,} parameters"
 
 

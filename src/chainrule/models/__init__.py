@@ -1,6 +1,6 @@
 """Models, one file each."""
 
-from chainrule.models.bert import BERT, BERTConfig, BERTPretraining, BERTPretrainingConfig
+from chainrule.models.bert import BERT, BERTConfig
 from chainrule.models.bert_heads import (
     BERTClassifier,
     BERTClassifierConfig,
@@ -10,6 +10,7 @@ from chainrule.models.bert_heads import (
     BERTTaggerConfig,
     fine_tune,
 )
+from chainrule.models.bert_pretraining import BERTPretraining, BERTPretrainingConfig
 from chainrule.models.families import FAMILIES, describe, family, make, n_params, rebuild
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.grams import Terminals
@@ -19,6 +20,7 @@ from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import IGNORE, Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import NGram
+from chainrule.models.reward import Reward
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
 from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
@@ -58,6 +60,7 @@ __all__ = [
     "NeuralNGramConfig",
     "RecurrentConfig",
     "RecurrentLM",
+    "Reward",
     "Seq2Seq",
     "Seq2SeqConfig",
     "SkipGram",

@@ -131,11 +131,11 @@ def expected(corpus: Corpus, compute: float) -> tuple[float, float]:
     """Bits per byte to expect of a GPT trained with `compute` multiply-adds and additions, from and to.
 
     A table of five-grams says how hard the text is. What a GPT reaches in relation falls with the logarithm of its
-    compute; how fast was measured on six texts (docs/budget.md).
+    compute; how fast was measured on six texts (docs/training.md).
     """
     some = Corpus(corpus.name, corpus.version, corpus.text[:COUNTED])
     *_, longest = Ladder(some, LadderConfig(batch_size=1)).counted()
-    decades = math.log10(compute) - 13
+    decades = math.log(compute / 1e13, 10)
     return (
         longest.mean * (RATIO - FALL * decades - SPREAD),
         longest.mean * (RATIO - FALL * decades + SPREAD),
