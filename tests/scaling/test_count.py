@@ -67,7 +67,16 @@ def wide(config: type[Any], heads: int, size: int, **rest: Any) -> Any:
     return config(n_head=heads, n_embd=heads * size, **rest)
 
 
-gpts = st.builds(wide, st.just(GPTConfig), heads, width, bias=st.booleans(), dropout=dropouts, **sizes)
+gpts = st.builds(
+    wide,
+    st.just(GPTConfig),
+    heads,
+    width,
+    bias=st.booleans(),
+    tied=st.booleans(),
+    dropout=dropouts,
+    **sizes,
+)
 llamas = st.builds(
     lambda kv, group, pairs, **rest: LlamaConfig(
         n_head=kv * group, n_kv_head=kv, n_embd=kv * group * 2 * pairs, **rest

@@ -42,7 +42,7 @@ def gpt(config: GPTConfig) -> Parts:
         Matrix("down", "mlp", 4 * C, C, bias),
     ]
     tables: Parts = [Table(config.vocab_size, C), Table(config.block_size, C, by_token=False)]
-    return [*tables, *(config.n_layer * block), Norm(C, bias), Head(C, config.vocab_size)]
+    return [*tables, *(config.n_layer * block), Norm(C, bias), Head(C, config.vocab_size, config.tied)]
 
 
 def llama(config: LlamaConfig) -> Parts:
