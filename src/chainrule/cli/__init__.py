@@ -41,7 +41,7 @@ COMMANDS = {
     "tokenize encode": ("tokenize_encode", "print the token ids of a text"),
     "tokenize decode": ("tokenize_decode", "print the text of token ids"),
     "tokenize show": ("tokenize_show", "show a text in its tokens, or how they are learnt"),
-    "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
+    "doctor": ("doctor", "examine this machine, the data for a model, or how a run went"),
 }
 
 

@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ from chainrule.cli.progress import Progress
 from chainrule.cli.resuming import agree, same_folder
 from chainrule.cli.settings import as_flags, from_file, toml
 from chainrule.cli.show import bits, command_line, size
+from chainrule.cli.trials import find_lr, learn_one_batch
 from chainrule.cli.wording import near
 from chainrule.data import Shards, available
 from chainrule.errors import ConfigError
@@ -56,6 +57,10 @@ class Train:
     """A TOML file with options, such as n_layer = 6; a flag on the command line counts more."""
     print_config: bool = False
     """Print the settings as a file for --config, and do nothing else."""
+    overfit: bool = False
+    """Only try whether the model can learn a single batch by heart, as it must; nothing is written."""
+    find_lr: bool = False
+    """Only try rising learning rates on a copy of the model and name the one to take; nothing is written."""
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
     training: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
@@ -63,6 +68,9 @@ class Train:
     def run(self) -> None:
         if self.print_config:
             print(self.settings(), end="")
+            return
+        if self.overfit or self.find_lr:
+            self._try()
             return
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
@@ -82,15 +90,27 @@ class Train:
         if not self.json:
             print(f"let it write with: {command_line()} sample {run.folder}")
 
+    def _try(self) -> None:
+        """The trials that were asked for."""
+        with Progress("reading"):
+            run = self._resumed(self.resume) if self.resume else self._made(Run.draft)
+        if self.find_lr:
+            find_lr(run, as_json=self.json)
+        if self.overfit:
+            learn_one_batch(run, as_json=self.json)
+
     def _new(self) -> Run:
+        run = self._made(Run.new)
+        (run.folder / "config.toml").write_text(self.settings(), encoding="utf-8")
+        return run
+
+    def _made(self, make: Callable[..., Run]) -> Run:
         data = material_of(self.family).find(self.data)
         if isinstance(data, Shards) and self.tokenizer is not None:
             raise ConfigError(f"train: tokenizer is {self.tokenizer}, {self.data} has its own (leave it out)")
         folder = self.out or free_folder(Path("runs", self.family))
         sizes = {name: getattr(self, name) for name in sizes_of(self.family)}
-        run = Run.new(folder, data, self.training, self.family, self._tokenizer(), **sizes)
-        (folder / "config.toml").write_text(self.settings(), encoding="utf-8")
-        return run
+        return make(folder, data, self.training, self.family, self._tokenizer(), **sizes)
 
     def settings(self) -> str:
         """All that --config can set, as it stands, in TOML."""

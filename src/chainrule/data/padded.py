@@ -83,6 +83,11 @@ class DocumentBatches:
         """How many targets one batch holds on average."""
         return max(1, round(self.batch_size * float(self.lengths.mean())))
 
+    @property
+    def truncated(self) -> float:
+        """The share of the documents that lose their end."""
+        return float((self.documents.lengths[self.items] - 1 > self.block_size).mean())
+
     def batch(self, step: int) -> tuple[Ids, Ids]:
         """inputs (B, T) and targets (B, T), T that of the longest document of the batch"""
         chosen = self.order.bucket(step, self.batch_size, self.lengths, self.pool)
