@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import sys
 from contextlib import AbstractContextManager
 from functools import cache
@@ -50,9 +51,20 @@ def _libraries() -> ThreadpoolController:
 
 def check_memory(parameters: int) -> None:
     """Refuse a model that could not be trained here: values, gradients and the optimiser's two moments in float32."""
-    needed, there = 16 * parameters, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    needed, there = 16 * parameters, memory()
     if needed > there:
         raise ConfigError(
             f"model: {parameters:,} parameters take {needed / 2**30:,.0f} GiB to train, this machine has "
             f"{there / 2**30:.0f} (make the model smaller)"
         )
+
+
+def memory() -> int:
+    """Bytes of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def peak_memory() -> int:
+    """Bytes that this process has had at most."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Saved
@@ -51,7 +51,15 @@ class Capture(Mapping[str, Captured]):
         self.found: dict[str, Captured] = {}
         self.counts: Counter[str] = Counter()
 
-    def add(self, name: str, values: tuple[Array, ...], saved: Saved, tensors: tuple[Tensor, ...]) -> None:
+    def add(
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        values: tuple[Array, ...],
+        saved: Saved,
+        tensors: tuple[Tensor, ...],
+    ) -> None:
+        """An op was called: with `args`, and gave `values`; `tensors` are those of them that are on the tape."""
         if self.patterns and not any(fnmatchcase(name, pattern) for pattern in self.patterns):
             return
         self.counts[name] += 1
@@ -76,10 +84,19 @@ class Capture(Mapping[str, Captured]):
         return len(self.found)
 
 
+C = TypeVar("C", bound=Capture)
+
+
 @contextmanager
 def capture(*patterns: str) -> Iterator[Capture]:
     """Keep the values and gradients of every op called inside, or only of names that match a pattern (`*.attn.*`)."""
-    seen = Capture(patterns)
+    with shown_to(Capture(patterns)) as seen:
+        yield seen
+
+
+@contextmanager
+def shown_to(seen: C) -> Iterator[C]:
+    """Show every op called inside to a capture, such as one that keeps less."""
     before = mode.captures
     mode.captures = (*before, seen)
     try:

@@ -107,7 +107,7 @@ class Op:
         else:
             results = values
         for capture in mode.captures:
-            capture.add(name, tuple(values), saved, tuple(r for r in results if isinstance(r, Tensor)))
+            capture.add(name, args, tuple(values), saved, tuple(r for r in results if isinstance(r, Tensor)))
         return results[0] if single else tuple(results)
 
     def run_forward(self, arrays: Sequence[Array | None], constants: dict[str, Any]) -> tuple[Any, Saved]:

@@ -49,7 +49,7 @@ COMMANDS = {
     "tokenize decode": ("tokenize_decode", "print the text of token ids"),
     "tokenize show": ("tokenize_show", "show a text in its tokens, or how they are learnt"),
     "count": ("count:family", "count the parameters, the work and the memory of a model before making it"),
-    "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
+    "doctor": ("doctor", "examine this machine, the data for a model, or how a run went"),
 }
 
 

@@ -10,15 +10,14 @@ from typing import Annotated, Any
 import tyro
 
 from chainrule import random
+from chainrule.cli.findings import words
 from chainrule.cli.progress import Progress
 from chainrule.data import Batches, load
-from chainrule.inspect import Finding, Report, curve, diagnose, split_losses
+from chainrule.inspect import Finding, Report, diagnose
 from chainrule.models import GPT, GPTConfig
 from chainrule.text import CharTokenizer
 from chainrule.train import Run
-from chainrule.train.log import read
-
-SIGN = {"ok": "ok       ", "note": "note     ", "problem": "PROBLEM  "}
+from chainrule.train.checkup import of_losses
 
 
 @dataclass(frozen=True)
@@ -67,22 +66,11 @@ def of_run(folder: Path) -> tuple[str, int, Report, list[Finding]]:
     step = trainer.steps
     lr = trainer.plan.lr(step) or trainer.config.lr  # at the end of a run it has fallen to 0
     report = diagnose(run.model, trainer.batches.batch(step), optimiser=trainer.optimiser, lr=lr, step=step)
-    exam = trainer.exam[:: -(-len(trainer.exam) // 8)]  # about eight batches from all over the text
-    more = [split_losses(run.model, trainer.batches, exam, len(exam)).finding]
-    losses = [record["loss"] for record in read(run.log_path) if "loss" in record]
-    if losses:
-        more.append(curve(losses, run.model.config.vocab_size).finding)
-    return _title(run.model), step, report, more
+    return _title(run.model), step, report, of_losses(run)
 
 
 def _title(model: Any) -> str:
     return f"{type(model).__name__} with {model.count():,} parameters"
-
-
-def words(finding: Finding) -> str:
-    """A finding in two or three lines."""
-    lines = [f"{SIGN[finding.level]}{finding.about}: {finding.measured}", f"{'':9}{finding.meaning}"]
-    return "\n".join([*lines, f"{'':9}Try: {finding.advice}"] if finding.advice else lines)
 
 
 def tables(report: Report) -> list[str]:

@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -21,11 +21,12 @@ from chainrule.cli.progress import Progress
 from chainrule.cli.resuming import agree, same_folder
 from chainrule.cli.settings import as_flags, from_file, toml
 from chainrule.cli.show import bits, command_line, size
+from chainrule.cli.trials import find_lr, learn_one_batch
 from chainrule.cli.wording import near
 from chainrule.data import Corpus, Shards, available
 from chainrule.errors import ConfigError
 from chainrule.io import load_tokenizer
-from chainrule.models import LanguageModel, Model, describe
+from chainrule.models import LanguageModel, Model, Seq2Seq, describe
 from chainrule.models import family as family_of
 from chainrule.models.families import KNOWN
 from chainrule.text import CharTokenizer, Tokenizer
@@ -63,6 +64,10 @@ class Train:
     """A TOML file with options, such as n_layer = 6; a flag on the command line counts more."""
     print_config: bool = False
     """Print the settings as a file for --config, and do nothing else."""
+    overfit: bool = False
+    """Only try whether the model can learn a single batch by heart, as it must; nothing is written."""
+    find_lr: bool = False
+    """Only try rising learning rates on a copy of the model and name the one to take; nothing is written."""
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
     training: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
@@ -71,11 +76,12 @@ class Train:
         if self.print_config:
             print(self.settings(), end="")
             return
+        if self.overfit or self.find_lr:
+            self._try()
+            return
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
         console = Console(stderr=self.json, highlight=False, soft_wrap=True)
-        if not self.resume:
-            (run.folder / "config.toml").write_text(self._record(run), encoding="utf-8")
         console.print(f"{size(run.model)}, {run.material.amount()}; run {run.folder}", markup=False)
         if self.resume:
             console.print(going_on(run), markup=False)
@@ -89,21 +95,35 @@ class Train:
             console.print(f"interrupted; go on with: {again}", markup=False)
             raise SystemExit(130)
         if not self.json:
-            use = "let it write with" if isinstance(run.model, LanguageModel) else "judge it with"
-            verb = "sample" if isinstance(run.model, LanguageModel) else "eval"
+            writes = isinstance(run.model, LanguageModel | Seq2Seq)
+            use, verb = ("let it write with", "sample") if writes else ("judge it with", "eval")
             print(f"{use}: {command_line()} {verb} {run.folder}")
 
+    def _try(self) -> None:
+        """The trials that were asked for."""
+        with Progress("reading"):
+            run = self._resumed(self.resume) if self.resume else self._made(Run.draft)
+        if self.find_lr:
+            find_lr(run, as_json=self.json)
+        if self.overfit:
+            learn_one_batch(run, as_json=self.json)
+
     def _new(self) -> Run:
+        run = self._made(Run.new)
+        (run.folder / "config.toml").write_text(self._record(run), encoding="utf-8")
+        return run
+
+    def _made(self, make: Callable[..., Run]) -> Run:
         data = material_of(self.family).find(self.data)
         if isinstance(data, Shards) and self.tokenizer is not None:
             raise ConfigError(f"train: tokenizer is {self.tokenizer}, {self.data} has its own (leave it out)")
         folder = self.out or free_folder(Path("runs", self.family))
         if self.chooses and isinstance(data, Corpus):
-            return self._chosen(folder, data)
+            return self._chosen(make, folder, data)
         start, tokenizer = self._start()
         # With a model to begin with only what is said counts: the rest is as it is there.
         sizes = {n: getattr(self, n) for n in sizes_of(self.family) if start is None or n in self.given}
-        return Run.new(folder, data, self.training, self.family, tokenizer, start, **sizes)
+        return make(folder, data, self.training, self.family, tokenizer, start, **sizes)
 
     @property
     def chooses(self) -> bool:
@@ -111,12 +131,12 @@ class Train:
         said = {*sizes_of(self.family), "tokenizer", "batch_size", "lr", "init", "max_steps"} & self.given
         return self.training.budget is not None and self.family in ("gpt", "llama") and not said
 
-    def _chosen(self, folder: Path, corpus: Corpus) -> Run:
+    def _chosen(self, make: Callable[..., Run], folder: Path, corpus: Corpus) -> Run:
         seconds = self.training.budget or 0.0
         choice = choose(corpus, seconds, self.family, self.training.seed)
         Console(stderr=self.json, highlight=False, soft_wrap=True).print(f"chosen: {choice}", markup=False)
         training = replace(self.training, **choice.training)
-        return Run.new(folder, corpus, training, self.family, choice.tokenizer, **choice.sizes)
+        return make(folder, corpus, training, self.family, choice.tokenizer, **choice.sizes)
 
     def settings(self) -> str:
         """All that --config can set, as it stands, in TOML."""

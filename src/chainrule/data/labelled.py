@@ -93,14 +93,24 @@ class LabelledBatches:
             seconds = "" if others is None else f", {len(others)} second texts"
             raise DataError(f"labelled: {len(texts)} texts, {len(labels)} labels{seconds} (must be as many)")
         pairs = zip(texts, repeat(None) if others is None else others, strict=others is not None)
-        self.rows = [trim(_row(a), None if b is None else _row(b), room) for a, b in pairs]
+        whole = [(_row(a), None if b is None else _row(b)) for a, b in pairs]
+        self.rows = [trim(a, b, room) for a, b in whole]
         self.labels = np.asarray(labels, np.int32)
         self.special = special
         self.batch_size = batch_size
         self.block_size = block_size
         self.pool = pool
-        self.lengths = np.array([len(a) + (0 if b is None else len(b)) for a, b in self.rows])
+        self.lengths, before = (
+            np.array([len(a) + (0 if b is None else len(b)) for a, b in rows]) for rows in (self.rows, whole)
+        )
+        self.truncated = float((self.lengths < before).mean())
+        """The share of the texts that lose their end."""
         self.order = Order(len(self.rows), seed=seed)
+
+    @property
+    def ids(self) -> Ids:
+        """All tokens of the texts, one after another (n,)"""
+        return np.concatenate([side for row in self.rows for side in row if side is not None])
 
     @property
     def tokens(self) -> int:

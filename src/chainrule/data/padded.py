@@ -106,6 +106,11 @@ class DocumentBatches(Bucketed):
             pool=pool,
         )
 
+    @property
+    def truncated(self) -> float:
+        """The share of the documents that lose their end."""
+        return float((self.documents.lengths[self.items] - 1 > self.block_size).mean())
+
     def batch(self, step: int) -> tuple[Ids, Ids]:
         """inputs (B, T) and targets (B, T), T that of the longest document of the batch"""
         return _batch(self.documents, self.items[self.draw(step)], self.block_size)

@@ -64,6 +64,12 @@ class PairBatches(Bucketed):
             pool=pool,
         )
 
+    @property
+    def truncated(self) -> float:
+        """The share of the pairs of which one side loses its end."""
+        cut = (self.sources.lengths > self.block_size) | (self.targets.lengths - 1 > self.block_size)
+        return float(cut.mean())
+
     def batch(self, step: int) -> tuple[Pair, Ids]:
         """Pair of source (B, S), mask (B, S), decoder inputs (B, T); targets (B, T). S and T are at most block_size."""
         return self._batch(self.draw(step))

@@ -26,6 +26,43 @@ OVERFITTED = 0.1
 """Share of the training loss by which validation may lie above it. A choice, and the weakest number here: parts of one
 text can differ by more (20% within the validation part of pydoc), so batches must come from all over it."""
 
+SPIKE = 6.0
+"""Standard deviations above the mean of the last losses. Losses of single batches have heavier tails than a normal
+distribution: 4 happens in any long run, 6 does not."""
+
+SPIKE_WINDOW = 100
+"""Steps whose losses a spike is compared with; at least a third of them must be there."""
+
+SPIKE_SPREAD = 0.02
+"""Nats: the least standard deviation that is believed. A loss near 0 varies by next to nothing, and harms nobody."""
+
+RISING = 3
+"""Evaluations in a row above the best one that make a rise: two can be noise of the training."""
+
+RISEN = 0.01
+"""Share of the best validation loss by which the last one must lie above it."""
+
+CLIPPED = 200
+"""Steps in a row that are clipped: every step has the same length then, and the norm no longer says a thing."""
+
+# -- data --
+
+UNUSED = 0.3
+"""Share of the vocabulary that never occurs. Tokens from which longer ones were made are often left without a use: a
+quarter of a WordPiece vocabulary of 4,000. Beyond that the tokenizer was made for another text."""
+
+EMPTY = 0.05
+"""Share of rows without a target. Of masked text a short row may have none by chance."""
+
+CUT = 0.05
+"""Share of documents that lose their end. A choice: the model learns how one in twenty does not end."""
+
+MEMORY = 0.8
+"""Share of the machine's memory: beyond it other programs are pushed out, and training waits for the disk."""
+
+MEMORISED = 0.05
+"""Share of the first loss that may be left on a single batch, above what its contexts leave open."""
+
 # -- activations --
 
 SATURATED = 0.99

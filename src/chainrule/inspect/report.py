@@ -15,6 +15,7 @@ from chainrule.inspect.finding import Finding
 from chainrule.inspect.gradients import ParameterReport
 from chainrule.inspect.plain import plain
 from chainrule.inspect.probe import Loss, run, untouched
+from chainrule.models import Model
 from chainrule.optim import Optimizer
 
 
@@ -68,28 +69,35 @@ def diagnose(
     >>> report.findings[0].level, report.findings[0].meaning
     ('ok', 'It spreads its bets over all tokens, as it should.')
     """
-    vocab_size = getattr(getattr(model, "config", None), "vocab_size", None)
+    choices = _choices(model, batch, loss)
     with untouched(model):
         value, seen = run(model, batch, (*ACTIVATIONS, STREAM), loss)
         found = layers(seen)
         params = gradients.parameters(model.parameters(), optimiser, lr)
-        spread = _logit_spread(model, batch) if vocab_size and step == 0 else None
+        spread = _logit_spread(model, batch) if choices and step == 0 else None
     said: list[Finding] = []
-    if vocab_size:
+    if choices:
         known = step > 0 and math.isfinite(value)
         said.append(
-            losses.loss_in_training(value, vocab_size)
-            if known
-            else losses.initial_loss(value, vocab_size, spread)
+            losses.loss_in_training(value, choices) if known else losses.initial_loss(value, choices, spread)
         )
     said += rules.of_layers(found, fresh=step == 0)
     said += rules.of_parameters(params)
-    expected = losses.expected_loss(vocab_size) if vocab_size else None
+    expected = losses.expected_loss(choices) if choices else None
     return Report(value, expected, tuple(found), tuple(params), tuple(said))
 
 
-def _logit_spread(model: Any, batch: tuple[Any, ...]) -> float:
+def _choices(model: Any, batch: tuple[Any, ...], loss: Loss | None) -> int | None:
+    """Among how many tokens or labels the loss decides; None if it has several parts, or is no such loss."""
+    if isinstance(model, Model) and loss is None:
+        return model.choices if len(model.counts(*batch)) == 1 else None
+    return getattr(getattr(model, "config", None), "vocab_size", None)
+
+
+def _logit_spread(model: Any, batch: tuple[Any, ...]) -> float | None:
     """Of the first example: one row of logits per token would be a large array for all of them."""
+    if not isinstance(batch[0], np.ndarray):
+        return None
     model.eval()
     with no_grad(), np.errstate(all="ignore"):
         return float(np.std(model(batch[0][:1]).numpy(), axis=-1).mean())

@@ -133,6 +133,8 @@ class BERTEmbedder(Model):
     ((2, 16), True)
     """
 
+    choices = None  # the batch decides among how many
+
     def __init__(self, config: BERTEmbedderConfig) -> None:
         super().__init__(config)
         self.bert = BERT(config, pooled=False)

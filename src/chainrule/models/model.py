@@ -29,6 +29,15 @@ class Model(Layer):
         """The number of parameters of a model of this size, without making it."""
         return int(config.n_params)
 
+    @property
+    def choices(self) -> int | None:
+        """Among how many tokens or labels its loss, or the first part of it, decides: knowing nothing costs ln of them.
+
+        None if it decides among none.
+        """
+        of_config = (getattr(self.config, name, None) for name in ("classes", "vocab_size"))
+        return next(filter(None, of_config), None)
+
     recompute = False
     """Keep what enters a block only, and compute what happens inside it again in backward."""
 

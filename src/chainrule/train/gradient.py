@@ -30,13 +30,13 @@ class Work(NamedTuple):
 
 def backward(model: Model, work: Work, *, pieces: int = 1, factor: float = 1.0) -> tuple[float, State | None]:
     """Add the gradient of `factor` times the loss to those of the parameters; returns the loss and the new state."""
-    parts = [Work(*piece) for piece in _cut(work, pieces)]
+    parts = in_pieces(work, pieces)
     counts = [model.counts(part.inputs, part.targets) for part in parts]
     totals = [max(1, sum(of_part)) for of_part in zip(*counts, strict=True)]
     loss, states = 0.0, []
     for part, counted in zip(parts, counts, strict=True):
         shares = [n / total for n, total in zip(counted, totals, strict=True)]
-        losses, state = _losses(model, part)
+        losses, state = losses_of(model, part)
         loss += sum(each.item() * share for each, share in zip(losses, shares, strict=True) if share)
         states.append(state)
         if any(shares):
@@ -44,13 +44,15 @@ def backward(model: Model, work: Work, *, pieces: int = 1, factor: float = 1.0) 
     return loss, None if states[0] is None else join(states)
 
 
-def _cut(work: Work, pieces: int) -> list[tuple[Any, ...]]:
+def in_pieces(work: Work, pieces: int) -> list[Work]:
+    """The batch cut into rows that are worked through one after another."""
     inputs, targets = list(cut(work.inputs, pieces)), list(cut(work.targets, pieces))
     states = [None] * len(inputs) if work.state is None else list(cut(work.state, pieces))
-    return list(zip(inputs, targets, states, strict=True))
+    return [Work(*piece) for piece in zip(inputs, targets, states, strict=True)]
 
 
-def _losses(model: Model, work: Work) -> tuple[tuple[Tensor, ...], State | None]:
+def losses_of(model: Model, work: Work) -> tuple[tuple[Tensor, ...], State | None]:
+    """The parts of the loss, and the state a recurrent model is left in."""
     if work.state is None or not isinstance(model, RecurrentLM):
         return model.losses(work.inputs, work.targets), None
     loss, state = model.loss_from(work.state, work.inputs, work.targets)

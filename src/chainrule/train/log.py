@@ -24,7 +24,8 @@ class Log:
 
     A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds"}; both say how
     many "parameters" the model has, since a loss means little without. A look inside is {"step", "watch": {...}},
-    what the model writes {"step", "sample"}, a step left out {"step", "skipped"}. A number that is not finite is
+    what the model writes {"step", "sample"}, a step left out {"step", "skipped"}, what the doctor found {"step",
+    "finding": {...}}. A number that is not finite is
     null. With `resume_at` the records of an earlier part of the run are kept up to that step.
     """
 
@@ -76,8 +77,9 @@ class Log:
         self._print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:
-        """Anything else: `record` for later, and what is said aloud now."""
-        self._write({"step": step} | record)
+        """Anything else: `record` for later, if there is something in it, and what is said aloud now."""
+        if record:
+            self._write({"step": step} | record)
         for text in said:
             self._print(f"step {step:>6}   {text}")
 
@@ -100,7 +102,7 @@ class Log:
 
     def _print(self, text: str) -> None:
         try:
-            self.console.print(text, markup=False)
+            self.console.print(text, markup=False, soft_wrap=True)
         except SystemExit:  # rich's answer when the reader has gone, as in `... | head`: train on, in silence
             self.console.quiet = True
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,13 +22,15 @@ from chainrule import random
 from chainrule.autograd import precision
 from chainrule.data import Streams
 from chainrule.errors import ChainruleError
-from chainrule.inspect import Watch
+from chainrule.inspect import Finding, Watch
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model, RecurrentLM
 from chainrule.models.rnn_lm import State
 from chainrule.optim import AdamW, EarlyStopping, clip_global_norm
+from chainrule.text import Tokenizer
 from chainrule.train.average import Average
 from chainrule.train.config import TrainConfig
+from chainrule.train.doctor import Doctor, explain, in_a_line
 from chainrule.train.gradient import Work, backward
 from chainrule.train.interrupt import Interrupt
 from chainrule.train.objectives import check_objective
@@ -76,14 +78,26 @@ class Result:
     """The best step and its loss, of a run that stops when it finds no better."""
 
 
+class NotFinite(ChainruleError):
+    """A step that was not taken, and why."""
+
+    finding: Finding
+
+
 class Trainer:
     """A model of any family, its optimiser, and how far they have come.
 
-    `exam` are the batches (inputs, targets) held back, on which `evaluate` judges the model.
+    `exam` are the batches (inputs, targets) held back, on which `evaluate` judges the model. With a tokenizer the
+    doctor can say in words which token makes trouble.
     """
 
     def __init__(
-        self, model: Model, batches: BatchSource, exam: Sequence[tuple[Any, Ids]], config: TrainConfig
+        self,
+        model: Model,
+        batches: BatchSource,
+        exam: Sequence[tuple[Any, Ids]],
+        config: TrainConfig,
+        tokenizer: Tokenizer | None = None,
     ) -> None:
         self.model = model
         self.batches = batches
@@ -92,6 +106,8 @@ class Trainer:
         for _, part in model.named_layers():
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
                 part.recompute = config.recompute
+        self.tokenizer = tokenizer
+        self.doctor = Doctor(config, model.choices)
         self.optimiser = AdamW(
             model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
         )
@@ -102,6 +118,7 @@ class Trainer:
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
         self.skipped = 0  # steps in a row that were not finite
+        self.reason = ""  # of the last of them
         self.carried: State | None = None
         """Of a recurrent model: its state after the last batch, which the next one of the same streams goes on from."""
 
@@ -139,13 +156,17 @@ class Trainer:
     def _advance(self, log: Logger, began: float) -> None:
         """One step, and what there is to tell of it."""
         lr = self.plan.lr(self.steps)
-        loss, norm = self.update(lr)
+        try:
+            loss, norm = self.update(lr)
+        except NotFinite as error:  # written down here, said by whoever catches it
+            log.note(self.steps + 1, {"finding": error.finding.to_dict()})
+            raise
         self.seconds = time.perf_counter() - began
         left = self.plan.seconds_left(self.steps, self.seconds)
         log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
+        self.tell(log, self.doctor.step(loss, norm))
         if self.skipped:
-            reason = self._reason(self.steps, loss, norm)
-            log.note(self.steps, {"skipped": reason}, f"skipped: {reason}")
+            log.note(self.steps, {"skipped": self.reason}, f"skipped: {self.reason}")
         if self.config.watch_every and (seen := self.look(lr)):
             log.note(self.steps, seen, *seen["watch"]["problems"])
         self.plan.revise(self.steps, self.seconds)
@@ -183,7 +204,7 @@ class Trainer:
             if self.average:
                 self.average.update(self.optimiser.steps)
         else:
-            self._skip(loss, norm)
+            self._skip(loss, norm, work)
         self.steps += 1
         return loss, norm
 
@@ -194,21 +215,27 @@ class Trainer:
         begins = self.carried is None or self.batches.begins(self.steps)
         return self.model.start(rows) if begins else self.carried
 
-    def _skip(self, loss: float, norm: float) -> None:
+    def _skip(self, loss: float, norm: float, work: Work) -> None:
         """Leave a step out that is not finite; the weights are as before it."""
-        if isinstance(self.scale, NoScale):  # with a scale it is the way to find the largest one
-            self.skipped += 1
-            reason = self._reason(self.steps + 1, loss, norm)
-            if self.config.on_nan == "stop":
-                raise ChainruleError(f"train: {reason}; the step was not taken")
-            if self.skipped > SKIPS:
-                raise ChainruleError(f"train: {reason}, after {SKIPS} such steps in a row; none was taken")
-
-    def _reason(self, step: int, loss: float, norm: float) -> str:
-        return (
-            f"loss {loss}, gradient norm {norm} at step {step} "
-            f"(must be finite: try a smaller lr than {self.config.lr:g})"
+        if not isinstance(self.scale, NoScale):  # with a scale it is the way to find the largest one
+            return
+        self.skipped += 1
+        finding = explain(self.model, work, self.config, self.steps, self.tokenizer)
+        self.reason = (
+            f"loss {loss}, gradient norm {norm} at step {self.steps + 1} (must be finite): {finding.measured}; "
+            f"try: {finding.advice}"
         )
+        if self.config.on_nan == "stop" or self.skipped > SKIPS:
+            before = "" if self.config.on_nan == "stop" else f" after {SKIPS} such steps in a row"
+            error = NotFinite(f"train: {self.reason}; the step was not taken{before}")
+            error.finding = finding
+            raise error
+
+    def tell(self, log: Logger, findings: Iterable[Finding]) -> None:
+        """Say findings aloud, and write down what is not well."""
+        for finding in findings:
+            record = {"finding": finding.to_dict()} if finding.level != "ok" else {}
+            log.note(self.steps, record, in_a_line(finding))
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.steps % every == 0
@@ -217,6 +244,9 @@ class Trainer:
         """The loss on what was held back; with patience, a new best is saved at once."""
         validation = self.evaluate()
         log.evaluation(self.steps, validation, seconds=self.seconds)
+        self.tell(log, self.doctor.evaluation(self.steps, validation))
+        if not self.skipped:  # the gradient is that of a step that was taken
+            self.tell(log, self.doctor.weights(self.model.parameters(), self.optimiser))
         if self.stopping:
             self.stopping(self.steps, validation)
             if self.stopping.best_step == self.steps:

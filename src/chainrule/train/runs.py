@@ -6,6 +6,7 @@ import copy
 import errno
 import os
 import shutil
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
@@ -37,11 +38,12 @@ from chainrule.train import checkpoint, kinds
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
-from chainrule.train.log import Log
+from chainrule.train.log import Log, read
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.material import Data, Material, Text
 from chainrule.train.materials import material_of
 from chainrule.train.plan import Plan
+from chainrule.train.preflight import examine
 
 LOCK, LOG = ".lock", "log.jsonl"
 
@@ -64,7 +66,8 @@ class Run:
         self.material = material
         self.tokenizer = material.tokenizer
         self.model: Any = model
-        self.trainer = Trainer(model, material.batches(model, config), material.exam(model, config), config)
+        batches, exam = material.batches(model, config), material.exam(model, config)
+        self.trainer = Trainer(model, batches, exam, config, material.tokenizer)
 
     @classmethod
     def new(
@@ -83,7 +86,22 @@ class Run:
         such as the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own.
         With `start` the run begins with the weights of that model, or with its body and a new head.
         """
-        config = config or TrainConfig()
+        run = cls.draft(folder, data, config or TrainConfig(), model, tokenizer, start, **size)
+        make_empty(run.folder, LOG)  # from now on the directory is taken
+        return run
+
+    @classmethod
+    def draft(
+        cls,
+        folder: str | Path,
+        data: Data,
+        config: TrainConfig,
+        model: str = "gpt",
+        tokenizer: Tokenizer | None = None,
+        start: Model | None = None,
+        **size: Any,
+    ) -> Run:
+        """What `new` would start, to be looked at: nothing is written."""
         material = material_of(model).of(data, tokenizer)
         seed(config.seed)
         sizes = size | material.sizes()
@@ -92,9 +110,7 @@ class Run:
             made = make(model, **sizes)
         else:
             made = begun(start, model, **sizes)
-        run = cls(Path(folder), data, material, made, config)
-        make_empty(run.folder, LOG)  # from now on the directory is taken
-        return run
+        return cls(Path(folder), data, material, made, config)
 
     @classmethod
     def resume(cls, folder: str | Path) -> Run:
@@ -155,6 +171,12 @@ class Run:
                 console=console,
             ) as log,
         ):
+            if trainer.steps:
+                deque(
+                    trainer.doctor.recall(read(self.log_path)), maxlen=0
+                )  # as far as it was said, it was said
+            else:
+                trainer.tell(log, (f for f in examine(trainer) if f.level != "ok" or f.about == "forecast"))
             return trainer.run(log, self.save, self.sample)
 
     def save(self) -> Path:
@@ -286,8 +308,8 @@ def at_work(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
-            if sizes.keys() <= {LOCK, LOG} and not any(sizes.values()):
+            bare = {path.name for path in folder.iterdir()} <= {LOCK, LOG}
+            if bare and not any(record["step"] for record in read(folder / LOG)):
                 shutil.rmtree(folder, ignore_errors=True)
 
 

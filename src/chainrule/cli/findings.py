@@ -1,0 +1,13 @@
+"""Findings for people."""
+
+from __future__ import annotations
+
+from chainrule.inspect import Finding
+
+SIGN = {"ok": "ok       ", "note": "note     ", "problem": "PROBLEM  "}
+
+
+def words(finding: Finding) -> str:
+    """A finding in two or three lines."""
+    lines = [f"{SIGN[finding.level]}{finding.about}: {finding.measured}", f"{'':9}{finding.meaning}"]
+    return "\n".join([*lines, f"{'':9}Try: {finding.advice}"] if finding.advice else lines)

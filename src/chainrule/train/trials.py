@@ -1,0 +1,165 @@
+"""Two trials on a copy of the model: can it learn one batch by heart, and how large may the learning rate be?
+
+A model that cannot bring the loss of a single small batch near 0 will not learn a text either: something between the
+data, the forward pass and the gradient is broken.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import is_dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from chainrule import random
+from chainrule.autograd.types import Array
+from chainrule.inspect import Finding, limits
+from chainrule.models import IGNORE, Model
+from chainrule.optim import EarlyStopping
+from chainrule.optim.schedules import constant
+from chainrule.optim.search import Choice, Sweep, choose, sweep
+from chainrule.train.loop import Trainer
+from chainrule.train.pieces import take
+from chainrule.train.plan import after_warmup
+
+ROWS = 4  # of a batch that is learnt by heart
+STEPS = 1000  # at most
+PATIENCE = 200  # steps without a lower loss, after which there will be none
+RATES = (1e-5, 1.0)
+COUNT = 100  # of rates that are tried
+RISE = 0.1  # of what the loss had fallen, after which the rates are too high
+BELOW = 10  # one step bears a rate about ten times as high as many steps do
+WINDOW = 5  # losses of which `choose` takes the mean
+
+Progress = Callable[[str], None]
+
+
+class OneBatch:
+    """The same few rows at every step."""
+
+    def __init__(self, inputs: Any, targets: Array) -> None:
+        self.inputs, self.targets = take(inputs, slice(0, ROWS)), targets[:ROWS]
+
+    @property
+    def tokens(self) -> int:
+        return int(np.count_nonzero(self.targets != IGNORE))
+
+    def batch(self, step: int) -> tuple[Any, Array]:
+        return self.inputs, self.targets
+
+
+def overfit(trainer: Trainer, *, steps: int = STEPS, said: Progress = lambda text: None) -> Finding:
+    """Train a copy of the model on one small batch, without dropout, until it knows it by heart.
+
+    The rate rises as in the training and then stays: without the warm-up some models never start.
+    """
+    batch = OneBatch(*trainer.batches.batch(0))
+    copied = _copy(trainer, batch, dropout=0.0, weight_decay=0.0)
+    floor = left_open(*batch.batch(0), context=getattr(trainer.model.config, "block_size", None))
+    first = last = _loss(copied, batch.batch(0))
+    goal = floor + limits.MEMORISED * (first - floor)
+    rate = after_warmup(constant(trainer.config.lr), trainer.config.warmup)
+    done, patience = 0, EarlyStopping(PATIENCE + trainer.config.warmup)
+    with random.seeded(trainer.config.seed):
+        while done < steps and last > goal and not patience(done, last):
+            last = copied.update(rate(done))[0]  # before the step: the next one sees the rest
+            done += 1
+            said(f"step {done} of {steps}, loss {last:.3f}")
+    measured = f"loss {first:.3f} to {last:.3f} in {done} steps on {len(batch.targets)} rows"
+    if floor > 0.005:
+        measured += f" (their contexts leave {floor:.3f} open)"
+    if last <= goal:
+        return Finding(
+            "ok",
+            "one batch",
+            measured,
+            "It can learn by heart: data, loss and gradient belong together.",
+        )
+    return Finding(
+        "problem",
+        "one batch",
+        measured,
+        "It cannot even learn these rows by heart.",
+        f"Check that targets belong to their inputs; look for layers without gradient (chainrule diagnose); another lr "
+        f"than {trainer.config.lr:g} (--find-lr); a wider model.",
+    )
+
+
+def left_open(inputs: Any, targets: Array, context: int | None) -> float:
+    """Nats that nobody could know: the same tokens, up to `context` of them, that go on differently in the batch."""
+    if not isinstance(inputs, np.ndarray) or inputs.shape != targets.shape:
+        return 0.0
+    following: dict[bytes, Counter[int]] = defaultdict(Counter)
+    for row, wanted in zip(inputs, targets, strict=True):
+        for t, target in enumerate(wanted.tolist()):
+            if target != IGNORE:
+                since = max(0, t + 1 - (context or t + 1))
+                following[row[since : t + 1].tobytes()][target] += 1
+    nats = sum(n * math.log(c.total() / n) for c in following.values() for n in c.values())
+    return nats / max(1, sum(c.total() for c in following.values()))
+
+
+class Rates(NamedTuple):
+    """What the learning-rate finder saw, and the rate it would take."""
+
+    seen: Sweep
+    choice: Choice
+    advised: float
+
+
+def find_rate(trainer: Trainer, *, count: int = COUNT, said: Progress = lambda text: None) -> Rates:
+    """One step at each of `count` rising rates, on a copy of the model and the batches of the training."""
+    copied = _copy(trainer, trainer.batches)
+
+    def step(rate: float) -> float:
+        batch = copied.batches.batch(copied.steps)
+        before, _ = copied.update(rate)
+        said(f"rate {rate:.2g}, loss {before:.3f}")
+        return _loss(copied, batch) if math.isfinite(before) else math.nan
+
+    with random.seeded(trainer.config.seed):
+        start = _loss(copied, copied.batches.batch(0))
+        seen = sweep(step, start, low=RATES[0], high=RATES[1], count=count)
+    choice = choose(_before_it_bursts(seen), window=WINDOW)
+    return Rates(seen, choice, _round(choice.best / BELOW))
+
+
+def _before_it_bursts(seen: Sweep) -> Sweep:
+    """Up to where the loss rises again. Beyond it may be flat too, at what a model without memory of its text knows."""
+    smoothed = choose(seen, window=WINDOW).smoothed
+    lowest = int(smoothed.argmin())
+    risen = smoothed[lowest] + RISE * (seen.start - smoothed[lowest])
+    after = np.flatnonzero(smoothed[lowest:] > risen)
+    end = lowest + int(after[0]) if len(after) else len(smoothed)
+    end = max(end, min(WINDOW, len(smoothed)))
+    return Sweep(seen.rates[:end], seen.losses[:end], seen.start)
+
+
+def _round(rate: float) -> float:
+    """To one digit: more would pretend to know more."""
+    return float(f"{rate:.0e}")
+
+
+def _copy(trainer: Trainer, batches: Any, *, dropout: float | None = None, **options: Any) -> Trainer:
+    """A trainer of its own for a copy of the model; steps that are not finite are left out."""
+    config = replace(trainer.config, on_nan="skip", ema=0.0, patience=0, **options)
+    return Trainer(_without(trainer.model, dropout), batches, [], config)
+
+
+def _without(model: Model, dropout: float | None) -> Model:
+    """The same model, with another share of dropout if it has such."""
+    if dropout is None or not (is_dataclass(model.config) and hasattr(model.config, "dropout")):
+        return copy.deepcopy(model)
+    new = type(model)(replace(model.config, dropout=dropout))  # type: ignore[type-var]
+    new.load(model.state())
+    return new
+
+
+def _loss(trainer: Trainer, batch: tuple[Any, Array]) -> float:
+    trainer.model.eval()
+    with np.errstate(all="ignore"):
+        return trainer.model.mean_loss([batch])

@@ -1,0 +1,103 @@
+"""`chainrule doctor RUN|DATA`, and the trials of `chainrule train`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainrule.cli import main
+from chainrule.cli.trials import HEIGHT, WIDTH, curve
+from chainrule.data import load
+from chainrule.text import CharTokenizer
+from chainrule.train import checkpoint
+
+SMALL = ["--n-layer=1", "--n-head=2", "--n-embd=16", "--block-size=16", "--batch-size=4", "--lr=0.01"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text(load("pydoc").text[:5_000], encoding="utf-8")
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    main([*words, "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_machine_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "doctor").keys() >= {"chainrule", "cpu", "native", "threads"}
+
+
+def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "gpt", "text.txt", *SMALL, "--max-steps=6", "--out=run"])
+    assert "forecast: about" in capsys.readouterr().out
+    findings = {f["about"]: f for f in run(capsys, "doctor", "run")["findings"]}
+    assert findings.keys() >= {"splits", "loss curve", "weights"} and findings["weights"]["level"] == "ok"
+    main(["doctor", "run"])
+    out = capsys.readouterr().out
+    assert "after 6 steps" in out and "chainrule diagnose run" in out and "ok       weights" in out
+
+
+def test_a_checkpoint_with_a_broken_weight(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "gpt", "text.txt", *SMALL, "--max-steps=3", "--out=run"])
+    saved = checkpoint.load(Path("run"))
+    saved.model["h.0.mlp.c_proj.weight"][2, 1] = np.inf
+    checkpoint.save(Path("run"), saved)
+    capsys.readouterr()
+    findings = {f["about"]: f for f in run(capsys, "doctor", "run")["findings"]}
+    assert findings["weights"]["measured"] == "h.0.mlp.c_proj.weight[2, 1] is inf"
+
+
+def test_a_run_that_broke_down_before_its_first_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "gpt", "text.txt", *SMALL, "--lr=1e30", "--warmup=0", "--max-steps=9", "--out=run"])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "error: train: loss" in error and "lr than 1e+30" in error and "in row" in error
+    answer = run(capsys, "doctor", "run")
+    (finding,) = answer["findings"]
+    assert finding["about"] == "not finite" and finding["measured"].startswith("step ")
+
+
+def test_data(capsys: pytest.CaptureFixture[str]) -> None:
+    tokenizer = CharTokenizer.train(load("pydoc").text[:5_000] + "".join(map(chr, range(0x4E00, 0x4E80))))
+    Path("wide.json").write_text(json.dumps(tokenizer.to_dict()), encoding="utf-8")
+    answer = run(capsys, "doctor", "text.txt", "--family=mlp", "--tokenizer=wide.json")
+    findings = {f["about"]: f for f in answer["findings"]}
+    assert findings["unused tokens"]["level"] == "note" and findings["one batch"]["level"] == "ok"
+    assert findings.keys() >= {"targets", "vocabulary", "initial loss", "forecast"}
+
+
+def test_what_is_neither(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["doctor", "nowhere"])
+    assert stop.value.code == 2 and "nowhere" in capsys.readouterr().err
+
+
+def test_one_batch(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "gpt", "text.txt", *SMALL, "--overfit"])
+    assert "ok       one batch: loss" in capsys.readouterr().out
+    assert not Path("runs").exists()
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "gpt", "text.txt", *SMALL, "--lr=1e-9", "--overfit", "--json"])
+    assert stop.value.code == 1 and json.loads(capsys.readouterr().out)["level"] == "problem"
+
+
+def test_find_lr(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "gpt", "text.txt", *SMALL, "--find-lr"])
+    out = capsys.readouterr().out
+    assert "try: --lr 0." in out and "•" in out and not Path("runs").exists()
+    answer = run(capsys, "train", "gpt", "text.txt", *SMALL, "--find-lr")
+    assert f"try: --lr {answer['lr']:g} " in out and len(answer["rates"]) == len(answer["losses"])
+
+
+def test_a_curve_in_text() -> None:
+    lines = curve([4.0] * 30 + [1.0] * 30, ceiling=3.0)
+    assert len(lines) == HEIGHT and lines[0] == f"{3.0:8.3f} " + "•" * 30
+    assert lines[-1] == f"{1.0:8.3f} " + " " * 30 + "•" * 30 and WIDTH == 60

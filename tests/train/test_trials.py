@@ -1,0 +1,99 @@
+"""Trials on a copy: one batch by heart, and the learning rate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.autograd import Tensor
+from chainrule.data import PairBatches
+from chainrule.models import GPT, LSTMLM
+from chainrule.random import generator
+from chainrule.train import Trainer
+from chainrule.train.trials import OneBatch, find_rate, left_open, overfit
+from tests.train.test_loop import model_of, trainer_of
+
+
+def untouched(trainer: Trainer, act: Any) -> Any:
+    before = trainer.model.parameters().data.copy()
+    result = act(trainer)
+    assert (trainer.model.parameters().data == before).all() and trainer.steps == 0
+    return result
+
+
+@pytest.mark.parametrize("family", ["gpt", "llama", "gru"])
+def test_a_healthy_model_learns_one_batch_by_heart(family: str) -> None:
+    finding = untouched(trainer_of(model_of(family), lr=1e-2), overfit)
+    assert (finding.level, finding.about) == ("ok", "one batch"), finding
+
+
+def test_dropout_does_not_stand_in_the_way() -> None:
+    assert overfit(trainer_of(model_of(dropout=0.5))).level == "ok"
+
+
+def test_pairs_are_learnt_too() -> None:
+    cr.seed(0)
+    model = cr.models.make("seq2seq", n_layer=1, n_head=2, n_embd=32, block_size=8, vocab_size=12)
+    batches = PairBatches([[4, 5, 6], [7, 8]], [[9, 10], [11, 4]], start=1, end=2, batch_size=2, block_size=8)
+    assert overfit(Trainer(model, batches, [], replace(trainer_of().config, lr=3e-3))).level == "ok"
+
+
+class Shuffled(GPT):
+    """Its targets are others each time: there is nothing to learn by heart."""
+
+    calls = 0
+
+    def loss(self, inputs: Any, targets: Any) -> Tensor:
+        self.calls += 1
+        rng = generator("shuffled", self.calls, seed=0)
+        return super().loss(inputs, rng.permutation(np.asarray(targets).reshape(-1)).reshape(targets.shape))
+
+
+class Deaf(GPT):
+    """Does not hear what it reads."""
+
+    def hidden(self, ids: Any) -> Tensor:
+        return super().hidden(np.zeros_like(ids))
+
+
+@pytest.mark.parametrize("broken", [Shuffled, Deaf])
+def test_a_broken_model_does_not(broken: type[GPT]) -> None:
+    finding = overfit(trainer_of(broken(model_of().config)), steps=100)
+    assert finding.level == "problem" and "in 100 steps" in finding.measured
+    assert "targets belong to their inputs" in finding.advice
+
+
+def test_contexts_that_leave_something_open() -> None:
+    inputs = np.array([[1, 2], [1, 3]])
+    targets = np.array([[2, 5], [3, 6]])  # after 1 comes 2 or 3; the rest is certain
+    assert left_open(inputs, targets, context=None) == pytest.approx(np.log(2) / 2)
+    assert left_open(inputs, np.array([[2, 5], [2, 6]]), context=None) == 0
+    assert left_open(np.array([[1, 2, 2]]), np.array([[2, 2, 3]]), context=1) == pytest.approx(
+        2 * np.log(2) / 3
+    )
+    assert left_open(np.array([[1, 2, 2]]), np.array([[2, 2, 3]]), context=2) == 0
+
+
+def test_one_batch_is_always_the_same() -> None:
+    batch = OneBatch(np.arange(40).reshape(10, 4), np.arange(40).reshape(10, 4))
+    assert batch.batch(0)[0].shape == (4, 4) and batch.tokens == 16 and batch.batch(3)[1] is batch.batch(9)[1]
+
+
+def test_the_finder_names_a_rate_below_the_best() -> None:
+    trainer = trainer_of(model_of(n_embd=32))
+    seen, choice, advised = untouched(trainer, find_rate)
+    assert seen.rates[0] == pytest.approx(1e-5) and len(seen.rates) == len(seen.losses)
+    assert choice.low <= choice.high and 1e-5 < choice.best <= 1
+    assert advised == pytest.approx(choice.best / 10, rel=0.2)
+    again = find_rate(trainer)
+    assert (again.seen.losses == seen.losses).all() and again.advised == advised
+
+
+def test_the_finder_carries_the_state_of_a_recurrent_model() -> None:
+    trainer = trainer_of(model_of("gru"))
+    assert not isinstance(trainer.model, LSTMLM)
+    assert 1e-5 < find_rate(trainer, count=40).advised < 1
