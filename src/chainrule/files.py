@@ -69,7 +69,11 @@ def new_folder(path: Path) -> Iterator[Path]:
 @contextmanager
 def alone(lock: Path) -> Iterator[None]:
     """Nobody else is inside meanwhile; the system lets go of the lock if the process dies."""
-    with lock.open("w") as file:
+    try:
+        file = lock.open("w")
+    except OSError as error:
+        raise _cannot_write(lock, error) from error
+    with file:
         if os.name == "posix":
             import fcntl
 

@@ -24,13 +24,14 @@ from chainrule.cli.show import bits, command_line, size
 from chainrule.cli.wording import near
 from chainrule.data import Shards, available
 from chainrule.errors import ConfigError
+from chainrule.files import write
 from chainrule.io import load_tokenizer
 from chainrule.models import FAMILIES, describe
 from chainrule.models import family as family_of
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.materials import material_of
-from chainrule.train.runs import free_folder
+from chainrule.train.runs import SETTINGS, free_folder
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Train:
         folder = self.out or free_folder(Path("runs", self.family))
         sizes = {name: getattr(self, name) for name in sizes_of(self.family)}
         run = Run.new(folder, data, self.training, self.family, self._tokenizer(), **sizes)
-        (folder / "config.toml").write_text(self.settings(), encoding="utf-8")
+        write(folder / SETTINGS, self.settings().encode())
         return run
 
     def settings(self) -> str:

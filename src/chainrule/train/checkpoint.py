@@ -90,7 +90,7 @@ def save(run: Path, checkpoint: Checkpoint, keep: int | None = None) -> Path:
         partial.rename(final)
         flush_folder(folder)
         for stale in (old, *_complete(folder)[:-KEEP]):
-            if stale.name != f"step_{keep or 0:06d}":
+            if keep is None or stale.name != f"step_{keep:06d}":
                 shutil.rmtree(stale, ignore_errors=True)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)

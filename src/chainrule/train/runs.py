@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
@@ -21,7 +21,7 @@ from chainrule.models import LanguageModel, Model, RecurrentLM, describe, make, 
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
 from chainrule.text import Tokenizer, from_dict
-from chainrule.train import checkpoint, kinds
+from chainrule.train import checkpoint, environment, kinds
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
@@ -31,7 +31,8 @@ from chainrule.train.material import Data, Material, Text
 from chainrule.train.materials import material_of
 from chainrule.train.plan import Plan
 
-LOCK, LOG = ".lock", "log.jsonl"
+LOCK, LOG, SETTINGS = ".lock", "log.jsonl", "config.toml"
+FIRST = {LOCK, LOG, SETTINGS, environment.FILE, "checkpoints"}  # what is there before the first step
 
 D = TypeVar("D", bound=Data)
 
@@ -83,7 +84,11 @@ class Run:
     def resume(cls, folder: str | Path) -> Run:
         """Go on from the newest checkpoint of a run, as if it had never stopped."""
         refuse_checkpoint(Path(folder))
-        saved = kinds.load(folder, kinds.MODEL)
+        return cls.restored(folder, kinds.load(folder, kinds.MODEL))
+
+    @classmethod
+    def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
+        """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved)
         kind = material_of(saved.config["model_type"])
         try:
@@ -130,6 +135,7 @@ class Run:
         trainer = self.trainer
         with (
             at_work(self.folder),
+            nullcontext() if self.finished else self._recorded(),
             Log(
                 self.log_path,
                 tokens=trainer.batches.tokens,
@@ -138,7 +144,26 @@ class Run:
                 console=console,
             ) as log,
         ):
-            return trainer.run(log, self.save, self.sample)
+            if not trainer.steps:
+                self.save()  # from here on the run can go on, whenever it is stopped
+
+            def save() -> None:
+                log.keep()  # or a checkpoint could outlive the records of its steps
+                self.save()
+
+            return trainer.run(log, save, self.sample)
+
+    def _recorded(self) -> AbstractContextManager[None]:
+        facts = {
+            "family": describe(self.model)["model_type"],
+            "parameters": self.model.count(),
+            "data": self._data(),
+            "per_nat": self.material.measures(1.0),
+        }
+        return environment.recorded(self.folder, facts, lambda: (self.trainer.steps, self.finished))
+
+    def _data(self) -> dict[str, str]:
+        return {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256}
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
@@ -151,7 +176,7 @@ class Run:
             "skipped": trainer.skipped,
             "stopping": vars(trainer.stopping) if trainer.stopping else None,
             "train": asdict(trainer.config),
-            "data": {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256},
+            "data": self._data(),
         }
         trained = self.model.state()
         with trainer.average.in_place() if trainer.average else nullcontext():
@@ -238,9 +263,16 @@ def at_work(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
-            if sizes.keys() <= {LOCK, LOG} and not any(sizes.values()):
+            if _untouched(folder):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _untouched(folder: Path) -> bool:
+    """Nothing is in there but what a run begins with."""
+    steps = {path.name for path in (folder / "checkpoints").glob("*")}
+    found = {path.name for path in folder.iterdir()}
+    begun = (folder / LOG).exists() and (folder / LOG).stat().st_size > 0
+    return not begun and found <= FIRST and steps <= {"step_000000"}
 
 
 def unchanged(folder: str | Path, find: Callable[[str], D], name: str, sha256: str) -> D:
