@@ -29,6 +29,7 @@ COMMANDS = {
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "sample": ("sample", "let a trained model write"),
     "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
+    "replay": ("replay", "make one step of a run again and open it: batch, activations, gradients"),
     "figures": ("figures", "draw the figures of the lessons"),
     "vectors": ("vectors", "neighbours, analogies and examinations of word vectors"),
     "ngram": ("ngram", "count what follows what in a text: n-grams, smoothing, samples"),

@@ -9,6 +9,7 @@ from chainrule.train.ladder import Ladder, LadderConfig
 from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plot import loss_curve
+from chainrule.train.replay import Replay, replay
 from chainrule.train.runs import Run, load_model
 from chainrule.train.scheduled_sampling import ScheduledSampling
 from chainrule.train.word2vec import WordTrainConfig, WordTrainer
@@ -18,6 +19,7 @@ __all__ = [
     "Ladder",
     "LadderConfig",
     "Log",
+    "Replay",
     "Result",
     "Run",
     "ScheduledSampling",
@@ -30,5 +32,6 @@ __all__ = [
     "grid_search",
     "load_model",
     "loss_curve",
+    "replay",
     "verdict",
 ]

@@ -105,19 +105,32 @@ def load(path: Path) -> Checkpoint:
     newest = find(path)
     if newest == path:
         return _load(path)
+    found, damaged = _newest_good(_complete(newest.parent))
+    if found is None:
+        raise CheckpointError(
+            f"{damaged}; there is no good one before it (bring back a copy, or begin a new run)"
+        )
+    return found
+
+
+def before(run: Path, step: int) -> Checkpoint | None:
+    """The newest good checkpoint of a run from which `step` is still to be made."""
+    return _newest_good([path for path in _complete(run / "checkpoints") if int(path.name[5:]) < step])[0]
+
+
+def _newest_good(candidates: list[Path]) -> tuple[Checkpoint | None, CheckpointError | None]:
+    """With the error of the newest if that is damaged; whoever gets an older one is warned."""
     damaged = None
-    for candidate in reversed(_complete(newest.parent)):
+    for candidate in reversed(candidates):
         try:
             found = _load(candidate)
         except CheckpointError as error:
             damaged = damaged or error
             continue
         if damaged:
-            warnings.warn(f"{damaged}; taking {candidate.name} instead", ChainruleWarning, stacklevel=2)
-        return found
-    raise CheckpointError(
-        f"{damaged}; there is no good one before it (bring back a copy, or begin a new run)"
-    )
+            warnings.warn(f"{damaged}; taking {candidate.name} instead", ChainruleWarning, stacklevel=3)
+        return found, damaged
+    return None, damaged
 
 
 def _load(path: Path) -> Checkpoint:
