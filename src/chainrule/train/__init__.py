@@ -4,6 +4,7 @@ from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
 from chainrule.train.grid import Trial, grid_search
+from chainrule.train.history import History, histories
 from chainrule.train.judge import verdict
 from chainrule.train.ladder import Ladder, LadderConfig
 from chainrule.train.log import Log
@@ -16,6 +17,7 @@ from chainrule.train.word2vec import WordTrainConfig, WordTrainer
 
 __all__ = [
     "Checkpoint",
+    "History",
     "Ladder",
     "LadderConfig",
     "Log",
@@ -30,6 +32,7 @@ __all__ = [
     "WordTrainer",
     "count_baselines",
     "grid_search",
+    "histories",
     "load_model",
     "loss_curve",
     "replay",

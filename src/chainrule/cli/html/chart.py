@@ -89,18 +89,19 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     if not high > low:
         return [low]
     rough = (high - low) / count
-    power = 10.0 ** math.floor(math.log10(rough))
+    power = 10.0 ** _exponent(rough)
     step = next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(n * step, 12) for n in range(first, last + 1)]
 
 
+def _exponent(value: float) -> int:
+    """Of the power of ten at or below a positive number, as it would be written: 0.05 -> -2"""
+    return int(f"{value:.15e}".partition("e")[2])
+
+
 def _log_ticks(low: float, high: float) -> list[float]:
-    found = [
-        m * 10.0**n
-        for n in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        for m in (1, 2, 5)
-    ]
+    found = [m * 10.0**n for n in range(_exponent(low), _exponent(high) + 1) for m in (1, 2, 5)]
     inside = [value for value in found if low <= value <= high]
     tens = [value for value in inside if f"{value:e}".startswith("1.0")]
     return inside if len(inside) <= 6 or len(tens) < 2 else tens
