@@ -1,6 +1,6 @@
-"""A list of names (one per line), from counting to the MLP: losses in nats per character, the end of a name included.
+"""A list of names (one per line), from counting to attention: losses in nats per character, the end of a name included.
 
-    CHAINRULE_DATA=FOLDER python benchmarks/names.py                 FOLDER holds names.txt; about two minutes
+    CHAINRULE_DATA=FOLDER python benchmarks/names.py                 FOLDER holds names.txt; about ten minutes
     python benchmarks/names.py --data identifiers --steps 300        any list that `chainrule data list` knows
 
 Each line is a JSON object with the number of parameters beside every loss. Eight names of ten are for training, one for
@@ -21,8 +21,10 @@ from chainrule.autograd.types import Array
 from chainrule.data import load
 from chainrule.generate import documents, known_share
 from chainrule.models import (
+    GPT,
     IGNORE,
     MLPLM,
+    GPTConfig,
     KneserNey,
     LanguageModel,
     MLPConfig,
@@ -109,7 +111,7 @@ def find_rate(names: Names, make: Callable[[], MLPLM]) -> None:
     say("rates for plain SGD", model.count(), low=choice.low, high=choice.high, lowest_loss_at=choice.best)
 
 
-def train(names: Names, model: MLPLM, steps: int, lr: float = 0.01) -> float:
+def train(names: Names, model: LanguageModel, steps: int, lr: float = 0.01) -> float:
     """AdamW with a cosine to 0, one pass after the other over shuffled names; returns the seconds it took."""
     inputs, targets = names.batch(names.train)
     optimizer = AdamW(model.parameters(), lr, weight_decay=0.3)
@@ -136,6 +138,7 @@ def main() -> None:
     )
     parser.add_argument("--data", default="names")
     parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--gpt-steps", type=int, default=4000)
     args = parser.parse_args()
     names = Names([line.strip() for line in load(args.data).text.splitlines() if line.strip()])
     bigram = counted(names)
@@ -156,6 +159,11 @@ def main() -> None:
             known_samples=known_share(samples, names.train), seconds=round(seconds, 1),
         )  # fmt: skip
     say(f"MLP, context {context}, once", model.count(), test=names.loss(model, names.test))
+    cr.seed(0)
+    gpt = GPT(GPTConfig(4, 4, 64, block_size=16, vocab_size=names.vocab_size, dropout=0.1))
+    seconds = train(names, gpt, args.gpt_steps, lr=4e-3)
+    losses = {part: names.loss(gpt, getattr(names, part)) for part in ("train", "dev", "test")}
+    say("GPT, 4 layers of width 64", gpt.count(), **losses, seconds=round(seconds, 1))
 
 
 if __name__ == "__main__":

@@ -146,14 +146,7 @@ private:
 struct Heads {
     Buffer& qkv;
     size_t heads, kv_heads, D;
-    float* memory;
-    size_t positions;
-
-    Cache cache(size_t sequence, size_t head) const {
-        const size_t keys = positions * D, values = positions * whole_panels(D);
-        float* start = memory + (sequence * kv_heads + head) * (keys + values);
-        return {start, start + keys, positions};
-    }
+    const Caches& caches;
 };
 
 class Remember : public RowStep {
@@ -170,7 +163,7 @@ public:
                 for (float* head = q; head < v; head += D)
                     rotary().turn_halves(head, head, D, cos_ + angles, sin_ + angles, 1, 1, D / 2);
             for (size_t h = 0; h < h_.kv_heads; ++h)
-                decode().remember(h_.cache(sequence, h), k + h * D, v + h * D, position, D);
+                decode().remember(h_.caches.at(sequence, h), k + h * D, v + h * D, position, D);
         }
     }
 
@@ -199,7 +192,7 @@ public:
         const size_t queries = piece->count * group_, head = block % h_.kv_heads;
         const size_t first = block / h_.kv_heads * QUERIES, offset = head * group_ * h_.D;
         decode().attend(out_.row(piece->row) + offset, h_.qkv.row(piece->row) + offset, scratch,
-                        h_.cache(piece->sequence, head), piece->past, first, std::min(QUERIES, queries - first), group_,
+                        h_.caches.at(piece->sequence, head), piece->past, first, std::min(QUERIES, queries - first), group_,
                         h_.D, out_.stride, h_.qkv.stride);
     }
 
@@ -273,9 +266,9 @@ void Program::linear(size_t out, size_t in, Weights weights, const float* bias, 
 }
 
 void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin) {
-    const size_t D = at(out).width / heads, room = whole_panels(positions);
-    caches_.push_back(std::make_unique<Scratch>(sequences * kv_heads * room * (D + whole_panels(D))));
-    const Heads shared{at(qkv), heads, kv_heads, D, caches_.back()->data(), room};
+    const size_t D = at(out).width / heads;
+    caches_.push_back(std::make_unique<Caches>(sequences, kv_heads, positions, D));
+    const Heads shared{at(qkv), heads, kv_heads, D, *caches_.back()};
     steps_.push_back(std::make_unique<Remember>(shared, cos, sin));
     steps_.push_back(std::make_unique<Attend>(shared, at(out)));
     scratch_ = std::max(scratch_, attend_scratch(positions, D));
@@ -296,6 +289,17 @@ void Program::run(const Batch& batch) {
     const Scratch scratch(threads * scratch_);
     Walk walk(steps_, batch);
     parallel_for(threads, [&](size_t thread) { walk.join(scratch.data() + thread * scratch_); });
+}
+
+void Program::copy(size_t from, size_t to, size_t count) {
+    for (auto& layer : caches_) {
+        for (size_t h = 0; h < layer->heads; ++h) {
+            const Cache source = layer->at(from, h), target = layer->at(to, h);
+            std::copy_n(source.keys, whole_panels(count) * layer->D, target.keys);
+            for (size_t d = 0; d < layer->D; d += PANEL)  // a panel of features has all positions
+                std::copy_n(source.values + d * source.positions, count * PANEL, target.values + d * target.positions);
+        }
+    }
 }
 
 }  // namespace chainrule

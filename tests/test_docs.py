@@ -51,7 +51,8 @@ def test_links_between_pages_exist() -> None:
 
 PUBLIC = [
     "Tensor", "no_grad", "backend", "gradcheck", "seed", "set_threads", "ChainruleError",
-    "ops", "nn", "optim", "models.GPT", "models.GPTConfig", "models.Llama", "generate.Decoder", "scalar.Value",
+    "ops", "nn", "optim", "models.GPT", "models.GPTConfig", "models.Llama", "models.Seq2Seq",
+    "generate.Decoder", "generate.Translation", "scalar.Value",
 ]  # fmt: skip
 
 

@@ -124,6 +124,15 @@ public:
             std::copy_n(program_.result(i), width, result.data() + i * width);
     }
 
+    // The first `count` positions of one sequence, for another one too.
+    void copy(size_t from, size_t to, size_t count) {
+        if (from >= program_.sequences || to >= program_.sequences) throw std::invalid_argument("no such sequence");
+        if (count > program_.positions) throw std::invalid_argument("count must be within the positions");
+        WithoutGil release;
+        std::lock_guard<std::mutex> alone(mutex_);
+        if (from != to) program_.copy(from, to, count);
+    }
+
 private:
     static void same(size_t a, size_t b) {
         if (a == b) return;
@@ -172,7 +181,8 @@ void bind_program(nb::module_& m) {
         .def("swiglu", &Checked::swiglu, "out"_a, "x"_a)
         .def("last", &Checked::last, "out"_a, "x"_a)
         .def("run", &Checked::run, "result"_a.noconvert(), "tokens"_a.noconvert(), "sequences"_a.noconvert(),
-             "counts"_a.noconvert(), "past"_a.noconvert());
+             "counts"_a.noconvert(), "past"_a.noconvert())
+        .def("copy", &Checked::copy, "source"_a, "target"_a, "count"_a);
     m.def("panels_multiply", &multiply, "y"_a.noconvert(), "x"_a.noconvert(), "words"_a.noconvert(), "format"_a);
 }
 

@@ -49,6 +49,24 @@ private:
     size_t rows_ = 0;
 };
 
+// Keys and values of all sequences in one layer.
+class Caches {
+public:
+    Caches(size_t sequences, size_t heads, size_t positions, size_t D)
+        : heads(heads), positions(whole_panels(positions)), D(D),
+          memory_(sequences * heads * this->positions * (D + whole_panels(D))) {}
+    const size_t heads, positions, D;
+
+    Cache at(size_t sequence, size_t head) const {
+        const size_t keys = positions * D, values = positions * whole_panels(D);
+        float* start = memory_.data() + (sequence * heads + head) * (keys + values);
+        return {start, start + keys, positions};
+    }
+
+private:
+    Scratch memory_;
+};
+
 class Step {
 public:
     virtual ~Step() = default;
@@ -73,6 +91,7 @@ public:
     void last(size_t out, size_t in);  // of each piece the last row; the steps that follow see only those
 
     void run(const Batch& batch);
+    void copy(size_t from, size_t to, size_t count);  // the first `count` positions in the cache of a sequence
     const float* result(size_t row) const { return buffers_.back()->row(row); }  // of the buffer made last
     size_t result_width() const { return buffers_.empty() ? 0 : buffers_.back()->width; }
 
@@ -81,7 +100,7 @@ private:
 
     std::vector<std::unique_ptr<Buffer>> buffers_;
     std::vector<std::unique_ptr<Step>> steps_;
-    std::vector<std::unique_ptr<Scratch>> caches_;
+    std::vector<std::unique_ptr<Caches>> caches_;
     size_t scratch_ = 0;  // floats that a step needs at most
     bool last_ = false;
 };

@@ -171,7 +171,8 @@ BAD = {
     "dashes of a value": (["data", "build", "--end", "--"], "if it begins with a dash, --end=VALUE"),
     "unknown family": (
         ["train", "frob"],
-        "train 'frob': no such family, corpus or file (families are gpt, llama, ngram, mlp, rnn, gru, lstm, word2vec;",
+        "train 'frob': no such family, corpus or file (families are gpt, llama, ngram, mlp, rnn, gru, lstm, seq2seq, "
+        "bert, bert-classifier, word2vec;",
     ),
     "nearly a family": (["train", "lstmm"], "did you mean lstm?)"),
     "nearly a corpus": (["train", "pydok"], "did you mean pydoc?)"),
@@ -236,7 +237,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     ("flags", "message"),
     [
         (["--temperature", "-1"], "--temperature is -1.0"),
-        (["--max-new-tokens", "0"], "--max-new-tokens is 0 (must be at least 1)"),
+        (["--max-new-tokens", "-1"], "--max-new-tokens is -1 (must be an integer, from 0 to"),
         (["--top-k", "0"], "--top-k is 0"),
         (
             ["--weights", "int3"],

@@ -197,3 +197,27 @@ def test_tokens_that_do_not_fit_are_refused_and_nothing_is_read(
     with pytest.raises(error, match=message):
         decoder.prefill(ids, slots)
     assert not decoder.lengths.any()
+
+
+@pytest.mark.parametrize("weights", FORMATS)
+def test_a_copied_cache_goes_on_as_the_first_would(weights: str, engine: str) -> None:
+    model = model_of("llama")
+    decoder = Decoder(model, weights, batch=3)
+    decoder.prefill([ids_of(model, n=35), ids_of(model, 3, 4)], slots=[0, 2])
+    decoder.copy(0, 1)
+    decoder.copy(0, 2)  # in place of what it held
+    assert decoder.lengths.tolist() == [35, 35, 35]
+    one, two, three = decoder.prefill([[5, 6], [5, 6], [7]])
+    assert (one == two).all() and (one != three).any()
+    assert_same(
+        decoder.step([8, 8, 8])[0], Decoder(model, weights).prefill([*ids_of(model, n=35), 5, 6, 8])[0]
+    )
+    for source, target in ((0, 3), (-1, 0)):
+        with pytest.raises(ShapeError, match="must be from 0 to 2"):
+            decoder.copy(source, target)
+
+
+def test_a_model_in_float64_is_read_in_float64(engine: str) -> None:
+    model = model_of("gpt").to(np.float64)
+    ids = ids_of(model)
+    np.testing.assert_allclose(Decoder(model).prefill(ids)[0], uncached(model, ids)[-1], rtol=0, atol=1e-12)

@@ -10,9 +10,8 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ConfigError
-from chainrule.generate import generate, reader
+from chainrule.generate import Sampling, choose, generate, reader
 from chainrule.generate.readers import Cached, Carried, Window
-from chainrule.generate.sample import choose
 from chainrule.models import FAMILIES, LanguageModel, make
 from chainrule.random import generator
 
@@ -41,7 +40,7 @@ def test_what_is_remembered_changes_no_token(model: LanguageModel, temperature: 
     for position, token in enumerate(written):
         logits = model(np.array([text])).numpy()[0, -1]
         rng = generator("sample", position, seed=7)
-        assert token == choose(logits, rng, temperature=temperature, top_k=None)
+        assert token == choose(logits, rng, Sampling(temperature=temperature))
         text.append(int(token))
 
 
@@ -51,9 +50,9 @@ def test_the_same_seed_writes_the_same_and_the_context_never_exceeds_the_block(m
     assert (generate(model, [1, 2], 40, temperature=1.0, seed=5) != one).any()
     text = Window(model)
     for token in one:
-        text.read([int(token)])
-        assert len(text.seen) <= 12
-    assert text.seen == one[-12:].tolist()
+        text.read([[int(token)]])
+        assert len(text.seen[0]) <= 12
+    assert text.seen == [one[-12:].tolist()]
 
 
 def test_each_family_has_its_reader() -> None:
@@ -72,8 +71,8 @@ def test_a_reader_keeps_the_weights_it_was_made_with() -> None:
     model = make("gru", n_hidden=8, vocab_size=5)
     text, twin = reader(model), reader(model)
     model.head.weight.data *= 7
-    assert np.array_equal(text.read([1, 2]), twin.read([1, 2]))
-    assert not np.array_equal(text.read([3]), reader(model).read([1, 2, 3]))
+    assert np.array_equal(text.read([[1, 2]]), twin.read([[1, 2]]))
+    assert not np.array_equal(text.read([[3]]), reader(model).read([[1, 2, 3]]))
 
 
 def test_a_recurrent_model_remembers_beyond_its_block() -> None:
@@ -82,8 +81,8 @@ def test_a_recurrent_model_remembers_beyond_its_block() -> None:
     text = np.random.default_rng(0).integers(5, size=30)
     in_pieces = reader(model)
     for piece in np.split(text, 10):
-        logits = in_pieces.read(piece.tolist())
-    np.testing.assert_allclose(logits, reader(model).read(text.tolist()), rtol=1e-4, atol=1e-6)
+        logits = in_pieces.read([piece.tolist()])
+    np.testing.assert_allclose(logits, reader(model).read([text.tolist()]), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["gpt", "llama"])
@@ -99,10 +98,10 @@ def test_a_full_context_is_read_again_from_its_newest_half(name: str) -> None:
         end += piece
         seen = seen + piece if seen + piece <= 12 else 6
         plain = model(np.array([tokens[end - seen : end]])).numpy()[0, -1]
-        np.testing.assert_allclose(text.read(tokens[end - piece : end]), plain, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(text.read([tokens[end - piece : end]])[0], plain, rtol=1e-4, atol=1e-4)
     # A prompt that is too long has a whole context left.
     plain = model(np.array([tokens[-12:]])).numpy()[0, -1]
-    np.testing.assert_allclose(reader(model).read(tokens), plain, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(reader(model).read([tokens])[0], plain, rtol=1e-4, atol=1e-4)
 
 
 def test_a_context_of_one_token() -> None:
@@ -110,4 +109,6 @@ def test_a_context_of_one_token() -> None:
     model = make("gpt", n_layer=1, n_head=1, n_embd=8, block_size=1, vocab_size=5).eval()
     text = reader(model)
     for token in (3, 1, 4):
-        np.testing.assert_allclose(text.read([token]), model(np.array([[token]])).numpy()[0, 0], atol=1e-5)
+        np.testing.assert_allclose(
+            text.read([[token]])[0], model(np.array([[token]])).numpy()[0, 0], atol=1e-5
+        )

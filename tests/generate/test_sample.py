@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError, DataError
-from chainrule.generate import Decoder, choose, generate, stream, write
+from chainrule.generate import Decoder, Sampling, choose, generate, stream, write
 from chainrule.generate.sample import beginning
 from chainrule.models import GPT, GPTConfig
 from chainrule.random import generator
@@ -46,11 +46,11 @@ def test_more_tokens_begin_with_the_same_ones(model: GPT) -> None:
 @pytest.mark.requirement("R-476")
 def test_greedy_takes_the_likeliest_and_draws_follow_the_probabilities(model: GPT) -> None:
     logits = Decoder(model).prefill([1, 2, 3])[0]
-    assert choose(logits, generator("test"), temperature=0, top_k=None) == logits.argmax()
+    assert choose(logits, generator("test"), Sampling(temperature=0)) == logits.argmax()
     assert len({tuple(generate(model, [1], 20, temperature=0, seed=seed)) for seed in range(3)}) == 1
 
     n, temperature = 5_000, 1.5
-    drawn = [choose(logits, generator("test", i), temperature=temperature, top_k=None) for i in range(n)]
+    drawn = [choose(logits, generator("test", i), Sampling(temperature=temperature)) for i in range(n)]
     p = np.exp(logits.astype(np.float64) / temperature)
     p /= p.sum()
     error = np.sqrt(p * (1 - p) / n)
@@ -59,15 +59,19 @@ def test_greedy_takes_the_likeliest_and_draws_follow_the_probabilities(model: GP
 
 def test_top_k_leaves_the_k_likeliest() -> None:
     logits = np.array([0.0, 2.0, 1.0, 2.0])
-    drawn = {choose(logits, generator("test", i), temperature=1.0, top_k=2) for i in range(50)}
+    drawn = {choose(logits, generator("test", i), Sampling(temperature=1.0, top_k=2)) for i in range(50)}
     assert drawn == {1, 3}
-    assert {choose(logits, generator("test", i), temperature=9.0, top_k=99) for i in range(200)} == {
+    assert {
+        choose(logits, generator("test", i), Sampling(temperature=9.0, top_k=99)) for i in range(200)
+    } == {
         0,
         1,
         2,
         3,
     }
-    assert choose(logits, generator("test"), temperature=1.0, top_k=1) == 1  # of equal ones the first
+    assert (
+        choose(logits, generator("test"), Sampling(temperature=1.0, top_k=1)) == 1
+    )  # of equal ones the first
 
 
 @pytest.mark.requirement("R-478", "R-273")
@@ -91,7 +95,7 @@ def test_the_cache_changes_no_token_while_the_text_fits_the_context(model: GPT) 
             for position, token in enumerate(written):
                 logits = model.eval()(np.array([window])).numpy()[0, -1]
                 rng = generator("sample", position, seed=7)
-                assert token == choose(logits, rng, temperature=temperature, top_k=None)
+                assert token == choose(logits, rng, Sampling(temperature=temperature))
                 window.append(token)
     model.train()
 
@@ -127,7 +131,7 @@ def test_from_a_string_to_a_distribution_and_on_to_text(model: GPT) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "n is 0"),
+        ({"n": -1}, "max_new_tokens is -1"),
         ({"temperature": -0.1}, "temperature is -0.1"),
         ({"temperature": float("nan")}, "temperature is nan"),
         ({"temperature": float("inf")}, "temperature is inf"),
@@ -148,7 +152,7 @@ def test_an_empty_prompt_of_ids_is_refused(model: GPT) -> None:
 
 def test_broken_weights_are_noticed() -> None:
     with pytest.raises(ChainruleError, match="not finite"):
-        choose(np.array([0.0, np.nan]), generator("test"), temperature=1.0, top_k=None)
+        choose(np.array([0.0, np.nan]), generator("test"), Sampling(temperature=1.0))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import chainrule as cr
 from chainrule.autograd.types import Array
 from chainrule.errors import ChainruleError
-from chainrule.generate import Translation, translate
+from chainrule.generate import Request, Sampling, Translation, run, translate
 from chainrule.models import GPT, GPTConfig, Seq2Seq, Seq2SeqConfig
 
 SIZE = Seq2SeqConfig(n_layer=2, n_head=3, n_embd=12, n_hidden=20, block_size=9, vocab_size=11)
@@ -81,7 +81,7 @@ def test_rows_can_change_places_fork_and_end(rows: list[int]) -> None:
     model = model_of().to("float64")
     translation = Translation(model, SOURCE, MASK)
     translation.read(TARGET[:, :4])
-    translation.take(rows)
+    translation.keep(rows)
     rest = RNG.integers(11, size=(len(rows), 3))
     whole = at_once(model, np.array(rows), np.concatenate([TARGET[rows, :4], rest], axis=1))
     for t in range(3):
@@ -92,9 +92,9 @@ def test_rows_can_change_places_fork_and_end(rows: list[int]) -> None:
 def test_beams_of_one_source_swap_their_pasts() -> None:
     model = model_of().to("float64")
     translation = Translation(model, SOURCE[:1], MASK[:1])
-    translation.take([0, 0])
+    translation.keep([0, 0])
     translation.read([3, 4])
-    translation.take([1, 0])
+    translation.keep([1, 0])
     got = translation.read([5, 6])
     whole = at_once(model, np.array([0, 0]), np.array([[4, 5], [3, 6]]))
     np.testing.assert_allclose(got, whole[:, -1], rtol=0, atol=1e-10)
@@ -133,6 +133,42 @@ class TestTranslate:
         model.final_logits_bias.data[0, 2] = 1e3
         assert [ids.tolist() for ids in translate(model, SOURCE, MASK, start=1, end=2)] == [[], [], []]
 
+    def test_a_wide_beam_finds_the_best_of_all(self) -> None:
+        model, end = model_of(), 2
+        others = [token for token in range(11) if token != end]
+        found = translate(model, SOURCE, MASK, start=1, end=end, max_new_tokens=2, beam=121)
+        for row, ids in enumerate(found):
+            targets = np.array([[1, token] for token in others])
+            first, second = cr.ops.log_softmax(at_once(model, np.full(10, row), targets)).swapaxes(
+                0, 1
+            )  # (10, V)
+            value: dict[tuple[int, ...], float] = {(): first[0, end]}
+            for i, one in enumerate(others):
+                for two in range(11):
+                    text = (one,) if two == end else (one, two)
+                    value[text] = (first[i, one] + second[i, two]) / (7 / 6) ** 0.6
+            assert tuple(ids.tolist()) == max(value, key=lambda text: value[text])
+
+    def test_a_beam_finds_the_same_alone_and_beside_others(self) -> None:
+        model = model_of()
+        together = translate(model, SOURCE, MASK, start=1, end=2, beam=3)
+        for i, ids in enumerate(together):
+            (alone,) = translate(model, SOURCE[i : i + 1, : MASK[i].sum()], start=1, end=2, beam=3)
+            assert ids.tolist() == alone.tolist()
+
+
+def test_translations_can_be_drawn_as_texts_are() -> None:
+    model = model_of()
+    samplings = [
+        Sampling(max_new_tokens=8, temperature=1.0, seed=seed, stop_tokens=(2,)) for seed in (3, 4, 3)
+    ]
+    together = [Request([1], sampling, 11) for sampling in samplings]
+    list(run(Translation(model, SOURCE, MASK), together))
+    for i, request in enumerate(together):
+        alone = Request([1], samplings[i], 11)
+        list(run(Translation(model, SOURCE[i : i + 1, : MASK[i].sum()]), [alone]))
+        assert request.tokens == alone.tokens and request.finish == alone.finish
+
 
 def bad_read(tokens: Any, before: int = 0) -> None:
     translation = Translation(model_of(), SOURCE, MASK)
@@ -149,8 +185,8 @@ def bad_read(tokens: Any, before: int = 0) -> None:
         (lambda: bad_read([0.5] * 3), "float64 for 3 rows"),
         (lambda: bad_read([1, 2, 3], before=9), "from position 9 .*block_size, 9"),
         (lambda: bad_read([1, 2, 99]), "99"),
-        (lambda: Translation(model_of(), SOURCE).take([3]), r"rows \[3\] \(must be from 0 to 2"),
-        (lambda: Translation(model_of(), SOURCE).take([]), "one or more integers"),
+        (lambda: Translation(model_of(), SOURCE).keep([3]), r"rows \[3\] \(must be from 0 to 2"),
+        (lambda: Translation(model_of(), SOURCE).keep([0.5]), "must be integers"),
         (lambda: translate(model_of(), SOURCE, start=1, end=2, max_new_tokens=0), "max_new_tokens is 0"),
         (lambda: translate(model_of(), SOURCE, start=1, end=2, max_new_tokens=10), "max_new_tokens is 10"),
     ],

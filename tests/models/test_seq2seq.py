@@ -68,6 +68,16 @@ class TestGradients:
 
         assert cr.gradcheck_model(model.parameters(), loss) <= 1e-6
 
+    @pytest.mark.parametrize("norm", ["post", "pre"])
+    def test_computed_again_they_have_the_same_bits(self, norm: str) -> None:
+        model, gradients = model_of(replace(TINY, norm=norm, dropout=0.2)), []
+        for model.recompute in (False, True):
+            model.parameters().zero_grad()
+            with cr.random.step(3):
+                model.loss(INPUTS, TARGETS).backward()
+            gradients.append(model.parameters().grad.copy())
+        assert gradients[0].any() and (gradients[0] == gradients[1]).all()
+
     @pytest.mark.requirement("R-325")
     @pytest.mark.parametrize("norm", ["post", "pre"])
     def test_encoder_block(self, norm: str) -> None:
@@ -406,6 +416,7 @@ def test_learns_to_translate(norm: str) -> None:
         ({"activation": "elu"}, "activation is 'elu'"),
         ({"dropout": 1.0}, r"dropout is 1\.0"),
         ({"label_smoothing": -0.1}, r"label_smoothing is -0\.1"),
+        ({"scheduled_sampling": 1.0}, r"scheduled_sampling is 1\.0"),
         ({"norm_eps": 0.0}, r"norm_eps is 0\.0"),
     ],
 )

@@ -260,5 +260,18 @@ def test_two_processes_cannot_share_a_run_and_a_dead_one_holds_nothing(tmp_path:
     run = Run.resume(folder)
     run.trainer.plan.total = run.trainer.steps + 1
     run.train()
+    size = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16}
+    whole = Run.new(tmp_path / "whole", run.corpus, run.trainer.config, **size)  # type: ignore[arg-type]
+    whole.trainer.plan.total = run.trainer.steps
+    whole.train()
+    assert outcome(folder) == outcome(whole.folder)
     began = [stretch["from"] for stretch in environment.stretches(environment.read(folder))]
     assert began == [0, run.trainer.steps - 1]
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_says_what_to_do(tmp_path: Path) -> None:
+    run = new_run(tmp_path, **SMALL)  # made, and never trained
+    with pytest.raises(
+        CheckpointError, match=r"stopped before its first checkpoint \(remove it and begin again\)"
+    ):
+        Run.resume(run.folder)

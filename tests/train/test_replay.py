@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from chainrule.errors import ChainruleError, ConfigError
-from chainrule.train import Run, checkpoint, replay
+from chainrule.errors import ChainruleError, CheckpointError, ConfigError
+from chainrule.train import Run, TrainConfig, checkpoint, replay
 from chainrule.train.log import read
 from tests.train.helpers import new_run
 from tests.train.survivors import SETTINGS, TRAINERS, new, train, write_data
@@ -110,3 +111,19 @@ def test_a_step_that_was_not_made_is_refused(tmp_path: Path, step: int) -> None:
         replay(run.folder, step)
     with pytest.raises(ConfigError, match="is a checkpoint"):
         replay(checkpoint.find(run.folder), 1)
+
+
+def test_a_run_that_began_with_other_weights_keeps_them(tmp_path: Path) -> None:
+    other = new_run(tmp_path, "other", max_steps=3)
+    other.train()
+    config = TrainConfig(max_steps=8, batch_size=4, save_every=2, eval_windows=8)
+    run = Run.new(tmp_path / "run", other.corpus, config, start=other.model)
+    run.train()
+    kept = sorted(path.name for path in (run.folder / "checkpoints").iterdir())
+    assert kept == ["step_000000", "step_000006", "step_000008"]
+    assert replay(run.folder, 3).same
+    shutil.rmtree(run.folder / "checkpoints/step_000000")
+    with pytest.raises(
+        CheckpointError, match=r"no good checkpoint before step 3, .* weights of another model"
+    ):
+        replay(run.folder, 3)

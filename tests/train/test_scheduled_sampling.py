@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.data import PairBatches
+from chainrule.data import PairBatches, PairCorpus
 from chainrule.errors import ConfigError
-from chainrule.models import IGNORE, Seq2Seq, Seq2SeqConfig
-from chainrule.train import ScheduledSampling
+from chainrule.models import IGNORE, Seq2Seq, Seq2SeqConfig, make
+from chainrule.train import ScheduledSampling, TrainConfig, Trainer
+from chainrule.train.translations import Translations
 
 RNG = np.random.default_rng(3)
 TARGETS = [RNG.integers(3, 20, size=RNG.integers(0, 12)) for _ in range(400)]
@@ -86,3 +89,37 @@ def test_targets_of_nothing_but_the_end_have_nothing_to_guess(model: Seq2Seq) ->
 def test_bad_settings_are_refused(model: Seq2Seq, settings: dict[str, float], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ScheduledSampling(PAIRS, model, **settings)
+
+
+def test_a_model_asks_for_it_by_its_configuration() -> None:
+    material = Translations.of(PairCorpus("words", "1", [(f"word {i}", f"mot {i}") for i in range(200)]))
+    for share in (0.0, 0.25):
+        sizes = {"n_layer": 1, "n_embd": 16, "block_size": 16, "scheduled_sampling": share}
+        batches = material.batches(make("seq2seq", **sizes, **material.sizes()), TrainConfig(max_steps=50))
+        assert isinstance(batches, ScheduledSampling if share else PairBatches)
+        if isinstance(batches, ScheduledSampling):
+            assert [batches.share_at(step) for step in (0, 25, 50)] == [0.0, 0.125, 0.25]
+
+
+def test_a_run_that_is_stopped_goes_on_with_the_same_bits() -> None:
+    settings = TrainConfig(max_steps=8, warmup=1, lr=1e-2)
+
+    def trainer_of(state: dict[str, Any] | None = None) -> Trainer:
+        cr.seed(0)
+        made = Seq2Seq(Seq2SeqConfig(n_layer=1, n_head=2, n_embd=8, block_size=16, vocab_size=21))
+        made.load(state or made.state())
+        return Trainer(made, ScheduledSampling(PAIRS, made, share=0.9, steps=4), [], settings)
+
+    def steps(trainer: Trainer, until: int) -> None:
+        with cr.random.seeded(0):
+            while trainer.steps < until:
+                trainer.update(1e-2)
+
+    whole, first = trainer_of(), trainer_of()
+    steps(whole, 8)
+    steps(first, 5)
+    second = trainer_of(first.model.state())
+    second.optimiser.load(first.optimiser.state())
+    second.steps = first.steps
+    steps(second, 8)
+    assert (second.model.parameters().data == whole.model.parameters().data).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -16,11 +17,14 @@ from chainrule.errors import ConfigError
 
 T = TypeVar("T")
 
+UNITS = {"s": 1, "m": 60, "h": 3600}
+
 
 def parse(command: type[T], program: str, args: list[str]) -> T:
     """An instance of the dataclass `command` from flags; what does not fit is a ConfigError."""
     if {"-h", "--help"} & set(args):
         return tyro.cli(command, prog=program, args=args)  # prints the help and exits
+    args = [_seconds(word, before) for before, word in zip(["", *args], args, strict=False)]
     known = options(command)
     _refuse_values_of_switches(known, args)
     explanation = io.StringIO()
@@ -30,6 +34,15 @@ def parse(command: type[T], program: str, args: list[str]) -> T:
     except SystemExit:
         said = explain(explanation.getvalue(), known)
         raise ConfigError(f"{said}; see {program} --help") from None
+
+
+def _seconds(word: str, before: str) -> str:
+    """The value of --budget in seconds: 90, 90s, 10m or 1.5h."""
+    flag, equals, value = word.rpartition("=")
+    if (flag if equals else before) != "--budget":
+        return word
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", value)
+    return f"{flag}{equals}{float(found[1]) * UNITS[found[2]]}" if found else word
 
 
 def flags(words: Sequence[str]) -> frozenset[str]:

@@ -3,60 +3,176 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from chainrule.errors import ConfigError
-from chainrule.generate import write
-from chainrule.train import load_model
+from chainrule.cli.progress import Progress
+from chainrule.cli.tokenizing import read_input
+from chainrule.cli.translating import listed, translations
+from chainrule.errors import ConfigError, DataError
+from chainrule.generate import Beam, Request, Sampling, beam_search, complete, score, write
+from chainrule.generate.readers import check_fp32
+from chainrule.generate.sample import Model, encoded
+from chainrule.models import LanguageModel, Seq2Seq
+from chainrule.text import TextStream, Tokenizer
+from chainrule.train.runs import load_any
+
+Weights = Literal["fp32", "bf16", "int8", "int4"]
 
 
 @dataclass(frozen=True)
 class Command:
-    """Let a trained model go on from a prompt.
+    """Let a trained model go on from a prompt, or from several; an encoder-decoder translates them.
 
-    Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --seed 3
+    Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --top-p 0.9 --seed 3
     """
 
     run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Directory of a run, or one of its checkpoints."""
     prompt: str = ""
     """Text to go on from. Nothing stands for a new line; if the tokenizer has none, a space, full stop or token 0."""
-    max_new_tokens: int = 500
-    """Tokens to write: characters, unless the run has another tokenizer."""
-    temperature: float = 0.8
-    """0 always takes the likeliest token; the higher, the bolder."""
-    top_k: int | None = None
-    """Draw only from this many of the likeliest tokens."""
-    seed: int = 0
-    """The same seed writes the same text."""
-    weights: Literal["fp32", "bf16", "int8", "int4"] = "fp32"
+    prompts_file: str | None = None
+    """A file with a prompt on each line, or - for standard input, instead of --prompt."""
+    num_samples: int = 1
+    """Texts for each prompt: drawn with the seeds --seed, --seed + 1, ...; with --beam, the best ones."""
+    sampling: tyro.conf.UseAppendAction[tyro.conf.OmitArgPrefixes[Sampling]] = field(default_factory=Sampling)
+    beam: int | None = None
+    """Search for the likeliest text instead of drawing one: so many unfinished texts are kept at each step."""
+    length_penalty: float = 0.6
+    """With --beam: 0 compares texts by log-probability, which favours short ones; the higher, the longer."""
+    weights: Weights = "fp32"
     """How weights are held: fewer bits take less memory and time, and lose a little (docs/inference.md).
     GPT and Llama only."""
+    logprobs: bool = False
+    """Also print the log-probability of each token, of the prompt and of the text."""
     json: bool = False
-    """Print one JSON object with the prompt and the text."""
+    """Print a JSON object for each text, one per line."""
 
     def run(self) -> None:
-        if self.max_new_tokens < 1:
-            raise ConfigError(f"sample: max_new_tokens is {self.max_new_tokens} (must be at least 1)")
-        model, tokenizer = load_model(self.run_folder)
-        pieces = write(
-            model,
-            tokenizer,
-            self.prompt,
-            self.max_new_tokens,
-            temperature=self.temperature,
-            top_k=self.top_k,
-            seed=self.seed,
-            weights=self.weights,
-        )
-        if self.json:
-            print(json.dumps({"prompt": self.prompt, "text": "".join(pieces)}))
+        prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
+        if self.num_samples < 1:
+            raise ConfigError(f"sample: num_samples is {self.num_samples} (must be at least 1)")
+        model, tokenizer = load_any(self.run_folder)
+        if isinstance(model, Seq2Seq):
+            check_fp32(model, self.weights)
+            options = self._samplings() if self.beam is None else self._beam(self.beam)
+            found = translations(model, tokenizer, prompts, options, scored=self.logprobs)
+        elif not isinstance(model, LanguageModel):
+            rule = "must be a language model or an encoder-decoder"
+            raise ConfigError(f"{self.run_folder}: holds a {type(model).__name__} ({rule})")
+        elif self.beam is not None:
+            found = self._searched(model, tokenizer, prompts, self._beam(self.beam))
+        elif len(prompts) * self.num_samples > 1 or self.logprobs or self.json:
+            found = self._drawn(model, tokenizer, prompts)
+        else:
+            self._stream(model, tokenizer, prompts[0])
             return
-        print(self.prompt, end="", flush=True)
+        for number, result in enumerate(found):
+            if self.json:
+                print(json.dumps(result, ensure_ascii=False))
+            elif isinstance(model, Seq2Seq) and self.num_samples == 1 and not self.logprobs:
+                print(result["text"])  # a line for each source
+            else:
+                print(shown(result, number, " -> " if isinstance(model, Seq2Seq) else ""))
+
+    def _stream(self, model: Model, tokenizer: Tokenizer, prompt: str) -> None:
+        options = {name: value for name, value in vars(self.sampling).items() if name != "max_new_tokens"}
+        n = self.sampling.max_new_tokens
+        pieces = write(model, tokenizer, prompt, n, weights=self.weights, **options)
+        print(prompt, end="", flush=True)
         for piece in pieces:
             print(piece, end="", flush=True)
         print()
+
+    def _drawn(self, model: Model, tokenizer: Tokenizer, prompts: list[str]) -> Iterator[dict[str, Any]]:
+        samplings = self._samplings()
+        each = [prompt for prompt in prompts for _ in samplings]
+        with Progress("sample") as progress:
+            requests = complete(
+                model,
+                tokenizer,
+                each,
+                samplings * len(prompts),
+                weights=self.weights,
+                scored=self.logprobs,
+                tell=lambda tokens: progress.say(f"{tokens:,} tokens"),
+            )
+        for prompt, request in zip(each, requests, strict=True):
+            result = {"prompt": prompt, "text": request.text, "seed": request.sampling.seed}
+            yield result | {"finish": request.finish} | self._logprobs(model, tokenizer, request)
+
+    def _logprobs(self, model: Model, tokenizer: Tokenizer, request: Request) -> dict[str, Any]:
+        if request.logprobs is None:
+            return {}
+        before = [None, *score(model, request.prompt).tolist()]
+        return {
+            "prompt_logprobs": listed(tokenizer, request.prompt, before),
+            "logprobs": listed(tokenizer, request.tokens, request.logprobs),
+        }
+
+    def _samplings(self) -> list[Sampling]:
+        return [replace(self.sampling, seed=self.sampling.seed + i) for i in range(self.num_samples)]
+
+    def _beam(self, width: int) -> Beam:
+        if self.sampling.stop:
+            raise ConfigError("sample: stop is given with beam (must be stop_tokens)")
+        if width < self.num_samples:
+            raise ConfigError(
+                f"sample: num_samples is {self.num_samples}, beam {width} (must be at most as many)"
+            )
+        return Beam(
+            width=width,
+            n_best=self.num_samples,
+            length_penalty=self.length_penalty,
+            max_new_tokens=self.sampling.max_new_tokens,
+            stop_tokens=self.sampling.stop_tokens,
+        )
+
+    def _searched(
+        self, model: Model, tokenizer: Tokenizer, prompts: list[str], beam: Beam
+    ) -> Iterator[dict[str, Any]]:
+        for prompt in prompts:
+            ids = encoded(tokenizer, prompt)
+            with Progress("search"):
+                found = beam_search(model, ids, beam, weights=self.weights)
+            for hypothesis in found:
+                result: dict[str, Any] = {
+                    "prompt": prompt,
+                    "text": text_of(tokenizer, ids, hypothesis.tokens),
+                }
+                result |= {"logprob": hypothesis.logprob, "score": hypothesis.score}
+                if self.logprobs:
+                    logs = score(model, [*ids, *hypothesis.tokens])[len(ids) - 1 :].tolist()
+                    result |= {"logprobs": listed(tokenizer, hypothesis.tokens, logs)}
+                yield result | {"finish": "stop" if hypothesis.finished else "length"}
+
+
+def prompts_in(source: str, prompt: str) -> list[str]:
+    """The lines of a file"""
+    if prompt:
+        raise ConfigError(f"sample: prompt is {prompt!r}, prompts_file {source} (must be one of them)")
+    if source != "-" and not Path(source).is_file():
+        raise DataError(f"{source}: no such file (must have a prompt on each line)")
+    text = read_input(source).replace("\r\n", "\n")
+    if not text:
+        raise DataError(f"{source}: is empty (must have a prompt on each line)")
+    return text.removesuffix("\n").split("\n")
+
+
+def text_of(tokenizer: Tokenizer, prompt: Any, tokens: Sequence[int]) -> str:
+    stream = TextStream(tokenizer, after=prompt)
+    return "".join([*map(stream.push, tokens), stream.close()])
+
+
+def shown(result: dict[str, Any], number: int, between: str = "") -> str:
+    """One text for people: how it came about, the text, the log-probabilities"""
+    facts = ", ".join(f"{key} {result[key]:.5g}" for key in ("seed", "logprob", "score") if key in result)
+    lines = [f"--- {number + 1}: {facts}", result["prompt"] + between + result["text"]]
+    for token in [*result.get("prompt_logprobs", ()), *result.get("logprobs", ())]:
+        log = "" if token["logprob"] is None else f"{token['logprob']:.4f}"
+        lines.append(f"{log:>10}  {token['token']!r}")
+    return "\n".join(lines)

@@ -10,6 +10,7 @@ import sys
 from chainrule.models import Model
 from chainrule.text import CharTokenizer
 from chainrule.train import Run
+from chainrule.train.material import Text
 
 SIZES = {
     "n_layer": "{} layers",
@@ -23,16 +24,16 @@ SIZES = {
 def size(model: Model) -> str:
     """One line about a model."""
     c = model.config
-    said = [words.format(getattr(c, name)) for name, words in SIZES.items() if hasattr(c, name)]
+    said = [words.format(getattr(c, name)) for name, words in SIZES.items() if getattr(c, name, None)]
     return f"{type(model).__name__} with {', '.join(said)}: {model.count():,} parameters"
 
 
 def bits(run: Run, nats: float) -> str:
     """A loss per token in both units; tokens of several characters are compared by the byte."""
-    if isinstance(run.tokenizer, CharTokenizer):
+    if isinstance(run.material, Text) and isinstance(run.tokenizer, CharTokenizer):
         return f"{nats:.4f} nats = {nats / math.log(2):.4f} bits per character"
     others = [f"{value:.4f} {name.replace('_', ' ')}" for name, value in run.material.measures(nats).items()]
-    return " = ".join([f"{nats:.4f} nats per token", *others])
+    return " = ".join([f"{nats:.4f} nats", *others])
 
 
 def command_line() -> str:

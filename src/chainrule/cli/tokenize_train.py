@@ -29,14 +29,14 @@ from chainrule.text import (
 Kind = Literal["bpe", "wordpiece", "unigram", "word", "char", "plain-bpe"]
 
 
-TRAIN: dict[Kind, Callable[[list[str], int], Tokenizer]] = {
+TRAIN: dict[Kind, Callable[..., Tokenizer]] = {
     "bpe": BPETokenizer.train,
     "wordpiece": WordPieceTokenizer.train,
     "unigram": UnigramTokenizer.train,
     "word": WordTokenizer.train,
-    "char": lambda texts, vocab_size: CharTokenizer.train("".join(texts)),
-    "plain-bpe": lambda texts, vocab_size: PlainBPETokenizer.train(
-        texts, vocab_size, special_tokens=["<unk>"]
+    "char": lambda texts, vocab_size, special_tokens=(): CharTokenizer.train("".join(texts), special_tokens),
+    "plain-bpe": lambda texts, vocab_size, special_tokens=(): PlainBPETokenizer.train(
+        texts, vocab_size, special_tokens=[*special_tokens, "<unk>"]
     ),
 }
 
@@ -54,6 +54,9 @@ class Command:
     """What the tokens are."""
     vocab_size: int = 2000
     """Tokens to learn, at most; a tokenizer of characters has as many as the text."""
+    special_tokens: tuple[str, ...] = ()
+    """Tokens that no text becomes, such as '<s>' '</s>' around what an encoder-decoder writes. Default: none, but those
+    of BERT for wordpiece."""
     out: Path | None = None
     """File to write. Default: KIND.json, such as bpe.json."""
     hugging_face: bool = False
@@ -74,7 +77,8 @@ class Command:
         out = self.out or Path(f"{self.kind}.json")
         start = time.perf_counter()
         with Progress(f"learning {self.kind} from {size / 1e6:.1f} MB"):
-            tokenizer = TRAIN[self.kind](texts, self.vocab_size)
+            special = {"special_tokens": self.special_tokens} if self.special_tokens else {}
+            tokenizer = TRAIN[self.kind](texts, self.vocab_size, **special)
             tokens = sum(len(tokenizer.encode(text)) for text in texts)
         save_tokenizer(tokenizer, out, hugging_face=self.hugging_face)
         result = {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chainrule.data import load
 from chainrule.data.corpora import BUILT_IN, DEFAULT
+from chainrule.data.files import reading
 from chainrule.errors import DataError
 from chainrule.io import load_tokenizer
 from chainrule.text import CharTokenizer, Tokenizer
@@ -23,10 +24,8 @@ def read_input(source: str) -> str:
     elif source in BUILT_IN or not path.is_file():
         return load(source).text
     else:
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+        with reading(path) as file:  # unpacks .gz
+            content = file.read()
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -8,7 +8,7 @@ import json
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_type_hints
@@ -22,16 +22,21 @@ from chainrule.cli.resuming import agree, same_folder
 from chainrule.cli.settings import as_flags, from_file, toml
 from chainrule.cli.show import bits, command_line, size
 from chainrule.cli.wording import near
-from chainrule.data import Shards, available
+from chainrule.data import Corpus, Shards, available
 from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.io import load_tokenizer
-from chainrule.models import FAMILIES, describe
+from chainrule.models import LanguageModel, Model, describe
 from chainrule.models import family as family_of
+from chainrule.models.families import KNOWN
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
+from chainrule.train.budget import choose
 from chainrule.train.materials import material_of
-from chainrule.train.runs import SETTINGS, free_folder
+from chainrule.train.runs import SETTINGS, free_folder, load_any
+
+# The families that have a command, in the order they are named to people.
+COMMON = [name for name in KNOWN if name not in ("bert-tagger", "bert-embedder")]
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,14 @@ class Train:
 
     before: ClassVar[tuple[str, ...]] = ()  # words of a command line that stand in a file
 
-    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = "pydoc"
-    """A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made."""
+    data: str = ""
     tokenizer: str | None = None
     """char: every character is a token; or the path of a tokenizer's file. Default: char, or that of the shards."""
     out: Path | None = None
     """Directory of the run. Default: runs/FAMILY, or the next of runs/FAMILY-2, runs/FAMILY-3, ... that is free."""
+    init: Path | None = None
+    """Begin with the weights, sizes and tokenizer of this run or checkpoint: to go on with other data, or with another
+    head, as from bert to bert-classifier."""
     resume: Path | None = None
     """Go on with this run, with its data and settings, from its newest checkpoint."""
     config: Path | None = None
@@ -68,6 +75,8 @@ class Train:
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
         console = Console(stderr=self.json, highlight=False, soft_wrap=True)
+        if not self.resume:
+            write(run.folder / SETTINGS, self._record(run).encode())
         console.print(f"{size(run.model)}, {run.material.amount()}; run {run.folder}", markup=False)
         if self.resume:
             console.print(going_on(run), markup=False)
@@ -81,23 +90,57 @@ class Train:
             console.print(f"interrupted; go on with: {again}", markup=False)
             raise SystemExit(130)
         if not self.json:
-            print(f"let it write with: {command_line()} sample {run.folder}")
+            use = "let it write with" if isinstance(run.model, LanguageModel) else "judge it with"
+            verb = "sample" if isinstance(run.model, LanguageModel) else "eval"
+            print(f"{use}: {command_line()} {verb} {run.folder}")
 
     def _new(self) -> Run:
         data = material_of(self.family).find(self.data)
         if isinstance(data, Shards) and self.tokenizer is not None:
             raise ConfigError(f"train: tokenizer is {self.tokenizer}, {self.data} has its own (leave it out)")
         folder = self.out or free_folder(Path("runs", self.family))
-        sizes = {name: getattr(self, name) for name in sizes_of(self.family)}
-        run = Run.new(folder, data, self.training, self.family, self._tokenizer(), **sizes)
-        write(folder / SETTINGS, self.settings().encode())
-        return run
+        if self.chooses and isinstance(data, Corpus):
+            return self._chosen(folder, data)
+        start, tokenizer = self._start()
+        # With a model to begin with only what is said counts: the rest is as it is there.
+        sizes = {n: getattr(self, n) for n in sizes_of(self.family) if start is None or n in self.given}
+        return Run.new(folder, data, self.training, self.family, tokenizer, start, **sizes)
+
+    @property
+    def chooses(self) -> bool:
+        """A budget and nothing about sizes: they are chosen to fit it."""
+        said = {*sizes_of(self.family), "tokenizer", "batch_size", "lr", "init", "max_steps"} & self.given
+        return self.training.budget is not None and self.family in ("gpt", "llama") and not said
+
+    def _chosen(self, folder: Path, corpus: Corpus) -> Run:
+        seconds = self.training.budget or 0.0
+        choice = choose(corpus, seconds, self.family, self.training.seed)
+        Console(stderr=self.json, highlight=False, soft_wrap=True).print(f"chosen: {choice}", markup=False)
+        training = replace(self.training, **choice.training)
+        return Run.new(folder, corpus, training, self.family, choice.tokenizer, **choice.sizes)
 
     def settings(self) -> str:
         """All that --config can set, as it stands, in TOML."""
         model = {name: getattr(self, name) for name in sizes_of(self.family)}
-        own = {"family": self.family, "data": self.data, "tokenizer": self.tokenizer}
-        return toml(own | model | vars(self.training))
+        return toml(self._own | model | vars(self.training))
+
+    def _record(self, run: Run) -> str:
+        """The same of a run that has begun, with what was chosen for it."""
+        model = {name: getattr(run.model.config, name) for name in sizes_of(self.family)}
+        return toml(self._own | model | vars(run.trainer.config))
+
+    @property
+    def _own(self) -> dict[str, Any]:
+        return {"family": self.family, "data": self.data, "tokenizer": self.tokenizer}
+
+    def _start(self) -> tuple[Model | None, Tokenizer | None]:
+        """The model to begin with, if there is one, and the tokenizer."""
+        if self.init is None:
+            return None, self._tokenizer()
+        start, tokenizer = load_any(self.init)
+        if not self._same_tokenizer(tokenizer):
+            raise ConfigError(f"train: tokenizer is {self.tokenizer}, {self.init} has its own (leave it out)")
+        return start, tokenizer
 
     def _tokenizer(self) -> Tokenizer | None:
         if self.tokenizer in (None, "char"):
@@ -175,13 +218,13 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         (name, Annotated[types[name], tyro.conf.arg(help=about.get(name))], field(default=default[name]))
         for name in sizes_of(family)
     ]
-    file = from_file(words, family)
-    data: Any = get_type_hints(Train, include_extras=True)["data"]
-    sizes.append(("data", data, field(default=file.pop("data", material_of(family).default))))
+    file, kind = from_file(words, family), material_of(family)
+    data: Any = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA", help=kind.about)]
+    sizes.append(("data", data, field(default=file.pop("data", kind.default))))
     about_it = (
-        f"Train a language model of the family {family} on a text. Other families: "
-        f"{', '.join(name for name in FAMILIES if name != family)}, word2vec, each with options of its own.\n\n"
-        f"Example: chainrule train {family} book.txt --max-steps 5000 --out runs/book"
+        f"Train a model of the family {family}. Other families: "
+        f"{', '.join(name for name in COMMON if name != family)}, word2vec, each with options of its own.\n\n"
+        f"Example: chainrule train {family} {kind.example} --max-steps 5000 --out runs/mine"
     )
     shared: dict[str, Any] = {"family": family, "given": flags(words), "__doc__": about_it}
     made: Any = make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
@@ -200,7 +243,7 @@ def refuse_family(word: str) -> None:
     corpora = available()
     if not re.fullmatch(r"\w[\w-]*", word) or word in corpora or Path(word).exists():
         return
-    families = [*FAMILIES, "word2vec"]
+    families = [*COMMON, "word2vec"]
     hint = near(word, [*families, *corpora])
     raise ConfigError(
         f"train {word!r}: no such family, corpus or file (families are {', '.join(families)}"

@@ -97,6 +97,7 @@ class LabelledBatches:
         self.labels = np.asarray(labels, np.int32)
         self.special = special
         self.batch_size = batch_size
+        self.block_size = block_size
         self.pool = pool
         self.lengths = np.array([len(a) + (0 if b is None else len(b)) for a, b in self.rows])
         self.order = Order(len(self.rows), seed=seed)
@@ -154,6 +155,7 @@ class TwinBatches:
         block_size: int,
         seed: int = 0,
     ) -> None:
+        self.block_size = block_size
         zeros = [0] * len(texts)
         self.sides = [
             LabelledBatches(

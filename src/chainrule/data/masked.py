@@ -113,6 +113,7 @@ class MaskedBatches:
         self.documents = documents
         self.special = special
         self.batch_size = batch_size
+        self.block_size = block_size
         self.next_sentence = next_sentence
         self.rule = rule or MaskingRule()
         self.seed = seed

@@ -84,6 +84,8 @@ def _one(path: Path) -> Iterator[tuple[str, str]]:
 
 def _columns(path: Path) -> tuple[str, str]:
     """Those of FIELDS that the file has."""
+    if not path.exists():
+        raise DataError(f"{path}: no such file (must be a file of pairs, two files A+B, or docstrings)")
     for names in FIELDS:
         try:
             for name in names:

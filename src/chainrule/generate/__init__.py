@@ -1,19 +1,37 @@
 """Text from a model, one token at a time."""
 
+from chainrule.generate.beam import Beam, Hypothesis, beam_search, search
 from chainrule.generate.decoder import Decoder
 from chainrule.generate.documents import documents, known_share
-from chainrule.generate.readers import reader
-from chainrule.generate.sample import choose, generate, stream, write
+from chainrule.generate.processors import choose, process
+from chainrule.generate.readers import Reader, reader
+from chainrule.generate.requests import Request, run
+from chainrule.generate.sample import complete, generate, stream, write
+from chainrule.generate.sampling import Sampling
+from chainrule.generate.score import Candidate, compare, score
 from chainrule.generate.translate import Translation, translate
 
 __all__ = [
+    "Beam",
+    "Candidate",
     "Decoder",
+    "Hypothesis",
+    "Reader",
+    "Request",
+    "Sampling",
     "Translation",
+    "beam_search",
     "choose",
+    "compare",
+    "complete",
     "documents",
     "generate",
     "known_share",
+    "process",
     "reader",
+    "run",
+    "score",
+    "search",
     "stream",
     "translate",
     "write",

@@ -5,7 +5,8 @@
     logits = decoder.step([token])                      (1, V): and after one more token
 
 A row of logits has the same bits whether a sequence is read at once or in pieces, alone or beside others, by any
-number of threads: with the C++ kernels every sum runs in a fixed order that depends on that sequence alone.
+number of threads: with the C++ kernels every sum runs in a fixed order that depends on that sequence alone. A model in
+float64 is run in NumPy, in float64.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ class Engine(Protocol):
     def run(self, logits: Floats, tokens: Ids, sequences: Ids, counts: Ids, past: Ids) -> None:
         """The next counts[i] tokens follow the past[i] of cache sequences[i]; logits[i] come after the last one"""
 
+    def copy(self, source: int, target: int, count: int) -> None:
+        """The first `count` positions of a cache, for another sequence too"""
+
 
 class Decoder:
     """A model's weights as they are now, in one of the formats of `generate.weights`, and `batch` caches.
@@ -56,11 +60,10 @@ class Decoder:
         self.vocab_size = model.config.vocab_size
         self.lengths = np.zeros(batch, np.int64)
         """Tokens that each sequence's cache holds."""
-        program, make = (
-            model.program(),
-            compiled if mode.backend == "native" and native.available() else Interpreter,
-        )
-        self._engine: Engine = make(program, weights, batch, self.context)
+        self.dtype = next(p.array.dtype for _, p in model.named_parameters())
+        fast = mode.backend == "native" and native.available() and self.dtype == np.float32
+        make = compiled if fast else Interpreter
+        self._engine: Engine = make(model.program(), weights, batch, self.context)
 
     def prefill(
         self, ids: npt.ArrayLike | Sequence[npt.ArrayLike], slots: Sequence[int] | None = None
@@ -85,9 +88,20 @@ class Decoder:
 
     def reset(self, slot: int | None = None) -> None:
         """Forget one sequence, or all."""
-        if slot is not None and slot not in range(len(self.lengths)):
-            raise ShapeError(f"Decoder: slot {slot} (must be from 0 to {len(self.lengths) - 1})")
+        if slot is not None:
+            self._check_slot(slot)
         self.lengths[slice(None) if slot is None else slot] = 0
+
+    def copy(self, source: int, target: int) -> None:
+        """What one cache holds, in another one too."""
+        for slot in (source, target):
+            self._check_slot(slot)
+        self._engine.copy(source, target, int(self.lengths[source]))
+        self.lengths[target] = self.lengths[source]
+
+    def _check_slot(self, slot: int) -> None:
+        if slot not in range(len(self.lengths)):
+            raise ShapeError(f"Decoder: slot {slot} (must be from 0 to {len(self.lengths) - 1})")
 
     def _read(self, pieces: list[Ids], slots: Ids) -> Floats:
         if len(pieces) != len(slots) or len(set(slots.tolist())) < len(slots):
@@ -111,7 +125,7 @@ class Decoder:
             raise DataError(
                 f"Decoder: {(past + counts).max()} tokens (the model's context is {self.context})"
             )
-        logits = np.empty((len(slots), self.vocab_size), np.float32)
+        logits = np.empty((len(slots), self.vocab_size), self.dtype)
         self._engine.run(logits, np.concatenate(pieces).astype(np.int32), slots, counts, past)
         self.lengths[slots] += counts
         return logits

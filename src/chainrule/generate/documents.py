@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.autograd import no_grad
 from chainrule.errors import ConfigError
-from chainrule.generate.sample import choose
-from chainrule.models import LanguageModel
+from chainrule.generate.processors import choose
+from chainrule.generate.readers import reader
+from chainrule.generate.sample import Model
+from chainrule.generate.sampling import Sampling
 from chainrule.random import generator
 
 Ids = npt.NDArray[np.integer[Any]]
 
+TOGETHER = 256  # documents in one loop: each has a cache of the whole context
+
 
 def documents(
-    model: LanguageModel,
+    model: Model,
     n: int,
     *,
     start: int = 0,
@@ -31,27 +34,26 @@ def documents(
     top_k: int | None = None,
     seed: int = 0,
 ) -> list[Ids]:
-    """n documents without their terminals, of at most `limit` tokens; the model sees its newest `block_size`.
+    """n documents without their terminals, of at most `limit` tokens.
 
     Token t of document i is a function of the seed, t and i: more documents leave the first ones alone.
     """
     if n < 1 or limit < 1:
         raise ConfigError(f"documents: {n} of at most {limit} tokens (must be at least 1 each)")
+    sampling = Sampling(temperature=temperature, top_k=top_k)
+    texts = reader(model, batch=min(n, TOGETHER))
     rows: list[list[int]] = [[start] for _ in range(n)]
-    active = list(range(n))
-    before = model.training
-    model.eval()
-    for t in range(limit):
-        with no_grad():
-            seen = np.array([rows[i][-model.config.block_size :] for i in active])
-            logits = model(seen).numpy()[:, -1]  # (active, V)
-        for i, scores in zip(active, logits, strict=True):
-            rng = generator("document", t, i, seed=seed)
-            rows[i].append(choose(scores, rng, temperature=temperature, top_k=top_k))
-        active = [i for i in active if rows[i][-1] != end]
-        if not active:
-            break
-    model.train(before)
+    for first in range(0, n, TOGETHER):
+        active = list(range(first, min(n, first + TOGETHER)))
+        texts.keep([])
+        for t in range(limit):
+            for i, scores in zip(active, texts.read([rows[i][-1:] for i in active]), strict=True):
+                rows[i].append(choose(scores, generator("document", t, i, seed=seed), sampling))
+            going = [row for row, i in enumerate(active) if rows[i][-1] != end]
+            if not going:
+                break
+            texts.keep(going)
+            active = [active[row] for row in going]
     return [np.array(row[1:-1] if row[-1] == end else row[1:], np.int32) for row in rows]
 
 

@@ -32,7 +32,7 @@ class State:
 
 
 class Interpreter:
-    """Runs a program with a copy of its weights, rounded to the format `weights` and kept in float32."""
+    """Runs a program with a copy of its weights, rounded to the format `weights`; fp32 keeps float64 as it is."""
 
     def __init__(self, program: Sequence[Instruction], weights: str, batch: int, context: int) -> None:
         self.weights = weights
@@ -49,6 +49,11 @@ class Interpreter:
                 for step in self.steps:
                     step(state, state.registers)
                 logits[i] = state.registers["logits"]
+
+    def copy(self, source: int, target: int, count: int) -> None:
+        layers = {index for index, sequence in self.cache if sequence == source}
+        for index in layers:  # nothing is ever written into these arrays: both may have them
+            self.cache[index, target] = self.cache[index, source]
 
     def _prepare(self, index: int, step: Instruction) -> Callable[[State, dict[str, Any]], None]:
         """A function that does what the instruction says, with its weights as they are now."""
@@ -103,4 +108,4 @@ class Interpreter:
 
     def _matrix(self, *layers: Linear | Embedding) -> Floats:
         stacked = np.concatenate([layer.weight.array for layer in layers])
-        return rounded(stacked.astype(np.float32), self.weights)
+        return rounded(stacked, self.weights)

@@ -1,90 +1,115 @@
-"""Sampling: the model scores every token, a seeded draw takes one, and the model reads it.
+"""Text from a language model of any family: alone or many at once, as ids or as text, whole or piece by piece.
 
-The draw at position n is a pure function of (seed, n): the same seed writes the same text.
+generate(model, [3, 1], 20, temperature=0)                      ids
+stream(model, [3, 1], 20, top_p=0.9, seed=7)                    ids, one by one
+write(model, tokenizer, "Once", 50, stop=("\\n",))               text, piece by piece
+complete(model, tokenizer, ["Once", "And"], Sampling())         many prompts in one loop, with all that is known
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ChainruleError, ConfigError, DataError
-from chainrule.generate.readers import reader
+from chainrule.errors import ConfigError, DataError
+from chainrule.generate.readers import reader, vocab_size
+from chainrule.generate.requests import Request, run
+from chainrule.generate.sampling import Sampling
 from chainrule.generate.weights import check_format
-from chainrule.models import LanguageModel
-from chainrule.random import generator
-from chainrule.text import TextStream, Tokenizer
+from chainrule.models import LanguageModel, NGram
+from chainrule.text import Tokenizer
 
 Ids = npt.NDArray[np.integer[Any]]
+Model = LanguageModel | NGram
 
-
-def choose(
-    logits: npt.NDArray[np.floating[Any]], rng: np.random.Generator, *, temperature: float, top_k: int | None
-) -> int:
-    """logits (V,) -> a token: the likeliest at temperature 0, else drawn from softmax(logits / temperature)
-
-    With `top_k` only the k likeliest can be drawn.
-    """
-    if not np.isfinite(logits).all():
-        raise ChainruleError("sample: the model's logits are not finite (its training diverged)")
-    order = np.argsort(-logits, kind="stable")  # of equal tokens the first
-    if temperature == 0:
-        return int(order[0])
-    kept = order[:top_k]
-    scores = logits[kept].astype(np.float64)
-    cumulative = np.cumsum(np.exp((scores - scores[0]) / temperature))
-    drawn = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
-    return int(kept[min(drawn, len(kept) - 1)])  # the product may round up to the whole sum
+TOGETHER = 16  # requests in one loop, by default: each has a cache of the whole context
 
 
 def stream(
-    model: LanguageModel,
-    ids: npt.ArrayLike,
-    n: int,
-    *,
-    temperature: float = 0.8,
-    top_k: int | None = None,
-    seed: int = 0,
-    weights: str = "fp32",
+    model: Model, ids: npt.ArrayLike, n: int = 500, *, weights: str = "fp32", **options: Any
 ) -> Iterator[int]:
-    """ids (t,) -> n tokens that follow them, one by one
+    """ids (t,) -> at most n tokens that follow them, one by one; the options are the fields of `Sampling`
 
     The model sees all tokens as long as they fit its context, of a longer prompt the newest `block_size`; how it goes
     on from there is in `generate.readers`. `weights` is a format of `generate.weights`.
     """
-    context = np.asarray(ids)
-    if context.ndim != 1 or context.size == 0:
-        raise DataError(f"sample: prompt of shape {context.shape} (must be at least one token)")
-    if n < 1:
-        raise ConfigError(f"sample: n is {n} (must be at least 1)")
-    if not (math.isfinite(temperature) and temperature >= 0):
-        raise ConfigError(
-            f"sample: temperature is {temperature} (must be 0, the likeliest token, or positive)"
-        )
-    if not 0 <= seed < 2**64:
-        raise ConfigError(f"sample: seed is {seed} (must be from 0 to 2**64 - 1)")
-    if top_k is not None and top_k < 1:
-        raise ConfigError(f"sample: top_k is {top_k} (must be at least 1)")
+    request = Request(ids, Sampling(max_new_tokens=n, **options), vocab_size(model))
+    if request.sampling.stop:
+        raise ConfigError("stream: stop needs text (use stop_tokens, or write with a tokenizer)")
     check_format(weights)
 
     def tokens() -> Iterator[int]:
-        text = reader(model, weights)
-        new = context.tolist()
-        for position in range(n):
-            rng = generator("sample", position, seed=seed)
-            new = [choose(text.read(new), rng, temperature=temperature, top_k=top_k)]
-            yield new[0]
+        for _ in run(reader(model, weights), [request]):
+            yield from request.tokens[-1:] if request.finish != "stop" else ()
 
     return tokens()
 
 
-def generate(model: LanguageModel, ids: npt.ArrayLike, n: int, **options: Any) -> Ids:
-    """ids (t,) -> the n tokens that follow them (n,); options as for `stream`"""
-    return np.fromiter(stream(model, ids, n, **options), dtype=np.int32, count=n)
+def generate(model: Model, ids: npt.ArrayLike, n: int = 500, **options: Any) -> Ids:
+    """ids (t,) -> the tokens that follow them, n unless a stop token ends them; options as for `stream`
+
+    >>> import chainrule as cr
+    >>> model = cr.models.NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4)
+    >>> cr.generate.generate(model, [2], 3, temperature=0).tolist()
+    [3, 1, 0]
+    """
+    return np.fromiter(stream(model, ids, n, **options), dtype=np.int32)
+
+
+def write(
+    model: Model, tokenizer: Tokenizer, prompt: str, n: int = 500, *, weights: str = "fp32", **options: Any
+) -> Iterator[str]:
+    """The text of at most n tokens that follow `prompt`, piece by piece; an empty prompt is that of `beginning`
+
+    A piece is empty while a character is not complete, or while it may become a stop string.
+    """
+    sampling = Sampling(max_new_tokens=n, **options)
+    request = Request(encoded(tokenizer, prompt), sampling, vocab_size(model), tokenizer)
+    check_format(weights)
+    return (request.piece for _ in run(reader(model, weights), [request]))
+
+
+def complete(
+    model: Model,
+    tokenizer: Tokenizer,
+    prompts: Sequence[str],
+    sampling: Sampling | Sequence[Sampling],
+    *,
+    weights: str = "fp32",
+    scored: bool = False,
+    together: int = TOGETHER,
+    tell: Callable[[int], None] = lambda tokens: None,
+) -> list[Request]:
+    """Go on from each prompt; `sampling` is for all of them, or one for each
+
+    `together` of them at a time share a loop, which changes no token: the weights are read once for all. `tell` hears
+    how many tokens there are.
+    """
+    options = [sampling] * len(prompts) if isinstance(sampling, Sampling) else sampling
+    if len(options) != len(prompts):
+        raise ConfigError(f"complete: {len(prompts)} prompts, {len(options)} samplings (must be equal)")
+    if together < 1:
+        raise ConfigError(f"complete: together is {together} (must be at least 1)")
+    V = vocab_size(model)
+    requests = [
+        Request(encoded(tokenizer, prompt), option, V, tokenizer, scored=scored)
+        for prompt, option in zip(prompts, options, strict=True)
+    ]
+    texts = reader(model, weights, batch=min(together, max(1, len(requests))))
+    parts = (requests[first : first + together] for first in range(0, len(requests), together))
+    for tokens, _ in enumerate(chain.from_iterable(run(texts, part) for part in parts), start=1):
+        tell(tokens)
+    return requests
+
+
+def encoded(tokenizer: Tokenizer, prompt: str) -> Ids:
+    """The ids of a prompt, or those to start from if there is nothing in it"""
+    ids = tokenizer.encode(prompt)
+    return ids if ids.size else beginning(tokenizer)
 
 
 def beginning(tokenizer: Tokenizer) -> Ids:
@@ -100,20 +125,3 @@ def beginning(tokenizer: Tokenizer) -> Ids:
         if ids.size:
             return ids
     return np.zeros(1, np.int32)
-
-
-def write(model: LanguageModel, tokenizer: Tokenizer, prompt: str, n: int, **options: Any) -> Iterator[str]:
-    """The text of n tokens that follow `prompt`, piece by piece; an empty prompt is that of `beginning`
-
-    A piece is empty while a character is not complete.
-    """
-    ids = tokenizer.encode(prompt) if prompt else beginning(tokenizer)
-    tokens = stream(model, ids, n, **options)
-
-    def pieces() -> Iterator[str]:
-        text = TextStream(tokenizer, after=ids)
-        yield from map(text.push, tokens)
-        if rest := text.close():
-            yield rest
-
-    return pieces()

@@ -2,7 +2,7 @@
 
     translation = Translation(model, source, source_mask)
     logits = translation.read(tokens)                   (B, V): scores of what follows, a row for each source
-    translation.take(rows)                              go on with these rows only, in this order, some of them twice
+    translation.keep(rows)                              go on with these rows only, in this order, some of them twice
 
 Keys and values of the sources are computed once, those of the tokens written so far when they are read.
 R-333, R-480, R-481 (seed 004 §9.10, §12.2.5, §12.2.9)
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from chainrule.autograd import Tensor, no_grad
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError, ShapeError
+from chainrule.generate.beam import Beam, search
 from chainrule.models import Seq2Seq
 from chainrule.nn import MultiHeadAttention
 
@@ -72,14 +73,16 @@ class Growing:
 
 
 class Translation:
-    """Sources and what has been written for each of them so far, by a model as it was when this was made.
+    """Sources and what has been written for each of them so far.
+
+    A model in training mode is copied, to be without dropout; any other is used as it is.
 
     >>> import chainrule as cr, numpy as np
     >>> config = cr.models.Seq2SeqConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)
     >>> translation = cr.generate.Translation(cr.models.Seq2Seq(config), np.array([[5, 6, 7], [8, 9, 0]]))
     >>> translation.read([1, 1]).shape                  # both begin with token 1
     (2, 10)
-    >>> translation.take([0, 0, 1])                     # two ways to go on with the first source
+    >>> translation.keep([0, 0, 1])                     # two ways to go on with the first source
     >>> translation.read([3, 4, 5]).shape
     (3, 10)
     """
@@ -89,7 +92,7 @@ class Translation:
     ) -> None:
         if not isinstance(model, Seq2Seq):
             raise ConfigError(f"Translation: got {type(model).__name__} (must be a Seq2Seq)")
-        self.model = copy.deepcopy(model).eval()
+        self.model = copy.deepcopy(model).eval() if model.training else model
         self.mask = None if source_mask is None else np.asarray(source_mask)  # (B, S)
         with no_grad():
             self.memory = self.model.encode(np.asarray(source), self.mask)  # (B, S, C)
@@ -114,14 +117,12 @@ class Translation:
         self.length += ids.shape[1]
         return logits
 
-    def take(self, rows: npt.ArrayLike) -> None:
+    def keep(self, rows: npt.ArrayLike) -> None:
         """Row i becomes what row rows[i] is now: a row left out ends, a row named twice forks."""
-        chosen = np.asarray(rows)
-        if chosen.ndim != 1 or not chosen.size or chosen.dtype.kind not in "iu":
-            raise ShapeError(
-                f"Translation: rows {chosen.shape} {chosen.dtype} (must be one or more integers)"
-            )
-        if chosen.min() < 0 or chosen.max() >= len(self.owners):
+        chosen = np.asarray(rows, np.int64 if np.size(rows) == 0 else None)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise ShapeError(f"Translation: rows {chosen.shape} {chosen.dtype} (must be integers)")
+        if chosen.size and (chosen.min() < 0 or chosen.max() >= len(self.owners)):
             raise DataError(f"Translation: rows {chosen.tolist()} (must be from 0 to {len(self.owners) - 1})")
         owners = self.owners[chosen]
         for past, _ in self.caches:
@@ -144,26 +145,19 @@ def translate(
     start: int,
     end: int,
     max_new_tokens: int | None = None,
+    beam: int = 1,
+    length_penalty: float = 0.6,
 ) -> list[Ids]:
-    """source (B, S) -> for each of them the likeliest token again and again, up to `end`, which is left out
+    """source (B, S) -> the best translation of each, up to `end`, which is left out
 
-    At most `max_new_tokens`, by default as many as the model can write.
+    Found by a search of width `beam` (`generate.beam`); 1 takes the likeliest token again and again. At most
+    `max_new_tokens`, by default as many as the model can write.
     """
     limit = model.config.block_size
     steps = limit if max_new_tokens is None else max_new_tokens
     if not 1 <= steps <= limit:
         raise ConfigError(f"translate: max_new_tokens is {steps} (must be from 1 to block_size, {limit})")
+    options = Beam(width=beam, length_penalty=length_penalty, max_new_tokens=steps, stop_tokens=(end,))
     translation = Translation(model, source, source_mask)
-    written: list[list[int]] = [[] for _ in translation.owners]
-    tokens = np.full(len(written), start)
-    for _ in range(steps):
-        tokens = translation.read(tokens).argmax(axis=1)
-        going = np.flatnonzero(tokens != end)
-        for row in going:
-            written[translation.owners[row]].append(int(tokens[row]))
-        if not going.size:
-            break
-        if going.size < len(tokens):  # those that have ended cost nothing more
-            translation.take(going)
-            tokens = tokens[going]
-    return [np.array(ids, np.int32) for ids in written]
+    found = search(translation, [[start]] * len(translation.owners), options)
+    return [np.array(best.tokens, np.int32) for best, *_ in found]

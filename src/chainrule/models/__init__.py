@@ -1,6 +1,6 @@
 """Models, one file each."""
 
-from chainrule.models.bert import BERT, BERTConfig, BERTPretraining, BERTPretrainingConfig
+from chainrule.models.bert import BERT, BERTConfig
 from chainrule.models.bert_heads import (
     BERTClassifier,
     BERTClassifierConfig,
@@ -10,6 +10,7 @@ from chainrule.models.bert_heads import (
     BERTTaggerConfig,
     fine_tune,
 )
+from chainrule.models.bert_pretraining import BERTPretraining, BERTPretrainingConfig
 from chainrule.models.families import FAMILIES, describe, family, make, n_params, rebuild
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.grams import Terminals

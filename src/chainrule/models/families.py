@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from chainrule.errors import ConfigError
-from chainrule.models.bert import BERTPretraining, BERTPretrainingConfig
 from chainrule.models.bert_heads import CONFIGS, BERTClassifier, BERTEmbedder, BERTTagger
+from chainrule.models.bert_pretraining import BERTPretraining, BERTPretrainingConfig
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig

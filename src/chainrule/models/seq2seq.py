@@ -44,9 +44,9 @@ from chainrule.nn.init import normal, parameter, zeros
 ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh, "silu": ops.silu}
 COUNTS = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "source_vocab_size")
 CHOICES = {"norm": ("post", "pre"), "positions": ("sinusoidal", "learned"), "activation": tuple(ACTIVATIONS)}
-Caches: TypeAlias = Sequence[
-    tuple[Cache | None, Cache | None]
-]  # of each decoder block: of its own past, of the source
+# Of each decoder block: what it remembers of its own past, and of the source.
+Caches: TypeAlias = Sequence[tuple[Cache | None, Cache | None]]
+Through: TypeAlias = Callable[..., Tensor]  # `Model.through`: calls a block, and may do so again in backward
 STD = 0.02  # of the matrix that makes logits: small, so that the first loss is near ln V
 
 
@@ -91,6 +91,8 @@ class Seq2SeqConfig:
     """Share set to 0 in training: of embeddings, attention weights, MLP activations and what each sublayer adds."""
     label_smoothing: float = 0.0
     """Share of each target's mass spread over all tokens in training; ε over the others alone is ε V / (V - 1) here."""
+    scheduled_sampling: float = 0.0
+    """Share of its own guesses among what the decoder reads in training; grows from 0 to this until the last step."""
 
     def __post_init__(self) -> None:
         for name in COUNTS:
@@ -106,7 +108,7 @@ class Seq2SeqConfig:
                 raise ConfigError(
                     f"Seq2Seq: {name} is {getattr(self, name)!r} (must be one of {', '.join(choices)})"
                 )
-        for name in ("dropout", "label_smoothing"):
+        for name in ("dropout", "label_smoothing", "scheduled_sampling"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(
                     f"Seq2Seq: {name} is {getattr(self, name)} (must be at least 0 and below 1)"
@@ -117,15 +119,7 @@ class Seq2SeqConfig:
     @classmethod
     def base(cls) -> Seq2SeqConfig:
         """The base model of "Attention is all you need" as seed 004 §12.1 specifies it."""
-        return cls(
-            n_layer=6,
-            n_head=8,
-            n_embd=512,
-            n_hidden=2048,
-            block_size=512,
-            vocab_size=50000,
-            norm_eps=1e-6,
-        )
+        return cls(n_layer=6, n_head=8, n_embd=512, block_size=512, vocab_size=50000, norm_eps=1e-6)
 
     @property
     def inside(self) -> int:
@@ -190,6 +184,9 @@ class DecoderLayer(Block):
         self, hidden: Tensor, memory: Tensor, mask: Array | None, caches: tuple[Cache | None, Cache | None]
     ) -> Tensor:
         """hidden (B, T, C), memory (B, S, C), its mask as `visible` makes it -> (B, T, C)"""
+        # A view of the block's own: it sums the gradients of keys and values here, so that a block that is computed
+        # again adds to those of other blocks in the same order.
+        memory = memory.reshape(*memory.shape)
         before = partial(self.self_attn, causal=True, cache=caches[0])
         source = partial(self.encoder_attn, context=memory, mask=mask, cache=caches[1])
         hidden = self.add(hidden, self.self_attn_layer_norm, before)
@@ -206,7 +203,7 @@ class Stack(Layer):
         if vocab_size is not None:  # else the embedding is shared, and belongs to neither
             self.embed_tokens = embedding_of(config, vocab_size)
         self.embed_positions: LearnedPositions | SinusoidalPositions = (
-            LearnedPositions(config.block_size, config.n_embd, init=partial(normal, std=STD))
+            LearnedPositions(config.block_size, config.n_embd, init=partial(normal, std=spread(config)))
             if config.positions == "learned"
             else SinusoidalPositions(config.n_embd, layout="half")
         )
@@ -235,11 +232,11 @@ class Encoder(Stack):
         super().__init__(config, config.source_vocab_size)
         self.layers = [EncoderLayer(config) for _ in range(config.n_layer)]
 
-    def forward(self, ids: Array, mask: Array | None, table: Embedding) -> Tensor:
+    def forward(self, ids: Array, mask: Array | None, table: Embedding, through: Through) -> Tensor:
         """ids (B, S), mask as `visible` makes it -> (B, S, C)"""
         hidden = self.embed(ids, table)
         for layer in self.layers:
-            hidden = layer(hidden, mask)
+            hidden = through(layer, hidden, mask)
         return self.end(hidden)
 
 
@@ -249,12 +246,19 @@ class Decoder(Stack):
         self.layers = [DecoderLayer(config) for _ in range(config.n_layer)]
 
     def forward(
-        self, ids: Array, memory: Tensor, mask: Array | None, table: Embedding, caches: Caches, start: int
+        self,
+        ids: Array,
+        memory: Tensor,
+        mask: Array | None,
+        table: Embedding,
+        through: Through,
+        caches: Caches,
+        start: int,
     ) -> Tensor:
         """ids (B, T), memory (B, S, C), its mask as `visible` makes it -> (B, T, C)"""
         hidden = self.embed(ids, table, start)
         for layer, cache in zip(self.layers, caches, strict=True):
-            hidden = layer(hidden, memory, mask, cache)
+            hidden = through(layer, hidden, memory, mask, cache)
         return self.end(hidden)
 
 
@@ -270,10 +274,9 @@ class Seq2Seq(Model):
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__(config)
-        shared = (
-            {"shared": embedding_of(config, config.vocab_size)} if config.source_vocab_size is None else {}
-        )
-        self.model: dict[str, Any] = {**shared, "encoder": Encoder(config), "decoder": Decoder(config)}
+        self.model: dict[str, Any] = {"encoder": Encoder(config), "decoder": Decoder(config)}
+        if config.source_vocab_size is None:
+            self.model = {"shared": embedding_of(config, config.vocab_size)} | self.model
         self.final_logits_bias = parameter(zeros, (1, config.vocab_size), decay=False)
         if not config.tied:
             self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, init=partial(normal, std=STD))
@@ -285,7 +288,8 @@ class Seq2Seq(Model):
     def encode(self, source: Array, source_mask: Array | None = None) -> Tensor:
         """source (B, S), source_mask (B, S), True where a token is -> memory (B, S, C)"""
         source = np.asarray(source)
-        return self.model["encoder"](source, visible(source_mask, source.shape), self.table("encoder"))
+        mask = visible(source_mask, source.shape)
+        return self.model["encoder"](source, mask, self.table("encoder"), self.through)
 
     def decode(
         self,
@@ -302,7 +306,8 @@ class Seq2Seq(Model):
         """
         mask = visible(source_mask, memory.shape[:2])
         caches = [(None, None)] * self.config.n_layer if caches is None else caches
-        return self.model["decoder"](np.asarray(target), memory, mask, self.table("decoder"), caches, start)
+        target, table = np.asarray(target), self.table("decoder")
+        return self.model["decoder"](target, memory, mask, table, self.through, caches, start)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden (..., C) -> (..., V)"""
@@ -360,8 +365,12 @@ def norm_of(config: Seq2SeqConfig) -> LayerNorm:
 
 
 def embedding_of(config: Seq2SeqConfig, vocab_size: int) -> Embedding:
-    """Rows for tokens, after scaling as large as positions; those of a table that is the head too are smaller."""
-    std = config.n_embd**-0.5 if config.scale_embedding or config.tied else 1.0
-    if config.scale_embedding and config.tied:
-        std = STD
-    return Embedding(vocab_size, config.n_embd, init=partial(normal, std=std))
+    scale = config.n_embd**0.5 if config.scale_embedding else 1.0
+    return Embedding(vocab_size, config.n_embd, init=partial(normal, std=spread(config) / scale))
+
+
+def spread(config: Seq2SeqConfig) -> float:
+    """The standard deviation of embeddings, after scaling: like positions about 1; less if they make the logits too."""
+    if not config.tied:
+        return 1.0
+    return STD * config.n_embd**0.5 if config.scale_embedding else config.n_embd**-0.5

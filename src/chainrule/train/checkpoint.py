@@ -17,7 +17,7 @@ import hashlib
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,8 @@ FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for
 OPTIONAL = {"carried", "trained"}
 
 
-def save(run: Path, checkpoint: Checkpoint, keep: int | None = None) -> Path:
-    """Write RUN/checkpoints/step_N and drop all but the newest few and that of the step `keep`; returns its path."""
+def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
+    """Write RUN/checkpoints/step_N and drop all but the newest few and the steps `keep`; returns its path."""
     parts = {name: file for name, file in FILES.items() if name not in OPTIONAL or getattr(checkpoint, name)}
     files = {file: _encode(file, getattr(checkpoint, name)) for name, file in parts.items()}
     sums = {file: {"bytes": len(content), "sha256": _sha256(content)} for file, content in files.items()}
@@ -90,7 +90,7 @@ def save(run: Path, checkpoint: Checkpoint, keep: int | None = None) -> Path:
         partial.rename(final)
         flush_folder(folder)
         for stale in (old, *_complete(folder)[:-KEEP]):
-            if keep is None or stale.name != f"step_{keep:06d}":
+            if stale == old or int(stale.name[5:]) not in keep:
                 shutil.rmtree(stale, ignore_errors=True)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
@@ -157,6 +157,8 @@ def find(path: Path) -> Path:
         raise CheckpointError(f"{folder}: cannot be mended ({error.strerror or error})") from error
     found = _complete(folder)
     if not found:
+        if (path / "log.jsonl").is_file():
+            raise CheckpointError(f"{path}: stopped before its first checkpoint (remove it and begin again)")
         what = (
             "holds no checkpoint" if path.is_dir() else "is a file" if path.exists() else "no such directory"
         )

@@ -20,7 +20,8 @@ class Learning:
     max_steps: int = 2000
     """Updates to make."""
     budget: float | None = None
-    """Seconds to train; replaces max_steps by as many as fit."""
+    """Time to train, in seconds (on the command line also 10m or 2h); replaces max_steps by as many as fit. Without
+    sizes they are chosen to fit too."""
     batch_size: int = 32
     """Windows of text, or other examples, per update."""
     accumulate: int = 1

@@ -55,12 +55,19 @@ class LabelCorpus:
 class Labels(Material):
     """Texts to train on and texts to judge by, chosen by their hash."""
 
+    about: ClassVar[str] = (
+        "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
+        "or docstrings."
+    )
+    example: ClassVar[str] = "reviews.tsv"
     default: ClassVar[str] = "docstrings"
     decides: ClassVar[tuple[str, ...]] = ("vocab_size", "classes")
     corpus: LabelCorpus
     tokenizer: Tokenizer
     names: dict[str, int]
     """The number of each label."""
+    training: list[Labelled]
+    validation: list[Labelled]
 
     @classmethod
     def find(cls, name: str | os.PathLike[str]) -> LabelCorpus:
@@ -70,18 +77,23 @@ class Labels(Material):
             rows = [Labelled(t, "code") for t in heads] + [Labelled(t, "prose") for t in summaries]
             return LabelCorpus(str(name), load_pairs(name).version, tuple(dict.fromkeys(rows)))
         path = Path(name)
+        if not path.exists():
+            raise DataError(f"{path}: no such file (must be texts with labels, or docstrings)")
         rows = _read_table(path) if is_table(path) else read_labelled(path)
         return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(rows)))
 
     @classmethod
-    def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None) -> Self:
+    def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None, *, judge_only: bool = False) -> Self:
         """Without a tokenizer a vocabulary of word pieces is made of the texts."""
         names = label_ids([row.label for row in data.texts])
         if len(names) < 2:
             raise DataError(f"{data.name}: {len(names)} different labels (must be at least two)")
         tokenizer = tokenizer or WordPieceTokenizer.train([row.text for row in data.texts], VOCABULARY)
         SpecialIds.of(tokenizer.special_ids)
-        return cls(data, tokenizer, names)
+        parts: dict[str, list[Labelled]] = {"train": [], "validation": []}
+        for row in data.texts:
+            parts["validation" if judge_only else SPLIT.part(row.text)].append(row)
+        return cls(data, tokenizer, names, parts["train"], parts["validation"])
 
     def sizes(self) -> dict[str, Any]:
         """Different tokens, different labels."""
@@ -89,18 +101,17 @@ class Labels(Material):
 
     def batches(self, model: BERTClassifier, config: TrainConfig) -> LabelledBatches:
         """Texts in random order, of like lengths."""
-        return self._batches("train", model, config)
+        return self._batches(self.training, model, config)
 
     def exam(self, model: BERTClassifier, config: TrainConfig) -> Sequence[tuple[Segmented, Ids]]:
         """The texts held back, at most as many batches as `eval_windows` texts fill."""
         limit = -(-config.eval_windows // config.batch_size)
-        return list(self._batches("validation", model, config).once())[:limit]
+        return list(self._batches(self.validation, model, config).once())[:limit]
 
-    def _batches(self, part: str, model: BERTClassifier, config: TrainConfig) -> LabelledBatches:
-        rows = [row for row in self.corpus.texts if SPLIT.part(row.text) == part]
+    def _batches(self, rows: list[Labelled], model: BERTClassifier, config: TrainConfig) -> LabelledBatches:
         if not rows:
             raise DataError(
-                f"{self.corpus.name}: no texts for {part} (must be more than {len(self.corpus.texts)})"
+                f"{self.corpus.name}: {len(self.corpus.texts)} texts (must be enough to hold back one in ten)"
             )
         return LabelledBatches(
             [self.tokenizer.encode(row.text) for row in rows],
@@ -112,20 +123,18 @@ class Labels(Material):
             pool=8,
         )
 
+    def scores(self, model: BERTClassifier, exam: Sequence[tuple[Segmented, Ids]]) -> dict[str, float]:
+        """The share of texts whose label is the one the model scores highest."""
+        right = total = 0
+        with no_grad():
+            for inputs, labels in exam:
+                right += int(np.count_nonzero(model(*inputs).numpy().argmax(axis=-1) == labels))
+                total += len(labels)
+        return {"accuracy": right / total}
+
     def amount(self) -> str:
         """How much there is, in words."""
         return f"{len(self.corpus.texts):,} texts of {self.corpus.name} with {len(self.names)} labels"
-
-
-def accuracy(model: BERTClassifier, exam: Sequence[tuple[Segmented, Ids]]) -> float:
-    """The share of texts whose label is the one the model scores highest."""
-    right = total = 0
-    model.eval()
-    with no_grad():
-        for inputs, labels in exam:
-            right += int(np.count_nonzero(model(*inputs).numpy().argmax(axis=-1) == labels))
-            total += len(labels)
-    return right / total
 
 
 def _read_table(path: Path) -> list[Labelled]:

@@ -88,7 +88,9 @@ class Trainer:
         self.batches = batches
         self.exam = exam
         self.config = config
-        model.recompute = config.recompute
+        for _, part in model.named_layers():
+            if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
+                part.recompute = config.recompute
         self.optimiser = AdamW(
             model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
         )
@@ -122,8 +124,7 @@ class Trainer:
                 self._advance(log, began)
                 if self.plan.finished(self.steps, self.seconds):
                     break
-                if sample and self._due(self.config.sample_every):
-                    text = sample()
+                if sample and self._due(self.config.sample_every) and (text := sample()):
                     log.note(self.steps, {"sample": text}, f"writes: {shorten(text)}")
                 if self._due(self.config.eval_every):
                     validation, judged = self._judge(log, save), self.steps

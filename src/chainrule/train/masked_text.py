@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from chainrule.autograd import no_grad
 from chainrule.data import Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, split
-from chainrule.models import BERTPretraining
+from chainrule.models import IGNORE, BERTPretraining
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import Ids
@@ -21,7 +24,9 @@ VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none
 class MaskedText(Material):
     """Documents to train on and documents to judge by, and the tokenizer that made them."""
 
-    default: ClassVar[str] = "pydoc"
+    about: ClassVar[str] = Text.about
+    example: ClassVar[str] = Text.example
+    default: ClassVar[str] = Text.default
     decides: ClassVar[tuple[str, ...]] = ("vocab_size",)
     corpus: Corpus | Shards
     tokenizer: Tokenizer
@@ -34,13 +39,15 @@ class MaskedText(Material):
         return Text.find(name)
 
     @classmethod
-    def of(cls, data: Corpus | Shards, tokenizer: Tokenizer | None = None) -> Self:
+    def of(
+        cls, data: Corpus | Shards, tokenizer: Tokenizer | None = None, *, judge_only: bool = False
+    ) -> Self:
         """Without a tokenizer a vocabulary of word pieces is made of the training text."""
         if isinstance(data, Shards):
             text = Text.of(data, tokenizer)  # checks what it must have
             SpecialIds.of(text.tokenizer.special_ids)
             return cls(data, text.tokenizer, data.parts["train"], data.parts["validation"])
-        training, validation = split(data.text)
+        training, validation = ("", data.text) if judge_only else split(data.text)
         tokenizer = tokenizer or WordPieceTokenizer.train(training, VOCABULARY)
         SpecialIds.of(tokenizer.special_ids)
         parts = [Encoded.of([tokenizer.encode(text)]) for text in (training, validation)]
@@ -74,6 +81,17 @@ class MaskedText(Material):
             ends=ends,
             seed=seed,
         )
+
+    def scores(self, model: BERTPretraining, exam: Sequence[tuple[Masked, Ids]]) -> dict[str, float]:
+        """The share of hidden words that the model scores highest."""
+        right = total = 0
+        with no_grad():
+            for inputs, targets in exam:
+                best = model(inputs.ids, inputs.mask, inputs.segments).numpy().argmax(axis=-1)
+                asked = targets != IGNORE
+                right += int(np.count_nonzero((best == targets) & asked))
+                total += int(np.count_nonzero(asked))
+        return {"accuracy": right / max(1, total)}
 
     def amount(self) -> str:
         """How much there is, in words."""

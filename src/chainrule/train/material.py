@@ -37,6 +37,10 @@ class Data(Protocol):
 class Material:
     """Batches to learn from and batches to be judged by, of one kind of data. A kind of task has a class of its own."""
 
+    about: ClassVar[str]
+    """What the data are, for a person who is to name them."""
+    example: ClassVar[str]
+    """The name of such data."""
     default: ClassVar[str]
     """The data that are there without a download."""
     decides: ClassVar[tuple[str, ...]]
@@ -49,8 +53,8 @@ class Material:
         raise NotImplementedError
 
     @classmethod
-    def of(cls, data: Any, tokenizer: Tokenizer | None = None) -> Self:
-        """Data as `find` gives them, ready for batches."""
+    def of(cls, data: Any, tokenizer: Tokenizer | None = None, *, judge_only: bool = False) -> Self:
+        """Data as `find` gives them, ready for batches; with `judge_only` all of them are held back."""
         raise NotImplementedError
 
     def sizes(self) -> dict[str, Any]:
@@ -77,11 +81,19 @@ class Material:
         """What the model writes of its own accord; nothing if it does not write."""
         return ""
 
+    def scores(self, model: Any, exam: Sequence[tuple[Any, Ids]]) -> dict[str, float]:
+        """How well the model does its task on what was held back, beyond its loss."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Text(Material):
     """Tokens to train on, tokens to judge by, and the tokenizer that made them."""
 
+    about: ClassVar[str] = (
+        "A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made."
+    )
+    example: ClassVar[str] = "book.txt"
     default: ClassVar[str] = "pydoc"
     decides: ClassVar[tuple[str, ...]] = ("vocab_size",)
     corpus: Corpus | Shards
@@ -99,18 +111,20 @@ class Text(Material):
         return load(name)
 
     @classmethod
-    def of(cls, data: Corpus | Shards, tokenizer: Tokenizer | None = None) -> Self:
+    def of(
+        cls, data: Corpus | Shards, tokenizer: Tokenizer | None = None, *, judge_only: bool = False
+    ) -> Self:
         """Of a corpus every character is a token unless a tokenizer says otherwise; shards have their own."""
         if isinstance(data, Shards):
             if tokenizer not in (None, data.tokenizer):
                 raise ConfigError(f"{data.folder}: the shards were made by another tokenizer (leave it out)")
             return cls._of_shards(data)
-        return cls._of_text(data, tokenizer or CharTokenizer.train(data.text))
+        return cls._of_text(data, tokenizer or CharTokenizer.train(data.text), judge_only)
 
     @classmethod
-    def _of_text(cls, corpus: Corpus, tokenizer: Tokenizer) -> Self:
+    def _of_text(cls, corpus: Corpus, tokenizer: Tokenizer, judge_only: bool) -> Self:
         """The text is cut before it is encoded, so every tokenizer is judged by the same text."""
-        training, validation = split(corpus.text)
+        training, validation = ("", corpus.text) if judge_only else split(corpus.text)
         size = len(validation.encode("utf-8", "surrogatepass"))
         return cls(corpus, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
 

@@ -16,7 +16,7 @@ import numpy as np
 from chainrule import random
 from chainrule.autograd import capture
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError
+from chainrule.errors import CheckpointError, ConfigError
 from chainrule.inspect import ParameterReport, Report, expected_loss, rules
 from chainrule.inspect.activations import ACTIVATIONS, STREAM, layers
 from chainrule.inspect.gradients import norm
@@ -114,6 +114,11 @@ def _run_before(folder: Path, step: int, last: int) -> Run:
     if saved is not None:
         return Run.restored(folder, saved)
     run = Run.restored(folder, newest)
+    if not run.from_seed:
+        raise CheckpointError(
+            f"{folder}: no good checkpoint before step {step}, and the run began with the weights of another model "
+            "(choose a later step)"
+        )
     with random.seeded(run.trainer.config.seed):
         model = type(run.model)(run.model.config)
     return Run(folder, run.corpus, run.material, model, run.trainer.config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import shutil
@@ -17,7 +18,17 @@ from rich.console import Console
 from chainrule.errors import CheckpointError, ConfigError, DataError
 from chainrule.files import alone
 from chainrule.machine import check_memory
-from chainrule.models import LanguageModel, Model, RecurrentLM, describe, make, n_params, rebuild
+from chainrule.models import (
+    LanguageModel,
+    Model,
+    RecurrentLM,
+    describe,
+    fine_tune,
+    make,
+    n_params,
+    rebuild,
+)
+from chainrule.models import family as family_of
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
 from chainrule.text import Tokenizer, from_dict
@@ -53,6 +64,7 @@ class Run:
         self.material = material
         self.tokenizer = material.tokenizer
         self.model: Any = model
+        self.from_seed = True  # or from the weights of another model, which no seed gives again
         self.trainer = Trainer(model, material.batches(model, config), material.exam(model, config), config)
 
     @classmethod
@@ -63,20 +75,26 @@ class Run:
         config: TrainConfig | None = None,
         model: str = "gpt",
         tokenizer: Tokenizer | None = None,
+        start: Model | None = None,
         **size: Any,
     ) -> Run:
         """Start in an empty or new directory.
 
         `model` is a name in `models.FAMILIES`, `size` the fields of its config but for those that the data decide,
         such as the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own.
+        With `start` the run begins with the weights of that model, or with its body and a new head.
         """
         config = config or TrainConfig()
         material = material_of(model).of(data, tokenizer)
         seed(config.seed)
         sizes = size | material.sizes()
-        check_memory(n_params({"model_type": model} | sizes))
-        made = make(model, **sizes)
+        if start is None:
+            check_memory(n_params({"model_type": model} | sizes))
+            made = make(model, **sizes)
+        else:
+            made = begun(start, model, **sizes)
         run = cls(Path(folder), data, material, made, config)
+        run.from_seed = start is None
         make_empty(run.folder, LOG)  # from now on the directory is taken
         return run
 
@@ -111,6 +129,7 @@ class Run:
         if trainer.stopping:
             vars(trainer.stopping).update(saved.training["stopping"])
         trainer.carried = carried
+        run.from_seed = saved.training.get("from_seed", True)
         return run
 
     def extend(self, max_steps: int) -> None:
@@ -175,6 +194,7 @@ class Run:
             "scale": asdict(trainer.scale),
             "skipped": trainer.skipped,
             "stopping": vars(trainer.stopping) if trainer.stopping else None,
+            "from_seed": self.from_seed,
             "train": asdict(trainer.config),
             "data": self._data(),
         }
@@ -192,8 +212,13 @@ class Run:
                 training=training,
                 carried=named(trainer.carried),
             ),
-            keep=None if trainer.best is None else trainer.best[0],
+            keep=self._kept(),
         )
+
+    def _kept(self) -> set[int]:
+        """Steps whose checkpoints are worth keeping: the best, and first weights that no seed gives again."""
+        best = set() if self.trainer.best is None else {self.trainer.best[0]}
+        return best if self.from_seed else best | {0}
 
     @property
     def log_path(self) -> Path:
@@ -223,9 +248,35 @@ def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
     return tuple(tuple(arrays[f"{i}.{j}"] for j, _ in enumerate(layer)) for i, layer in shape)
 
 
+def begun(start: Model, family: str, **sizes: Any) -> Model:
+    """A model of a family with the weights of `start`: the same one, or its body with a new head."""
+    for name, value in sizes.items():
+        there = getattr(start.config, name, value)
+        if there != value:
+            raise ConfigError(
+                f"train: {name} is {value}, in the model to begin with {there} (must be the same)"
+            )
+    kind = family_of(family).model
+    return copy.deepcopy(start) if type(start) is kind else fine_tune(start, kind, **sizes)
+
+
+def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
+    """The name of the data that a run, or the run of a checkpoint, learns from, and its settings."""
+    training = kinds.load(path, kinds.MODEL).training
+    try:
+        return training["data"]["name"], TrainConfig(**training["train"])
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: training.json does not fit this version ({error})") from error
+
+
+def load_any(path: str | Path) -> tuple[Model, Tokenizer]:
+    """The model, of any family, and the tokenizer of a run or of a checkpoint."""
+    return build(kinds.load(path, kinds.MODEL))
+
+
 def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
     """The language model and the tokenizer of a run (its newest checkpoint) or of a checkpoint."""
-    model, tokenizer = build(kinds.load(path, kinds.MODEL))
+    model, tokenizer = load_any(path)
     if not isinstance(model, LanguageModel):
         raise CheckpointError(
             f"{path}: holds a {type(model).__name__} (must be a language model, such as a GPT)"
@@ -263,7 +314,7 @@ def at_work(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            if _untouched(folder):
+            if folder.is_dir() and _untouched(folder):
                 shutil.rmtree(folder, ignore_errors=True)
 
 

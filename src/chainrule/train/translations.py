@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs
+from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, pad
 from chainrule.errors import DataError
 from chainrule.generate import translate
 from chainrule.models import Seq2Seq
@@ -17,9 +17,11 @@ from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import Ids
 from chainrule.train.material import Material
+from chainrule.train.scheduled_sampling import ScheduledSampling
 
 SPLIT = Split(validation=0.05, test=0.0)
 POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded
+TOGETHER = 64  # sources that are translated at a time
 MARKS = (
     ("<s>", "</s>"),
     ("[CLS]", "[SEP]"),
@@ -31,6 +33,11 @@ MARKS = (
 class Translations(Material):
     """Sources with their targets; a twentieth of them, chosen by the hash of the source, is held back."""
 
+    about: ClassVar[str] = (
+        "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
+        "by line, or docstrings."
+    )
+    example: ClassVar[str] = "pairs.tsv"
     default: ClassVar[str] = "docstrings"
     decides: ClassVar[tuple[str, ...]] = ("vocab_size", "source_vocab_size")
     corpus: PairCorpus
@@ -44,11 +51,14 @@ class Translations(Material):
         return load_pairs(name if isinstance(name, str) else Path(name))
 
     @classmethod
-    def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None) -> Self:
+    def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None, *, judge_only: bool = False) -> Self:
         """Every character of both sides is a token unless a tokenizer says otherwise."""
         if tokenizer is None:
             text = "".join({character for pair in data.pairs for side in pair for character in side})
             tokenizer = CharTokenizer.train(text, MARKS[0])
+        marks(tokenizer)
+        if judge_only:
+            return cls(data, tokenizer, [], list(data.pairs))
         parts: dict[str, list[tuple[str, str]]] = {"train": [], "validation": []}
         for pair in data.pairs:
             parts[SPLIT.part(pair[0])].append(pair)
@@ -57,16 +67,18 @@ class Translations(Material):
                 f"{data.name}: {len(data.pairs)} pairs, {len(parts['validation'])} to judge by "
                 "(must be enough to hold back one in twenty)"
             )
-        marks(tokenizer)
         return cls(data, tokenizer, parts["train"], parts["validation"])
 
     def sizes(self) -> dict[str, Any]:
         """Both sides share a vocabulary."""
         return {"vocab_size": self.tokenizer.vocab_size, "source_vocab_size": None}
 
-    def batches(self, model: Seq2Seq, config: TrainConfig) -> PairBatches:
+    def batches(self, model: Seq2Seq, config: TrainConfig) -> PairBatches | ScheduledSampling:
         """Pairs in random order, of like lengths."""
-        return self._batches(self.training, model, config)
+        pairs, share = self._batches(self.training, model, config), model.config.scheduled_sampling
+        if not share:
+            return pairs
+        return ScheduledSampling(pairs, model, share=share, steps=config.max_steps, seed=config.seed)
 
     def exam(self, model: Seq2Seq, config: TrainConfig) -> Sequence[tuple[Pair, Ids]]:
         """The pairs held back, at most as many as `eval_windows`."""
@@ -93,17 +105,31 @@ class Translations(Material):
     def sample(self, model: Seq2Seq, seed: int) -> str:
         """What the model makes of one of the sources held back."""
         source, _ = self.validation[seed % len(self.validation)]
-        return f"{source} -> {self.translated(model, [source])[0]}"
+        return f"{source} -> {translate_texts(model, self.tokenizer, [source])[0]}"
 
-    def translated(self, model: Seq2Seq, sources: Sequence[str]) -> list[str]:
-        """The likeliest target of each source, token by token."""
-        return translate_texts(model, self.tokenizer, sources)
+    def scores(self, model: Seq2Seq, exam: Sequence[tuple[Pair, Ids]]) -> dict[str, float]:
+        """The share of sources that are translated as one of their targets, and BLEU if sacrebleu is there.
+
+        The same source may have several targets: any of them will do.
+        """
+        wanted: dict[str, list[str]] = {}
+        for source, target in self.validation[: sum(len(targets) for _, targets in exam)]:
+            wanted.setdefault(source, []).append(target)
+        sources = sorted(wanted, key=len)
+        written: list[str] = []
+        for first in range(0, len(sources), TOGETHER):
+            written += translate_texts(model, self.tokenizer, sources[first : first + TOGETHER])
+        right = sum(text in wanted[source] for source, text in zip(sources, written, strict=True))
+        found = {"exact": right / len(sources)}
+        try:
+            from sacrebleu import corpus_bleu
+        except ImportError:  # an extra
+            return found
+        return found | {"bleu": corpus_bleu(written, [[wanted[source][0] for source in sources]]).score}
 
 
 def translate_texts(model: Seq2Seq, tokenizer: Tokenizer, sources: Sequence[str]) -> list[str]:
     """The likeliest target of each source, token by token; of a source beyond the context its beginning is read."""
-    from chainrule.data import pad
-
     start, end = marks(tokenizer)
     ids, mask = pad([tokenizer.encode(text)[: model.config.block_size] for text in sources])
     return [tokenizer.decode(row) for row in translate(model, ids, mask, start=start, end=end)]

@@ -1,0 +1,71 @@
+"""`chainrule eval`"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from chainrule.autograd import precision
+from chainrule.cli.progress import Progress
+from chainrule.cli.sources import show
+from chainrule.errors import ConfigError
+from chainrule.models import describe
+from chainrule.train import TrainConfig
+from chainrule.train.materials import material_of
+from chainrule.train.runs import load_any, trained_on
+
+
+@dataclass(frozen=True)
+class Command:
+    """Judge a model: its loss, bits per byte and perplexity, and how well it does its task.
+
+    Language models are judged by their loss alone, BERT by hidden words, classifiers by accuracy, encoder-decoders by
+    exact answers and BLEU (with the extra `eval`). Without DATA it is what was held back from training.
+
+    Example: chainrule eval runs/gpt other-book.txt --json
+    """
+
+    run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Directory of a run, or one of its checkpoints."""
+    data: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = None
+    """Other data of the same kind, all of which is used."""
+    limit: int = 10_000
+    """Windows, pairs or texts at most."""
+    batch_size: int = 32
+    """Of them at a time."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        if self.limit < 1:
+            raise ConfigError(f"eval: limit is {self.limit} (must be at least 1)")
+        with Progress("judging"):
+            found = self._judge()
+        if self.json:
+            print(json.dumps(found))
+        else:
+            show(found, as_json=False)
+
+    def _judge(self) -> dict[str, Any]:
+        model, tokenizer = load_any(self.run_folder)
+        kind = material_of(describe(model)["model_type"])
+        name, config = trained_on(self.run_folder)
+        material = kind.of(kind.find(self.data or name), tokenizer, judge_only=self.data is not None)
+        for size, value in material.sizes().items():
+            if getattr(model.config, size) != value:
+                raise ConfigError(
+                    f"eval: {size} is {value} in the data, {getattr(model.config, size)} in the model"
+                )
+        settings = TrainConfig(batch_size=self.batch_size, eval_windows=self.limit, seed=config.seed)
+        exam = material.exam(model, settings)
+        with precision(config.precision):
+            nats = model.eval().mean_loss(exam)
+            scores = material.scores(model, exam)
+        perplexity = math.exp(nats) if nats < 700 else math.inf
+        measured = {"nats_per_token": nats} | material.measures(nats) | {"perplexity": perplexity}
+        return {"run": str(self.run_folder), "data": self.data or name} | measured | scores

@@ -1,0 +1,153 @@
+"""Beam search: the likeliest texts rather than a drawn one. Several unfinished texts are kept at each step.
+
+    score(Y) = ln P(Y) / lp(Y),   lp(Y) = ((5 + |Y|) / 6)^α          (Wu et al. 2016; α = 0.6 in Vaswani et al. 2017)
+
+At each step every kept text is followed by every token. Of these, those among the best `width` that end in a stop
+token are finished, and the best `width` of the others go on. A search ends when `width` texts are finished and none
+that goes on has a better score as it is now. With width 1 that is greedy. |Y| counts the stop token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule import ops
+from chainrule.errors import ChainruleError, ConfigError
+from chainrule.generate.processors import best
+from chainrule.generate.readers import Reader, reader, vocab_size
+from chainrule.generate.sample import Model
+from chainrule.generate.sampling import check_prompt, check_whole
+
+
+@dataclass(frozen=True)
+class Beam:
+    """How to search."""
+
+    width: int = 4
+    """Texts kept at each step."""
+    n_best: int = 1
+    """Texts to return, at most `width`."""
+    length_penalty: float = 0.6
+    """α: 0 compares by log-probability, which favours short texts; the higher, the longer."""
+    max_new_tokens: int = 100
+    """Tokens to write at most."""
+    stop_tokens: tuple[int, ...] = ()
+    """A text is finished by any of these, which is not part of it."""
+
+    def __post_init__(self) -> None:
+        check_whole("beam width", self.width, 1)
+        check_whole("n_best", self.n_best, 1, self.width)
+        check_whole("max_new_tokens", self.max_new_tokens, 0)
+        if not np.isfinite(self.length_penalty):
+            raise ConfigError(f"beam: length_penalty is {self.length_penalty} (must be a number)")
+
+    def score(self, logprob: float, length: int) -> float:
+        return float(logprob / ((5 + length) / 6) ** self.length_penalty)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A text that was found."""
+
+    tokens: tuple[int, ...]
+    logprob: float
+    """ln P of the tokens, and of the stop token if there was one."""
+    score: float
+    finished: bool
+    """False if the limit of tokens came first."""
+
+
+@dataclass
+class Search:
+    """The texts that follow one beginning."""
+
+    live: list[tuple[tuple[int, ...], float]] = field(default_factory=lambda: [((), 0.0)])
+    """Those that go on: tokens and ln P, the likeliest first. There is a row of the reader for each."""
+    found: list[Hypothesis] = field(default_factory=list)
+
+    def step(self, logprobs: npt.NDArray[np.floating[Any]], beam: Beam) -> tuple[list[int], list[int]]:
+        """logprobs (live, V) of what follows each -> which row each text that goes on comes from, and its new token"""
+        before = np.array([logprob for _, logprob in self.live])
+        sums = (before[:, None] + logprobs).ravel()  # (live V,)
+        rows: list[int] = []
+        going: list[tuple[tuple[int, ...], float]] = []
+        # So many that enough go on even if every text can be finished by every stop token.
+        for rank, place in enumerate(best(sums, beam.width * (1 + len(beam.stop_tokens)))):
+            row, token = divmod(int(place), logprobs.shape[1])
+            text, logprob = self.live[row][0], float(sums[place])
+            if logprob == -np.inf or len(going) == beam.width:
+                break
+            if token not in beam.stop_tokens:
+                rows.append(row)
+                going.append(((*text, token), logprob))
+            elif rank < beam.width:
+                self.found.append(Hypothesis(text, logprob, beam.score(logprob, len(text) + 1), True))
+        self.found = ranked(self.found)[: beam.width]
+        self.live = [] if self._done(going, beam) else going
+        return rows[: len(self.live)], [text[-1] for text, _ in self.live]
+
+    def _done(self, going: list[tuple[tuple[int, ...], float]], beam: Beam) -> bool:
+        if not going or len(self.found) < beam.width:
+            return not going
+        text, logprob = going[0]
+        return self.found[-1].score >= beam.score(logprob, len(text))
+
+    def finish(self, beam: Beam) -> list[Hypothesis]:
+        """The best of what was found, and of what the limit has cut off"""
+        cut = [Hypothesis(text, p, beam.score(p, len(text)), False) for text, p in self.live]
+        return ranked([*self.found, *cut])[: beam.n_best]
+
+
+def ranked(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    return sorted(hypotheses, key=lambda h: -h.score)
+
+
+def search(texts: Reader, starts: Sequence[Sequence[int]], beam: Beam) -> list[list[Hypothesis]]:
+    """starts: the first tokens of B texts -> for each the best texts that follow, the best first
+
+    `texts` can hold B width texts and has read nothing yet; that of an encoder-decoder has read B sources.
+    """
+    searches = [Search() for _ in starts]
+    pieces: list[Sequence[int]] = list(starts)
+    for _ in range(beam.max_new_tokens):
+        logits = texts.read(pieces)
+        if np.isnan(logits).any():
+            raise ChainruleError("beam: the model's logits are not finite (its training diverged)")
+        logprobs = ops.log_softmax(logits)
+        rows: list[int] = []
+        pieces, first = [], 0
+        for one in searches:
+            count = len(one.live)
+            if count:
+                parents, tokens = one.step(logprobs[first : first + count], beam)
+                rows += [first + parent for parent in parents]
+                pieces += [[token] for token in tokens]
+            first += count
+        texts.keep(rows)
+        if not rows:
+            break
+    return [one.finish(beam) for one in searches]
+
+
+def beam_search(
+    model: Model, ids: npt.ArrayLike, beam: Beam | None = None, *, weights: str = "fp32", **options: Any
+) -> list[Hypothesis]:
+    """ids (t,) -> the texts that a language model finds likeliest after them; the options are the fields of `Beam`
+
+    >>> import chainrule as cr
+    >>> model = cr.models.NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4)
+    >>> [found.tokens for found in cr.generate.beam_search(model, [2], n_best=2, stop_tokens=(0,))]
+    [(3, 1), (3, 3, 1)]
+    """
+    beam = beam or Beam(**options)
+    V = vocab_size(model)
+    prompt = check_prompt(ids, V)
+    for token in beam.stop_tokens:
+        check_whole("stop token", token, 0, V - 1)
+    (found,) = search(reader(model, weights, batch=beam.width), [prompt], beam)
+    return found

@@ -1,0 +1,113 @@
+"""Sampling: everything that decides which token follows, and when to stop, in one object.
+
+What each option does to the scores, and in which order, is in `generate.processors`.
+
+>>> import chainrule as cr
+>>> cr.generate.Sampling(temperature=0.7, top_p=0.9, stop=("END",)).seed
+0
+>>> cr.generate.Sampling(top_p=1.5)
+Traceback (most recent call last):
+chainrule.errors.ConfigError: sample: top_p is 1.5 (must be from 0 to 1)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from chainrule.errors import ConfigError, DataError
+from chainrule.random import check_seed
+
+MOST_TOKENS = 1_000_000_000  # more than anybody will wait for
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a text goes on: which tokens can follow, and when to stop."""
+
+    max_new_tokens: int = 500
+    """Tokens to write at most: characters, unless the run has another tokenizer."""
+    temperature: float = 0.8
+    """0 always takes the likeliest token; the higher, the bolder."""
+    top_k: int | None = None
+    """Draw only from this many of the likeliest tokens."""
+    top_p: float = 1.0
+    """Draw only from the fewest likeliest tokens that have this much probability together."""
+    min_p: float = 0.0
+    """Draw only from tokens with at least this share of the probability of the likeliest."""
+    typical: float = 1.0
+    """Draw only from the fewest tokens with this much probability that are about as surprising as expected."""
+    repetition_penalty: float = 1.0
+    """Above 1: tokens of the prompt and the text become less likely, positive scores by division."""
+    frequency_penalty: float = 0.0
+    """Taken from the score of a token for each time it was written; below 0 repeats more."""
+    presence_penalty: float = 0.0
+    """Taken from the score of a token that was written at all."""
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    """Added to the scores of tokens by id; -inf forbids one."""
+    stop: tuple[str, ...] = ()
+    """End before the first of these strings; none of it is written."""
+    stop_tokens: tuple[int, ...] = ()
+    """End before the first of these tokens, by id."""
+    seed: int = 0
+    """The same seed writes the same text."""
+
+    def __post_init__(self) -> None:
+        check_whole("max_new_tokens", self.max_new_tokens, 0, MOST_TOKENS)
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            rule = "must be 0, the likeliest token, or positive"
+            raise ConfigError(f"sample: temperature is {self.temperature} ({rule})")
+        if self.top_k is not None:
+            check_whole("top_k", self.top_k, 1)
+        for name in ("top_p", "min_p", "typical"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"sample: {name} is {getattr(self, name)} (must be from 0 to 1)")
+        if not (math.isfinite(self.repetition_penalty) and self.repetition_penalty > 0):
+            rule = "must be positive; 1 is none"
+            raise ConfigError(f"sample: repetition_penalty is {self.repetition_penalty} ({rule})")
+        for name in ("frequency_penalty", "presence_penalty"):
+            if not math.isfinite(getattr(self, name)):
+                raise ConfigError(f"sample: {name} is {getattr(self, name)} (must be a number)")
+        for token, bias in self.logit_bias.items():
+            if not bias < math.inf:
+                raise ConfigError(
+                    f"sample: logit_bias of token {token} is {bias} (must be a number, or -inf)"
+                )
+        if not (isinstance(self.stop, tuple | list) and all(self.stop)):
+            raise ConfigError(
+                f"sample: stop is {self.stop!r} (must be a list of strings, none of them empty)"
+            )
+        check_seed(self.seed)
+
+    def check(self, vocab_size: int) -> None:
+        """The tokens it names must be of this vocabulary."""
+        for name, tokens in (("logit_bias", self.logit_bias), ("stop_tokens", self.stop_tokens)):
+            for token in tokens:
+                if not (isinstance(token, int | np.integer) and 0 <= token < vocab_size):
+                    rule = f"must be from 0 to {vocab_size - 1}"
+                    raise ConfigError(f"sample: {name} has token {token} ({rule})")
+
+
+def check_whole(name: str, value: Any, least: int, most: int | None = None) -> None:
+    """`value` must be an integer within the limits."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        rule = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise ConfigError(f"sample: {name} is {value!r} (must be an integer, {rule})")
+
+
+def check_prompt(ids: Any, vocab_size: int) -> list[int]:
+    """ids (n,) as a list: at least one token, all of them of the vocabulary."""
+    array = np.asarray(ids)
+    if array.ndim != 1 or array.size == 0:
+        raise DataError(f"sample: prompt of shape {array.shape} (must be at least one token)")
+    if array.dtype.kind not in "iu":
+        raise DataError(f"sample: prompt of {array.dtype} (must be token ids, integers)")
+    for token in (array.min(), array.max()):
+        if not 0 <= token < vocab_size:
+            raise DataError(f"sample: token {token} in the prompt (must be from 0 to {vocab_size - 1})")
+    return [int(token) for token in array]

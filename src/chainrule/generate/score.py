@@ -1,0 +1,128 @@
+"""Log-probabilities: how well a model expects a text, token by token, and which of several texts it expects most.
+
+    score(model, ids)[t] = ln P(ids[t + 1] | ids[0 .. t])                nothing comes before the first token
+
+A text longer than the context of a transformer is read as `generate.readers` would: when the context is full the newest
+half is read again and goes on. So the numbers are those that generation would have given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule import ops
+from chainrule.autograd import no_grad
+from chainrule.errors import ConfigError
+from chainrule.generate.readers import vocab_size
+from chainrule.generate.sample import Model, encoded
+from chainrule.generate.sampling import check_prompt
+from chainrule.models import LanguageModel, NGram, RecurrentLM
+from chainrule.models.window import WindowModel, contexts
+from chainrule.text import Tokenizer
+
+LogProbs = npt.NDArray[np.float64]
+Ids = npt.NDArray[np.integer[Any]]
+By = Literal["total", "token", "byte"]
+
+
+def score(model: Model, ids: npt.ArrayLike) -> LogProbs:
+    """ids (n,) -> ln P of each token but the first, given those before it (n - 1,)
+
+    >>> import chainrule as cr
+    >>> model = cr.models.NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4)
+    >>> cr.generate.score(model, [2, 3, 1]).round(4).tolist()
+    [0.0, -0.6931]
+    """
+    tokens = np.array(check_prompt(ids, vocab_size(model)))
+    return following(model, tokens).astype(np.float64) if len(tokens) > 1 else np.empty(0)
+
+
+@singledispatch
+def following(model: Any, ids: Ids) -> npt.NDArray[np.floating[Any]]:
+    """ids (n,) -> ln P of ids[1:] (n - 1,), in windows of the model's context"""
+    parts = windows(len(ids), model.config.block_size)
+    return np.concatenate([passed(model, ids[start:end])[new:] for start, end, new in parts])
+
+
+@following.register(WindowModel)
+@following.register(RecurrentLM)
+def _(model: LanguageModel, ids: Ids) -> npt.NDArray[np.floating[Any]]:
+    return passed(model, ids)  # rows of any length
+
+
+@following.register
+def _(model: NGram, ids: Ids) -> npt.NDArray[np.floating[Any]]:
+    seen = contexts(ids[None, :-1], model.order - 1, model.ends.start)[0]  # (n - 1, order - 1)
+    with np.errstate(divide="ignore"):
+        return np.log(model.probability(seen, ids[1:]))
+
+
+def passed(model: LanguageModel, ids: Ids) -> npt.NDArray[np.floating[Any]]:
+    """One forward pass over ids (n,) -> ln P of ids[1:] (n - 1,)"""
+    before = model.training
+    try:
+        with no_grad():
+            losses = ops.cross_entropy(model.eval()(ids[None, :-1]), targets=ids[None, 1:], reduction="none")
+    finally:
+        model.train(before)
+    return -losses.numpy()[0]
+
+
+def windows(n: int, context: int) -> Iterator[tuple[int, int, int]]:
+    """n tokens in windows: each token but the first is predicted once, with at least half a context before it
+
+    Gives (start, end, how many predictions the window before has made already).
+    """
+    start, new, half = 0, 0, max(1, context // 2)
+    while True:
+        end = min(n, start + context + 1)  # the last token is predicted and not read
+        yield start, end, new
+        if end == n:
+            return
+        start, new = end - half, half - 1
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A text that may follow a prompt, and ln P of it."""
+
+    text: str
+    logprobs: tuple[float, ...]
+    """Of each of its tokens."""
+
+    @property
+    def total(self) -> float:
+        """ln P of the whole text; the longer a text, the lower."""
+        return sum(self.logprobs)
+
+    def by(self, measure: By) -> float:
+        """ln P in total, per token, or per byte of UTF-8, which does not depend on the tokenizer."""
+        if measure not in ("total", "token", "byte"):
+            raise ConfigError(f"compare: by is {measure!r} (must be total, token or byte)")
+        return (
+            self.total / {"total": 1, "token": len(self.logprobs), "byte": len(self.text.encode())}[measure]
+        )
+
+
+def compare(
+    model: Model, tokenizer: Tokenizer, prompt: str, texts: Sequence[str], by: By = "byte"
+) -> list[Candidate]:
+    """The texts as continuations of the prompt, the likeliest first: an answer to a multiple-choice question
+
+    A text is encoded on its own: begin it with a space if the tokenizer's words do.
+    """
+    before = encoded(tokenizer, prompt)
+    found = []
+    for text in texts:
+        ids = tokenizer.encode_inside(text)
+        if not ids.size:
+            raise ConfigError(f"compare: candidate {text!r} (must have at least one token)")
+        logs = score(model, np.concatenate([before, ids]))[len(before) - 1 :]
+        found.append(Candidate(text, tuple(logs.tolist())))
+    return sorted(found, key=lambda candidate: -candidate.by(by))  # of equal ones the first

@@ -1,0 +1,213 @@
+"""`chainrule sample` and `chainrule chat`: every option by its flag, for people and machines; errors in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainrule.cli import main
+from chainrule.generate import score
+from chainrule.models import Seq2Seq
+from chainrule.train import load_model
+from chainrule.train.runs import load_any
+from chainrule.train.translations import translate_texts
+
+TEXT = "The quick brown fox jumps over the lazy dog.\nUser: hi\nAssistant: hello\n" * 40
+SIZE = [
+    "--n-layer", "1", "--n-head", "2", "--n-embd", "32", "--block-size", "32", "--max-steps", "120", "--lr", "0.02",
+    "--seed", "1",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sample")
+    (folder / "text.txt").write_text(TEXT)
+    main(["train", "gpt", str(folder / "text.txt"), *SIZE, "--out", str(folder / "run")])
+    return folder / "run"
+
+
+@pytest.fixture
+def sample(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*flags: str) -> str:
+        capsys.readouterr()
+        main(["sample", str(run_folder), *flags])
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_the_scripted_call_is_greedy_and_repeatable(sample: Any) -> None:
+    flags = ("--prompt", "The ", "--temperature", "0", "--max-new-tokens", "50")
+    text = sample(*flags)
+    assert text.startswith("The ") and len(text) == 4 + 50 + 1
+    assert sample(*flags) == text == sample(*flags, "--seed", "9")
+    assert json.loads(sample(*flags, "--json"))["text"] == text[4:-1]
+
+
+def test_every_option_of_sampling_has_a_flag(sample: Any) -> None:
+    flags = [
+        "--prompt", "The", "--max-new-tokens", "40", "--temperature", "5", "--top-k", "20", "--top-p", "0.95",
+        "--min-p", "0.001", "--typical", "0.99", "--repetition-penalty", "1.1", "--frequency-penalty", "0.1",
+        "--presence-penalty", "0.1", "--logit-bias", "5", "-inf", "--logit-bias", "3", "2", "--stop", "zz",
+        "--stop", "qq", "--stop-tokens", "4", "--seed", "3", "--weights", "int8",
+    ]  # fmt: skip
+    assert sample(*flags) == sample(*flags)
+    assert sample(*flags) != sample(*flags, "--seed", "4")
+
+
+def test_a_stop_string_ends_the_text_before_it(sample: Any) -> None:
+    result = json.loads(sample("--prompt", "The quick ", "--temperature", "0", "--stop", "jumps", "--json"))
+    assert result["text"] == "brown fox " and result["finish"] == "stop"
+
+
+def test_several_prompts_and_seeds_are_those_of_single_calls(sample: Any, tmp_path: Path) -> None:
+    (tmp_path / "prompts.txt").write_text("The\nUser: hi there old dog and fox and dog\n\n")
+    flags = ("--max-new-tokens", "15", "--temperature", "1", "--json")
+    many = sample(
+        "--prompts-file", str(tmp_path / "prompts.txt"), "--num-samples", "2", "--seed", "7", *flags
+    )
+    found = [json.loads(line) for line in many.splitlines()]
+    assert [(r["prompt"], r["seed"]) for r in found][1:3] == [
+        ("The", 8),
+        ("User: hi there old dog and fox and dog", 7),
+    ]
+    assert len(found) == 6
+    for r in found:
+        assert json.loads(sample("--prompt", r["prompt"], "--seed", str(r["seed"]), *flags)) == r
+    people = sample("--prompt", "The", "--num-samples", "2", "--seed", "7", *flags[:-1])
+    assert f"--- 2: seed 8\nThe{found[1]['text']}\n" in people
+
+
+def test_log_probabilities_of_prompt_and_text(sample: Any, run_folder: Path) -> None:
+    flags = ("--prompt", "The", "--max-new-tokens", "5", "--logprobs")
+    r = json.loads(sample(*flags, "--json"))
+    tokens = [*r["prompt_logprobs"], *r["logprobs"]]
+    model, tokenizer = load_model(run_folder)
+    assert tokenizer.decode([t["id"] for t in tokens]) == "The" + r["text"]
+    assert tokens[0]["logprob"] is None
+    want = score(model, [t["id"] for t in tokens])
+    np.testing.assert_allclose([t["logprob"] for t in tokens[1:]], want, atol=1e-4)
+    assert f"{tokens[1]['logprob']:.4f}  'h'" in sample(*flags)
+    assert (
+        json.loads(sample("--prompt", "The", "--max-new-tokens", "0", "--logprobs", "--json"))["text"] == ""
+    )
+
+
+def test_a_search_gives_the_best_first(sample: Any) -> None:
+    flags = ["--prompt", "The", "--max-new-tokens", "12", "--beam", "3", "--num-samples", "2", "--logprobs"]
+    first, second = (json.loads(line) for line in sample(*flags, "--json").splitlines())
+    assert first["score"] >= second["score"] and first["text"] != second["text"]
+    assert sum(t["logprob"] for t in first["logprobs"]) == pytest.approx(first["logprob"], abs=1e-4)
+    assert sample(*flags).startswith("--- 1: logprob ")
+    greedy = sample("--prompt", "The", "--max-new-tokens", "12", "--temperature", "0")
+    narrow = json.loads(sample(*["--prompt", "The", "--max-new-tokens", "12", "--beam", "1", "--json"]))
+    assert "The" + narrow["text"] + "\n" == greedy
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--top-p 2", "--top-p is 2.0 (must be from 0 to 1)"),
+        ("--logit-bias 500 1", "--logit-bias has token 500 (must be from 0 to"),
+        ("--num-samples 0", "--num-samples is 0"),
+        ("--beam 2 --num-samples 3", "--num-samples is 3, --beam 2"),
+        ("--beam 0", "--beam 0"),
+        ("--beam 2 --stop a", "--stop is given with beam"),
+        ("--prompts-file none.txt", "none.txt: no such file"),
+        ("--prompt a --prompts-file none.txt", "must be one of them"),
+    ],
+)
+def test_bad_options_are_one_line(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], flags: str, message: str
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["sample", str(run_folder), *flags.split()])
+    out, err = capsys.readouterr()
+    assert stop.value.code == 2 and out == "" and err.count("\n") == 1 and message in err
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has begun to learn capital letters."""
+    folder = tmp_path_factory.mktemp("translate")
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcd"), size=rng.integers(2, 6))) for _ in range(200)]
+    (folder / "pairs.tsv").write_text("".join(f"{word}\t{word.upper()}\n" for word in words))
+    size = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "8", "--max-steps", "40"]
+    main(["train", "seq2seq", str(folder / "pairs.tsv"), *size, "--lr", "0.01", "--out", str(folder / "run")])
+    return folder / "run"
+
+
+def test_an_encoder_decoder_translates(translator: Path, tmp_path: Path, capsys: Any) -> None:
+    def call(*flags: str) -> str:
+        capsys.readouterr()
+        main(["sample", str(translator), *flags])
+        return str(capsys.readouterr().out)
+
+    model, tokenizer = load_any(translator)
+    assert isinstance(model, Seq2Seq)
+    sources = ["abc", "d", "abcdabcdabcd"]  # the last is longer than the context
+    (tmp_path / "sources.txt").write_text("\n".join(sources))
+    many = ("--prompts-file", str(tmp_path / "sources.txt"))
+    assert call(*many, "--temperature", "0").splitlines() == translate_texts(model, tokenizer, sources)
+    best = [
+        json.loads(line) for line in call(*many, "--beam", "3", "--num-samples", "2", "--json").splitlines()
+    ]
+    assert [r["prompt"] for r in best] == [source for source in sources for _ in range(2)]
+    assert all(one["score"] >= two["score"] for one, two in zip(best[::2], best[1::2], strict=True))
+    drawn = call(*many, "--temperature", "2", "--num-samples", "2", "--seed", "5", "--json").splitlines()
+    alone = call("--prompt", "d", "--temperature", "2", "--seed", "6", "--json")
+    assert json.loads(drawn[3]) == json.loads(alone)
+    people = call("--prompt", "abc", "--logprobs", "--temperature", "0")
+    assert people.startswith(f"--- 1: seed 0\nabc -> {translate_texts(model, tokenizer, ['abc'])[0]}\n")
+    for flags, message in ((["--weights", "int8"], "must be fp32"), (["--prompt", ""], "at least one token")):
+        with pytest.raises(SystemExit):
+            call(*flags)
+        assert message in capsys.readouterr().err
+
+
+def chat(
+    run_folder: Path, typed: str, monkeypatch: pytest.MonkeyPatch, capsys: Any, *flags: str
+) -> list[str]:
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    capsys.readouterr()
+    main(["chat", str(run_folder), "--temperature", "0", "--max-new-tokens", "30", *flags])
+    return [line for line in capsys.readouterr().out.split("Assistant:") if line]
+
+
+def test_a_conversation(run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    one = chat(run_folder, "hi\n", monkeypatch, capsys, "--stop", "\nThe")
+    assert one == [" hello\n"]
+    talk = chat(run_folder, "hi\n\nhi\n/reset\nhi\n/quit\nhi\n", monkeypatch, capsys, "--stop", "\nThe")
+    assert len(talk) == 3 and talk[0] == talk[2] == one[0]
+    after = chat(run_folder, "hi ☃\nhi\n", monkeypatch, capsys, "--stop", "\nThe")
+    assert "unknown character '☃'" in after[0] and after[1:] == one  # what was not understood was not said
+
+
+def test_the_context_is_kept(run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from chainrule.cli.chat import Command, Conversation
+
+    talk = Conversation(Command(run_folder), *load_model(run_folder))
+    first = "".join(talk.answer("hi"))
+    assert talk.text == f"User: hi\nAssistant:{first}\n" and "\nUser:" not in first
+    answer = talk.answer("lazy dog")
+    begun = next(answer)
+    answer.close()  # as Ctrl-C does
+    assert talk.text == f"User: hi\nAssistant:{first}\nUser: lazy dog\nAssistant:{begun}\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"), [(["--user", ""], "user is ''"), (["--assistant", "☃"], "unknown character")]
+)
+def test_names_the_model_cannot_read(
+    run_folder: Path, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["chat", str(run_folder), *flags])
+    assert message in capsys.readouterr().err

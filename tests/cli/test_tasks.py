@@ -1,0 +1,132 @@
+"""Other tasks than going on with a text: pairs, hidden words, labels; and how well they are done."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainrule.cli import main
+from chainrule.train import Run
+from chainrule.train.runs import load_any
+from chainrule.train.translations import translate_texts
+
+TINY = ["--n-layer", "1", "--n-head", "2", "--n-embd", "32", "--block-size", "16", "--batch-size", "32"]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def result(*words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    main([*words, "--json"])
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def refused(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(list(words))
+    assert stop.value.code == 2
+    return capsys.readouterr().err
+
+
+def write_pairs(path: str, count: int, seed: int) -> None:
+    """Words and the same words in capitals."""
+    rng = random.Random(seed)
+    words = ["".join(rng.choices("abcdef", k=rng.randint(2, 5))) for _ in range(count)]
+    Path(path).write_text("".join(f"{word}\t{word.upper()}\n" for word in words))
+
+
+@pytest.mark.requirement("R-338")
+def test_pairs_are_learnt_and_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    write_pairs("pairs.tsv", 900, seed=1)
+    write_pairs("others.tsv", 60, seed=2)
+    options = [*TINY, "--max-steps", "350", "--lr", "5e-3", "--dropout", "0", "--eval-every", "100"]
+    found = result(
+        "train", "seq2seq", "pairs.tsv", *options, "--sample-every", "300", "--out", "s", capsys=capsys
+    )
+    assert found["nats_per_token"] < 0.3 and found["bits_per_byte"] > 0
+    judged = result("eval", "s", "others.tsv", capsys=capsys)
+    assert judged["exact"] > 0.8 and judged["data"] == "others.tsv"
+    assert judged["perplexity"] == pytest.approx(np.exp(judged["nats_per_token"]))
+    held_back = result("eval", "s", capsys=capsys)
+    assert held_back["nats_per_token"] == pytest.approx(found["nats_per_token"], rel=1e-3)
+    model, tokenizer = load_any("s")
+    assert translate_texts(model, tokenizer, ["fade", "cab"]) == ["FADE", "CAB"]
+    samples = [
+        json.loads(line) for line in Path("s/log.jsonl").read_text().splitlines() if '"sample"' in line
+    ]
+    assert [record["step"] for record in samples] == [300] and " -> " in samples[0]["sample"]
+
+
+def write_labels(path: str, count: int) -> None:
+    rng = random.Random(3)
+    good, bad = ["lovely", "great", "warm"], ["awful", "dull", "cold"]
+    rows = []
+    for number in range(count):
+        words = rng.choices(["the", "film", "was", "a", str(number)], k=5)
+        words.insert(rng.randrange(6), rng.choice(good if number % 2 else bad))
+        rows.append(f"{' '.join(words)}\t{number % 2}\n")
+    Path(path).write_text("".join(rows))
+
+
+def test_a_bert_is_pretrained_then_labels_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    write_labels("labels.tsv", 600)
+    Path("text.txt").write_text(Path("labels.tsv").read_text() * 3)
+    options = [*TINY, "--n-hidden", "64", "--max-steps", "30", "--lr", "2e-3", "--eval-every", "30"]
+    main(["train", "bert", "text.txt", *options, "--out", "b"])
+    judged = result("eval", "b", capsys=capsys)
+    assert 0 < judged["accuracy"] <= 1
+    tune = ["--max-steps", "60", "--lr", "2e-3", "--eval-every", "60", "--batch-size", "32"]
+    main(["train", "bert-classifier", "labels.tsv", "--init", "b", *tune, "--out", "c"])
+    assert result("eval", "c", capsys=capsys)["accuracy"] > 0.9
+    assert Run.resume("c").finished
+    body = {k: v for k, v in load_any("b")[0].state().items() if "word_embeddings" in k}
+    ((name, before),) = body.items()
+    assert load_any("c")[0].state()[name].shape == before.shape
+    assert load_any("c")[1] == load_any("b")[1]
+    err = refused(
+        "train", "bert-classifier", "labels.tsv", "--init", "b", "--n-embd", "64", "--out", "d", capsys=capsys
+    )
+    assert "--n-embd is 64, in the model to begin with 32 (must be the same)" in err
+    assert not Path("d").exists()
+
+
+def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.txt").write_text("all work and no play makes jack a dull boy. " * 40)
+    Path("b.txt").write_text("a dull boy makes no play. " * 60)
+    main(["train", "gpt", "a.txt", *TINY, "--max-steps", "5", "--out", "a"])
+    first = load_any("a")[0].state()
+    main(["train", "gpt", "b.txt", "--init", "a", "--max-steps", "1", "--lr", "1e-9", "--out", "b"])
+    for name, value in load_any("b")[0].state().items():
+        np.testing.assert_allclose(value, first[name], atol=1e-6)
+    whole = result("eval", "b", "a.txt", "--limit", "3", capsys=capsys)
+    assert whole["bits_per_byte"] > 0
+    Path("c.txt").write_text("quite another vocabulary! " * 20)
+    assert "unknown character" in refused("eval", "b", "c.txt", capsys=capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "seq2seq", "none.tsv"], "none.tsv: no such file"),
+        (["train", "bert-classifier", "none.tsv"], "none.tsv: no such file"),
+        (["train", "seq2seq", "three.tsv"], "3 pairs, 0 to judge by"),
+        (["train", "bert-classifier", "same.tsv"], "1 different labels (must be at least two)"),
+        (["eval", "nowhere"], "nowhere: no such directory"),
+        (["eval", "nowhere", "--limit", "0"], "--limit is 0 (must be at least 1)"),
+    ],
+)
+def test_data_that_do_not_fit_the_task(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("three.tsv").write_text("a\tb\nc\td\ne\tf\n")
+    Path("same.tsv").write_text("text\tlabel\na\tx\nb\tx\n")
+    err = refused(*words, capsys=capsys)
+    assert message in err and err.count("\n") == 1

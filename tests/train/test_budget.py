@@ -1,0 +1,67 @@
+"""Sizes for a time budget: larger ones for more time, and always some that learn."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainrule.cli import main
+from chainrule.data import Corpus, load
+from chainrule.errors import ChainruleError
+from chainrule.text import BPETokenizer, CharTokenizer
+from chainrule.train import Trainer, budget
+from chainrule.train.budget import LADDER, TOKENS_PER_PARAMETER, choose, suitable_tokenizer
+
+TEXT = Corpus("some", "test", load("pydoc").text[:60_000])
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine of 50 GFLOP/s exactly."""
+
+    def pace(trainer: Trainer, limit: float) -> float:
+        return 6 * trainer.model.count() * trainer.batches.tokens / 50e9
+
+    monkeypatch.setattr(budget, "seconds_per_step", pace)
+
+
+def test_more_time_means_a_larger_model_that_sees_enough() -> None:
+    found = [choose(TEXT, seconds) for seconds in (1, 10, 60, 600, 6000)]
+    counts = [choice.parameters for choice in found]
+    assert counts == sorted(counts) and counts[0] < counts[-1]
+    for choice in found[1:]:
+        tokens = choice.steps * choice.training["batch_size"] * choice.sizes["block_size"]
+        assert tokens >= TOKENS_PER_PARAMETER * choice.parameters
+        assert choice.epochs == pytest.approx(tokens / (0.9 * len(TEXT.text)), rel=0.05)
+    expected = [choice.expected for choice in found]
+    assert expected == sorted(expected, reverse=True) and all(low < high for low, high in expected)
+
+
+def test_a_text_that_is_read_often_gets_dropout() -> None:
+    assert "dropout" not in choose(TEXT, 0.2).sizes
+    assert choose(TEXT, 600).sizes["dropout"] == 0.1
+
+
+def test_every_size_of_the_ladder_can_be_made_and_grows() -> None:
+    widths = [width for _, heads, width, *_ in LADDER if width % heads == 0]
+    assert len(widths) == len(LADDER) and widths == sorted(set(widths))
+
+
+def test_long_texts_are_read_in_pieces_of_words() -> None:
+    text = "some words and some more of them, " * 40_000
+    assert isinstance(suitable_tokenizer(text[:1000], 600), CharTokenizer)
+    assert isinstance(suitable_tokenizer(text, 10), CharTokenizer)
+    assert isinstance(suitable_tokenizer(text, 600), BPETokenizer)
+
+
+def test_a_text_that_is_too_short_is_refused() -> None:
+    with pytest.raises(ChainruleError, match="some"):
+        choose(Corpus("some", "test", "too short"), 60)
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("90", 90.0), ("1.5m", 90.0), ("2h", 7200.0), ("45s", 45.0)])
+def test_a_budget_is_said_in_seconds_minutes_or_hours(
+    said: str, seconds: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["--budget", said], [f"--budget={said}"]):
+        main(["train", "gpt", *words, "--print-config"])
+        assert f"budget = {seconds}\n" in capsys.readouterr().out
