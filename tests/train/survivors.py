@@ -131,5 +131,8 @@ def outcome(folder: Path) -> tuple[Any, ...]:
     newest = checkpoint.find(folder)
     arrays = {path.name: path.read_bytes() for path in newest.glob("*.safetensors")}
     training = {k: v for k, v in checkpoint.load(newest).training.items() if k != "seconds"}
-    log = [{k: v for k, v in record.items() if k != "seconds"} for record in read(folder / "log.jsonl")]
+    steps = [
+        record for record in read(folder / "log.jsonl") if record["step"]
+    ]  # what is before tells of the machine
+    log = [{k: v for k, v in record.items() if k != "seconds"} for record in steps]
     return newest.name, arrays, training, log

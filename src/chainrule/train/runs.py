@@ -36,7 +36,7 @@ from chainrule.train import checkpoint, environment, kinds
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
-from chainrule.train.log import Log
+from chainrule.train.log import Log, read
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.material import Data, Material, Text
 from chainrule.train.materials import material_of
@@ -319,11 +319,11 @@ def at_work(folder: Path) -> Iterator[None]:
 
 
 def _untouched(folder: Path) -> bool:
-    """Nothing is in there but what a run begins with."""
-    steps = {path.name for path in (folder / "checkpoints").glob("*")}
-    found = {path.name for path in folder.iterdir()}
-    begun = (folder / LOG).exists() and (folder / LOG).stat().st_size > 0
-    return not begun and found <= FIRST and steps <= {"step_000000"}
+    """Nothing is in there but what a run begins with: not a step was made."""
+    if any(record["step"] for record in read(folder / LOG)):
+        return False
+    saved = {path.name for path in (folder / "checkpoints").glob("*")}
+    return {path.name for path in folder.iterdir()} <= FIRST and saved <= {"step_000000"}
 
 
 def unchanged(folder: str | Path, find: Callable[[str], D], name: str, sha256: str) -> D:
