@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def saved(run: Any, step: int) -> dict[str, np.ndarray]:
     found = checkpoint.load(run.folder / "checkpoints" / f"step_{step:06d}")
-    return dict(found.trained or found.model)
+    return Run.restored(run.folder, found).model.state()
 
 
 @pytest.mark.parametrize("trainer", MODELS)

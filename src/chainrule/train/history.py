@@ -44,10 +44,9 @@ class History:
         known = environment.read(folder)
         saved, damage = _newest(folder)
         state, problem = _state(folder, saved, damage, known)
-        family = known.get("family") or (saved.config.get("model_type") if saved else None)
-        return cls(
-            folder, state, problem, str(family or "-"), _settings(folder, saved), known, read(folder / LOG)
-        )
+        settings = _settings(folder, saved)
+        family = known.get("family") or settings.get("family") or settings.get("model_type") or "-"
+        return cls(folder, state, problem, str(family), settings, known, read(folder / LOG))
 
     @property
     def parameters(self) -> int | None:
