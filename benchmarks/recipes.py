@@ -37,8 +37,7 @@ RECIPES = {
     "shakespeare": Recipe(
         "nanoGPT's setting for a CPU: 4 layers, 4 heads, width 128, context 64, 12 windows, 2,000 steps",
         "train gpt {data}/text/tinyshakespeare.txt --n-layer 4 --n-head 4 --n-embd 128 --block-size 64 --batch-size 12 "
-        "--max-steps 2000 --lr 1e-3 --min-lr 1e-4 --schedule cosine --warmup 100 --eval-every 2000 "
-        "--eval-windows 100000 --save-every 2000",
+        "--max-steps 2000 --eval-every 2000 --eval-windows 100000 --save-every 2000",
         "eval {run} --limit 100000",
         ("nats_per_token", "bits_per_byte"),
     ),

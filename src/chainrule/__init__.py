@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import importlib
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from chainrule import ops
@@ -39,7 +40,22 @@ from chainrule.native import get_threads, set_threads
 from chainrule.random import seed
 
 if TYPE_CHECKING:
-    from chainrule import data, foundations, generate, inspect, io, models, nn, optim, scalar, text, train
+    from chainrule import (
+        data,
+        foundations,
+        generate,
+        inspect,
+        io,
+        models,
+        nn,
+        optim,
+        scalar,
+        scaling,
+        text,
+        train,
+    )
+    from chainrule.models import Model
+    from chainrule.text import Tokenizer
 
 __version__ = "0.1.0"
 
@@ -54,9 +70,20 @@ _LAZY = {
     "nn",
     "optim",
     "scalar",
+    "scaling",
     "text",
     "train",
 }
+
+
+def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
+    """The model and the tokenizer of a run, a checkpoint, a Hugging Face directory, a .gguf or a llama2.c .bin file.
+
+    >>> model, tokenizer = load("runs/demo")  # doctest: +SKIP
+    """
+    from chainrule.train import load_any
+
+    return load_any(path)
 
 
 def __getattr__(name: str) -> Any:
@@ -93,6 +120,7 @@ __all__ = [
     "gradcheck_model",
     "inspect",
     "io",
+    "load",
     "models",
     "nn",
     "no_grad",
@@ -100,6 +128,7 @@ __all__ = [
     "optim",
     "precision",
     "scalar",
+    "scaling",
     "scope",
     "seed",
     "set_threads",

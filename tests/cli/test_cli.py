@@ -155,7 +155,7 @@ BAD = {
         ["train", "rnn", "--n-head", "3"],
         "--n-head: no such option; see chainrule",
     ),
-    "file for a run": (["sample", "text.txt"], "text.txt: is a file (must be the directory of a run)"),
+    "file for a run": (["sample", "text.txt"], "text.txt: no model that we know (must be a directory"),
     "negative smoothing": (["ngram", "--smoothing", "-1"], "ngram: --smoothing is -1.0 (must be at least 0)"),
     "no count": (
         ["train", "word2vec", "text.txt", "--min-count", "0"],
@@ -203,7 +203,7 @@ BAD = {
     "resume nothing": (["train", "--resume", "none"], "none: no such directory"),
     "sample what": (
         ["sample"],
-        "RUN is missing (must be given: directory of a run, or one of its checkpoints)",
+        "RUN is missing (must be given: directory of a run, one of its checkpoints, or anything",
     ),
     "sample nothing": (["sample", "none"], "none: no such directory"),
     "sample no run": (["sample", "."], ".: holds no checkpoint"),

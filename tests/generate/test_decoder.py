@@ -20,6 +20,9 @@ CONFIGS = {
     "gpt without biases": GPTConfig(
         n_layer=1, n_head=1, n_embd=33, block_size=70, vocab_size=257, bias=False
     ),
+    "gpt untied": GPTConfig(
+        n_layer=1, n_head=2, n_embd=48, block_size=70, vocab_size=65, tied=False, norm_eps=1e-3
+    ),
     "llama": LlamaConfig(
         n_layer=2, n_head=6, n_kv_head=2, n_embd=72, n_hidden=77, block_size=70, vocab_size=257
     ),

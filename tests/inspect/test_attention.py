@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import chainrule as cr
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.inspect import maps, pattern, patterns, score_variance
+from chainrule.inspect.attention import random_scores
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from tests.vectors import vector
 
@@ -25,6 +26,15 @@ def test_scores_have_variance_d_and_scaled_ones_1() -> None:
     assert found.plain_peak > 0.8 and found.scaled_peak < 0.5
     with pytest.raises(ConfigError, match="d 0"):
         score_variance(0)
+
+
+@pytest.mark.requirement("R-283")
+def test_without_scaling_no_gradient_gets_through() -> None:
+    found = score_variance(512, draws=200, keys=16)
+    assert found.scaled_slope > 5 * found.plain_slope
+    p = cr.ops.softmax(random_scores(4, 1, 16))[0]
+    want = np.abs(cr.ops.softmax_jacobian(p)).sum()
+    assert score_variance(4, draws=1, keys=16).plain_slope == pytest.approx(want)
 
 
 def noisy(A: np.ndarray, causal: bool, seed: int) -> np.ndarray:

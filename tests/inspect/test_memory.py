@@ -8,9 +8,11 @@ import pytest
 import chainrule as cr
 from chainrule.inspect.memory import (
     PAD,
+    Bites,
     Copy,
     Order,
     Recall,
+    Retrieve,
     accuracy,
     classifier,
     copy_losses,
@@ -51,6 +53,42 @@ def test_attention_beats_one_vector_at_copying() -> None:
     assert late["attention"] < 0.5 * late["bottleneck"]
 
 
+@pytest.mark.requirement("R-304")
+def test_one_attention_layer_finds_the_marked_token_anywhere() -> None:
+    task = Retrieve(length=40)
+    cr.seed(0)
+    model = classifier("retriever", task)
+    assert accuracy(model, task) < 0.3
+    fit(model, task, 120, lr=1e-2)
+    assert accuracy(model, task) > 0.95
+    ids, lengths, _ = task.batch(1)
+    with cr.capture("*.attention") as seen:
+        model(ids, lengths)
+    (attention,) = seen.values()
+    A = cr.ops.attention_weights(*attention.saved[:2])[:, 0, 0]  # (B, T): where the question looks
+    marked = (ids >= task.classes) & (ids < 2 * task.classes)
+    assert A[marked].mean() > 0.5 and (A.argmax(axis=1) == marked.argmax(axis=1)).mean() > 0.95
+
+
+@pytest.mark.requirement("R-319")
+def test_who_bites_whom_needs_positions() -> None:
+    task, found = Bites(), {}
+    for kind in ("orderless", "encoder"):
+        cr.seed(0)
+        model = classifier(kind, task)
+        fit(model, task, 120, lr=5e-3)
+        found[kind] = accuracy(model, task)
+    assert abs(found["orderless"] - 0.5) < 0.05
+    assert found["encoder"] > 0.95
+
+
+def test_an_orderless_encoder_gives_the_same_mean_for_any_order() -> None:
+    model = classifier("orderless", Bites())
+    ids, lengths, _ = Bites().batch(0)
+    said, reversed_ = model.summary(ids, lengths).numpy().reshape(2, 16, 32)
+    np.testing.assert_allclose(said, reversed_, rtol=1e-4, atol=1e-6)
+
+
 def test_the_tasks_are_what_they_say() -> None:
     ids, lengths, labels = Recall(7, seed=1).batch(3)
     assert ids.shape == (32, 8) and (lengths == 8).all() and (ids[:, 0] == labels + 1).all()
@@ -67,7 +105,14 @@ def test_the_tasks_are_what_they_say() -> None:
     assert (
         (targets == source).all() and (inputs[:, 1:] == source[:, :-1]).all() and (inputs[:, 0] == PAD).all()
     )
-    for task in (Recall(5), Order(), Copy()):
+    ids, lengths, labels = Retrieve(length=9).batch(2)
+    marked = (ids >= 8) & (ids < 16)
+    assert (marked.sum(axis=1) == 1).all() and (ids[marked] - 8 == labels).all()
+    assert (ids[:, -1] == 16).all() and (lengths == 10).all()
+
+    ids, _, labels = Bites().batch(2)
+    assert (ids[:16, ::-1] == ids[16:]).all() and labels.sum() == 16 and (ids[:, 0] != ids[:, 2]).all()
+    for task in (Recall(5), Order(), Copy(), Retrieve(), Bites()):
         same, again, other = task.batch(4), task.batch(4), task.batch(5)
         assert all(np.array_equal(a, b) for a, b in zip(same, again, strict=True))
         assert not np.array_equal(same[0], other[0])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.io import bpe_json, load_tokenizer, save_tokenizer
 from chainrule.io.bpe_files import read_tiktoken, write_gpt2, write_tiktoken
-from chainrule.text import BPETokenizer, CharTokenizer
+from chainrule.text import BPETokenizer, WordTokenizer
 from chainrule.text.pretokenize import PATTERNS
 
 TEXT = "She sells sea shells; they're 1234 shells.\n\n  Sea shells, naïve shells 中文中文 🙂🙂 \n"
@@ -80,8 +80,8 @@ def test_ranks_come_back(tmp_path: Path) -> None:
 def test_our_own_description_is_read(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(trained().to_dict()))
     assert load_tokenizer(tmp_path) == trained()
-    with pytest.raises(FormatError, match="cannot hold a char tokenizer"):
-        save_tokenizer(CharTokenizer("ab"), tmp_path / "x.json", hugging_face=True)
+    with pytest.raises(FormatError, match="cannot hold a word tokenizer"):
+        save_tokenizer(WordTokenizer.train("a b"), tmp_path / "x.json", hugging_face=True)
 
 
 def _set(*path: Any) -> Callable[[dict[str, Any]], None]:

@@ -29,7 +29,12 @@ def float64(config: GPTConfig = TINY) -> GPT:
     return tiny.float64(model_of(config))
 
 
-@pytest.mark.parametrize("config", [TINY, replace(TINY, bias=False, n_layer=1), replace(TINY, dropout=0.3)])
+UNTIED = replace(TINY, tied=False, norm_eps=1e-3)
+
+
+@pytest.mark.parametrize(
+    "config", [TINY, replace(TINY, bias=False, n_layer=1), replace(TINY, dropout=0.3), UNTIED]
+)
 def test_every_gradient_in_float64(config: GPTConfig) -> None:
     model, ids = float64(config), ids_of(config)
 
@@ -38,6 +43,15 @@ def test_every_gradient_in_float64(config: GPTConfig) -> None:
             return model.loss(ids, np.roll(ids, -1, axis=1))
 
     assert cr.gradcheck_model(model.parameters(), loss) <= 1e-6
+
+
+def test_a_head_of_its_own() -> None:
+    model, ids = model_of(UNTIED), ids_of(UNTIED)
+    assert UNTIED.n_params == model.count() == TINY.n_params + 11 * 12
+    before = model(ids).numpy()
+    model.lm_head.weight.data[3] += 1
+    changed = model(ids).numpy() != before
+    assert changed[..., 3].all() and not np.delete(changed, 3, axis=-1).any()
 
 
 @pytest.mark.requirement("R-331")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -395,3 +396,18 @@ def test_option_errors(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         attention(*np.zeros((3, 2, 4)), **options)
     assert f"attention: {message}" in str(error.value)
+
+
+@pytest.mark.requirement("R-306")
+def test_efficient_variants_are_here_or_declared_out_of_scope() -> None:
+    """Exact attention that never keeps the matrix of weights is here; the page says what is not."""
+    T = 64
+    q, k, v = (cr.Tensor(normal(T, 4, seed=seed), requires_grad=True) for seed in range(3))
+    o = attention(q, k, v)
+    assert o.record is not None
+    assert all(x.size < T * T for x in o.record.saved if isinstance(x, np.ndarray))
+    np.testing.assert_allclose(o.numpy(), attention.composed(q, k, v).numpy(), rtol=1e-12)
+    page = (Path(__file__).parents[2] / "docs/attention.md").read_text()
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| ")]
+    said = {row[1].split()[0]: row[3] for row in rows}
+    assert "yes" in said["FlashAttention"] and "mask" in said["sparse"] and "out of scope" in said["linear"]

@@ -25,6 +25,8 @@ def make(step: int = 7) -> Checkpoint:
         tokenizer={"type": "char", "characters": "a\N{GRINNING FACE}\ud800"},
         training={"step": step, "loss": 0.1 + 0.2},
         carried={"0.0": rng.normal(size=(2, 3))},
+        tokenizer_config={"model_max_length": 8},
+        generation_config={"eos_token_id": None},
         trained={"w": rng.normal(size=(4, 3))},
     )
 

@@ -32,6 +32,8 @@ COMMANDS = {
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "eval": ("evaluate", "judge a model: loss, bits per byte, perplexity, accuracy, BLEU"),
     "sample": ("sample", "let a trained model write"),
+    "import": ("import_", "take a model of another program: Hugging Face's, GGUF, llama2.c"),
+    "export": ("export", "write a model for another program"),
     "chat": ("chat", "talk with a trained model"),
     "diagnose": ("diagnose", "examine a model: losses, activations, gradients, and what to do about them"),
     "replay": ("replay", "make one step of a run again and open it: batch, activations, gradients"),
@@ -50,6 +52,7 @@ COMMANDS = {
     "tokenize encode": ("tokenize_encode", "print the token ids of a text"),
     "tokenize decode": ("tokenize_decode", "print the text of token ids"),
     "tokenize show": ("tokenize_show", "show a text in its tokens, or how they are learnt"),
+    "count": ("count:family", "count the parameters, the work and the memory of a model before making it"),
     "doctor": ("doctor", "describe this machine: CPU, threads, native kernels, versions"),
 }
 

@@ -17,7 +17,7 @@ from chainrule.errors import ConfigError
 from chainrule.models import describe
 from chainrule.train import TrainConfig
 from chainrule.train.materials import material_of
-from chainrule.train.runs import load_any, trained_on
+from chainrule.train.runs import is_model_alone, load_any, trained_on
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Command:
     """
 
     run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Directory of a run, or one of its checkpoints."""
+    """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
     data: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = None
     """Other data of the same kind, all of which is used."""
     limit: int = 10_000
@@ -54,7 +54,8 @@ class Command:
     def _judge(self) -> dict[str, Any]:
         model, tokenizer = load_any(self.run_folder)
         kind = material_of(describe(model)["model_type"])
-        name, config = trained_on(self.run_folder)
+        bare = self.data is not None and is_model_alone(self.run_folder)
+        name, config = ("", TrainConfig()) if bare else trained_on(self.run_folder)
         material = kind.of(kind.find(self.data or name), tokenizer, judge_only=self.data is not None)
         for size, value in material.sizes().items():
             if getattr(model.config, size) != value:

@@ -32,7 +32,7 @@ class Command:
     """
 
     run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Directory of a run, or one of its checkpoints."""
+    """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
     prompt: str = ""
     """Text to go on from. Nothing stands for a new line; if the tokenizer has none, a space, full stop or token 0."""
     prompts_file: str | None = None

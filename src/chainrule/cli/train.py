@@ -212,12 +212,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         refuse_family(words[0] if words else "")
         family = "gpt"
     config = family_of(family).config
-    types, about = get_type_hints(config), documented(config)
-    default = {f.name: f.default for f in fields(config)}
-    sizes: list[Any] = [
-        (name, Annotated[types[name], tyro.conf.arg(help=about.get(name))], field(default=default[name]))
-        for name in sizes_of(family)
-    ]
+    sizes = size_fields(config, sizes_of(family))
     file, kind = from_file(words, family), material_of(family)
     data: Any = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA", help=kind.about)]
     sizes.append(("data", data, field(default=file.pop("data", kind.default))))
@@ -230,6 +225,16 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     made: Any = make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
     made.before = tuple(as_flags(file, options(made)))
     return made
+
+
+def size_fields(config: type[Any], names: Sequence[str]) -> list[Any]:
+    """Fields of a config as `make_dataclass` takes them, each a flag with its help."""
+    types, about = get_type_hints(config), documented(config)
+    default = {f.name: f.default for f in fields(config)}
+    return [
+        (name, Annotated[types[name], tyro.conf.arg(help=about.get(name))], field(default=default[name]))
+        for name in names
+    ]
 
 
 def sizes_of(family: str) -> list[str]:

@@ -6,6 +6,7 @@
 """
 
 from chainrule.foundations import (
+    attention,
     calculus,
     calibration,
     information,
@@ -15,4 +16,13 @@ from chainrule.foundations import (
     probability,
 )
 
-__all__ = ["calculus", "calibration", "information", "jacobians", "linear_algebra", "matrices", "probability"]
+__all__ = [
+    "attention",
+    "calculus",
+    "calibration",
+    "information",
+    "jacobians",
+    "linear_algebra",
+    "matrices",
+    "probability",
+]

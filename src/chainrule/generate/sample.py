@@ -113,11 +113,11 @@ def encoded(tokenizer: Tokenizer, prompt: str) -> Ids:
 
 
 def beginning(tokenizer: Tokenizer) -> Ids:
-    """ids (t,) to start from without a prompt: a new line, else a space, else a full stop, else token 0
+    """ids (t,) to start from without a prompt: what begins every text, a new line, a space, a full stop, or token 0
 
     The first that this tokenizer has: some texts hold no line ends, and some tokenizers drop all white space.
     """
-    for text in ("\n", " ", "."):
+    for text in ("", "\n", " ", "."):
         try:
             ids = tokenizer.encode(text)
         except DataError:  # a character that it does not know

@@ -19,6 +19,7 @@ from chainrule.inspect.finding import Finding
 from chainrule.inspect.generalisation import exposure, split_losses
 from chainrule.inspect.gradients import ParameterReport, random_stack, trial_step
 from chainrule.inspect.gradients import by_depth as gradients_by_depth
+from chainrule.inspect.links import Link, attends, focus, strongest
 from chainrule.inspect.losses import (
     curve,
     expected_loss,
@@ -34,12 +35,14 @@ __all__ = [
     "Finding",
     "Histogram",
     "LayerReport",
+    "Link",
     "ParameterReport",
     "Pattern",
     "Report",
     "Spectrum",
     "Watch",
     "anisotropy",
+    "attends",
     "attention_spectra",
     "clusters",
     "concept_direction",
@@ -49,6 +52,7 @@ __all__ = [
     "embedding_space",
     "expected_loss",
     "exposure",
+    "focus",
     "gradient_map",
     "gradients_by_depth",
     "hand_made_logits",
@@ -66,5 +70,6 @@ __all__ = [
     "score_variance",
     "spectrum",
     "split_losses",
+    "strongest",
     "trial_step",
 ]

@@ -38,16 +38,21 @@ class ScoreVariance:
     plain_peak: float
     """Mean of the largest attention weight over `keys` keys, without scaling."""
     scaled_peak: float
+    plain_slope: float
+    """Mean L1 norm of the softmax Jacobian: how much of a gradient gets through to the scores."""
+    scaled_slope: float
 
 
 def score_variance(d: int, draws: int = 10_000, keys: int = 8, seed: int = 0) -> ScoreVariance:
-    """Why scores are divided by √d: without it softmax takes nearly all from one key. R-226"""
+    """Why scores are divided by √d: without it softmax takes all from one key, and stays there. R-226, R-283"""
     if min(d, draws, keys) < 1:
         raise ConfigError(f"score_variance: d {d}, draws {draws}, keys {keys} (must be at least 1)")
     scores = random_scores(d, draws, keys, seed)  # (draws, keys)
     scaled = scores / np.sqrt(d)
-    peaks = (float(ops.softmax(s).max(axis=-1).mean()) for s in (scores, scaled))
-    return ScoreVariance(d, float(scores.var()), float(scaled.var()), *peaks)
+    weights = [ops.softmax(s) for s in (scores, scaled)]
+    peaks = [float(p.max(axis=-1).mean()) for p in weights]
+    slopes = [float(2 * (1 - (p * p).sum(axis=-1)).mean()) for p in weights]  # Σ_ij |p_i (δ_ij - p_j)|
+    return ScoreVariance(d, float(scores.var()), float(scaled.var()), *peaks, *slopes)
 
 
 def random_scores(d: int, draws: int, keys: int, seed: int = 0) -> Array:

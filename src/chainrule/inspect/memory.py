@@ -3,6 +3,8 @@
     Recall    which token came first, `distance` tokens ago?                                R-245 (seed 004 §6.6)
     Order     of two words, which came first? Counting words cannot tell.                   R-246 (seed 004 §6.2)
     Copy      write down the sequence that was read                                         R-247 (seed 004 §8.1)
+    Retrieve  which token is the marked one, wherever it stands?                            R-304 (seed 004 §9.4)
+    Bites     who bites whom? "dog bites man" and "man bites dog" have the same words.      R-319 (seed 004 §11.5)
 
 Every batch is a function of (seed, step).
 """
@@ -22,11 +24,21 @@ from chainrule.models.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
 from chainrule.models.sequence_classifier import (
     AttentionClassifier,
     BagOfWords,
+    EncoderClassifier,
+    OrderlessEncoder,
     RecurrentClassifier,
+    Retriever,
     SequenceClassifier,
 )
 from chainrule.optim import AdamW, clip_global_norm
 
+ATTENTIVE: dict[str, type[SequenceClassifier]] = {
+    "bag": BagOfWords,
+    "attention": AttentionClassifier,
+    "retriever": Retriever,
+    "encoder": EncoderClassifier,
+    "orderless": OrderlessEncoder,
+}
 PAD = 0
 EXAM = 1 << 20  # batches from this step on are for judging; no training gets there
 
@@ -79,6 +91,53 @@ class Order:
 
 
 @dataclass(frozen=True)
+class Retrieve:
+    """A row of tokens of which one is marked (it is written in bold, so to say), then a question: which one is it?"""
+
+    length: int = 40
+    batch_size: int = 32
+    seed: int = 0
+    classes = 8
+    vocab_size = 2 * classes + 1  # plain tokens, the same ones marked, the question
+
+    def batch(self, step: int) -> tuple[Array, Array, Array]:
+        """ids (B, length + 1), lengths (B,), labels (B,)"""
+        rng = random.generator("retrieve", step, seed=self.seed)
+        B, rows = self.batch_size, np.arange(self.batch_size)
+        ids = rng.integers(self.classes, size=(B, self.length + 1))
+        places = rng.integers(self.length, size=B)
+        labels = ids[rows, places]
+        ids[rows, places] += self.classes
+        ids[:, -1] = self.vocab_size - 1
+        return ids, np.full(B, self.length + 1), labels
+
+
+@dataclass(frozen=True)
+class Bites:
+    """Two animals around a verb, and the same the other way round: does the one that comes first in the alphabet bite?
+
+    Half of the answers are yes for every pair of animals, so whoever ignores the order is right half of the time.
+    """
+
+    animals: int = 6
+    batch_size: int = 32
+    seed: int = 0
+    classes = 2
+
+    @property
+    def vocab_size(self) -> int:
+        return self.animals + 1
+
+    def batch(self, step: int) -> tuple[Array, Array, Array]:
+        """ids (B, 3), lengths (B,), labels (B,); the second half of the rows is the first one reversed"""
+        rng = random.generator("bites", step, seed=self.seed)
+        pairs = [rng.permutation(self.animals)[:2] for _ in range(self.batch_size // 2)]
+        said = np.array([(a, self.animals, b) for a, b in pairs])  # subject, verb, object
+        ids = np.concatenate([said, said[:, ::-1]])
+        return ids, np.full(len(ids), 3), (ids[:, 0] < ids[:, 2]).astype(np.intp)
+
+
+@dataclass(frozen=True)
 class Copy:
     """A row of random tokens, to be written down again; the decoder is shown what it should have written."""
 
@@ -93,6 +152,9 @@ class Copy:
         source = rng.integers(1, self.vocab_size, size=(self.batch_size, self.length))
         begin = np.full((self.batch_size, 1), PAD)
         return source, np.concatenate([begin, source[:, :-1]], axis=1), source
+
+
+Question = Recall | Order | Retrieve | Bites  # tasks with a label per row
 
 
 def fit(
@@ -111,7 +173,7 @@ def fit(
     return losses
 
 
-def accuracy(model: SequenceClassifier, task: Recall | Order, batches: int = 8) -> float:
+def accuracy(model: SequenceClassifier, task: Question, batches: int = 8) -> float:
     """The share of right labels in batches that training has not seen."""
     right = []
     with no_grad():
@@ -121,13 +183,13 @@ def accuracy(model: SequenceClassifier, task: Recall | Order, batches: int = 8) 
     return float(np.mean(right))
 
 
-def classifier(kind: str, task: Recall | Order, width: int = 32) -> SequenceClassifier:
-    """A new model for a task: bag, rnn, gru, lstm or attention."""
+def classifier(kind: str, task: Question, width: int = 32) -> SequenceClassifier:
+    """A new model for a task: bag, rnn, gru, lstm, attention, retriever, encoder or orderless."""
     sizes = task.vocab_size, width, task.classes
     cells = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
     if kind in cells:
         return RecurrentClassifier(cells[kind], *sizes)
-    return {"bag": BagOfWords, "attention": AttentionClassifier}[kind](*sizes)
+    return ATTENTIVE[kind](*sizes)
 
 
 def recall_table(

@@ -1,6 +1,16 @@
-"""Files of other programs, and our own: tokenizers, word vectors."""
+"""Files of other programs, and our own: models, tokenizers, word vectors."""
 
+from chainrule.io.loading import load
+from chainrule.io.pretrained import load_pretrained, save_pretrained
 from chainrule.io.tokenizers import load_tokenizer, save_tokenizer
 from chainrule.io.vectors import read_vectors, write_vectors
 
-__all__ = ["load_tokenizer", "read_vectors", "save_tokenizer", "write_vectors"]
+__all__ = [
+    "load",
+    "load_pretrained",
+    "load_tokenizer",
+    "read_vectors",
+    "save_pretrained",
+    "save_tokenizer",
+    "write_vectors",
+]

@@ -50,7 +50,7 @@ def read(description: Description) -> BPETokenizer:
     ids = {name: id for name, id in vocab.items() if name not in special}
     tokenizer = BPETokenizer(
         {hide(name): id for name, id in ids.items()},
-        [_pair(place, merge, ids) for place, merge in enumerate(listed)],
+        [merge_pair(place, merge, ids) for place, merge in enumerate(listed)],
         pattern=_pattern(part(description, "pre_tokenizer")),
         special_tokens=special,
         whole_words=bool(model.get("ignore_merges")),
@@ -98,7 +98,7 @@ def _special(description: Description) -> dict[str, int]:
     return special
 
 
-def _pair(place: int, merge: Any, ids: dict[str, int]) -> tuple[int, int]:
+def merge_pair(place: int, merge: Any, ids: dict[str, int]) -> tuple[int, int]:
     """A merge, written "a b" or ["a", "b"]."""
     pair = merge.split(" ") if isinstance(merge, str) else merge
     if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(x, str) and x in ids for x in pair):

@@ -18,13 +18,14 @@ from typing import Any
 
 from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.files import write
-from chainrule.io import bpe_json, unigram_json, wordpiece_json
+from chainrule.io import bpe_json, char_json, piece_json, unigram_json, wordpiece_json
 from chainrule.io.bpe_files import read_gpt2, read_tiktoken
 from chainrule.io.files import read_bytes
 from chainrule.text import Tokenizer, from_dict
 
 # By the type of the model: modules with KIND, read and write.
 HUGGING_FACE = {"BPE": bpe_json, "WordPiece": wordpiece_json, "Unigram": unigram_json}
+OTHER_BPE = (char_json, piece_json)  # the same type with other parts around it, which their `matches` knows
 MERGES_OF = {"encoder.json": "vocab.bpe", "vocab.json": "merges.txt"}
 
 
@@ -60,11 +61,12 @@ def save_tokenizer(tokenizer: Tokenizer, path: str | Path, *, hugging_face: bool
 
 def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
     """What `tokenizer.json` holds."""
-    for module in HUGGING_FACE.values():
+    modules: list[Any] = [*HUGGING_FACE.values(), *OTHER_BPE]
+    for module in modules:
         if isinstance(tokenizer, module.KIND):
             described: dict[str, Any] = module.write(tokenizer)
             return described
-    kinds = ", ".join(module.KIND.kind for module in HUGGING_FACE.values())
+    kinds = ", ".join(module.KIND.kind for module in modules)
     raise FormatError(f"tokenizer.json: cannot hold a {tokenizer.kind} tokenizer (must be one of {kinds})")
 
 
@@ -82,13 +84,20 @@ def _read(path: Path) -> Tokenizer:
         raise FormatError(
             f"holds a {type(description).__name__} (must be an object that describes a tokenizer)"
         )
+    return described_tokenizer(description)
+
+
+def described_tokenizer(description: dict[str, Any]) -> Tokenizer:
+    """The tokenizer that a `tokenizer.json` describes, Hugging Face's or our own."""
     model = description.get("model")
     if not isinstance(model, dict):
         return from_dict(description)
     kind = model.get("type")
     if not isinstance(kind, str) or kind not in HUGGING_FACE:
         raise FormatError(f"model type {kind!r} (must be one of {', '.join(HUGGING_FACE)})")
-    read: Tokenizer = HUGGING_FACE[kind].read(description)
+    other = [module for module in OTHER_BPE if kind == "BPE" and module.matches(description)]
+    module: Any = other[0] if other else HUGGING_FACE[kind]
+    read: Tokenizer = module.read(description)
     return read
 
 

@@ -49,7 +49,7 @@ def read(description: Description) -> UnigramTokenizer:
             scores.append(0.0)
         if not 0 <= id < len(tokens) or tokens[id] != name:
             raise FormatError(f"added token {name!r} has id {id}, which is not its place in the vocab")
-    tokenizer = UnigramTokenizer(Vocabulary(tokens, special), scores, prefix=_prefix(description))
+    tokenizer = UnigramTokenizer(Vocabulary(tokens, special), scores, prefix=space_first(description))
     if bool(model.get("byte_fallback")) != bool(tokenizer.bytes):
         raise refuse(
             "byte_fallback", model.get("byte_fallback"), "true with 256 byte tokens, or false without"
@@ -59,11 +59,11 @@ def read(description: Description) -> UnigramTokenizer:
 
 def write(tokenizer: UnigramTokenizer) -> dict[str, Any]:
     """What `tokenizer.json` holds for this tokenizer."""
-    vocabulary, prefix = tokenizer.vocabulary, tokenizer.prefix
+    vocabulary = tokenizer.vocabulary
     return describe(
         added_tokens=describe_added({name: vocabulary.ids[name] for name in vocabulary.special}),
-        normalizer={"type": "Sequence", "normalizers": [PREPEND, REPLACE] if prefix else [REPLACE]},
-        decoder={"type": "Sequence", "decoders": [RESTORE, FALLBACK, FUSE, *([STRIP] if prefix else [])]},
+        normalizer=normalizer(tokenizer.prefix),
+        decoder=decoder(tokenizer.prefix),
         model={
             "type": "Unigram",
             "unk_id": vocabulary.ids[UNKNOWN],
@@ -73,14 +73,24 @@ def write(tokenizer: UnigramTokenizer) -> dict[str, Any]:
     )
 
 
-def _prefix(description: Description) -> bool:
+def normalizer(prefix: bool) -> dict[str, Any]:
+    """Spaces as ▁, one of them before the text if it has a `prefix`."""
+    return {"type": "Sequence", "normalizers": [PREPEND, REPLACE] if prefix else [REPLACE]}
+
+
+def decoder(prefix: bool) -> dict[str, Any]:
+    """What undoes the normalizer, and puts bytes together to characters."""
+    return {"type": "Sequence", "decoders": [RESTORE, FALLBACK, FUSE, *([STRIP] if prefix else [])]}
+
+
+def space_first(description: Description) -> bool:
     """True if a space goes before the text. Every combination that means something else is refused."""
-    normalizer, splitter = part(description, "normalizer"), part(description, "pre_tokenizer")
-    steps = normalizer.get("normalizers") if normalizer.get("type") == "Sequence" else [normalizer]
+    given, splitter = part(description, "normalizer"), part(description, "pre_tokenizer")
+    steps = given.get("normalizers") if given.get("type") == "Sequence" else [given]
     if not splitter and steps in ([PREPEND, REPLACE], [REPLACE]):
         return len(steps) == 2
-    if normalizer:
-        raise refuse("normalizer", normalizer, "none, or one that writes spaces as ▁")
+    if given:
+        raise refuse("normalizer", given, "none, or one that writes spaces as ▁")
     if any(splitter.get(name) != value for name, value in METASPACE.items()):
         raise refuse("pre_tokenizer", splitter.get("type"), "Metaspace with ▁")
     scheme = splitter.get("prepend_scheme", "always" if splitter.get("add_prefix_space", True) else "never")

@@ -20,6 +20,7 @@ from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import IGNORE, Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import NGram
+from chainrule.models.reward import Reward
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
 from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
@@ -59,6 +60,7 @@ __all__ = [
     "NeuralNGramConfig",
     "RecurrentConfig",
     "RecurrentLM",
+    "Reward",
     "Seq2Seq",
     "Seq2SeqConfig",
     "SkipGram",

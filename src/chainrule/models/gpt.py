@@ -3,7 +3,7 @@
     hidden = wte[ids] + wpe[0..T-1]
     hidden = hidden + attention(layernorm(hidden))              L times: pre-norm, so that the residual stream
     hidden = hidden + mlp(layernorm(hidden))                    runs from the embedding to the head untouched
-    logits = layernorm(hidden) wteᵀ                             the head shares the embedding's matrix
+    logits = layernorm(hidden) wteᵀ                             the embedding's matrix, or one of its own, lm_head
 
 Weights carry the names of Hugging Face's GPT-2 (`h.0.attn.c_attn.weight`); matrices are stored (out, in).
 R-331 (seed 002 §17; seed 004 §12.6); conventions C-14, C-15, C-16, C-25, C-28, C-31
@@ -56,6 +56,10 @@ class GPTConfig:
     """Biases in linear layers and norms."""
     activation: str = "gelu"
     """Between the two layers of an MLP: gelu, or gelu_tanh, the approximation GPT-2 was trained with."""
+    norm_eps: float = 1e-5
+    """Added to the variance before its root."""
+    tied: bool = True
+    """The head shares the embedding's matrix."""
 
     def __post_init__(self) -> None:
         for name in ("n_layer", "n_head", "n_embd", "block_size", "vocab_size"):
@@ -71,13 +75,16 @@ class GPTConfig:
             )
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"GPT: dropout is {self.dropout} (must be at least 0 and below 1)")
+        if not self.norm_eps > 0:
+            raise ConfigError(f"GPT: norm_eps is {self.norm_eps} (must be positive)")
 
     @property
     def n_params(self) -> int:
         """The number of parameters: V C + T C for the embeddings, 12 C² per block, and the vectors."""
         C = self.n_embd
         vectors = 13 * C * self.n_layer + 2 * C if self.bias else 2 * C * self.n_layer + C
-        return (self.vocab_size + self.block_size) * C + 12 * C * C * self.n_layer + vectors
+        tables = (1 if self.tied else 2) * self.vocab_size + self.block_size
+        return tables * C + 12 * C * C * self.n_layer + vectors
 
 
 class CausalSelfAttention(Layer):
@@ -115,9 +122,9 @@ class MLP(Layer):
 
 class Block(Layer):
     def __init__(self, config: GPTConfig) -> None:
-        self.ln_1 = LayerNorm(config.n_embd, bias=config.bias)
+        self.ln_1 = LayerNorm(config.n_embd, eps=config.norm_eps, bias=config.bias)
         self.attn = CausalSelfAttention(config)
-        self.ln_2 = LayerNorm(config.n_embd, bias=config.bias)
+        self.ln_2 = LayerNorm(config.n_embd, eps=config.norm_eps, bias=config.bias)
         self.mlp = MLP(config)
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -140,11 +147,19 @@ class GPT(LanguageModel):
         self.wte = Embedding(config.vocab_size, config.n_embd, init=partial(normal, std=STD))
         self.wpe = Embedding(config.block_size, config.n_embd, init=partial(normal, std=STD))
         self.h = [Block(config) for _ in range(config.n_layer)]
-        self.ln_f = LayerNorm(config.n_embd, bias=config.bias)
+        self.ln_f = LayerNorm(config.n_embd, eps=config.norm_eps, bias=config.bias)
+        if not config.tied:
+            init = partial(normal, std=STD)
+            self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, init=init)
+
+    @property
+    def head(self) -> Embedding | Linear:
+        """Whose matrix turns the last hidden row into logits."""
+        return self.wte if self.config.tied else self.lm_head
 
     def forward(self, ids: Array) -> Tensor:
         """ids (B, T) -> logits (B, T, V)"""
-        return ops.linear(self.hidden(ids), self.wte.weight)
+        return ops.linear(self.hidden(ids), self.head.weight)
 
     def hidden(self, ids: Array) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C)"""
@@ -162,7 +177,7 @@ class GPT(LanguageModel):
         """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
         # The logits are never stored: they would be the largest array by far.
         return ops.linear_cross_entropy(
-            self.hidden(inputs), self.wte.weight, targets=targets, ignore_index=IGNORE
+            self.hidden(inputs), self.head.weight, targets=targets, ignore_index=IGNORE
         )
 
     def program(self) -> list[Instruction]:
@@ -183,7 +198,7 @@ class GPT(LanguageModel):
             *steps,
             Last("last", "hidden"),
             Norm("last", "last", self.ln_f),
-            Head("last", self.wte),
+            Head("last", self.head),
         ]
 
 

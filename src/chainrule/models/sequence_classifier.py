@@ -1,6 +1,7 @@
 """Labels for whole sequences: by counting words, by a recurrent state, by attention.
 
-Rows are padded behind their text; `lengths` says where it ends.        R-232, R-245, R-246 (seed 004 §6.2, §6.6)
+Rows are padded behind their text; `lengths` says where it ends.
+R-232, R-245, R-246, R-304, R-319 (seed 004 §6.2, §6.6, §9.4, §11.5)
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.nn import Embedding, Layer, Linear, SinusoidalPositions, TransformerBlock
+from chainrule.nn import Embedding, Layer, Linear, MultiHeadAttention, SinusoidalPositions, TransformerBlock
 from chainrule.nn.recurrent import Recurrent
 
 
@@ -66,3 +67,42 @@ class AttentionClassifier(SequenceClassifier):
     def summary(self, ids: Array, lengths: Array) -> Tensor:
         outputs = self.block(self.positions(self.embedding(ids)))  # padding lies behind: unseen
         return outputs[np.arange(len(ids)), lengths - 1]
+
+
+class Retriever(SequenceClassifier):
+    """One attention layer and nothing else: what the last word finds among the others."""
+
+    def __init__(self, vocab_size: int, width: int, classes: int) -> None:
+        super().__init__(vocab_size, width, classes)
+        self.attention = MultiHeadAttention(width, heads=1)
+
+    def summary(self, ids: Array, lengths: Array) -> Tensor:
+        hidden = self.embedding(ids)
+        asked = hidden[np.arange(len(ids)), lengths - 1].reshape(len(ids), 1, -1)  # (B, 1, C)
+        mask = (np.arange(ids.shape[1]) < lengths[:, None])[:, None, None, :]  # (B, 1, 1, T)
+        return self.attention(asked, hidden, mask=mask).reshape(len(ids), -1)
+
+
+class EncoderClassifier(SequenceClassifier):
+    """The mean of what an unmasked transformer block makes of the words and their positions."""
+
+    def __init__(self, vocab_size: int, width: int, classes: int) -> None:
+        super().__init__(vocab_size, width, classes)
+        self.positions = SinusoidalPositions(width)
+        self.block = TransformerBlock(width, heads=2)
+
+    def place(self, hidden: Tensor) -> Tensor:
+        """hidden (B, T, C) -> with positions (B, T, C)"""
+        return self.positions(hidden)
+
+    def summary(self, ids: Array, lengths: Array) -> Tensor:
+        there = np.arange(ids.shape[1]) < lengths[:, None]  # (B, T)
+        outputs = self.block(self.place(self.embedding(ids)), mask=there[:, None, None, :])
+        return (outputs * (there / lengths[:, None])[..., None].astype(np.float32)).sum(axis=1)
+
+
+class OrderlessEncoder(EncoderClassifier):
+    """The same without positions: words in another order give the same mean."""
+
+    def place(self, hidden: Tensor) -> Tensor:
+        return hidden

@@ -9,7 +9,9 @@ R-139 .. R-149 (seed 002 §9, §14; seed 004 §3.6, §3.13, §12.9); convention 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -30,7 +32,26 @@ def parameter(init: Init, shape: Shape, *, decay: bool | None = None) -> Param:
     Each parameter has a random stream of its own, numbered by the order of construction since `cr.seed`: the
     same seed and the same model give the same numbers, and another size of one layer leaves the others alone.
     """
+    if _drawing.off:
+        return Param(np.zeros(shape, np.float32), decay=decay)
     return Param(init(shape, random.from_key(random.next_key("init"))), decay=decay)
+
+
+class _Drawing(threading.local):
+    off = False
+
+
+_drawing = _Drawing()
+
+
+@contextmanager
+def unfilled() -> Iterator[None]:
+    """Make a model whose weights are loaded at once: its parameters are 0, and no random numbers are drawn for them."""
+    before, _drawing.off = _drawing.off, True
+    try:
+        yield
+    finally:
+        _drawing.off = before
 
 
 def zeros(shape: Shape, rng: np.random.Generator) -> Array:

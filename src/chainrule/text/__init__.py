@@ -4,7 +4,9 @@ from chainrule.text.bare_words import BareWordTokenizer
 from chainrule.text.bert import BertRules
 from chainrule.text.bpe import BPETokenizer
 from chainrule.text.chars import CharTokenizer
+from chainrule.text.piece_bpe import PieceBPETokenizer
 from chainrule.text.plain_bpe import PlainBPETokenizer
+from chainrule.text.prompts import few_shot
 from chainrule.text.streaming import TextStream
 from chainrule.text.tokenizer import Tokenizer, from_dict
 from chainrule.text.unigram import UnigramTokenizer
@@ -17,6 +19,7 @@ __all__ = [
     "BareWordTokenizer",
     "BertRules",
     "CharTokenizer",
+    "PieceBPETokenizer",
     "PlainBPETokenizer",
     "TextStream",
     "Tokenizer",
@@ -24,5 +27,6 @@ __all__ = [
     "Vocabulary",
     "WordPieceTokenizer",
     "WordTokenizer",
+    "few_shot",
     "from_dict",
 ]

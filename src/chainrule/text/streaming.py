@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Iterable
 
 from chainrule.text.bpe import BPETokenizer
+from chainrule.text.piece_bpe import PieceBPETokenizer
 from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.unigram import UnigramTokenizer
 
@@ -35,12 +36,17 @@ class TextStream:
     def push(self, id: int) -> str:
         """The text that `id` completes; empty if it ends within a character."""
         before, self._previous = self._previous, [id]
-        if isinstance(self.tokenizer, BPETokenizer | UnigramTokenizer):
+        if isinstance(self.tokenizer, BPETokenizer | PieceBPETokenizer | UnigramTokenizer):
             text = self._decoder.decode(self.tokenizer.decode_bytes([id]))
-            first = not before and isinstance(self.tokenizer, UnigramTokenizer) and self.tokenizer.prefix
-            return text.removeprefix(" ") if first else text
+            return text.removeprefix(" ") if self._drops_space(before) else text
         # Others may put a space between tokens, so the token is read after the one before it.
         return self.tokenizer.decode([*before, id])[len(self.tokenizer.decode(before)) :]
+
+    def _drops_space(self, before: list[int]) -> bool:
+        """True for a tokenizer that puts a space before the text, at the first token of it."""
+        if isinstance(self.tokenizer, PieceBPETokenizer):
+            return self.tokenizer.prefix and (not before or before == self.tokenizer.start_ids)
+        return not before and isinstance(self.tokenizer, UnigramTokenizer) and self.tokenizer.prefix
 
     def close(self) -> str:
         """What is left: U+FFFD for a character that was never finished. The stream can be used again."""

@@ -11,7 +11,7 @@ from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plot import loss_curve
 from chainrule.train.replay import Replay, replay
-from chainrule.train.runs import Run, load_model
+from chainrule.train.runs import Run, load_any, load_model
 from chainrule.train.scheduled_sampling import ScheduledSampling
 from chainrule.train.word2vec import WordTrainConfig, WordTrainer
 
@@ -33,6 +33,7 @@ __all__ = [
     "count_baselines",
     "grid_search",
     "histories",
+    "load_any",
     "load_model",
     "loss_curve",
     "replay",

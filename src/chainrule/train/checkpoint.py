@@ -1,7 +1,9 @@
 """Checkpoints: a directory that is there completely or not at all, checked against its hashes when read.
 
     RUN/checkpoints/step_000500/
-        model.safetensors  optimizer.safetensors  config.json  tokenizer.json  training.json
+        model.safetensors  config.json  tokenizer.json            a directory that `transformers` loads as well
+        tokenizer_config.json  generation_config.json             (io/pretrained.py)
+        optimizer.safetensors  training.json
         carried.safetensors                                       of a recurrent model, its state in the text
         trained.safetensors                                       the weights themselves, where the model is their mean
         manifest.json                                             sizes and SHA-256 of the others
@@ -22,14 +24,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load as decode_tensors
-from safetensors.numpy import save as encode_tensors
 
 from chainrule.errors import ChainruleWarning, CheckpointError
 from chainrule.files import flush, flush_folder
+from chainrule.io import safetensors
+from chainrule.io.architectures import check_size
 
 FORMAT = 1
 KEEP = 2  # checkpoints of a run: the newest, and the one before it
@@ -44,10 +44,13 @@ class Checkpoint:
     config: dict[str, Any]  # of the model
     tokenizer: dict[str, Any]
     training: dict[str, Any]  # the step, the settings, the data
-    carried: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # most models have none: no file
+    # What has nothing to say has no file.
+    carried: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     trained: Mapping[str, npt.NDArray[Any]] = field(
         default_factory=dict
     )  # if `model` is a mean of the weights
+    tokenizer_config: dict[str, Any] = field(default_factory=dict)
+    generation_config: dict[str, Any] = field(default_factory=dict)
 
     @property
     def step(self) -> int:
@@ -55,17 +58,12 @@ class Checkpoint:
 
     def check_size(self, n_params: int) -> None:
         """Refuse a model of more parameters than there are values for, before memory is asked for them."""
-        found = sum(array.size for array in self.model.values())
-        if n_params > found:
-            raise CheckpointError(
-                f"checkpoint: config.json asks for {n_params:.10g} parameters, "
-                f"model.safetensors has {found} values (must be as many)"
-            )
+        check_size(n_params, self.model)
 
 
 ARRAYS = ("model", "optimizer", "carried", "trained")
 FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for f in fields(Checkpoint)}
-OPTIONAL = {"carried", "trained"}
+OPTIONAL = {"carried", "trained", "tokenizer_config", "generation_config"}
 
 
 def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
@@ -185,14 +183,13 @@ def _take_back(folder: Path) -> None:
 def _encode(file: str, value: Mapping[str, Any]) -> bytes:
     if file.endswith(".json"):
         return (json.dumps(value, indent=1) + "\n").encode()
-    # safetensors writes the memory of an array as it lies: a strided one would come back scrambled
-    return encode_tensors({name: np.asarray(array, order="C") for name, array in value.items()})
+    return safetensors.encode(value)
 
 
 def _decode(path: Path, content: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(content) if path.suffix == ".json" else decode_tensors(content)
-    except (ValueError, RecursionError, SafetensorError) as error:
+        value = json.loads(content) if path.suffix == ".json" else safetensors.decode(content)
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: cannot be understood ({error})") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: holds a {type(value).__name__} (must be an object)")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chainrule.errors import CheckpointError
+from chainrule.io.architectures import family_name
 from chainrule.models.families import KNOWN
 from chainrule.train import checkpoint
 from chainrule.train.checkpoint import Checkpoint
@@ -28,7 +29,7 @@ WORD_VECTORS = Kind("word vectors", ("skip-gram", "cbow"), "vectors", "train wor
 def load(path: str | Path, wanted: Kind) -> Checkpoint:
     """The checkpoint at `path`, or the newest of the run there; one of the other kind is refused."""
     saved = checkpoint.load(Path(path))
-    found = saved.config.get("model_type")
+    found = family_name(saved.config)
     for kind in (MODEL, WORD_VECTORS):
         if kind != wanted and found in kind.types:
             raise CheckpointError(

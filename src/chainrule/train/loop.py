@@ -31,6 +31,7 @@ from chainrule.train.average import Average
 from chainrule.train.config import TrainConfig
 from chainrule.train.gradient import Work, backward
 from chainrule.train.interrupt import Interrupt
+from chainrule.train.objectives import check_objective
 from chainrule.train.pieces import number
 from chainrule.train.plan import Plan
 from chainrule.train.scaling import LossScale, NoScale
@@ -163,6 +164,7 @@ class Trainer:
     def update(self, lr: float) -> tuple[float, float]:
         """One step; returns the loss of its batch and the norm of its gradient before clipping."""
         inputs, targets = self.batches.batch(self.steps)
+        check_objective(self.model, inputs)
         parameters = self.optimiser.params
         parameters.zero_grad()
         self.model.train()

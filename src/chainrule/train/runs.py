@@ -17,6 +17,8 @@ from rich.console import Console
 
 from chainrule.errors import CheckpointError, ConfigError, DataError
 from chainrule.files import alone
+from chainrule.io import load, pretrained
+from chainrule.io.architectures import to_model
 from chainrule.machine import check_memory
 from chainrule.models import (
     LanguageModel,
@@ -26,12 +28,11 @@ from chainrule.models import (
     fine_tune,
     make,
     n_params,
-    rebuild,
 )
 from chainrule.models import family as family_of
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
-from chainrule.text import Tokenizer, from_dict
+from chainrule.text import Tokenizer
 from chainrule.train import checkpoint, environment, kinds
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
@@ -108,7 +109,7 @@ class Run:
     def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
         """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved)
-        kind = material_of(saved.config["model_type"])
+        kind = material_of(describe(model)["model_type"])
         try:
             config, facts = TrainConfig(**saved.training["train"]), saved.training["data"]
             data = unchanged(folder, kind.find, facts["name"], facts["sha256"])
@@ -119,7 +120,7 @@ class Run:
         run = cls(Path(folder), data, kind.of(data, tokenizer), model, config)
         trainer = run.trainer
         if trainer.average:  # what is used is the mean; what is trained lies beside it
-            trainer.average.load(saved.model)
+            trainer.average.load(model.state())
             model.load(saved.trained)
         trainer.optimiser.load(saved.optimizer)
         trainer.steps, trainer.seconds = saved.step, seconds
@@ -200,15 +201,13 @@ class Run:
         }
         trained = self.model.state()
         with trainer.average.in_place() if trainer.average else nullcontext():
-            used = self.model.state()
+            used = pretrained.parts(self.model, self.tokenizer)
         return checkpoint.save(
             self.folder,
             Checkpoint(
-                model=used,
+                **vars(used),
                 trained=trained if trainer.average else {},
                 optimizer=trainer.optimiser.state(),
-                config=describe(self.model),
-                tokenizer=self.tokenizer.to_dict(),
                 training=training,
                 carried=named(trainer.carried),
             ),
@@ -262,6 +261,8 @@ def begun(start: Model, family: str, **sizes: Any) -> Model:
 
 def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
     """The name of the data that a run, or the run of a checkpoint, learns from, and its settings."""
+    if is_model_alone(Path(path)):
+        raise ConfigError(f"{path}: a model without its training (must be given data)")
     training = kinds.load(path, kinds.MODEL).training
     try:
         return training["data"]["name"], TrainConfig(**training["train"])
@@ -269,13 +270,8 @@ def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
         raise CheckpointError(f"{path}: training.json does not fit this version ({error})") from error
 
 
-def load_any(path: str | Path) -> tuple[Model, Tokenizer]:
-    """The model, of any family, and the tokenizer of a run or of a checkpoint."""
-    return build(kinds.load(path, kinds.MODEL))
-
-
 def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
-    """The language model and the tokenizer of a run (its newest checkpoint) or of a checkpoint."""
+    """What `load_any` finds, which must be a language model."""
     model, tokenizer = load_any(path)
     if not isinstance(model, LanguageModel):
         raise CheckpointError(
@@ -284,21 +280,31 @@ def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
     return model, tokenizer
 
 
+def load_any(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
+    """The model and the tokenizer of a run (its newest checkpoint), of a checkpoint, or of what `io.load` reads."""
+    if is_model_alone(Path(path)):
+        return load(path)
+    return build(kinds.load(Path(path), kinds.MODEL))
+
+
+def is_model_alone(path: Path) -> bool:
+    """True for what `io.load` reads: a model without its training."""
+    return path.is_file() or ((path / "config.json").is_file() and not (path / "manifest.json").is_file())
+
+
 def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
     """The model and the tokenizer in a checkpoint."""
     try:
-        saved.check_size(n_params(saved.config))
-        model = rebuild(saved.config)
+        model = to_model(saved.config, saved.model)
     except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
-    tokenizer = from_dict(saved.tokenizer)
+    tokenizer = pretrained.to_tokenizer(saved.tokenizer, saved.tokenizer_config)
     if tokenizer.vocab_size != model.config.vocab_size:
         raise CheckpointError(
             f"checkpoint: tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}"
             " (must be equal)"
         )
-    model.load(saved.model)
-    return model.eval(), tokenizer
+    return model, tokenizer
 
 
 def refuse_checkpoint(folder: Path) -> None:

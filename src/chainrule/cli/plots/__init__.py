@@ -31,6 +31,8 @@ FIGURES = {
     "feature-space": ("separation", "feature_space", "parts that a new feature makes separable"),
     "entropy": ("foundations", "entropy", "entropy of three models; loss against confidence"),
     "learning-rates": ("foundations", "learning_rates", "gradient descent on θ² at four rates"),
+    "attention-maps": ("attention", "attention_maps", "who attends to whom, head by head"),
+    "positions": ("attention", "positions", "sinusoidal positions as a picture, and their frequencies"),
     "recurrence": ("recurrence", "unrolled", "an unrolled recurrent network and its gradients through time"),
 }
 """name -> (module, function, what it shows)"""

@@ -1,0 +1,78 @@
+"""Llama as Hugging Face's `LlamaForCausalLM`: the same names, layout and pairs of rotary positions as ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.io.safetensors import Arrays
+from chainrule.io.settings import Settings
+from chainrule.io.weights import drop_prefix, without_copies
+from chainrule.models import Llama, LlamaConfig, Model
+
+NAMES = ("llama",)
+MODELS: dict[type[Any], type[Model]] = {LlamaConfig: Llama}
+PREFIX, HEAD = "model.", "lm_head.weight"
+UNUSED = ("rotary_emb.inv_freq",)  # older files keep the frequencies with the weights
+
+
+def read_config(settings: Settings) -> LlamaConfig:
+    """Our sizes from a `config.json`; what Llama cannot do is refused."""
+    width, heads = (
+        settings.integer("hidden_size", default=4096),
+        settings.integer("num_attention_heads", default=32),
+    )
+    settings.must("head_dim", width // max(heads, 1))
+    settings.must("hidden_act", "silu")
+    settings.must("attention_bias", False)
+    settings.must("mlp_bias", False)
+    scaling = settings.section("rope_scaling")
+    rope = settings.section("rope_parameters")  # newer files; holds what was in two places
+    for section in (scaling, rope):
+        section.must("rope_type", "default")
+        section.must("type", "default")
+        section.must("partial_rotary_factor", 1.0)
+    base = settings.number("rope_theta", default=10000.0)
+    return LlamaConfig(
+        n_layer=settings.integer("num_hidden_layers", default=32),
+        n_head=heads,
+        n_kv_head=settings.integer("num_key_value_heads", default=heads),
+        n_embd=width,
+        n_hidden=settings.integer("intermediate_size", default=11008),
+        block_size=settings.integer("max_position_embeddings", default=2048),
+        vocab_size=settings.integer("vocab_size", default=32000),
+        rope_base=rope.number("rope_theta", default=base),
+        norm_eps=settings.number("rms_norm_eps", default=1e-6),
+        tied=settings.flag("tie_word_embeddings", False),
+    )
+
+
+def write_config(config: LlamaConfig) -> dict[str, Any]:
+    """What `config.json` says of it."""
+    return {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "num_hidden_layers": config.n_layer,
+        "num_attention_heads": config.n_head,
+        "num_key_value_heads": config.n_kv_head,
+        "head_dim": config.n_embd // config.n_head,
+        "hidden_size": config.n_embd,
+        "intermediate_size": config.n_hidden,
+        "max_position_embeddings": config.block_size,
+        "vocab_size": config.vocab_size,
+        "rope_theta": config.rope_base,
+        "rms_norm_eps": config.norm_eps,
+        "hidden_act": "silu",
+        "tie_word_embeddings": config.tied,
+    }
+
+
+def read_weights(tensors: Arrays, config: LlamaConfig) -> Arrays:
+    """Our names from theirs."""
+    found = drop_prefix(tensors, PREFIX)
+    found = {name: array for name, array in found.items() if not name.endswith(UNUSED)}
+    return without_copies(found, {HEAD: "embed_tokens.weight"}) if config.tied else found
+
+
+def write_weights(state: Arrays, config: LlamaConfig) -> Arrays:
+    """Their names from ours."""
+    return {name if name == HEAD else PREFIX + name: array for name, array in state.items()}

@@ -1,0 +1,184 @@
+"""llama2.c's files: a Llama as seven numbers and its weights in float32, a tokenizer in a second file beside it.
+
+    model.bin                   dim, hidden, layers, heads, kv heads, vocabulary (negative: a head of its own), context
+    tok512.bin, tokenizer.bin   the longest token's length, then the score, length and bytes of each token
+
+This is the version without a magic number, which the published models have.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from chainrule.errors import ChainruleError, ConfigError, FormatError
+from chainrule.files import new_file
+from chainrule.io.binary import Cursor, map_file
+from chainrule.io.safetensors import Arrays
+from chainrule.io.weights import Matrix, halves_to_pairs, pairs_to_halves
+from chainrule.models import Llama, LlamaConfig, Model
+from chainrule.nn.init import unfilled
+from chainrule.nn.positions import frequencies
+from chainrule.text import PieceBPETokenizer, Tokenizer, Vocabulary
+from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
+
+HEADER = "7i"
+ROPE_BASE, NORM_EPS = 10000.0, 1e-5  # the format does not say; its programs have these
+MOST_LAYERS = 1000  # each takes memory in Python that a file of tiny layers would not justify
+START, END = "<s>", "</s>"
+RULE = (
+    "llama2c: tokens 0 to 258 are not <unk>, <s>, </s> and the 256 bytes (must be, its programs count on it)"
+)
+
+# In the order of the file: each kind for all layers together.
+LAYER_WEIGHTS = (
+    "input_layernorm.weight",
+    "self_attn.q_proj.weight",
+    "self_attn.k_proj.weight",
+    "self_attn.v_proj.weight",
+    "self_attn.o_proj.weight",
+    "post_attention_layernorm.weight",
+    "mlp.gate_proj.weight",
+    "mlp.down_proj.weight",
+    "mlp.up_proj.weight",
+)
+
+
+def read_model(path: Path) -> Llama:
+    """The model in a file."""
+    content = map_file(path)
+    try:
+        config = _config(Cursor(content))
+        return _model(config, Cursor(content, struct.calcsize(HEADER)))
+    except ChainruleError as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def read_tokenizer(path: Path, vocab_size: int) -> PieceBPETokenizer:
+    """The tokenizer in a file, which does not say how many tokens it has."""
+    try:
+        return _tokenizer(Cursor(map_file(path)), vocab_size)
+    except ChainruleError as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def find_tokenizer(model: Path, vocab_size: int) -> Path:
+    """Where the tokenizer of a model lies: beside it, under one of the usual names."""
+    names = (f"tok{vocab_size}.bin", "tokenizer.bin")
+    found = [model.with_name(name) for name in names if model.with_name(name).is_file()]
+    if not found:
+        raise FormatError(f"{model}: no tokenizer beside it (must be {' or '.join(names)})")
+    return found[0]
+
+
+def write(model: Model, tokenizer: Tokenizer, folder: Path) -> None:
+    """model.bin and tokenizer.bin in `folder`."""
+    if not isinstance(model, Llama):
+        raise ConfigError(f"llama2c: cannot hold a {type(model).__name__} (must be a Llama)")
+    c = model.config
+    if (c.rope_base, c.norm_eps) != (ROPE_BASE, NORM_EPS):
+        raise ConfigError(
+            f"llama2c: rope_base {c.rope_base}, norm_eps {c.norm_eps} (must be {ROPE_BASE}, {NORM_EPS})"
+        )
+    pieces = _pieces(tokenizer)
+    with new_file(folder / "model.bin") as file:
+        vocab = c.vocab_size if c.tied else -c.vocab_size
+        sizes = (c.n_embd, c.n_hidden, c.n_layer, c.n_head, c.n_kv_head, vocab, c.block_size)
+        file.write(struct.pack("<" + HEADER, *sizes))
+        for name, array in _laid_out(model.state(), c):
+            file.write(_turned(name, array, c, halves_to_pairs).astype("<f4", order="C").tobytes())
+    with new_file(folder / "tokenizer.bin") as file:
+        file.write(struct.pack("<i", max(len(piece) for piece, _ in pieces)))
+        for piece, score in pieces:
+            file.write(struct.pack("<fi", score, len(piece)) + piece)
+
+
+def _config(header: Cursor) -> LlamaConfig:
+    dim, hidden, layers, heads, kv_heads, vocab, context = header.unpack(HEADER)
+    return LlamaConfig(
+        n_layer=layers,
+        n_head=heads,
+        n_kv_head=kv_heads,
+        n_embd=dim,
+        n_hidden=hidden,
+        block_size=context,
+        vocab_size=abs(vocab),
+        rope_base=ROPE_BASE,
+        norm_eps=NORM_EPS,
+        tied=vocab > 0,
+    )
+
+
+def _model(config: LlamaConfig, weights: Cursor) -> Llama:
+    table = config.block_size * (config.n_embd // config.n_head)  # cosines and sines of the positions
+    expected = 4 * (config.n_params + table)
+    if config.n_layer > MOST_LAYERS:
+        raise FormatError(f"{config.n_layer} layers (must be at most {MOST_LAYERS})")
+    if weights.rest != expected:
+        raise FormatError(f"{weights.rest} bytes of weights, its sizes ask for {expected} (must be equal)")
+    with unfilled():
+        model = Llama(config)
+    state = model.state()
+    for name, array in _laid_out(state, config):
+        read = weights.array("<f4", *array.shape)
+        array[...] = _turned(name, read, config, pairs_to_halves)
+    model.load(state)
+    return model.eval()
+
+
+def _laid_out(state: Arrays, config: LlamaConfig) -> Iterator[tuple[str, Matrix]]:
+    """All arrays of a file in their order, those of the model by name."""
+    yield "embed_tokens", state["embed_tokens.weight"]
+    for name in LAYER_WEIGHTS:
+        for layer in range(config.n_layer):
+            yield name, state[f"layers.{layer}.{name}"]
+    yield "norm", state["norm.weight"]
+    angles = np.outer(np.arange(config.block_size), frequencies(config.n_embd // config.n_head, ROPE_BASE))
+    yield "cosines", np.cos(angles)  # its programs compute them anew, but leave room for them
+    yield "sines", np.sin(angles)
+    if not config.tied:
+        yield "lm_head", state["lm_head.weight"]
+
+
+def _turned(name: str, array: Matrix, config: LlamaConfig, turn: Callable[[Matrix, int], Matrix]) -> Matrix:
+    """Queries and keys with the other order of rotary pairs; the rest as it is."""
+    heads = {"self_attn.q_proj.weight": config.n_head, "self_attn.k_proj.weight": config.n_kv_head}
+    return turn(array, heads[name]) if name in heads else array
+
+
+def _tokenizer(file: Cursor, vocab_size: int) -> PieceBPETokenizer:
+    file.unpack("i")  # the length of the longest token
+    names, scores = [], []
+    for _ in range(vocab_size):
+        score, length = file.unpack("fi")
+        names.append(file.text(length))
+        scores.append(score)
+    if file.rest or not all(map(math.isfinite, scores)):
+        raise FormatError(f"not {vocab_size} tokens with finite scores (is another model's, or damaged)")
+    special = [UNKNOWN, START, END]
+    if [name.strip() for name in names[:3]] != special or tuple(names[3:259]) != BYTES:
+        raise FormatError(RULE)
+    tokens = [*special, *BYTES, *(name.replace(" ", SPACE) for name in names[259:])]
+    return PieceBPETokenizer.from_scores(Vocabulary(tokens, special), scores, start=START)
+
+
+def _pieces(tokenizer: Tokenizer) -> list[tuple[bytes, float]]:
+    """The tokens as its programs write them, and scores that merge them in our order."""
+    if not isinstance(tokenizer, PieceBPETokenizer):
+        raise ConfigError(
+            f"llama2c: cannot hold a {tokenizer.kind} tokenizer (must be {PieceBPETokenizer.kind})"
+        )
+    tokens = tokenizer.vocabulary.tokens
+    if (
+        tokens[:3] != (UNKNOWN, START, END)
+        or tokens[3:259] != BYTES
+        or tokenizer.special_ids.keys() - set(tokens[:3])
+    ):
+        raise ConfigError(RULE)
+    names = [token.replace(SPACE, " ").encode() for token in tokens]
+    names[1:3] = [b"\n%b\n" % name for name in names[1:3]]  # as SentencePiece's control tokens come out there
+    return list(zip(names, tokenizer.scores(), strict=True))

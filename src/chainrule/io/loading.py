@@ -1,0 +1,42 @@
+"""A model and its tokenizer from whatever they are kept in."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from chainrule.errors import DataError, FormatError
+from chainrule.io import gguf, llama2c
+from chainrule.io.binary import map_file
+from chainrule.io.pretrained import PICKLES, load_pretrained, refuse_pickle
+from chainrule.models import Model
+from chainrule.text import Tokenizer
+
+
+def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
+    """The model, for evaluation, and the tokenizer of a Hugging Face directory, a .gguf or a llama2.c .bin file."""
+    path = Path(path)
+    if path.is_dir():
+        model, tokenizer = load_pretrained(path)
+        if tokenizer is None:
+            raise DataError(f"{path}: holds no tokenizer (must have tokenizer.json)")
+        return model, tokenizer
+    start = bytes(map_file(path)[:4])
+    if start == gguf.MAGIC:
+        return gguf.read(path)
+    if _is_pickle(start):
+        raise refuse_pickle(path)
+    if path.suffix == ".bin":
+        llama = llama2c.read_model(path)
+        size = llama.config.vocab_size
+        return llama, llama2c.read_tokenizer(llama2c.find_tokenizer(path, size), size)
+    if path.suffix in PICKLES:
+        raise refuse_pickle(path)
+    raise FormatError(f"{path}: no model that we know (must be a directory, .gguf, or llama2.c's .bin)")
+
+
+def _is_pickle(start: bytes) -> bool:
+    """Python's pickle, alone or in the zip file that PyTorch makes; llama2.c's 640 begins with the same two bytes."""
+    return start[:2] == b"PK" or (
+        start[:1] == b"\x80" and start[1:2] in b"\x02\x03\x04\x05" and start[2:3] != b"\0"
+    )

@@ -1,0 +1,69 @@
+"""Settings by name from a file of another program: each read as what it must be, or refused in one line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from chainrule.errors import FormatError
+
+
+class Settings:
+    """The settings of a model, such as a `config.json`; null counts as missing."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = {name: value for name, value in values.items() if value is not None}
+
+    def integer(self, *names: str, default: int | None = None) -> int:
+        """The first of these that is there."""
+        name, value = self._find(names, default)
+        if type(value) is not int or not 0 <= value < 2**31:
+            raise FormatError(f"{name} is {_short(value)} (must be a natural number below 2**31)")
+        return value
+
+    def number(self, *names: str, default: float | None = None) -> float:
+        name, value = self._find(names, default)
+        if type(value) not in (int, float) or not math.isfinite(value):
+            raise FormatError(f"{name} is {_short(value)} (must be a number)")
+        return float(value)
+
+    def flag(self, name: str, default: bool) -> bool:
+        name, value = self._find((name,), default)
+        if type(value) is not bool:
+            raise FormatError(f"{name} is {_short(value)} (must be true or false)")
+        return value
+
+    def choice(self, name: str, meanings: Mapping[str, str], default: str) -> str:
+        """Our word for one of theirs."""
+        name, value = self._find((name,), default)
+        if not isinstance(value, str) or value not in meanings:
+            raise FormatError(f"{name} is {_short(value)} (must be one of {', '.join(meanings)})")
+        return meanings[value]
+
+    def section(self, name: str) -> Settings:
+        """Settings within these; none if they are missing."""
+        value = self.values.get(name, {})
+        if not isinstance(value, dict):
+            raise FormatError(f"{name} is {_short(value)} (must be an object)")
+        return Settings(value)
+
+    def must(self, name: str, *known: Any) -> None:
+        """Refuse what our model does not do; missing is fine."""
+        value = self.values.get(name, known[0])
+        if not any(type(value) is type(k) and value == k for k in known):
+            words = " or ".join(map(str, known))
+            raise FormatError(f"{name} is {_short(value)} (is not supported, must be {words})")
+
+    def _find(self, names: tuple[str, ...], default: Any) -> tuple[str, Any]:
+        for name in names:
+            if name in self.values:
+                return name, self.values[name]
+        if default is None:
+            raise FormatError(f"{names[0]} is missing (must be there)")
+        return names[0], default
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,49 @@
+"""The figures of attention and of positions show the right numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chainrule.cli.figures import draw
+from chainrule.cli.plots import attention
+from chainrule.nn.positions import sinusoidal, wavelengths
+from tests.vectors import vector
+
+
+@pytest.mark.requirement("R-500")
+def test_attention_maps(tmp_path: Path) -> None:
+    figure = attention.attention_maps()
+    maps = [ax for ax in figure.axes if ax.images and ax.get_title()]
+    assert len(maps) == 6
+    for ax in maps:
+        A = np.asarray(ax.images[0].get_array())
+        np.testing.assert_allclose(A.sum(axis=1), 1, atol=1e-12)
+        words = [label.get_text() for label in ax.get_xticklabels()]
+        assert words == [label.get_text() for label in ax.get_yticklabels()] and len(words) == len(A)
+        assert ("causal" in ax.get_title()) == (not np.triu(A, 1).any())
+    v = vector("004-9.5-rows")
+    table = np.asarray(maps[0].images[0].get_array())
+    assert table.tolist() == v.inputs["A"]
+    v.check(table.sum(axis=1))
+    assert [label.get_text() for label in maps[0].get_xticklabels()] == ["The", "cat", "sat"]
+    assert [text.get_text() for text in maps[0].texts] == [f"{a:.2f}" for a in table.reshape(-1)]
+    heads = [np.asarray(ax.images[0].get_array()) for ax in maps[1:]]
+    assert all(abs(a - b).max() > 0.1 for i, a in enumerate(heads) for b in heads[:i])
+    assert draw("attention-maps", tmp_path).stat().st_size > 5000
+
+
+@pytest.mark.requirement("R-501")
+def test_positions(tmp_path: Path) -> None:
+    figure = attention.positions()
+    left, right, *_ = figure.axes
+    image = np.asarray(left.images[0].get_array())
+    assert image.shape == (64, 16)
+    np.testing.assert_array_equal(image, sinusoidal(64, 16))
+    assert left.images[0].get_extent() == [-0.5, 15.5, 63.5, -0.5]  # rows 0-63, columns 0-15
+    for pair, line in enumerate(right.lines):
+        np.testing.assert_array_equal(line.get_ydata(), sinusoidal(64, 16)[:, 2 * pair])
+        assert f"{wavelengths(16)[pair]:.0f} positions" in line.get_label()
+    assert draw("positions", tmp_path).read_bytes() == draw("positions", tmp_path / "again").read_bytes()

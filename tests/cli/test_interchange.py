@@ -1,0 +1,102 @@
+"""`chainrule import` and `chainrule export`"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import chainrule as cr
+from chainrule.cli import main
+from chainrule.io import llama2c, save_pretrained
+from chainrule.models import make
+from chainrule.text import CharTokenizer
+from tests.io.test_llama2c import model, tokenizer
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "text.txt").write_text(cr.data.load("pydoc").text[:5000], encoding="utf-8")
+    options = (
+        "--tokenizer char --n-layer 1 --n-head 2 --n-embd 32 --block-size 16 --max-steps 2 --batch-size 2"
+    )
+    main(["train", "gpt", str(folder / "text.txt"), *options.split(), "--out", str(folder / "run")])
+    return folder / "run"
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    main(list(words))
+    return capsys.readouterr().out
+
+
+def sample(capsys: pytest.CaptureFixture[str], place: Path) -> str:
+    options = ["--prompt", "The ", "--temperature", "0", "--max-new-tokens", "20"]
+    return said(capsys, "sample", str(place), *options)
+
+
+def test_a_run_goes_out_and_comes_back(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = sample(capsys, run)
+    for format, file in (("hf", ""), ("gguf", "model.gguf")):
+        out = tmp_path / format
+        answer = json.loads(said(capsys, "export", str(run), "--out", str(out), "--format", format, "--json"))
+        assert answer["files"] == sorted(path.name for path in out.iterdir())
+        assert sample(capsys, out / file) == text
+        said(capsys, "import", str(out / file), "--out", str(tmp_path / f"again-{format}"))
+        assert sample(capsys, tmp_path / f"again-{format}") == text
+
+
+def test_a_model_that_came_in_is_trained_and_judged(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "import", str(run / "checkpoints" / "step_000002"), "--out", str(tmp_path / "in"))
+    text = str(run.parent / "text.txt")
+    one, other = (
+        json.loads(said(capsys, "eval", str(place), text, "--json")) for place in (run, tmp_path / "in")
+    )
+    assert one["nats_per_token"] == other["nats_per_token"]
+    options = ["--init", str(tmp_path / "in"), "--max-steps", "1", "--batch-size", "2", "--lr", "1e-12"]
+    said(capsys, "train", "gpt", text, *options, "--out", str(tmp_path / "on"))
+    assert sample(capsys, tmp_path / "on") == sample(capsys, run)
+
+
+def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    llama2c.write(model(), tokenizer(), tmp_path)
+    answer = said(capsys, "import", str(tmp_path / "model.bin"), "--out", str(tmp_path / "hf"), "--json")
+    assert json.loads(answer) == {
+        "out": str(tmp_path / "hf"),
+        "parameters": model().count(),
+        "vocabulary": 269,
+    }
+    answer = said(capsys, "export", str(tmp_path / "hf"), "--out", str(tmp_path / "c"), "--format", "llama2c")
+    assert "model.bin, tokenizer.bin" in answer
+    for name in ("model.bin", "tokenizer.bin"):
+        assert (tmp_path / "c" / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        (["import", "nowhere", "--out", "x"], "nowhere: cannot be read"),
+        (["import", "{run}/log.jsonl", "--out", "x"], "no model that we know"),
+        (["export", "{run}", "--out", "{run}"], "is there already"),
+        (["export", "{run}", "--out", "x", "--format", "llama2c"], "llama2c: cannot hold a GPT"),
+        (["export", "{run}", "--out", "x", "--weights", "q8_0"], "weights q8_0 in the format hf"),
+        (["export", "{run}"], "--out"),
+        (["eval", "{rnn}"], "a model without its training"),
+        (["export", "{rnn}", "--out", "x"], "Hugging Face has no such RNNLM"),
+    ],
+)
+def test_bad_input_is_one_line(
+    words: list[str], rule: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rnn = run.parent / "rnn"
+    if not rnn.exists():
+        save_pretrained(make("rnn", vocab_size=2), CharTokenizer("ab"), rnn)
+    with pytest.raises(SystemExit) as stop:
+        main([word.format(run=run, rnn=rnn) for word in words])
+    error = capsys.readouterr().err
+    assert stop.value.code == 2 and rule in error and error.count("\n") == 1
+    assert not Path("x").exists()

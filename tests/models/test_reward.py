@@ -1,0 +1,58 @@
+"""One number per text, read at its last token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.errors import ShapeError
+from chainrule.models import Reward
+from tests.models.tiny import tiny
+
+IDS = np.random.default_rng(1).integers(11, size=(3, 6))
+LENGTHS = np.array([6, 2, 1])
+MASK = np.arange(6) < LENGTHS[:, None]
+
+
+@pytest.fixture(params=["gpt", "llama"])
+def model(request: Any) -> Reward:
+    return Reward(tiny(request.param)).to(np.float64).eval()  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("R-339")
+def test_one_number_read_at_the_last_token(model: Reward) -> None:
+    rewards = model(IDS, MASK).numpy()
+    assert rewards.shape == (3,)
+    for row, length, reward in zip(IDS, LENGTHS, rewards, strict=True):
+        assert model(row[None, :length]).item() == pytest.approx(reward, rel=1e-9)  # alone, without padding
+        hidden = model.body.hidden(row[None]).numpy()[0, length - 1]
+        assert reward == pytest.approx(float(hidden @ model.score.weight.data[0]), rel=1e-9)
+
+
+@pytest.mark.requirement("R-339")
+def test_padding_has_no_say(model: Reward) -> None:
+    other = np.where(MASK, IDS, (IDS + 1) % 11)
+    np.testing.assert_array_equal(model(other, MASK).numpy(), model(IDS, MASK).numpy())
+    changed = IDS.copy()
+    changed[1, 1] = (changed[1, 1] + 1) % 11
+    assert (model(changed, MASK).numpy() != model(IDS, MASK).numpy()).tolist() == [False, True, False]
+
+
+def test_every_gradient_and_the_loss_of_pairs(model: Reward) -> None:
+    def loss() -> cr.Tensor:
+        return cr.ops.bradley_terry(model(IDS, MASK), model(IDS[::-1].copy(), MASK[::-1].copy()))
+
+    assert cr.gradcheck_model(model.parameters(), loss) <= 1e-6
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [np.ones((3, 5), bool), np.zeros((3, 6), bool), np.arange(6)[None].repeat(3, 0) > 2],
+    ids=["shape", "nothing", "padding in front"],
+)
+def test_a_mask_that_does_not_fit(model: Reward, mask: np.ndarray) -> None:
+    with pytest.raises(ShapeError, match="must have their shape, True for the first tokens"):
+        model(IDS, mask)

@@ -1,0 +1,78 @@
+"""GGUF next to llama.cpp's own Python package: it reads ours, we read its."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.io import gguf, gguf_file
+from chainrule.io.gguf_blocks import FORMATS, Q8_0
+from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
+from chainrule.text import CharTokenizer
+
+peer = pytest.importorskip("gguf")
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("name", ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"])
+def test_every_format_means_the_same_numbers(name: str, tmp_path: Path) -> None:
+    kind = peer.GGMLQuantizationType[name]
+    values = RNG.normal(size=(6, 96)).astype(np.float32)
+    values[0, :32] = 0  # a block without a scale
+    content = peer.quants.quantize(values, kind)
+    writer = peer.GGUFWriter(tmp_path / "x.gguf", "llama")
+    writer.add_tensor("x", content, raw_dtype=kind)
+    writer.add_uint32("n", 7)
+    writer.add_array("words", ["one", "zwei"])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    metadata, tensors = gguf_file.read(tmp_path / "x.gguf")
+    assert (metadata["n"], metadata["words"]) == (7, ["one", "zwei"])
+    assert tensors["x"].format is FORMATS[kind] and tensors["x"].shape == (6, 96)
+    np.testing.assert_array_equal(tensors["x"].array(), peer.quants.dequantize(content, kind))
+
+
+def test_our_blocks_are_theirs() -> None:
+    values = RNG.normal(size=(5, 64)).astype(np.float32)
+    assert Q8_0.encode(values) == peer.quants.quantize(values, peer.GGMLQuantizationType.Q8_0).tobytes()
+
+
+@pytest.mark.parametrize("weights", ["f32", "q8_0"])
+@pytest.mark.parametrize("family", ["gpt", "llama"])
+def test_they_read_ours(family: str, weights: str, tmp_path: Path) -> None:
+    model: Any = (
+        GPT(GPTConfig(2, 3, 96, 8, 11)) if family == "gpt" else Llama(LlamaConfig(2, 6, 3, 96, 64, 8, 11))
+    )
+    gguf.write(model, CharTokenizer("abcdefghij "), tmp_path / "x.gguf", weights=weights)
+    read = peer.GGUFReader(tmp_path / "x.gguf")
+    _, ours = gguf_file.read(tmp_path / "x.gguf")
+    assert {t.name for t in read.tensors} == ours.keys()
+    for tensor in read.tensors:
+        theirs = peer.quants.dequantize(tensor.data, tensor.tensor_type)
+        np.testing.assert_array_equal(ours[tensor.name].array(), theirs.reshape(ours[tensor.name].shape))
+
+
+@pytest.mark.parametrize("family", ["gpt", "llama"])
+def test_transformers_reads_ours(family: str, tmp_path: Path) -> None:
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    pytest.importorskip("accelerate")  # which `transformers` asks for here
+    model: Any = (
+        GPT(GPTConfig(2, 3, 24, 8, 300, activation="gelu_tanh"))
+        if family == "gpt"
+        else Llama(LlamaConfig(2, 6, 3, 36, 52, 8, 300))
+    )
+    tokenizer = cr.text.BPETokenizer.train(cr.data.load("pydoc").text[:9000], 300, pattern="gpt2")
+    gguf.write(model.eval(), tokenizer, tmp_path / "x.gguf")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="x.gguf")
+    ids = RNG.integers(300, size=(2, 7))
+    with torch.no_grad():
+        want = theirs(torch.tensor(ids)).logits.numpy()
+    with cr.no_grad():
+        np.testing.assert_allclose(model(ids).numpy(), want, rtol=0, atol=1e-4)

@@ -1,0 +1,190 @@
+"""Models through Hugging Face's `transformers` and back: the same logits and the same greedy tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.generate import generate
+from chainrule.io import load_pretrained, save_pretrained
+from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
+from tests.battery import distance
+from tests.models.tiny import ids_of
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+TOLERANCE = 1e-4
+V = 101
+
+# Awkward sizes: 3 heads, a prime vocabulary, heads of their own.
+GPTS = {
+    "tied": GPTConfig(n_layer=2, n_head=3, n_embd=24, block_size=19, vocab_size=V),
+    "untied": GPTConfig(
+        n_layer=2, n_head=3, n_embd=24, block_size=19, vocab_size=V, tied=False, norm_eps=1e-3
+    ),
+    "approximate": GPTConfig(
+        n_layer=1, n_head=1, n_embd=6, block_size=19, vocab_size=V, activation="gelu_tanh"
+    ),
+    "without biases": GPTConfig(n_layer=2, n_head=3, n_embd=24, block_size=19, vocab_size=V, bias=False),
+}
+LLAMAS = {
+    "tied": LlamaConfig(3, 3, 3, 24, 40, 19, V, rope_base=500.0, norm_eps=1e-3),
+    "untied": LlamaConfig(2, 6, 3, 36, 52, 19, V, tied=False),
+}
+OURS = {f"gpt, {name}": (GPT, config) for name, config in GPTS.items()} | {
+    f"llama, {name}": (Llama, config) for name, config in LLAMAS.items()
+}
+
+
+def scattered(model: Any) -> Any:
+    """Weights far from their symmetric start, so that every one of them shows."""
+    rng = np.random.default_rng(3)
+    model.load({name: value + 0.2 * rng.normal(size=value.shape) for name, value in model.state().items()})
+    return model.eval()
+
+
+def agree(ours: Any, theirs: Any) -> None:
+    ids = ids_of(ours.config, B=3, T=17)
+    with torch.no_grad():
+        want = theirs.eval()(torch.tensor(ids)).logits.numpy()
+    with cr.no_grad():
+        assert distance(ours(ids).numpy(), want) <= TOLERANCE
+    prompt = ids[0, :4]
+    greedy = theirs.generate(torch.tensor(prompt[None]), max_new_tokens=12, do_sample=False, pad_token_id=0)
+    assert generate(ours, prompt, 12, temperature=0).tolist() == greedy[0, 4:].tolist()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_they_load_ours(name: str, tmp_path: Path) -> None:
+    kind, config = OURS[name]
+    model = scattered(kind(config))
+    save_pretrained(model, None, tmp_path / "model")
+    theirs, report = transformers.AutoModelForCausalLM.from_pretrained(
+        tmp_path / "model", output_loading_info=True
+    )
+    assert not any(report.values()), report
+    agree(model, theirs)
+    back, tokenizer = load_pretrained(tmp_path / "model")
+    assert back.config == config and tokenizer is None
+    assert all((back.state()[key] == value).all() for key, value in model.state().items())
+
+
+SIZES = {
+    "gpt2": lambda **more: transformers.GPT2Config(
+        n_layer=2, n_head=3, n_embd=24, n_positions=19, vocab_size=V, bos_token_id=None, eos_token_id=None, **more
+    ),
+    "llama": lambda **more: transformers.LlamaConfig(
+        num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=3, hidden_size=36, intermediate_size=52,
+        max_position_embeddings=19, vocab_size=V, bos_token_id=None, eos_token_id=None, **more
+    ),
+}  # fmt: skip
+THEIRS = {
+    "gpt2": ("gpt2", {}),
+    "gpt2 with the exact GELU": ("gpt2", {"activation_function": "gelu", "layer_norm_epsilon": 1e-3}),
+    "gpt2, untied": ("gpt2", {"tie_word_embeddings": False}),
+    "llama": ("llama", {"rope_theta": 500.0, "rms_norm_eps": 1e-3}),
+    "llama, tied": ("llama", {"tie_word_embeddings": True}),
+}
+
+
+def random(kind: str, **more: Any) -> Any:
+    """A model of theirs, its weights far from their start."""
+    torch.manual_seed(5)
+    model = transformers.AutoModelForCausalLM.from_config(SIZES[kind](**more))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn_like(parameter)
+    return model.eval()
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_we_load_theirs(name: str, tmp_path: Path) -> None:
+    kind, more = THEIRS[name]
+    theirs = random(kind, **more)
+    theirs.save_pretrained(tmp_path / "model")
+    ours, tokenizer = load_pretrained(tmp_path / "model")
+    assert tokenizer is None
+    agree(ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_we_load_half_precision_in_several_files(dtype: str, tmp_path: Path) -> None:
+    theirs = random("llama").to(getattr(torch, dtype))
+    theirs.save_pretrained(tmp_path / "model", max_shard_size="20KB")
+    assert len(list((tmp_path / "model").glob("*.safetensors"))) > 1
+    ours, _ = load_pretrained(tmp_path / "model")
+    agree(ours, transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "model", dtype="float32"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "rule"),
+    [
+        ("gpt2", {"n_inner": 40}, r"n_inner is 40 \(is not supported, must be 96\)"),
+        ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx is True"),
+        ("gpt2", {"activation_function": "relu"}, "activation_function is 'relu'"),
+        ("llama", {"attention_bias": True}, "attention_bias is True"),
+        ("llama", {"head_dim": 8}, r"head_dim is 8 \(is not supported, must be 6\)"),
+        ("llama", {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}}, "'linear'"),
+    ],
+)  # fmt: skip
+def test_what_our_models_cannot_do_is_refused(kind: str, more: Any, rule: str, tmp_path: Path) -> None:
+    random(kind, **more).save_pretrained(tmp_path / "model")
+    with pytest.raises(cr.FormatError, match=rule) as error:
+        load_pretrained(tmp_path / "model")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("tokenizer", ["char", "bpe"])
+@pytest.mark.parametrize("family", ["gpt", "llama"])
+def test_a_checkpoint_of_a_run_is_their_directory(family: str, tokenizer: str, tmp_path: Path) -> None:
+    text = (cr.data.load("pydoc").text[:8000] + " naïve 🙂\n") * 2
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    made = (
+        cr.text.BPETokenizer.train(text, 300, special_tokens=["<|endoftext|>"])
+        if tokenizer == "bpe"
+        else None
+    )
+    config = cr.train.TrainConfig(max_steps=3, batch_size=2, warmup=1)
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 24}
+    run = cr.train.Run.new(
+        tmp_path / "run", cr.data.load(tmp_path / "text.txt"), config, family, made, **sizes
+    )
+    run.train()
+    folder = tmp_path / "run" / "checkpoints" / "step_000003"
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    agree(run.model.eval(), theirs)
+    words = transformers.AutoTokenizer.from_pretrained(folder)
+    sample = text[300:400] + text[-30:]
+    ids = run.tokenizer.encode(sample).tolist()
+    assert words(sample)["input_ids"] == ids and words.decode(ids) == sample
+    model, same = cr.load(folder)
+    assert same == run.tokenizer and model.config == run.model.config
+
+
+def test_pieces_are_cut_as_their_library_cuts_them(tmp_path: Path) -> None:
+    sentencepiece = pytest.importorskip("sentencepiece")
+    text = cr.data.load("pydoc").text[:60_000]
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tmp_path / "text.txt"), model_prefix=str(tmp_path / "spm"), vocab_size=600, model_type="bpe",
+        byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False,
+        minloglevel=2,
+    )  # fmt: skip
+    spm = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spm.model"))
+    pieces = [spm.id_to_piece(i) for i in range(spm.vocab_size())]
+    scores = [spm.get_score(i) for i in range(spm.vocab_size())]
+    vocabulary = cr.text.Vocabulary(pieces, ["<unk>", "<s>", "</s>"])
+    ours = cr.text.PieceBPETokenizer.from_scores(vocabulary, scores, start="<s>")
+    config = LlamaConfig(1, 2, 1, 8, 8, 16, ours.vocab_size)
+    save_pretrained(Llama(config), ours, tmp_path / "model")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "model")
+    for sample in (text[1000:3000], "naïve 🙂  two  spaces\n\n end ", "x", " "):
+        ids = ours.encode(sample).tolist()
+        assert ids[1:] == spm.encode(sample) and ids == theirs(sample)["input_ids"]
+        assert ours.decode(ids) == sample == spm.decode(ids[1:])
+    assert load_pretrained(tmp_path / "model")[1] == ours

@@ -1,0 +1,397 @@
+"""Counts by formula against models that exist: parameters, products that are made, arrays that are kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chainrule as cr
+from chainrule import native, nn
+from chainrule.autograd import tape
+from chainrule.autograd.mode import mode
+from chainrule.errors import ConfigError
+from chainrule.generate.weights import FORMATS, pack
+from chainrule.models import (
+    GPT,
+    IGNORE,
+    BERTPretraining,
+    BERTPretrainingConfig,
+    GPTConfig,
+    Llama,
+    LlamaConfig,
+    MLPConfig,
+    Seq2Seq,
+    Seq2SeqConfig,
+)
+from chainrule.ops import linear_cross_entropy
+from chainrule.optim import AdamW
+from chainrule.scaling import (
+    Batch,
+    count,
+    flops,
+    gpt,
+    kept_for_backward,
+    lora,
+    parameters,
+    parts,
+    parts_of,
+    running_memory,
+    seq2seq,
+    total,
+    training_memory,
+    without_biases,
+)
+from chainrule.scaling.parts import Attend
+from chainrule.scaling.presets import PRESETS
+from tests.scaling.measured import kept_bytes, step_products
+from tests.vectors import vector
+
+MODELS: dict[type[Any], type[Any]] = {
+    GPTConfig: GPT,
+    LlamaConfig: Llama,
+    Seq2SeqConfig: Seq2Seq,
+    BERTPretrainingConfig: BERTPretraining,
+}
+
+heads, width = st.integers(1, 3), st.integers(2, 9)
+sizes = {"n_layer": st.integers(1, 3), "block_size": st.integers(9, 12), "vocab_size": st.integers(2, 40)}
+dropouts = st.sampled_from([0.0, 0.3])
+
+
+def wide(config: type[Any], heads: int, size: int, **rest: Any) -> Any:
+    return config(n_head=heads, n_embd=heads * size, **rest)
+
+
+gpts = st.builds(
+    wide,
+    st.just(GPTConfig),
+    heads,
+    width,
+    bias=st.booleans(),
+    tied=st.booleans(),
+    dropout=dropouts,
+    **sizes,
+)
+llamas = st.builds(
+    lambda kv, group, pairs, **rest: LlamaConfig(
+        n_head=kv * group, n_kv_head=kv, n_embd=kv * group * 2 * pairs, **rest
+    ),
+    kv=st.integers(1, 2),
+    group=st.integers(1, 3),
+    pairs=st.integers(1, 4),
+    n_hidden=st.integers(1, 30),
+    tied=st.booleans(),
+    **sizes,
+)
+seq2seqs = st.builds(
+    wide,
+    st.just(Seq2SeqConfig),
+    heads,
+    width,
+    n_hidden=st.none() | st.integers(1, 30),
+    source_vocab_size=st.none() | st.integers(2, 40),
+    norm=st.sampled_from(["post", "pre"]),
+    positions=st.sampled_from(["sinusoidal", "learned"]),
+    activation=st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"]),
+    bias=st.booleans(),
+    tied=st.booleans(),
+    scale_embedding=st.booleans(),
+    dropout=dropouts,
+    **sizes,
+)
+berts = st.builds(
+    wide,
+    st.just(BERTPretrainingConfig),
+    heads,
+    width,
+    n_hidden=st.integers(1, 30),
+    next_sentence=st.booleans(),
+    dropout=dropouts,
+    **sizes,
+)
+configs = st.one_of(gpts, llamas, seq2seqs, berts)
+batches = st.builds(
+    Batch,
+    rows=st.integers(1, 3),
+    tokens=st.integers(1, 9),
+    source=st.integers(1, 9),
+    masked=st.integers(1, 3),
+).map(lambda b: dataclasses.replace(b, masked=min(b.masked, b.rows * b.tokens)))
+
+
+def made(config: Any) -> Any:
+    cr.seed(0)
+    return MODELS[type(config)](config)
+
+
+def texts(config: Any, batch: Batch) -> tuple[Any, np.ndarray]:
+    """Inputs and targets for the model's loss."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(config.vocab_size, size=(batch.rows, batch.tokens + 1))
+    inputs, targets = ids[:, :-1], ids[:, 1:]
+    if isinstance(config, Seq2SeqConfig):
+        V = config.source_vocab_size or config.vocab_size
+        return (rng.integers(V, size=(batch.rows, batch.source)), None, inputs), targets
+    if isinstance(config, BERTPretrainingConfig):
+        asked = rng.permutation(batch.rows * batch.tokens).reshape(inputs.shape) < batch.masked
+        return (inputs, None, None, np.arange(batch.rows) % 2), np.where(asked, inputs, IGNORE)
+    return inputs, targets
+
+
+# -- parameters ----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(configs)
+def test_parameters_are_those_of_the_model_by_component(config: Any) -> None:
+    found = parameters(parts_of(config))
+    model = made(config)
+    assert sum(found.values()) == config.n_params == model.count()
+    by_name = dict.fromkeys(found, 0)
+    for name, param in model.named_parameters():
+        by_name[component(name)] += param.size
+    assert found == by_name
+
+
+MARKS = (
+    ("norms", "ln_ norm LayerNorm"),
+    ("head", "lm_head final_logits cls. pooler"),
+    ("embedding", "wte wpe embed shared"),
+    ("attention", "attn attention"),
+    ("mlp", "mlp fc1 fc2 intermediate output"),
+)
+
+
+def component(name: str) -> str:
+    """Where a parameter belongs, by its name."""
+    return next(part for part, marks in MARKS if any(mark in name for mark in marks.split()))
+
+
+@pytest.mark.requirement("R-453")
+def test_the_base_model_under_each_reading() -> None:
+    v = vector("der-param-counts-base")
+    base = Seq2SeqConfig.base()
+    V, d, d_ff, N, h = (v.inputs[name] for name in ("V", "d", "d_ff", "N", "h"))
+    assert (base.vocab_size, base.n_embd, base.inside, base.n_layer, base.n_head) == (V, d, d_ff, N, h)
+
+    def count(model: list[parts.Part]) -> int:
+        return sum(parameters(model).values())
+
+    def blocks(model: list[parts.Part]) -> int:
+        found = parameters(model)
+        return found["attention"] + found["mlp"] + found["norms"]
+
+    one = blocks(seq2seq(dataclasses.replace(base, n_layer=1)))
+    cross = 4 * d * d + 2 * d  # what a decoder block has more: attention to the source, and its norm
+    v.check(
+        {
+            "encoder_block": (one - cross) // 2,
+            "decoder_block": (one + cross) // 2,
+            "blocks_12": blocks(seq2seq(base)),
+            "one_embedding_untied_output_bias": count(seq2seq(base)),
+            "two_embeddings_untied_output_bias": count(
+                seq2seq(dataclasses.replace(base, source_vocab_size=V))
+            ),
+            "all_tied_output_bias": count(seq2seq(dataclasses.replace(base, tied=True))),
+        }
+    )
+    plain = without_biases(seq2seq(base), "mlp", "head")
+    vector("004-12.8-encoder-block").check((one - cross) // 2 - d_ff - d)
+    vector("004-12.8-blocks").check(blocks(plain))
+    vector("004-12.8-total").check(count(plain))
+    vector("004-12.8-embedding").check(parameters(plain)["embedding"])
+
+
+@pytest.mark.requirement("R-454")
+def test_gpt_3_from_its_sizes() -> None:
+    v = vector("004-12.8-gpt3")
+    d, N, V, T = (v.inputs[name] for name in ("d", "N", "V", "n_ctx"))
+    config = GPTConfig(n_layer=N, n_head=96, n_embd=d, block_size=T, vocab_size=V)
+    v.check(sum(parameters(gpt(config)).values()))
+    assert v.inputs["d_ff"] == 4 * d
+
+
+@pytest.mark.requirement("R-455")
+def test_output_projection_and_embeddings() -> None:
+    base = seq2seq(dataclasses.replace(Seq2SeqConfig.base(), n_layer=1))
+    output = next(part for part in base if getattr(part, "name", "") == "output").packed
+    vector("004-10.2.2-WO").check(output)
+    assert output == nn.MultiHeadAttention(512, 8).out_proj.weight.size  # type: ignore[union-attr]
+    for name in ("004-7.4.3-gpt2-embedding", "004-7.4.3-gpt3-embedding"):
+        v = vector(name)
+        table = parts_of(GPTConfig(n_head=1, n_embd=v.inputs["d"], vocab_size=v.inputs["V"]))[0]
+        v.check(table.params)
+
+
+def test_published_sizes() -> None:
+    """The totals that the authors' checkpoints have."""
+    assert sum(parameters(PRESETS["bert-base"].parts).values()) == 110_106_428
+    gpt2 = GPTConfig(n_layer=12, n_head=12, n_embd=768, block_size=1024, vocab_size=50257)
+    assert sum(parameters(parts_of(gpt2)).values()) == 124_439_808
+
+
+@pytest.mark.requirement("R-457")
+def test_trainable_against_all_parameters_of_low_rank_changes() -> None:
+    """LoRA on the query and value matrices of the base model: 6 + 6 + 6 attentions, two matrices each."""
+    r, d = 8, 512
+    base_model = seq2seq(Seq2SeqConfig.base())
+    assert lora(base_model, r) == 36 * r * (d + d)
+    attention = nn.MultiHeadAttention(d, 8)
+    attention.freeze()
+    attention.q_proj, attention.v_proj = (
+        nn.LoRALinear(base, rank=r)
+        for base in (attention.q_proj, attention.v_proj)  # type: ignore[assignment]
+    )
+    assert attention.count(trainable=True) == 2 * r * (d + d) == lora(base_model, r) // 18
+    assert attention.count() == 4 * d * d + attention.count(trainable=True)
+    assert lora(base_model, r) / sum(parameters(base_model).values()) < 0.004
+
+
+# -- work ------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(configs, batches)
+def test_the_work_is_the_products_that_are_made(config: Any, batch: Batch) -> None:
+    model = made(config)
+    inputs, targets = texts(config, batch)
+    forward, backward = step_products(lambda: model.loss(inputs, targets))
+    work = flops(parts_of(config), batch, dense=True)
+    attention = "packed_attention" if isinstance(config, GPTConfig) else "attention"
+    attend = total({str(i): a.work(batch, dense=True) for i, a in enumerate(attentions(config))})
+    assert forward[attention] == attend.forward
+    assert backward[attention] == attend.backward + attend.again
+    assert sum(forward.values()) == total(work).forward
+    assert sum(backward.values()) == total(work).backward + total(work).again
+
+
+def test_many_logits_are_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    config, batch = GPTConfig(1, 2, 8, 8, 20), Batch(2, 8)
+    monkeypatch.setitem(linear_cross_entropy.forward.__globals__, "KEEP", 100)
+    monkeypatch.setattr(parts, "KEEP", 100)
+    model = made(config)
+    inputs, targets = texts(config, batch)
+    _, backward = step_products(lambda: model.loss(inputs, targets))
+    head = flops(parts_of(config), batch)["head"]
+    assert head.again == head.forward and backward["linear_cross_entropy"] == 3 * head.forward
+    params = model.parameters()
+    assert kept_bytes(model.loss(inputs, targets), params) == expected(config, batch)
+
+
+@given(batches, st.integers(0, 5))
+def test_a_causal_mask_leaves_half_of_the_scores(batch: Batch, past: int) -> None:
+    allowed = cr.ops.causal_mask(batch.tokens, past + batch.tokens)
+    reading = Batch(batch.rows, batch.tokens, past=past)
+    attend = Attend(heads=3, size=5, kv_heads=3)
+    assert attend.pairs(reading) == batch.rows * np.count_nonzero(allowed)
+    assert attend.pairs(reading, dense=True) == batch.rows * allowed.size
+
+
+def test_a_new_token_costs_the_same_with_a_cache_as_its_share_without() -> None:
+    model, T = parts_of(GPTConfig()), 64
+    step = total(flops(model, Batch(tokens=1, past=T - 1))).forward
+    more = total(flops(model, Batch(tokens=T))).forward - total(flops(model, Batch(tokens=T - 1))).forward
+    assert step == more
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def attentions(config: Any) -> list[Attend]:
+    return [part for part in parts_of(config) if isinstance(part, Attend)]
+
+
+def expected(config: Any, batch: Batch) -> int:
+    """By formula; without the kernels, joining the heads makes a copy of what they found."""
+    found = sum(kept_for_backward(parts_of(config), batch).values())
+    if native.available() and mode.backend == "native":
+        return found
+    joined = [a for a in attentions(config) if a.heads > 1 and batch.positions(a.over) > batch.rows]
+    return found + sum(4 * batch.positions(a.over) * a.heads * a.size for a in joined)
+
+
+@settings(max_examples=30, deadline=None)
+@given(configs, batches)
+def test_what_is_kept_is_what_the_tape_holds(config: Any, batch: Batch) -> None:
+    model = made(config)
+    params = model.parameters()
+    assert kept_bytes(model.loss(*texts(config, batch)), params) == expected(config, batch)
+
+
+LARGER = [
+    GPTConfig(2, 2, 16, 12, 9),
+    LlamaConfig(2, 4, 2, 16, 24, 12, 9),
+    Seq2SeqConfig(2, 2, 16, block_size=12, vocab_size=9, activation="gelu"),
+    Seq2SeqConfig(2, 2, 16, block_size=12, vocab_size=9, norm="pre", dropout=0.0),
+    BERTPretrainingConfig(2, 2, 16, 20, 12, 9),
+    BERTPretrainingConfig(2, 2, 16, 20, 12, 9, dropout=0.0),
+]
+
+
+@pytest.mark.parametrize("config", LARGER, ids=lambda config: type(config).__name__)
+def test_large_outputs_of_cheap_ops_are_not_kept(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = Batch(rows=3, tokens=12, source=11, masked=20)
+    everything = sum(kept_for_backward(parts_of(config), batch).values())
+    for module in (tape, count):
+        monkeypatch.setattr(module, "LARGE", 1000)
+    model = made(config)
+    params = model.parameters()
+    assert kept_bytes(model.loss(*texts(config, batch)), params) == expected(config, batch)
+    less = everything - sum(kept_for_backward(parts_of(config), batch).values())
+    if isinstance(config, GPTConfig | LlamaConfig):
+        inside = 4 * config.n_embd if isinstance(config, GPTConfig) else config.n_hidden
+        saved = config.n_layer * (2 * config.n_embd + inside) + config.n_embd
+        assert less == 4 * saved * 36
+    assert less > 0
+
+
+def test_dropout_keeps_its_masks() -> None:
+    config, batch = GPTConfig(2, 2, 16, 12, 9, dropout=0.3), Batch(rows=3, tokens=12)
+    model = made(config)
+    params = model.parameters()
+    assert kept_bytes(model.loss(*texts(config, batch)), params) == expected(config, batch)
+    without = dataclasses.replace(config, dropout=0.0)
+    assert (
+        expected(config, batch) - expected(without, batch) == 2 * 36 * 64
+    )  # a byte for each number inside the MLPs
+
+
+def test_weights_gradients_and_optimiser() -> None:
+    config = GPTConfig(n_embd=32, n_head=2)  # whole lines of 16 numbers: nothing is lost between parameters
+    model = made(config)
+    optimiser = AdamW(model.parameters(), 1e-3)
+    found = training_memory(parts_of(config), Batch(2, 8))
+    assert found["weights"] == model.parameters().data.nbytes
+    assert found["gradients"] == model.parameters().grad.nbytes
+    assert found["optimiser"] == sum(array.nbytes for array in optimiser.arrays.values())
+    assert found["activations"] == sum(kept_for_backward(parts_of(config), Batch(2, 8)).values())
+
+
+@pytest.mark.parametrize("config", [GPTConfig(n_embd=64), LlamaConfig(n_embd=64, n_hidden=96)])
+@pytest.mark.parametrize("weights", FORMATS)
+def test_weights_and_cache_of_a_model_that_writes(config: Any, weights: str) -> None:
+    model = made(config)
+    decoder = cr.generate.Decoder(model, weights=weights, batch=2)
+    with cr.backend("reference"):
+        plain = cr.generate.Decoder(model, batch=2)
+        plain.prefill([[1, 2, 3, 4, 5], [1, 2, 3, 4, 5]])
+    cache = sum(x.nbytes for pair in plain._engine.cache.values() for x in pair)  # type: ignore[attr-defined]
+    found = running_memory(parts_of(config), Batch(rows=2, tokens=1, past=4), weights)
+    assert found["cache"] == cache and decoder.vocab_size == config.vocab_size
+    held = 0
+    for name, param in model.named_parameters():
+        packs = param.ndim == 2 and "wpe" not in name
+        held += pack(param.array, weights).nbytes if packs else param.array.nbytes
+    assert found["weights"] == held
+
+
+def test_what_cannot_be_counted_says_so() -> None:
+    with pytest.raises(
+        ConfigError, match=r"count: MLPConfig has no list of parts \(must be one of GPTConfig"
+    ):
+        parts_of(MLPConfig())
