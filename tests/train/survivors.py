@@ -16,7 +16,7 @@ from chainrule.data import load
 from chainrule.models import FAMILIES
 from chainrule.models.families import KNOWN
 from chainrule.text import Tokenizer, WordPieceTokenizer
-from chainrule.train import Run, TrainConfig, WordTrainConfig, WordTrainer, checkpoint, kinds
+from chainrule.train import Run, TrainConfig, Trainer, WordTrainConfig, WordTrainer, checkpoint, kinds
 from chainrule.train.log import Log, read
 from chainrule.train.materials import MATERIALS, material_of
 from chainrule.train.word_runs import WordRun
@@ -102,6 +102,7 @@ def _die_after(moments: int) -> None:
         return call
 
     for owner, name in (
+        (Trainer, "update"),
         (WordTrainer, "_read"),
         (Log, "_write"),
         (os, "fsync"),
