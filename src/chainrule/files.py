@@ -69,7 +69,11 @@ def new_folder(path: Path) -> Iterator[Path]:
 @contextmanager
 def alone(lock: Path) -> Iterator[None]:
     """Nobody else is inside meanwhile; the system lets go of the lock if the process dies."""
-    with lock.open("w") as file:
+    try:
+        file = lock.open("w")
+    except OSError as error:
+        raise _cannot_write(lock, error) from error
+    with file:
         if os.name == "posix":
             import fcntl
 
@@ -79,6 +83,20 @@ def alone(lock: Path) -> Iterator[None]:
                 rule = "wait for it, or stop it"
                 raise ConfigError(f"{lock.parent}: another process is at work here ({rule})") from error
         yield
+
+
+def taken(lock: Path) -> bool:
+    """Somebody is inside `alone` now; nothing is written to find out."""
+    if os.name != "posix" or not lock.is_file():
+        return False
+    import fcntl
+
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 def flush(file: IO[bytes]) -> None:

@@ -64,7 +64,9 @@ def test_train_stop_resume_and_sample(folder: Path) -> None:
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and err == ""
     assert "go on with:" in out and "train gpt --resume stopped" in out
-    assert len(os.listdir("stopped/checkpoints")) == 1
+    assert (
+        sorted(os.listdir("stopped/checkpoints"))[0] == "step_000000"
+    )  # of which it could have gone on at once
 
     code, text, err = run(
         "sample", "whole", "--prompt", "The ", "--max-new-tokens", "20", "--temperature", "0"

@@ -73,7 +73,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path: Path) -> N
 
 def test_the_best_checkpoint_is_kept_beside_the_newest_two(tmp_path: Path) -> None:
     for step in range(1, 6):
-        checkpoint.save(tmp_path, make(step), keep=2 if step > 1 else None)
+        checkpoint.save(tmp_path, make(step), keep={2})
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
         "step_000002",
         "step_000004",

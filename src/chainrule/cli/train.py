@@ -25,6 +25,7 @@ from chainrule.cli.trials import find_lr, learn_one_batch
 from chainrule.cli.wording import near
 from chainrule.data import Corpus, Shards, available
 from chainrule.errors import ConfigError
+from chainrule.files import write
 from chainrule.io import load_tokenizer
 from chainrule.models import LanguageModel, Model, Seq2Seq, describe
 from chainrule.models import family as family_of
@@ -33,7 +34,7 @@ from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.budget import choose
 from chainrule.train.materials import material_of
-from chainrule.train.runs import free_folder, load_any
+from chainrule.train.runs import SETTINGS, free_folder, load_any
 
 # The families that have a command, in the order they are named to people.
 COMMON = [name for name in KNOWN if name not in ("bert-tagger", "bert-embedder")]
@@ -110,7 +111,7 @@ class Train:
 
     def _new(self) -> Run:
         run = self._made(Run.new)
-        (run.folder / "config.toml").write_text(self._record(run), encoding="utf-8")
+        write(run.folder / SETTINGS, self._record(run).encode())
         return run
 
     def _made(self, make: Callable[..., Run]) -> Run:

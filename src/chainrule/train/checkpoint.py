@@ -19,7 +19,7 @@ import hashlib
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,8 @@ FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for
 OPTIONAL = {"carried", "trained", "tokenizer_config", "generation_config"}
 
 
-def save(run: Path, checkpoint: Checkpoint, keep: int | None = None) -> Path:
-    """Write RUN/checkpoints/step_N and drop all but the newest few and that of the step `keep`; returns its path."""
+def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
+    """Write RUN/checkpoints/step_N and drop all but the newest few and the steps `keep`; returns its path."""
     parts = {name: file for name, file in FILES.items() if name not in OPTIONAL or getattr(checkpoint, name)}
     files = {file: _encode(file, getattr(checkpoint, name)) for name, file in parts.items()}
     sums = {file: {"bytes": len(content), "sha256": _sha256(content)} for file, content in files.items()}
@@ -88,7 +88,7 @@ def save(run: Path, checkpoint: Checkpoint, keep: int | None = None) -> Path:
         partial.rename(final)
         flush_folder(folder)
         for stale in (old, *_complete(folder)[:-KEEP]):
-            if stale.name != f"step_{keep or 0:06d}":
+            if stale == old or int(stale.name[5:]) not in keep:
                 shutil.rmtree(stale, ignore_errors=True)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
@@ -103,19 +103,32 @@ def load(path: Path) -> Checkpoint:
     newest = find(path)
     if newest == path:
         return _load(path)
+    found, damaged = _newest_good(_complete(newest.parent))
+    if found is None:
+        raise CheckpointError(
+            f"{damaged}; there is no good one before it (bring back a copy, or begin a new run)"
+        )
+    return found
+
+
+def before(run: Path, step: int) -> Checkpoint | None:
+    """The newest good checkpoint of a run from which `step` is still to be made."""
+    return _newest_good([path for path in _complete(run / "checkpoints") if int(path.name[5:]) < step])[0]
+
+
+def _newest_good(candidates: list[Path]) -> tuple[Checkpoint | None, CheckpointError | None]:
+    """With the error of the newest if that is damaged; whoever gets an older one is warned."""
     damaged = None
-    for candidate in reversed(_complete(newest.parent)):
+    for candidate in reversed(candidates):
         try:
             found = _load(candidate)
         except CheckpointError as error:
             damaged = damaged or error
             continue
         if damaged:
-            warnings.warn(f"{damaged}; taking {candidate.name} instead", ChainruleWarning, stacklevel=2)
-        return found
-    raise CheckpointError(
-        f"{damaged}; there is no good one before it (bring back a copy, or begin a new run)"
-    )
+            warnings.warn(f"{damaged}; taking {candidate.name} instead", ChainruleWarning, stacklevel=3)
+        return found, damaged
+    return None, damaged
 
 
 def _load(path: Path) -> Checkpoint:
@@ -142,6 +155,8 @@ def find(path: Path) -> Path:
         raise CheckpointError(f"{folder}: cannot be mended ({error.strerror or error})") from error
     found = _complete(folder)
     if not found:
+        if (path / "log.jsonl").is_file():
+            raise CheckpointError(f"{path}: stopped before its first checkpoint (remove it and begin again)")
         what = (
             "holds no checkpoint" if path.is_dir() else "is a file" if path.exists() else "no such directory"
         )

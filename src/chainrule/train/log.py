@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +64,8 @@ class Log:
     def __exit__(self, *error: object) -> None:
         if self.live:
             self.live.stop()
-        self.file.close()
+        with suppress(OSError):  # what could not be written has been said
+            self.file.close()
 
     def step(self, step: int, loss: float, *, lr: float, norm: float, seconds: float, left: float) -> None:
         self._write({"step": step, "loss": loss, "lr": lr, "norm": norm, "seconds": round(seconds, 3)})
@@ -106,9 +110,22 @@ class Log:
         except SystemExit:  # rich's answer when the reader has gone, as in `... | head`: train on, in silence
             self.console.quiet = True
 
+    def keep(self) -> None:
+        """Wait until all records are on the disk."""
+        with self._writable():
+            os.fsync(self.file.fileno())
+
     def _write(self, record: dict[str, Any]) -> None:
-        self.file.write(encode(record | {"parameters": self.parameters}))
-        self.file.flush()
+        with self._writable():
+            self.file.write(encode(record | {"parameters": self.parameters}))
+            self.file.flush()
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:  # such as a full disk
+            raise ConfigError(f"{self.file.name}: cannot be written ({error.strerror})") from error
 
 
 def line(parts: list[str], width: int) -> str:
@@ -149,11 +166,13 @@ def cut(path: Path, step: int) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The records of a log; a last line that was cut off by a crash is left out."""
+    """The records of a log; a line that is damaged, such as a last one cut off by a crash, is left out."""
     records = []
-    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+    for text in path.read_bytes().split(b"\n") if path.exists() else ():
         try:
-            records.append(json.loads(text))
-        except json.JSONDecodeError:
-            break
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict) and isinstance(record.get("step"), int):
+            records.append(record)
     return records

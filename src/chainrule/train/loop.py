@@ -148,10 +148,15 @@ class Trainer:
                     validation, judged = self._judge(log, save), self.steps
                 if self._due(self.config.save_every):
                     save()
-            if judged != self.steps:
+            stopped = interrupt.asked and not self.finished
+            if stopped:  # whoever asked may not wait; and what the unbroken run does not do leaves no trace
+                save()
+                validation = validation if judged == self.steps else self.evaluate()
+            elif judged != self.steps:
                 validation = self._judge(log, save)
-            save()
-        return Result(self.steps, validation, self.seconds, interrupt.asked, self.best)
+            if not stopped:
+                save()
+        return Result(self.steps, validation, self.seconds, stopped, self.best)
 
     def _advance(self, log: Logger, began: float) -> None:
         """One step, and what there is to tell of it."""

@@ -8,7 +8,7 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
@@ -34,7 +34,7 @@ from chainrule.models import family as family_of
 from chainrule.models.rnn_lm import State
 from chainrule.random import seed
 from chainrule.text import Tokenizer
-from chainrule.train import checkpoint, kinds
+from chainrule.train import checkpoint, environment, kinds
 from chainrule.train.baselines import count_baselines
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
@@ -45,7 +45,8 @@ from chainrule.train.materials import material_of
 from chainrule.train.plan import Plan
 from chainrule.train.preflight import examine
 
-LOCK, LOG = ".lock", "log.jsonl"
+LOCK, LOG, SETTINGS = ".lock", "log.jsonl", "config.toml"
+FIRST = {LOCK, LOG, SETTINGS, environment.FILE, "checkpoints"}  # what is there before the first step
 
 D = TypeVar("D", bound=Data)
 
@@ -66,6 +67,7 @@ class Run:
         self.material = material
         self.tokenizer = material.tokenizer
         self.model: Any = model
+        self.from_seed = True  # or from the weights of another model, which no seed gives again
         batches, exam = material.batches(model, config), material.exam(model, config)
         self.trainer = Trainer(model, batches, exam, config, material.tokenizer)
 
@@ -110,13 +112,19 @@ class Run:
             made = make(model, **sizes)
         else:
             made = begun(start, model, **sizes)
-        return cls(Path(folder), data, material, made, config)
+        run = cls(Path(folder), data, material, made, config)
+        run.from_seed = start is None
+        return run
 
     @classmethod
     def resume(cls, folder: str | Path) -> Run:
         """Go on from the newest checkpoint of a run, as if it had never stopped."""
         refuse_checkpoint(Path(folder))
-        saved = kinds.load(folder, kinds.MODEL)
+        return cls.restored(folder, kinds.load(folder, kinds.MODEL))
+
+    @classmethod
+    def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
+        """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved)
         kind = material_of(describe(model)["model_type"])
         try:
@@ -139,6 +147,7 @@ class Run:
         if trainer.stopping:
             vars(trainer.stopping).update(saved.training["stopping"])
         trainer.carried = carried
+        run.from_seed = saved.training.get("from_seed", True)
         return run
 
     def extend(self, max_steps: int) -> None:
@@ -163,6 +172,7 @@ class Run:
         trainer = self.trainer
         with (
             at_work(self.folder),
+            nullcontext() if self.finished else self._recorded(),
             Log(
                 self.log_path,
                 tokens=trainer.batches.tokens,
@@ -172,12 +182,29 @@ class Run:
             ) as log,
         ):
             if trainer.steps:
-                deque(
-                    trainer.doctor.recall(read(self.log_path)), maxlen=0
-                )  # as far as it was said, it was said
+                # what was said before is not said again
+                deque(trainer.doctor.recall(read(self.log_path)), maxlen=0)
             else:
                 trainer.tell(log, (f for f in examine(trainer) if f.level != "ok" or f.about == "forecast"))
-            return trainer.run(log, self.save, self.sample)
+                self.save()  # from here on the run can go on, whenever it is stopped
+
+            def save() -> None:
+                log.keep()  # or a checkpoint could outlive the records of its steps
+                self.save()
+
+            return trainer.run(log, save, self.sample)
+
+    def _recorded(self) -> AbstractContextManager[None]:
+        facts = {
+            "family": describe(self.model)["model_type"],
+            "parameters": self.model.count(),
+            "data": self._data(),
+            "per_nat": self.material.measures(1.0),
+        }
+        return environment.recorded(self.folder, facts, lambda: (self.trainer.steps, self.finished))
+
+    def _data(self) -> dict[str, str]:
+        return {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256}
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
@@ -189,8 +216,9 @@ class Run:
             "scale": asdict(trainer.scale),
             "skipped": trainer.skipped,
             "stopping": vars(trainer.stopping) if trainer.stopping else None,
+            "from_seed": self.from_seed,
             "train": asdict(trainer.config),
-            "data": {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256},
+            "data": self._data(),
         }
         trained = self.model.state()
         with trainer.average.in_place() if trainer.average else nullcontext():
@@ -204,8 +232,13 @@ class Run:
                 training=training,
                 carried=named(trainer.carried),
             ),
-            keep=None if trainer.best is None else trainer.best[0],
+            keep=self._kept(),
         )
+
+    def _kept(self) -> set[int]:
+        """Steps whose checkpoints are worth keeping: the best, and first weights that no seed gives again."""
+        best = set() if self.trainer.best is None else {self.trainer.best[0]}
+        return best if self.from_seed else best | {0}
 
     @property
     def log_path(self) -> Path:
@@ -308,9 +341,16 @@ def at_work(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            bare = {path.name for path in folder.iterdir()} <= {LOCK, LOG}
-            if bare and not any(record["step"] for record in read(folder / LOG)):
+            if folder.is_dir() and _untouched(folder):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _untouched(folder: Path) -> bool:
+    """Nothing is in there but what a run begins with: not a step was made."""
+    if any(record["step"] for record in read(folder / LOG)):
+        return False
+    saved = {path.name for path in (folder / "checkpoints").glob("*")}
+    return {path.name for path in folder.iterdir()} <= FIRST and saved <= {"step_000000"}
 
 
 def unchanged(folder: str | Path, find: Callable[[str], D], name: str, sha256: str) -> D:

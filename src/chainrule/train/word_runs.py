@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.data import Corpus, load
-from chainrule.errors import CheckpointError, DataError
+from chainrule.errors import CheckpointError, ConfigError, DataError
+from chainrule.files import flush
 from chainrule.io.vectors import read_vectors, write_vectors
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.random import seed
 from chainrule.text import BareWordTokenizer
-from chainrule.train import checkpoint, kinds, log
+from chainrule.train import checkpoint, environment, kinds, log
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.runs import LOG, at_work, make_empty, refuse_checkpoint, unchanged
 from chainrule.train.word2vec import Progress, WordTrainConfig, WordTrainer
@@ -106,21 +108,37 @@ class WordRun:
 
     def train(self) -> Generator[Progress]:
         """Train to the end; a checkpoint after every epoch, and `vectors.txt` after the last."""
-        with at_work(self.folder):
+        with at_work(self.folder), nullcontext() if self.finished else self._recorded():
             done = self.trainer.epoch
+            if not done:
+                self.save()
             log.cut(self.log_path, done)
             for progress in self.trainer.run():
                 if self.trainer.epoch > done:
                     done = self.trainer.epoch
+                    self._note({"step": done, "loss": self.trainer.loss(), "lr": progress.lr})
                     self.save()
-                    with self.log_path.open("a", encoding="utf-8") as file:
-                        file.write(log.encode({"step": done, "loss": self.trainer.loss(), "lr": progress.lr}))
                 yield progress
             write_vectors(self.vectors_path, *self.vectors())
 
+    def _note(self, record: dict[str, Any]) -> None:
+        """A line of the log, on the disk before the checkpoint is."""
+        try:
+            with self.log_path.open("ab") as file:
+                file.write(log.encode(record).encode())
+                flush(file)
+        except OSError as error:
+            raise ConfigError(f"{self.log_path}: cannot be written ({error.strerror})") from error
+
+    def _recorded(self) -> AbstractContextManager[None]:
+        facts = {"family": self.kind, "parameters": self.model.count(), "data": self._data(), "per_nat": {}}
+        return environment.recorded(self.folder, facts, lambda: (self.trainer.epoch, self.finished))
+
+    def _data(self) -> dict[str, str]:
+        return {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256}
+
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
-        data = {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256}
         return checkpoint.save(
             self.folder,
             Checkpoint(
@@ -132,7 +150,7 @@ class WordRun:
                     "step": self.trainer.epoch,
                     "min_count": self.min_count,
                     "train": asdict(self.trainer.config),
-                    "data": data,
+                    "data": self._data(),
                 },
             ),
         )

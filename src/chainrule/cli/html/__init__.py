@@ -1,0 +1,1 @@
+"""Pages that stand alone: one file, no script, nothing fetched."""

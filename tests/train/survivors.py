@@ -1,0 +1,139 @@
+"""Small runs of every trainer in processes that may be killed, by themselves, at a moment of one's choice."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from chainrule.data import load
+from chainrule.models import FAMILIES
+from chainrule.models.families import KNOWN
+from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.train import Run, TrainConfig, Trainer, WordTrainConfig, WordTrainer, checkpoint, kinds
+from chainrule.train.log import Log, read
+from chainrule.train.materials import MATERIALS, material_of
+from chainrule.train.word_runs import WordRun
+
+TRAINERS = (*FAMILIES, *MATERIALS, *kinds.WORD_VECTORS.types)
+SIZES = {
+    "n_layer": 1,
+    "n_head": 2,
+    "n_kv_head": 1,
+    "n_embd": 8,
+    "n_hidden": 8,
+    "block_size": 16,
+    "dropout": 0.1,
+}
+SETTINGS: dict[str, Any] = {
+    "max_steps": 9,
+    "batch_size": 2,
+    "warmup": 2,
+    "eval_every": 3,
+    "eval_windows": 4,
+    "save_every": 2,
+}
+TEXT = load("pydoc").text[:12_000]
+
+
+def write_data(folder: Path) -> None:
+    """The data of every trainer."""
+    (folder / "text.txt").write_text(TEXT, encoding="utf-8")
+    words = TEXT.split()
+    rows = [(" ".join(words[i : i + 3]), " ".join(words[i + 3 : i + 6])) for i in range(0, 1200, 4)]
+    pairs = [{"source": source, "target": target} for source, target in rows]
+    labels = [{"text": text, "label": label} for pair in rows for text, label in zip(pair, "ab", strict=True)]
+    for name, table in (("pairs.jsonl", pairs), ("labels.jsonl", labels)):
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in table), encoding="utf-8")
+
+
+def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run | WordRun:
+    """A run that has not begun."""
+    if trainer in kinds.WORD_VECTORS.types:
+        config = WordTrainConfig(epochs=6, negatives=2)
+        return WordRun.new(folder / name, load(folder / "text.txt"), config, kind=trainer, dim=4)
+    known = {f.name for f in fields(KNOWN[trainer].config)}
+    size: dict[str, Any] = {field: value for field, value in SIZES.items() if field in known}
+    file = {"seq2seq": "pairs.jsonl", "bert-classifier": "labels.jsonl"}.get(trainer, "text.txt")
+    data: Any = material_of(trainer).find(folder / file)
+    tokenizer: Tokenizer | None = WordPieceTokenizer.train(TEXT, 200) if trainer.startswith("bert") else None
+    return Run.new(folder / name, data, TrainConfig(**SETTINGS | settings), trainer, tokenizer, **size)
+
+
+def resume(folder: Path, trainer: str) -> Run | WordRun:
+    kind: Any = WordRun if trainer in kinds.WORD_VECTORS.types else Run
+    return kind.resume(folder)
+
+
+def train(run: Run | WordRun) -> None:
+    if isinstance(run, WordRun):
+        for _ in run.train():
+            pass
+    else:
+        run.train()
+
+
+def _child(folder: Path, trainer: str, name: str, moments: int | None, settings: dict[str, Any]) -> None:
+    """Begin a run or go on with it, and die at the given moment."""
+    run = (
+        resume(folder / name, trainer) if (folder / name).exists() else new(folder, trainer, name, **settings)
+    )
+    if moments is not None:
+        _die_after(moments)
+    train(run)
+
+
+def _die_after(moments: int) -> None:
+    """A moment is before an update, a line of the log, a flush to the disk, or a change of a name."""
+    left = iter(range(moments, -1, -1))
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **others: Any) -> Any:
+            if not next(left):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **others)
+
+        return call
+
+    for owner, name in (
+        (Trainer, "update"),
+        (WordTrainer, "_read"),
+        (Log, "_write"),
+        (os, "fsync"),
+        (os, "rename"),
+        (os, "replace"),
+        (Path, "rename"),
+        (Path, "replace"),
+        (shutil, "rmtree"),
+    ):
+        setattr(owner, name, counted(getattr(owner, name)))
+
+
+def in_a_process(
+    folder: Path, trainer: str, name: str, moments: int | None = None, **settings: Any
+) -> int | None:
+    """Train in another process; its exit code, -9 if it was killed."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    process = context.Process(target=_child, args=(folder, trainer, name, moments, settings))
+    process.start()
+    process.join(60)
+    return process.exitcode
+
+
+def outcome(folder: Path) -> tuple[Any, ...]:
+    """Everything that a run leaves behind, but for the time it took."""
+    newest = checkpoint.find(folder)
+    arrays = {path.name: path.read_bytes() for path in newest.glob("*.safetensors")}
+    training = {k: v for k, v in checkpoint.load(newest).training.items() if k != "seconds"}
+    steps = [
+        record for record in read(folder / "log.jsonl") if record["step"]
+    ]  # what is before tells of the machine
+    log = [{k: v for k, v in record.items() if k != "seconds"} for record in steps]
+    return newest.name, arrays, training, log
