@@ -22,6 +22,8 @@ PAIRS = (("one", "eins"), ("two", "zwei"))
         ("a.jsonl", '{"source": "one", "target": "eins"}\n{"source": "two", "target": "zwei"}\n'),
         ("a.jsonl", '{"instruction": "one", "output": "eins"}\n{"instruction": "two", "output": "zwei"}\n'),
         ("a.dict", "one eins # a comment\ntwo(2)  zwei\n"),
+        ("a.dict", ";;; the older form\none\teins\n\n# nothing\ntwo(2)\t zwei\n"),
+        ("c++.tsv", "one\teins\ntwo\tzwei\n"),
     ],
 )
 def test_every_format_gives_the_same_pairs(tmp_path: Path, name: str, content: str) -> None:
@@ -40,6 +42,21 @@ def test_two_files_line_by_line(tmp_path: Path) -> None:
     (tmp_path / "a.en").write_text("one\ntwo\nthree\n")
     with pytest.raises(DataError, match=r"a.en has 3 lines, .*a.de.gz 2"):
         load_pairs(f"{tmp_path}/a.en+{tmp_path}/a.de.gz")
+
+
+def test_empty_lines_do_not_move_what_follows(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("one\n\nnothing\ntwo\n\n")
+    (tmp_path / "a.de").write_text("eins\nnichts\n \nzwei\n\n")
+    assert load_pairs(f"{tmp_path}/a.en+{tmp_path}/a.de").pairs == PAIRS
+    (tmp_path / "a.de").write_text("eins\nzwei\n")
+    with pytest.raises(DataError, match=r"a.en has 5 lines, .*a.de 2"):
+        load_pairs(f"{tmp_path}/a.en+{tmp_path}/a.de")
+
+
+def test_three_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("one\teins\n")
+    with pytest.raises(DataError, match=r"c.tsv: 3 files \(must be one, or two as A\+B"):
+        load_pairs(f"{tmp_path}/a.tsv+b.tsv+c.tsv")
 
 
 def test_copies_and_halves_are_left_out(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def _text(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
         return
     gathered: list[str] = []
     first = 1
-    for number, line in _text_lines(path):
+    for number, line in text_lines(path):
         if by == "line" and line.strip():
             yield Document(line, str(path), number)
         elif line.strip():
@@ -111,7 +111,8 @@ def _text(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
         yield Document("\n".join(gathered), str(path), first)
 
 
-def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a plain text with their numbers, empty ones too."""
     for number, line in lines(path):
         for piece in line.split("\r"):  # line ends of old Macs, as in `read_text`
             yield number, piece

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from chainrule.data import corpora
-from chainrule.data.documents import is_table, read_documents
+from chainrule.data.documents import is_table, read_documents, text_lines
 from chainrule.errors import DataError
 
 FIELDS = (("source", "target"), ("instruction", "output"), ("1", "2"))
@@ -51,13 +51,21 @@ def load_pairs(name: str | Path = "docstrings") -> PairCorpus:
     if name == "docstrings":
         pairs, where, version = _docstrings(), str(name), corpora.VERSION
     else:
-        files = [Path(part) for part in str(name).split("+")]
+        files = _files(name)
         pairs = _two(*files) if len(files) == 2 else _one(files[0])
         where, version = "+".join(str(path.absolute()) for path in files), "file"
     found = tuple(dict.fromkeys(pair for pair in pairs if all(pair)))
     if not found:
         raise DataError(f"{name}: no pairs (must have a source and a target each)")
     return PairCorpus(where, version, found)
+
+
+def _files(name: str | Path) -> list[Path]:
+    """One file, or two as A+B; a file may have a + in its name."""
+    parts = [name] if Path(name).exists() else str(name).split("+")
+    if len(parts) > 2:
+        raise DataError(f"{name}: {len(parts)} files (must be one, or two as A+B without another +)")
+    return [Path(part) for part in parts]
 
 
 def _docstrings() -> Iterator[tuple[str, str]]:
@@ -69,8 +77,9 @@ def _docstrings() -> Iterator[tuple[str, str]]:
 def _one(path: Path) -> Iterator[tuple[str, str]]:
     if path.suffix == ".dict":
         for line in read_documents(path, by="line"):
-            word, _, spoken = line.text.partition("#")[0].strip().partition(" ")
-            yield re.sub(r"\(\d+\)$", "", word), " ".join(spoken.split())
+            word, *spoken = line.text.partition("#")[0].split() or [""]
+            if not word.startswith(";;;"):  # a comment in older versions
+                yield re.sub(r"\(\d+\)$", "", word), " ".join(spoken)
         return
     if not is_table(path):
         raise DataError(
@@ -98,8 +107,9 @@ def _columns(path: Path) -> tuple[str, str]:
 
 
 def _two(first: Path, second: Path) -> Iterator[tuple[str, str]]:
+    """Empty lines count too: without them what follows would meet another line's translation."""
     sources, targets = (
-        [document.text.strip() for document in read_documents(path, by="line")] for path in (first, second)
+        [line.strip() for _, line in text_lines(corpora.find(path))] for path in (first, second)
     )
     if len(sources) != len(targets):
         raise DataError(
