@@ -68,5 +68,5 @@ class Command:
             nats = model.eval().mean_loss(exam)
             scores = material.scores(model, exam)
         perplexity = math.exp(nats) if nats < 700 else math.inf
-        measured = {"nats_per_token": nats} | material.measures(nats) | {"perplexity": perplexity}
+        measured = {"nats_per_token": nats} | material.measures(nats, exam) | {"perplexity": perplexity}
         return {"run": str(self.run_folder), "data": self.data or name} | measured | scores

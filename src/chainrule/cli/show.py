@@ -32,7 +32,8 @@ def bits(run: Run, nats: float) -> str:
     """A loss per token in both units; tokens of several characters are compared by the byte."""
     if isinstance(run.material, Text) and isinstance(run.tokenizer, CharTokenizer):
         return f"{nats:.4f} nats = {nats / math.log(2):.4f} bits per character"
-    others = [f"{value:.4f} {name.replace('_', ' ')}" for name, value in run.material.measures(nats).items()]
+    found = run.material.measures(nats, run.trainer.exam)
+    others = [f"{value:.4f} {name.replace('_', ' ')}" for name, value in found.items()]
     return " = ".join([f"{nats:.4f} nats", *others])
 
 

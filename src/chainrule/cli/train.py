@@ -219,7 +219,7 @@ def summary(run: Run, validation: float) -> dict[str, Any]:
         "steps": run.trainer.steps,
         "seconds": round(run.trainer.seconds, 3),
         "nats_per_token": validation,
-    } | run.material.measures(validation)
+    } | run.material.measures(validation, run.trainer.exam)
 
 
 def command(family: str, words: Sequence[str] = ()) -> type[Train]:

@@ -16,7 +16,7 @@ from chainrule.data.labelled import (
 from chainrule.data.masked import Masked, MaskedBatches, MaskingRule
 from chainrule.data.mixing import Mixture, balanced
 from chainrule.data.names import Names, read_names
-from chainrule.data.order import Order
+from chainrule.data.order import Order, spread
 from chainrule.data.packed import PackedBatches, segment_mask
 from chainrule.data.padded import IGNORE, DocumentBatches, pad, padded, shift
 from chainrule.data.pairs import Pair, PairBatches
@@ -74,5 +74,6 @@ __all__ = [
     "segmented",
     "shift",
     "split",
+    "spread",
     "windows",
 ]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.order import check_sizes
+from chainrule.data.order import check_sizes, spread
 from chainrule.errors import ConfigError, DataError
 from chainrule.random import generator
 
@@ -62,7 +62,7 @@ def windows(ids: Ids, *, batch_size: int, block_size: int, limit: int) -> Iterat
     check_sizes(batch_size, block_size)
     _check_length("validation text", ids, block_size)
     count = (len(ids) - 1) // block_size
-    chosen = np.linspace(0, count - 1, min(limit, count)).round().astype(int)
+    chosen = spread(count, limit)
     for first in range(0, len(chosen), batch_size):
         starts = chosen[first : first + batch_size, None] * block_size
         yield cut(ids, starts, block_size)

@@ -24,6 +24,16 @@ ROUNDS = 6
 FEW = 256  # so many items are listed: a permutation costs little, and a small network has few to offer
 
 
+def spread(count: int, limit: int) -> Items:
+    """At most `limit` of `count` items, spread evenly over them, in order.
+
+    >>> from chainrule.data import spread
+    >>> spread(9, 3).tolist(), spread(2, 3).tolist()
+    ([0, 4, 8], [0, 1])
+    """
+    return np.linspace(0, count - 1, min(limit, count)).round().astype(np.int64)
+
+
 class Order:
     """Draws of `count` items: every item once per epoch, or with `replacement` each draw on its own.
 

@@ -22,6 +22,7 @@ from chainrule.data import (
     label_ids,
     load_pairs,
     read_labelled,
+    spread,
 )
 from chainrule.data.documents import is_table
 from chainrule.errors import DataError
@@ -104,9 +105,9 @@ class Labels(Material):
         return self._batches(self.training, model, config)
 
     def exam(self, model: BERTClassifier, config: TrainConfig) -> Sequence[tuple[Segmented, Ids]]:
-        """The texts held back, at most as many batches as `eval_windows` texts fill."""
-        limit = -(-config.eval_windows // config.batch_size)
-        return list(self._batches(self.validation, model, config).once())[:limit]
+        """The texts held back, at most `eval_windows` of them, short ones and long ones."""
+        rows = [self.validation[i] for i in spread(len(self.validation), config.eval_windows)]
+        return list(self._batches(rows, model, config).once())
 
     def _batches(self, rows: list[Labelled], model: BERTClassifier, config: TrainConfig) -> LabelledBatches:
         if not rows:

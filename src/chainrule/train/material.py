@@ -73,8 +73,8 @@ class Material:
         """How much there is, in words."""
         raise NotImplementedError
 
-    def measures(self, nats: float) -> dict[str, float]:
-        """A loss on what was held back in units that can be compared, by name; none if there is no such unit."""
+    def measures(self, nats: float, exam: Sequence[tuple[Any, Ids]]) -> dict[str, float]:
+        """A loss on this exam in units that can be compared, by name; none if there is no such unit."""
         return {}
 
     def sample(self, model: Any, seed: int) -> str:
@@ -168,7 +168,7 @@ class Text(Material):
         """What the model writes without a prompt."""
         return "".join(write(model, self.tokenizer, "", SAMPLE, seed=seed))
 
-    def measures(self, nats: float) -> dict[str, float]:
+    def measures(self, nats: float, exam: Sequence[tuple[Any, Ids]]) -> dict[str, float]:
         """In bits per byte, the same unit for every tokenizer."""
         return {"bits_per_byte": self.bits_per_byte(nats)}
 

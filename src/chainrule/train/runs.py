@@ -199,7 +199,7 @@ class Run:
             "family": describe(self.model)["model_type"],
             "parameters": self.model.count(),
             "data": self._data(),
-            "per_nat": self.material.measures(1.0),
+            "per_nat": self.material.measures(1.0, self.trainer.exam),
         }
         return environment.recorded(self.folder, facts, lambda: (self.trainer.steps, self.finished))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, pad
+from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, pad, spread
 from chainrule.errors import DataError
 from chainrule.generate import translate
 from chainrule.models import Seq2Seq
@@ -82,7 +82,11 @@ class Translations(Material):
 
     def exam(self, model: Seq2Seq, config: TrainConfig) -> Sequence[tuple[Pair, Ids]]:
         """The pairs held back, at most as many as `eval_windows`."""
-        return list(self._batches(self.validation[: config.eval_windows], model, config).once())
+        return list(self._batches(self._judged(config.eval_windows), model, config).once())
+
+    def _judged(self, limit: int) -> list[tuple[str, str]]:
+        """Pairs from everywhere in the file: its beginning may be of one kind."""
+        return [self.validation[i] for i in spread(len(self.validation), limit)]
 
     def _batches(self, pairs: list[tuple[str, str]], model: Seq2Seq, config: TrainConfig) -> PairBatches:
         sources, targets = (
@@ -96,10 +100,11 @@ class Translations(Material):
         """How much there is, in words."""
         return f"{len(self.training):,} pairs of {self.corpus.name} and {len(self.validation):,} to judge by"
 
-    def measures(self, nats: float) -> dict[str, float]:
-        """In bits per byte of the targets held back, the same unit for every tokenizer."""
-        tokens = sum(len(self.tokenizer.encode(target)) + 1 for _, target in self.validation)
-        size = sum(len(target.encode("utf-8", "surrogatepass")) for _, target in self.validation)
+    def measures(self, nats: float, exam: Sequence[tuple[Pair, Ids]]) -> dict[str, float]:
+        """In bits per byte of the targets in the exam, the same unit for every tokenizer."""
+        targets = [target for _, target in self._judged(_rows(exam))]
+        tokens = sum(len(self.tokenizer.encode(target)) + 1 for target in targets)
+        size = sum(len(target.encode("utf-8", "surrogatepass")) for target in targets)
         return {"bits_per_byte": nats / math.log(2) * tokens / size}
 
     def sample(self, model: Seq2Seq, seed: int) -> str:
@@ -113,7 +118,7 @@ class Translations(Material):
         The same source may have several targets: any of them will do.
         """
         wanted: dict[str, list[str]] = {}
-        for source, target in self.validation[: sum(len(targets) for _, targets in exam)]:
+        for source, target in self._judged(_rows(exam)):
             wanted.setdefault(source, []).append(target)
         sources = sorted(wanted, key=len)
         written: list[str] = []
@@ -126,6 +131,10 @@ class Translations(Material):
         except ImportError:  # an extra
             return found
         return found | {"bleu": corpus_bleu(written, [[wanted[source][0] for source in sources]]).score}
+
+
+def _rows(exam: Sequence[tuple[Pair, Ids]]) -> int:
+    return sum(len(targets) for _, targets in exam)
 
 
 def translate_texts(model: Seq2Seq, tokenizer: Tokenizer, sources: Sequence[str]) -> list[str]:

@@ -1,0 +1,45 @@
+"""Texts with labels and texts in pairs: what is held back, what is judged, and in which units."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from chainrule.data import Labelled, PairCorpus
+from chainrule.models import make
+from chainrule.train import TrainConfig
+from chainrule.train.labels import LabelCorpus, Labels
+from chainrule.train.translations import Translations
+
+TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 64}
+FEW = TrainConfig(batch_size=4, eval_windows=8)
+
+
+def texts(count: int, labels: tuple[str, ...] = ("neg", "pos")) -> list[Labelled]:
+    """From one word to sixty, longer and longer."""
+    return [Labelled(f"t{i} " + "w " * (60 * i // count), labels[i % len(labels)]) for i in range(count)]
+
+
+def test_a_few_texts_to_judge_by_are_as_long_as_all_of_them() -> None:
+    labels = Labels.of(LabelCorpus("some", "test", tuple(texts(400))))
+    model = make("bert-classifier", **TINY, **labels.sizes())
+    exam = labels.exam(model, FEW)
+    every = labels.exam(model, TrainConfig(batch_size=4, eval_windows=1000))
+    lengths, whole = ([int(n) for (_, mask, _), _ in some for n in mask.sum(1)] for some in (exam, every))
+    assert len(lengths) == 8 and len(whole) == len(labels.validation)
+    assert max(lengths) == max(whole) and np.mean(lengths) == pytest.approx(np.mean(whole), rel=0.2)
+
+
+def test_a_few_pairs_to_judge_by_are_from_the_whole_file_and_so_are_their_bytes() -> None:
+    pairs = [(f"s{i}", "a" if i < 200 else "é") for i in range(400)]  # the second half has two bytes a token
+    some = Translations.of(PairCorpus("some", "test", tuple(pairs)))
+    model = make("seq2seq", **TINY, **some.sizes())
+    exam = some.exam(model, FEW)
+    targets = np.concatenate([row for _, rows in exam for row in rows])
+    assert set(some.tokenizer.encode("aé")) <= set(targets)
+    assert len(some.validation) > len(targets) / 2 == 8  # each has its letter and the end
+    size = sum(len(some.tokenizer.decode(rows[:, 0]).encode()) for _, rows in exam)
+    measured = some.measures(math.log(2), exam)["bits_per_byte"]
+    assert measured == pytest.approx(len(targets) / size)
