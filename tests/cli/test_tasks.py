@@ -98,6 +98,60 @@ def test_a_bert_is_pretrained_then_labels_texts(capsys: pytest.CaptureFixture[st
     assert not Path("d").exists()
 
 
+def test_a_classifier_keeps_its_labels_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    write_labels("labels.tsv", 600)
+    text = Path("labels.tsv").read_text()
+    Path("named.tsv").write_text(text.replace("\t0", "\tbad").replace("\t1", "\tgood"))
+    options = [*TINY, "--n-hidden", "64", "--max-steps", "60", "--lr", "2e-3", "--eval-every", "60"]
+    main(["train", "bert-classifier", "named.tsv", *options, "--out", "c"])
+    capsys.readouterr()
+    main(["sample", "c", "--prompt", "the film was lovely"])
+    label, share = capsys.readouterr().out.split()
+    assert label == "good" and 0.5 < float(share) <= 1
+    main(["export", "c", "--out", "hub"])
+    said = result("sample", "hub", "--prompt", "a dull film", capsys=capsys)
+    assert said["label"] == "bad" and sum(said["labels"].values()) == pytest.approx(1)
+    Path("one.tsv").write_text("text\tlabel\na great warm film\tgood\n")
+    assert result("eval", "c", "one.tsv", capsys=capsys)["accuracy"] == 1.0
+    Path("zoo.tsv").write_text(text.replace("\t0", "\tyak").replace("\t1", "\tzebra"))
+    assert "label 'yak', unknown to the model" in refused("eval", "c", "zoo.tsv", capsys=capsys)
+    main(
+        [
+            "train",
+            "bert-classifier",
+            "zoo.tsv",
+            "--init",
+            "c",
+            "--max-steps",
+            "1",
+            "--lr",
+            "1e-9",
+            "--out",
+            "z",
+        ]
+    )
+    first, new = load_any("c")[0], load_any("z")[0]
+    assert new.config.labels == ("yak", "zebra")
+    assert not np.allclose(new.state()["classifier.weight"], first.state()["classifier.weight"], atol=1e-3)
+    main(
+        [
+            "train",
+            "bert-classifier",
+            "named.tsv",
+            "--init",
+            "c",
+            "--max-steps",
+            "1",
+            "--lr",
+            "1e-9",
+            "--out",
+            "n",
+        ]
+    )
+    kept = load_any("n")[0].state()["classifier.weight"]
+    np.testing.assert_allclose(kept, first.state()["classifier.weight"], atol=1e-6)
+
+
 def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.txt").write_text("all work and no play makes jack a dull boy. " * 40)
     Path("b.txt").write_text("a dull boy makes no play. " * 60)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from chainrule.data import Labelled, PairCorpus
+from chainrule.errors import DataError
 from chainrule.models import make
 from chainrule.train import TrainConfig
-from chainrule.train.labels import LabelCorpus, Labels
+from chainrule.train.labels import SPLIT, LabelCorpus, Labels
 from chainrule.train.translations import Translations
 
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 64}
@@ -43,3 +44,27 @@ def test_a_few_pairs_to_judge_by_are_from_the_whole_file_and_so_are_their_bytes(
     size = sum(len(some.tokenizer.decode(rows[:, 0]).encode()) for _, rows in exam)
     measured = some.measures(math.log(2), exam)["bits_per_byte"]
     assert measured == pytest.approx(len(targets) / size)
+
+
+def test_the_vocabulary_is_made_of_the_texts_to_train_on() -> None:
+    rows = texts(400)
+    held_back = {row.text for row in Labels.of(LabelCorpus("some", "test", tuple(rows))).validation}
+    rare = [row._replace(text=row.text + "qqqqqq") if row.text in held_back else row for row in rows]
+    rare = [row for row in rare if row.text.endswith("q") == (SPLIT.part(row.text) == "validation")]
+    labels = Labels.of(LabelCorpus("some", "test", tuple(rare)))
+    assert any("q" in row.text for row in labels.validation)
+    assert not any("q" in row.text for row in labels.training)
+    assert "[UNK]" in labels.tokenizer.decode(labels.tokenizer.encode("q"))
+
+
+def test_labels_are_known_by_name() -> None:
+    labels = Labels.of(LabelCorpus("some", "test", tuple(texts(400))))
+    model = make("bert-classifier", **TINY, **labels.sizes())
+    assert model.config.labels == ("neg", "pos")
+    one = Labels.of(LabelCorpus("one", "test", tuple(texts(9, ("pos",)))), labels.tokenizer, judge_only=True)
+    assert one.names == {"pos": 0}
+    assert {int(n) for _, numbers in one.fitted(model).exam(model, FEW) for n in numbers} == {1}
+    rows = tuple(texts(9, ("yak", "zebra")))
+    other = Labels.of(LabelCorpus("other", "test", rows), labels.tokenizer, judge_only=True)
+    with pytest.raises(DataError, match=r"other: label 'yak', unknown to the model \(must be neg, pos\)"):
+        other.fitted(model)

@@ -57,8 +57,9 @@ class Command:
         bare = self.data is not None and is_model_alone(self.run_folder)
         name, config = ("", TrainConfig()) if bare else trained_on(self.run_folder)
         material = kind.of(kind.find(self.data or name), tokenizer, judge_only=self.data is not None)
+        material = material.fitted(model)
         for size, value in material.sizes().items():
-            if getattr(model.config, size) != value:
+            if getattr(model.config, size) not in (value, ()):  # nor need a model know names of labels
                 raise ConfigError(
                     f"eval: {size} is {value} in the data, {getattr(model.config, size)} in the model"
                 )

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from chainrule.cli.labelling import in_words, labelled
 from chainrule.cli.progress import Progress
 from chainrule.cli.tokenizing import read_input
 from chainrule.cli.translating import listed, translations
@@ -17,7 +18,7 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Beam, Request, Sampling, beam_search, complete, score, write
 from chainrule.generate.readers import check_fp32
 from chainrule.generate.sample import Model, encoded
-from chainrule.models import LanguageModel, Seq2Seq
+from chainrule.models import BERTClassifier, LanguageModel, Seq2Seq
 from chainrule.text import TextStream, Tokenizer
 from chainrule.train.runs import load_any
 
@@ -26,7 +27,7 @@ Weights = Literal["fp32", "bf16", "int8", "int4"]
 
 @dataclass(frozen=True)
 class Command:
-    """Let a trained model go on from a prompt, or from several; an encoder-decoder translates them.
+    """Let a trained model go on from prompts; an encoder-decoder translates them, a classifier labels them.
 
     Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --top-p 0.9 --seed 3
     """
@@ -61,8 +62,12 @@ class Command:
             check_fp32(model, self.weights)
             options = self._samplings() if self.beam is None else self._beam(self.beam)
             found = translations(model, tokenizer, prompts, options, scored=self.logprobs)
+        elif type(model) is BERTClassifier:
+            for answer in labelled(model, tokenizer, prompts):
+                print(json.dumps(answer, ensure_ascii=False) if self.json else in_words(answer))
+            return
         elif not isinstance(model, LanguageModel):
-            rule = "must be a language model or an encoder-decoder"
+            rule = "must be a language model, an encoder-decoder or a classifier"
             raise ConfigError(f"{self.run_folder}: holds a {type(model).__name__} ({rule})")
         elif self.beam is not None:
             found = self._searched(model, tokenizer, prompts, self._beam(self.beam))

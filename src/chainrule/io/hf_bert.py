@@ -71,10 +71,24 @@ def read_config(settings: Settings) -> BERTConfig:
     if kind is BERTPretrainingConfig:
         sizes["next_sentence"] = head == "BertForPreTraining"
     if issubclass(kind, BERTClassifierConfig):
-        labels = settings.section("id2label").values
-        sizes["classes"] = len(labels) if labels else settings.integer("num_labels", default=2)
+        sizes |= _labels(settings)
     config: BERTConfig = kind(**sizes)
     return config
+
+
+def _labels(settings: Settings) -> dict[str, Any]:
+    """How many labels there are, and their names if they are more than numbers."""
+    named = settings.section("id2label").values
+    if not named:
+        return {"classes": settings.integer("num_labels", default=2)}
+    labels = tuple(str(named.get(str(i), "")) for i in range(len(named)))
+    usable = all(labels) and len(set(labels)) == len(named) and labels != _numbered(len(named))
+    return {"classes": len(named)} | ({"labels": labels} if usable else {})
+
+
+def _numbered(classes: int) -> tuple[str, ...]:
+    """What they call labels without names."""
+    return tuple(f"LABEL_{i}" for i in range(classes))
 
 
 def write_config(config: BERTConfig) -> dict[str, Any]:
@@ -120,6 +134,6 @@ def _head(config: BERTConfig) -> dict[str, Any]:
     if isinstance(config, BERTEmbedderConfig):
         return {"chainrule": {"temperature": config.temperature}}
     if isinstance(config, BERTClassifierConfig):
-        names = {str(i): f"LABEL_{i}" for i in range(config.classes)}
+        names = {str(i): name for i, name in enumerate(config.labels or _numbered(config.classes))}
         return {"id2label": names, "label2id": {name: int(i) for i, name in names.items()}}
     return {}

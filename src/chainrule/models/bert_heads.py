@@ -33,11 +33,18 @@ class BERTClassifierConfig(BERTConfig):
 
     classes: int = 2
     """Different labels."""
+    labels: tuple[str, ...] = ()
+    """Their names by number; none where nobody has said."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "labels", tuple(self.labels))  # JSON has lists only
         if self.classes < 2:
             raise ConfigError(f"BERT: classes is {self.classes} (must be at least 2)")
+        if self.labels and len(set(self.labels)) != self.classes:
+            raise ConfigError(
+                f"BERT: labels are {', '.join(self.labels)}, classes {self.classes} (must be as many names)"
+            )
 
     @property
     def n_params(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -62,7 +62,7 @@ class Labels(Material):
     )
     example: ClassVar[str] = "reviews.tsv"
     default: ClassVar[str] = "docstrings"
-    decides: ClassVar[tuple[str, ...]] = ("vocab_size", "classes")
+    decides: ClassVar[tuple[str, ...]] = ("vocab_size", "classes", "labels")
     corpus: LabelCorpus
     tokenizer: Tokenizer
     names: dict[str, int]
@@ -85,20 +85,34 @@ class Labels(Material):
 
     @classmethod
     def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None, *, judge_only: bool = False) -> Self:
-        """Without a tokenizer a vocabulary of word pieces is made of the texts."""
+        """Without a tokenizer a vocabulary of word pieces is made of the texts to train on."""
         names = label_ids([row.label for row in data.texts])
-        if len(names) < 2:
+        if len(names) < 2 and not judge_only:
             raise DataError(f"{data.name}: {len(names)} different labels (must be at least two)")
-        tokenizer = tokenizer or WordPieceTokenizer.train([row.text for row in data.texts], VOCABULARY)
-        SpecialIds.of(tokenizer.special_ids)
         parts: dict[str, list[Labelled]] = {"train": [], "validation": []}
         for row in data.texts:
             parts["validation" if judge_only else SPLIT.part(row.text)].append(row)
+        if not all(parts.values()) and not judge_only:
+            raise DataError(f"{data.name}: {len(data.texts)} texts (must be enough to hold back one in ten)")
+        tokenizer = tokenizer or WordPieceTokenizer.train([row.text for row in parts["train"]], VOCABULARY)
+        SpecialIds.of(tokenizer.special_ids)
         return cls(data, tokenizer, names, parts["train"], parts["validation"])
 
     def sizes(self) -> dict[str, Any]:
         """Different tokens, different labels."""
-        return {"vocab_size": self.tokenizer.vocab_size, "classes": len(self.names)}
+        sizes = {"vocab_size": self.tokenizer.vocab_size, "classes": len(self.names)}
+        return sizes | {"labels": tuple(self.names)}
+
+    def fitted(self, model: BERTClassifier) -> Self:
+        """With the numbers that the model gives to labels, if it knows them by name."""
+        known = model.config.labels
+        if not known:
+            return self
+        if strange := [name for name in self.names if name not in known]:
+            raise DataError(
+                f"{self.corpus.name}: label {strange[0]!r}, unknown to the model (must be {', '.join(known)})"
+            )
+        return replace(self, names={name: number for number, name in enumerate(known)})
 
     def batches(self, model: BERTClassifier, config: TrainConfig) -> LabelledBatches:
         """Texts in random order, of like lengths."""
@@ -110,10 +124,6 @@ class Labels(Material):
         return list(self._batches(rows, model, config).once())
 
     def _batches(self, rows: list[Labelled], model: BERTClassifier, config: TrainConfig) -> LabelledBatches:
-        if not rows:
-            raise DataError(
-                f"{self.corpus.name}: {len(self.corpus.texts)} texts (must be enough to hold back one in ten)"
-            )
         return LabelledBatches(
             [self.tokenizer.encode(row.text) for row in rows],
             [self.names[row.label] for row in rows],

@@ -61,6 +61,10 @@ class Material:
         """The values of the fields in `decides`."""
         raise NotImplementedError
 
+    def fitted(self, model: Any) -> Self:
+        """The same with what the model knows already, such as the numbers of labels."""
+        return self
+
     def batches(self, model: Any, config: TrainConfig) -> BatchSource:
         """What is learnt from."""
         raise NotImplementedError

@@ -47,6 +47,7 @@ from chainrule.train.preflight import examine
 
 LOCK, LOG, SETTINGS = ".lock", "log.jsonl", "config.toml"
 FIRST = {LOCK, LOG, SETTINGS, environment.FILE, "checkpoints"}  # what is there before the first step
+HEAD = ("classes", "labels")  # what the head of a classifier follows from
 
 D = TypeVar("D", bound=Data)
 
@@ -64,7 +65,7 @@ class Run:
     ) -> None:
         self.folder = folder
         self.corpus = data
-        self.material = material
+        self.material = material = material.fitted(model)
         self.tokenizer = material.tokenizer
         self.model: Any = model
         self.from_seed = True  # or from the weights of another model, which no seed gives again
@@ -111,7 +112,7 @@ class Run:
             check_memory(n_params({"model_type": model} | sizes))
             made = make(model, **sizes)
         else:
-            made = begun(start, model, **sizes)
+            made = begun(with_labels(start, sizes), model, **sizes)
         run = cls(Path(folder), data, material, made, config)
         run.from_seed = start is None
         return run
@@ -278,6 +279,13 @@ def begun(start: Model, family: str, **sizes: Any) -> Model:
             )
     kind = family_of(family).model
     return copy.deepcopy(start) if type(start) is kind else fine_tune(start, kind, **sizes)
+
+
+def with_labels(start: Model, sizes: Mapping[str, Any]) -> Model:
+    """The model itself if its head tells these labels apart, else its body with a new head for them."""
+    head = {name: sizes[name] for name in HEAD if name in sizes and hasattr(start.config, name)}
+    same = all(getattr(start.config, name) == value for name, value in head.items())
+    return start if same else fine_tune(start, type(start), **head)
 
 
 def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
