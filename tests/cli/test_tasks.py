@@ -164,6 +164,8 @@ def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[
     assert whole["bits_per_byte"] > 0
     Path("c.txt").write_text("quite another vocabulary! " * 20)
     assert "unknown character" in refused("eval", "b", "c.txt", capsys=capsys)
+    Path("b.txt").write_text("a dull play makes no boy. " * 60)
+    assert "b.txt has changed since the run began" in refused("eval", "b", capsys=capsys)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from chainrule.text import (
     WordTokenizer,
 )
 from chainrule.train import Ladder, Run, TrainConfig
+from chainrule.train.masked_text import MaskedText
 from chainrule.train.material import Text
 from tests.train.helpers import SIZE, losses
 
@@ -57,11 +58,13 @@ def test_characters_are_cut_where_their_tokens_would_be() -> None:
 SETTINGS = {"max_steps": 12, "batch_size": 4, "eval_every": 6, "save_every": 6}
 
 
-def shards(folder: Path, tokenizer: Tokenizer = TOKENIZERS[-1], validation: float = 0.2) -> Shards:
+def shards(
+    folder: Path, tokenizer: Tokenizer = TOKENIZERS[-1], validation: float = 0.2, end: str = "\n"
+) -> Shards:
     text = folder / "text.txt"
     text.write_text(TEXT, encoding="utf-8")
     documents = read_documents(str(text), by="paragraph")
-    build(folder / "shards", documents, tokenizer, split=Split(validation=validation, test=0))
+    build(folder / "shards", documents, tokenizer, end=end, split=Split(validation=validation, test=0))
     return Shards(folder / "shards")
 
 
@@ -74,6 +77,20 @@ def test_shards_are_mapped_and_judged_by_the_bytes_of_their_documents(tmp_path: 
     text = material.tokenizer.decode(material.validation)
     documents = len(made.parts["validation"])
     assert material.validation_bytes == len(text.encode()) - documents  # a line end after each
+
+
+def test_other_shards_are_judged_by_as_a_whole(tmp_path: Path) -> None:
+    made = shards(tmp_path, TOKENIZERS[2], end="[SEP]")
+    whole = sum(len(part.ids) for part in made.parts.values())
+    documents = sum(map(len, made.parts.values()))
+    material = Text.of(made, judge_only=True)
+    assert len(material.validation) == whole and len(material.training) == 0
+    size = sum(part["bytes"] for part in made.meta["parts"].values())
+    assert material.validation_bytes == size
+    masked = MaskedText.of(made, judge_only=True)
+    assert len(masked.validation) == documents and len(masked.validation.ids) == whole
+    last = made.parts["validation"][-1]
+    assert np.array_equal(masked.validation[-1], last) and not len(masked.training)
 
 
 @pytest.mark.parametrize("family", ["gpt", "lstm"])

@@ -14,10 +14,12 @@ from chainrule.autograd import precision
 from chainrule.cli.progress import Progress
 from chainrule.cli.sources import show
 from chainrule.errors import ConfigError
+from chainrule.io import load
 from chainrule.models import describe
 from chainrule.train import TrainConfig
+from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.materials import material_of
-from chainrule.train.runs import is_model_alone, load_any, trained_on
+from chainrule.train.runs import best_of, build, is_model_alone, trained_on, unchanged
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,24 @@ class Command:
         else:
             show(found, as_json=False)
 
+    def _saved(self) -> Checkpoint | None:
+        """The checkpoint to be judged; none if it is a model without its training."""
+        if not is_model_alone(self.run_folder):
+            return best_of(self.run_folder)
+        if self.data is None:
+            raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
+        return None
+
     def _judge(self) -> dict[str, Any]:
-        model, tokenizer = load_any(self.run_folder)
+        saved = self._saved()
+        model, tokenizer = load(self.run_folder) if saved is None else build(saved)
         kind = material_of(describe(model)["model_type"])
-        bare = self.data is not None and is_model_alone(self.run_folder)
-        name, config = ("", TrainConfig()) if bare else trained_on(self.run_folder)
-        material = kind.of(kind.find(self.data or name), tokenizer, judge_only=self.data is not None)
-        material = material.fitted(model)
+        name, sha256, config = (
+            ("", "", TrainConfig()) if saved is None else trained_on(saved, self.run_folder)
+        )
+        other = self.data is not None
+        data = kind.find(self.data) if self.data else unchanged(self.run_folder, kind.find, name, sha256)
+        material = kind.of(data, tokenizer, judge_only=other).fitted(model)
         for size, value in material.sizes().items():
             if getattr(model.config, size) not in (value, ()):  # nor need a model know names of labels
                 raise ConfigError(

@@ -15,7 +15,7 @@ from chainrule.models import IGNORE, BERTPretraining
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import Ids
-from chainrule.train.material import Material, Text
+from chainrule.train.material import Material, Text, held_back, joined
 
 VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none
 
@@ -44,9 +44,10 @@ class MaskedText(Material):
     ) -> Self:
         """Without a tokenizer a vocabulary of word pieces is made of the training text."""
         if isinstance(data, Shards):
-            text = Text.of(data, tokenizer)  # checks what it must have
+            text = Text.of(data, tokenizer, judge_only=judge_only)  # checks what it must have
             SpecialIds.of(text.tokenizer.special_ids)
-            return cls(data, text.tokenizer, data.parts["train"], data.parts["validation"])
+            learnt = Encoded.of([]) if judge_only else data.parts["train"]
+            return cls(data, text.tokenizer, learnt, joined(data, held_back(data, judge_only)))
         training, validation = ("", data.text) if judge_only else split(data.text)
         tokenizer = tokenizer or WordPieceTokenizer.train(training, VOCABULARY)
         SpecialIds.of(tokenizer.special_ids)

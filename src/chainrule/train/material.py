@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
-from chainrule.data import BUILT_IN, Corpus, Shards, load, split, windows
+import numpy as np
+
+from chainrule.data import BUILT_IN, Corpus, Encoded, Shards, load, split, windows
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import write
 from chainrule.models import LanguageModel
@@ -122,7 +124,7 @@ class Text(Material):
         if isinstance(data, Shards):
             if tokenizer not in (None, data.tokenizer):
                 raise ConfigError(f"{data.folder}: the shards were made by another tokenizer (leave it out)")
-            return cls._of_shards(data)
+            return cls._of_shards(data, judge_only)
         return cls._of_text(data, tokenizer or CharTokenizer.train(data.text), judge_only)
 
     @classmethod
@@ -133,20 +135,17 @@ class Text(Material):
         return cls(corpus, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
 
     @classmethod
-    def _of_shards(cls, shards: Shards) -> Self:
+    def _of_shards(cls, shards: Shards, judge_only: bool) -> Self:
         """Tokens on disk, mapped into memory. The bytes are those of the documents, without what ends each."""
-        if not {"train", "validation"} <= shards.parts.keys():
+        if not judge_only and not {"train", "validation"} <= shards.parts.keys():
             raise DataError(
                 f"{shards.folder}: shards with the parts {', '.join(shards.parts)} "
                 "(must have train and validation: build them with --validation 0.05)"
             )
-        size = shards.meta["parts"]["validation"].get("bytes")
-        if not (isinstance(size, int) and size > 0):
-            raise FormatError(
-                f"{shards.folder}: validation of {size!r} bytes (must be positive: build it again)"
-            )
-        parts = shards.parts
-        return cls(shards, shards.tokenizer, parts["train"].ids, parts["validation"].ids, size)
+        judged = held_back(shards, judge_only)
+        size = sum(_bytes(shards, name) for name in judged)
+        training = np.empty(0, np.int32) if judge_only else shards.parts["train"].ids
+        return cls(shards, shards.tokenizer, training, joined(shards, judged).ids, size)
 
     def sizes(self) -> dict[str, Any]:
         """The tokenizer decides the vocabulary."""
@@ -179,3 +178,25 @@ class Text(Material):
     def bits_per_byte(self, nats: float) -> float:
         """A loss in nats per token, as bits per byte of the validation text: the same unit for every tokenizer."""
         return nats / math.log(2) * len(self.validation) / self.validation_bytes
+
+
+def held_back(shards: Shards, judge_only: bool) -> list[str]:
+    """The parts to judge by."""
+    return [name for name, part in shards.parts.items() if len(part.ids)] if judge_only else ["validation"]
+
+
+def joined(shards: Shards, names: Sequence[str]) -> Encoded:
+    """Some parts as one; several of them are copied into memory."""
+    parts = [shards.parts[name] for name in names]
+    if len(parts) == 1:
+        return parts[0]
+    before = np.cumsum([0, *(len(part.ids) for part in parts)])
+    starts = [part.starts[:-1] + first for part, first in zip(parts, before[:-1], strict=True)]
+    return Encoded(np.concatenate([part.ids for part in parts]), np.concatenate([*starts, before[-1:]]))
+
+
+def _bytes(shards: Shards, part: str) -> int:
+    size = shards.meta["parts"][part].get("bytes")
+    if not (isinstance(size, int) and size > 0):
+        raise FormatError(f"{shards.folder}: {part} of {size!r} bytes (must be positive: build it again)")
+    return size

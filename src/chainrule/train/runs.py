@@ -288,13 +288,11 @@ def with_labels(start: Model, sizes: Mapping[str, Any]) -> Model:
     return start if same else fine_tune(start, type(start), **head)
 
 
-def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
-    """The name of the data that a run, or the run of a checkpoint, learns from, and its settings."""
-    if is_model_alone(Path(path)):
-        raise ConfigError(f"{path}: a model without its training (must be given data)")
-    training = kinds.load(path, kinds.MODEL).training
+def trained_on(saved: Checkpoint, path: Path) -> tuple[str, str, TrainConfig]:
+    """The name and the hash of the data that the run of a checkpoint learns from, and its settings."""
     try:
-        return training["data"]["name"], TrainConfig(**training["train"])
+        facts = saved.training["data"]
+        return facts["name"], facts["sha256"], TrainConfig(**saved.training["train"])
     except (KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: training.json does not fit this version ({error})") from error
 
@@ -310,10 +308,21 @@ def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
 
 
 def load_any(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
-    """The model and the tokenizer of a run (its newest checkpoint), of a checkpoint, or of what `io.load` reads."""
+    """The model and the tokenizer of a run, of a checkpoint, or of what `io.load` reads.
+
+    Of a run with patience it is the best checkpoint, of any other the newest.
+    """
     if is_model_alone(Path(path)):
         return load(path)
-    return build(kinds.load(Path(path), kinds.MODEL))
+    return build(best_of(Path(path)))
+
+
+def best_of(path: Path) -> Checkpoint:
+    """What is used of a run: its best checkpoint where patience looked for it, else the newest."""
+    newest = kinds.load(path, kinds.MODEL)
+    step = (newest.training.get("stopping") or {}).get("best_step", newest.step)
+    best = path / "checkpoints" / f"step_{step:06d}"
+    return checkpoint.load(best) if step != newest.step and best.is_dir() else newest
 
 
 def is_model_alone(path: Path) -> bool:
