@@ -83,6 +83,8 @@ def test_a_bert_is_pretrained_then_labels_texts(capsys: pytest.CaptureFixture[st
     main(["train", "bert", "text.txt", *options, "--out", "b"])
     judged = result("eval", "b", capsys=capsys)
     assert 0 < judged["accuracy"] <= 1
+    with_next = np.log(judged["perplexity"]) + 0.4  # a fair coin costs ln 2
+    assert "nats_per_token" not in judged and judged["nats"] > with_next
     tune = ["--max-steps", "60", "--lr", "2e-3", "--eval-every", "60", "--batch-size", "32"]
     main(["train", "bert-classifier", "labels.tsv", "--init", "b", *tune, "--out", "c"])
     assert result("eval", "c", capsys=capsys)["accuracy"] > 0.9
@@ -112,7 +114,8 @@ def test_a_classifier_keeps_its_labels_by_name(capsys: pytest.CaptureFixture[str
     said = result("sample", "hub", "--prompt", "a dull film", capsys=capsys)
     assert said["label"] == "bad" and sum(said["labels"].values()) == pytest.approx(1)
     Path("one.tsv").write_text("text\tlabel\na great warm film\tgood\n")
-    assert result("eval", "c", "one.tsv", capsys=capsys)["accuracy"] == 1.0
+    judged = result("eval", "c", "one.tsv", capsys=capsys)
+    assert judged["accuracy"] == 1.0 and judged["nats_per_label"] > 0 and "perplexity" not in judged
     Path("zoo.tsv").write_text(text.replace("\t0", "\tyak").replace("\t1", "\tzebra"))
     assert "label 'yak', unknown to the model" in refused("eval", "c", "zoo.tsv", capsys=capsys)
     main(

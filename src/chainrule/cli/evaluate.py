@@ -79,8 +79,9 @@ class Command:
         settings = TrainConfig(batch_size=self.batch_size, eval_windows=self.limit, seed=config.seed)
         exam = material.exam(model, settings)
         with precision(config.precision):
-            nats = model.eval().mean_loss(exam)
+            parts = model.eval().mean_losses(exam)
             scores = material.scores(model, exam)
-        perplexity = math.exp(nats) if nats < 700 else math.inf
-        measured = {"nats_per_token": nats} | material.measures(nats, exam) | {"perplexity": perplexity}
+        measured = {material.unit: sum(parts)} | material.measures(sum(parts), exam)
+        if material.perplexity:  # of the words: the next sentence is no word
+            measured["perplexity"] = math.exp(parts[0]) if parts[0] < 700 else math.inf
         return {"run": str(self.run_folder), "data": self.data or name} | measured | scores

@@ -218,7 +218,7 @@ def summary(run: Run, validation: float) -> dict[str, Any]:
         "parameters": run.model.count(),
         "steps": run.trainer.steps,
         "seconds": round(run.trainer.seconds, 3),
-        "nats_per_token": validation,
+        run.material.unit: validation,
     } | run.material.measures(validation, run.trainer.exam)
 
 

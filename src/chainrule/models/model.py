@@ -59,6 +59,10 @@ class Model(Layer):
 
     def mean_loss(self, batches: Iterable[tuple[Any, Array]]) -> float:
         """The loss of many batches as if they were one, without a gradient."""
+        return sum(self.mean_losses(batches))
+
+    def mean_losses(self, batches: Iterable[tuple[Any, Array]]) -> list[float]:
+        """The same in its parts."""
         sums: dict[int, float] = {}
         counts: dict[int, int] = {}
         with no_grad():
@@ -67,4 +71,4 @@ class Model(Layer):
                 for part, (loss, n) in enumerate(parts):
                     sums[part] = sums.get(part, 0.0) + (loss.item() * n if n else 0.0)
                     counts[part] = counts.get(part, 0) + n
-        return sum(sums[part] / max(1, counts[part]) for part in sums)
+        return [sums[part] / max(1, counts[part]) for part in sums]

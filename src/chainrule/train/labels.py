@@ -63,6 +63,8 @@ class Labels(Material):
     example: ClassVar[str] = "reviews.tsv"
     default: ClassVar[str] = "docstrings"
     decides: ClassVar[tuple[str, ...]] = ("vocab_size", "classes", "labels")
+    unit: ClassVar[str] = "nats_per_label"
+    perplexity: ClassVar[bool] = False
     corpus: LabelCorpus
     tokenizer: Tokenizer
     names: dict[str, int]

@@ -28,6 +28,7 @@ class MaskedText(Material):
     example: ClassVar[str] = Text.example
     default: ClassVar[str] = Text.default
     decides: ClassVar[tuple[str, ...]] = ("vocab_size",)
+    unit: ClassVar[str] = "nats"  # per hidden word, and with next sentence per pair, added up
     corpus: Corpus | Shards
     tokenizer: Tokenizer
     training: Encoded

@@ -47,6 +47,10 @@ class Material:
     """The data that are there without a download."""
     decides: ClassVar[tuple[str, ...]]
     """The fields of a model's config that follow from the data."""
+    unit: ClassVar[str] = "nats_per_token"
+    """What the loss is measured in."""
+    perplexity: ClassVar[bool] = True
+    """Is e to the power of the loss, or of its first part, a number of tokens in doubt?"""
     tokenizer: Tokenizer
 
     @classmethod
