@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,3 +69,15 @@ def test_labels_are_known_by_name() -> None:
     other = Labels.of(LabelCorpus("other", "test", rows), labels.tokenizer, judge_only=True)
     with pytest.raises(DataError, match=r"other: label 'yak', unknown to the model \(must be neg, pos\)"):
         other.fitted(model)
+
+
+def test_names_of_columns_are_no_label(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.tsv"
+    rows = "".join(f"{row.text}\t{row.label}\n" for row in texts(100))
+    path.write_text("review\tsentiment\n" + rows)
+    with pytest.raises(
+        DataError, match=r"'sentiment', is nowhere else .*must be text and label: rename them"
+    ):
+        Labels.find(path)
+    path.write_text(rows)
+    assert Labels.of(Labels.find(path)).amount().endswith("reviews.tsv: 50 neg, 50 pos")

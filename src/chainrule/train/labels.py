@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,6 +35,7 @@ from chainrule.train.masked_text import VOCABULARY
 from chainrule.train.material import Material
 
 SPLIT = Split(validation=0.1, test=0.0)
+SHOWN = 10  # labels that are told with their numbers
 COLUMNS = (("text", "label"), ("sentence", "label"), ("1", "2"), ("2", "1"))
 
 
@@ -147,7 +149,20 @@ class Labels(Material):
 
     def amount(self) -> str:
         """How much there is, in words."""
-        return f"{len(self.corpus.texts):,} texts of {self.corpus.name} with {len(self.names)} labels"
+        counts = Counter(row.label for row in self.corpus.texts).most_common()
+        said = ", ".join(f"{count:,} {name}" for name, count in counts[:SHOWN])
+        more = f" and {len(counts) - SHOWN} other labels" if len(counts) > SHOWN else ""
+        return f"{len(self.corpus.texts):,} texts of {self.corpus.name}: {said}{more}"
+
+
+def _refuse_header(path: Path, rows: Sequence[Labelled]) -> None:
+    """A first row that is alone with its label, where others have many, is names of columns."""
+    counts = Counter(row.label for row in rows)
+    if counts[rows[0].label] == 1 and len(rows) > 2 * len(counts):
+        raise DataError(
+            f"{path}: the label of the first row, {rows[0].label!r}, is nowhere else (if the row names the columns, "
+            "they must be text and label: rename them)"
+        )
 
 
 def _read_table(path: Path) -> list[Labelled]:
@@ -160,5 +175,7 @@ def _read_table(path: Path) -> list[Labelled]:
             problem = problem or error
             continue
         if len({row.label for row in found}) <= len({row.text for row in found}):
+            if text.isdecimal():
+                _refuse_header(path, found)
             return found
     raise DataError(f"{path}: no columns text and label ({problem})")
