@@ -39,6 +39,9 @@ from chainrule.train.runs import SETTINGS, free_folder, load_any
 # The families that have a command, in the order they are named to people.
 COMMON = [name for name in KNOWN if name not in ("bert-tagger", "bert-embedder")]
 
+# Settings of a training that are chosen for a budget, unless they are given.
+CHOSEN = ("batch_size", "lr", "warmup", "max_steps", "eval_every", "save_every")
+
 
 @dataclass(frozen=True)
 class Train:
@@ -47,8 +50,7 @@ class Train:
     family: ClassVar[str]
     given: ClassVar[frozenset[str]] = (
         frozenset()
-    )  # fields with a flag on the command line, be it their default
-
+    )  # fields with a flag or a line in the file, be it their default
     before: ClassVar[tuple[str, ...]] = ()  # words of a command line that stand in a file
 
     data: str = ""
@@ -136,22 +138,33 @@ class Train:
         seconds = self.training.budget or 0.0
         choice = choose(corpus, seconds, self.family, self.training.seed)
         Console(stderr=self.json, highlight=False, soft_wrap=True).print(f"chosen: {choice}", markup=False)
-        training = replace(self.training, **choice.training)
+        chosen = {name: value for name, value in choice.training.items() if name not in self.given}
+        training = replace(self.training, **chosen)
         return make(folder, corpus, training, self.family, choice.tokenizer, **choice.sizes)
 
     def settings(self) -> str:
         """All that --config can set, as it stands, in TOML."""
         model = {name: getattr(self, name) for name in sizes_of(self.family)}
-        return toml(self._own | model | vars(self.training))
+        said = model | settled(self.training)
+        if self.chooses:  # in the file it would be a decision
+            said = {
+                name: value
+                for name, value in said.items()
+                if name in self.given or name not in (*model, *CHOSEN)
+            }
+        return toml(self._own | said)
 
     def _record(self, run: Run) -> str:
         """The same of a run that has begun, with what was chosen for it."""
         model = {name: getattr(run.model.config, name) for name in sizes_of(self.family)}
-        return toml(self._own | model | vars(run.trainer.config))
+        own = self._own
+        if self.chooses and isinstance(run.corpus, Corpus) and not isinstance(run.tokenizer, CharTokenizer):
+            own["tokenizer"] = run.folder  # where it is kept
+        return toml(own | model | settled(run.trainer.config))
 
     @property
     def _own(self) -> dict[str, Any]:
-        return {"family": self.family, "data": self.data, "tokenizer": self.tokenizer}
+        return {"family": self.family, "data": self.data, "tokenizer": self.tokenizer, "init": self.init}
 
     def _start(self) -> tuple[Model | None, Tokenizer | None]:
         """The model to begin with, if there is one, and the tokenizer."""
@@ -194,6 +207,13 @@ class Train:
         if "max_steps" in self.given and self.training.max_steps != total:
             run.extend(self.training.max_steps)
         return run
+
+
+def settled(config: TrainConfig) -> dict[str, Any]:
+    """The settings that count: a budget replaces the number of steps."""
+    return {
+        name: value for name, value in vars(config).items() if name != "max_steps" or config.budget is None
+    }
 
 
 def going_on(run: Run) -> str:
@@ -241,9 +261,10 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         f"{', '.join(name for name in COMMON if name != family)}, word2vec, each with options of its own.\n\n"
         f"Example: chainrule train {family} {kind.example} --max-steps 5000 --out runs/mine"
     )
-    shared: dict[str, Any] = {"family": family, "given": flags(words), "__doc__": about_it}
+    shared: dict[str, Any] = {"family": family, "__doc__": about_it}
     made: Any = make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
     made.before = tuple(as_flags(file, options(made)))
+    made.given = flags([*made.before, *words])
     return made
 
 
