@@ -106,6 +106,16 @@ def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[
     main(["train", "gpt", "b.txt", "--init", "a", "--max-steps", "1", "--lr", "1e-9", "--out", "b"])
     for name, value in load_any("b")[0].state().items():
         np.testing.assert_allclose(value, first[name], atol=1e-6)
+    again = ["train", "gpt", "b.txt", "--init", "a", "--max-steps", "1", "--lr", "1e-9"]
+    main([*again, "--dropout", "0.3", "--out", "flag"])  # how it learns may differ
+    Path("d.toml").write_text("dropout = 0.2\n")
+    main([*again, "--config", "d.toml", "--out", "file"])
+    assert [load_any(run)[0].config.dropout for run in ("a", "flag", "file")] == [0.0, 0.3, 0.2]
+    assert load_any("flag")[0].h[0].mlp.dropout.p == 0.3
+    for name, value in load_any("flag")[0].state().items():
+        np.testing.assert_allclose(value, first[name], atol=1e-6)
+    err = refused(*again, "--n-head", "4", capsys=capsys)  # it would fit, and mean something else
+    assert "--n-head is 4, in the model to begin with 2 (must be the same)" in err
     whole = result("eval", "b", "a.txt", "--limit", "3", capsys=capsys)
     assert whole["bits_per_byte"] > 0
     Path("c.txt").write_text("quite another vocabulary! " * 20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import os
 import shutil
@@ -47,6 +46,9 @@ from chainrule.train.preflight import examine
 
 LOCK, LOG, SETTINGS = ".lock", "log.jsonl", "config.toml"
 FIRST = {LOCK, LOG, SETTINGS, environment.FILE, "checkpoints"}  # what is there before the first step
+
+# Fields of a model's config that say how it learns, not what it computes once it has learnt.
+LEARNING = {"dropout", "label_smoothing", "scheduled_sampling"}
 
 D = TypeVar("D", bound=Data)
 
@@ -269,15 +271,23 @@ def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
 
 
 def begun(start: Model, family: str, **sizes: Any) -> Model:
-    """A model of a family with the weights of `start`: the same one, or its body with a new head."""
+    """A model of a family with the weights of `start`: the same one, or its body with a new head.
+
+    What only says how it learns may differ. All else must be the same: the weights would not fit, or would fit and
+    mean something else, as with another number of heads.
+    """
     for name, value in sizes.items():
         there = getattr(start.config, name, value)
-        if there != value:
+        if there != value and name not in LEARNING:
             raise ConfigError(
                 f"train: {name} is {value}, in the model to begin with {there} (must be the same)"
             )
     kind = family_of(family).model
-    return copy.deepcopy(start) if type(start) is kind else fine_tune(start, kind, **sizes)
+    if type(start) is not kind:
+        return fine_tune(start, kind, **sizes)
+    model = kind(replace(start.config, **sizes))
+    model.load(start.state())
+    return model
 
 
 def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
