@@ -18,7 +18,7 @@ from rich.console import Console
 
 from chainrule.cli.parse import flags, options
 from chainrule.cli.progress import Progress
-from chainrule.cli.resuming import agree, same_folder
+from chainrule.cli.resuming import FREE, agree, same_folder
 from chainrule.cli.settings import as_flags, from_file, toml
 from chainrule.cli.show import bits, command_line, size
 from chainrule.cli.trials import find_lr, learn_one_batch
@@ -33,6 +33,7 @@ from chainrule.models.families import KNOWN
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.budget import choose
+from chainrule.train.loop import NotFinite
 from chainrule.train.materials import material_of
 from chainrule.train.runs import SETTINGS, free_folder, load_any
 
@@ -88,7 +89,10 @@ class Train:
         console.print(f"{size(run.model)}, {run.material.amount()}; run {run.folder}", markup=False)
         if self.resume:
             console.print(going_on(run), markup=False)
-        result = run.train(Console(stderr=self.json, highlight=False))
+        try:
+            result = run.train(Console(stderr=self.json, highlight=False))
+        except NotFinite as error:
+            raise NotFinite(f"{error}{remedy(run)}") from error
         if self.json:
             print(json.dumps(summary(run, result.validation) | {"interrupted": result.interrupted}))
         else:
@@ -186,7 +190,7 @@ class Train:
         return load_tokenizer(self.tokenizer) == tokenizer
 
     def _resumed(self, folder: Path) -> Run:
-        """Data and settings come from the checkpoint; what is given all the same must agree with it."""
+        """Data and settings come from the checkpoint; what is given all the same must agree with it, or is `FREE`."""
         run = Run.resume(folder)
         family = describe(run.model)["model_type"]
         if family != self.family:
@@ -202,7 +206,10 @@ class Train:
         said: dict[str, Any] = vars(self) | vars(self.training)
         default: dict[str, Any] = vars(type(self)()) | vars(TrainConfig())
         of_run = vars(run.model.config) | vars(run.trainer.config)
-        agree(said, default, self.given, of_run | {"max_steps": said["max_steps"]})
+        changed = {name: said[name] for name in FREE if name in self.given and said[name] != of_run[name]}
+        agree(said, default, self.given, of_run | {"max_steps": said["max_steps"]} | changed)
+        if changed:
+            run.change(**changed)
         total = run.trainer.plan.total
         if "max_steps" in self.given and self.training.max_steps != total:
             run.extend(self.training.max_steps)
@@ -214,6 +221,14 @@ def settled(config: TrainConfig) -> dict[str, Any]:
     return {
         name: value for name, value in vars(config).items() if name != "max_steps" or config.budget is None
     }
+
+
+def remedy(run: Run) -> str:
+    """How to go on with a smaller rate from the last checkpoint; a run that made no step is not there any more."""
+    if not run.folder.exists():
+        return ""
+    again = f"{command_line()} train {describe(run.model)['model_type']} --resume {run.folder}"
+    return f"; go on from the last checkpoint with: {again} --lr {run.trainer.config.lr / 10:g}"
 
 
 def going_on(run: Run) -> str:

@@ -31,6 +31,7 @@ from chainrule.models import (
 )
 from chainrule.models import family as family_of
 from chainrule.models.rnn_lm import State
+from chainrule.optim import EarlyStopping
 from chainrule.random import seed
 from chainrule.text import Tokenizer
 from chainrule.train import checkpoint, environment, kinds
@@ -168,6 +169,19 @@ class Run:
     def finished(self) -> bool:
         """All planned steps are made."""
         return self.trainer.finished
+
+    def change(self, **settings: Any) -> None:
+        """Go on with other settings, fields of the configuration that no step made so far depends on any more."""
+        trainer = self.trainer
+        trainer.config = trainer.doctor.config = replace(trainer.config, **settings)
+        trainer.plan = Plan(trainer.config, trainer.plan.total)
+        patience = trainer.config.patience
+        if not patience:
+            trainer.stopping = None
+        elif trainer.stopping is None:
+            trainer.stopping = EarlyStopping(patience)
+        else:
+            trainer.stopping.patience = patience
 
     def train(self, console: Console | None = None) -> Result:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
