@@ -122,6 +122,17 @@ def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[
     assert "unknown character" in refused("eval", "b", "c.txt", capsys=capsys)
 
 
+def test_the_help_names_the_tokenizer_of_the_family(capsys: pytest.CaptureFixture[str]) -> None:
+    for family, default in (
+        ("gpt", "Default: char"),
+        ("seq2seq", "Default: char"),
+        ("bert", "Default: word pieces"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["train", family, "--help"])
+        assert default in " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -129,6 +140,11 @@ def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[
         (["train", "bert-classifier", "none.tsv"], "none.tsv: no such file"),
         (["train", "seq2seq", "three.tsv"], "3 pairs, 0 to judge by"),
         (["train", "bert-classifier", "same.tsv"], "1 different labels (must be at least two)"),
+        (["train", "bert", "--tokenizer", "char"], "--tokenizer is char, which has no [CLS]"),
+        (
+            ["train", "bert-classifier", "--tokenizer", "char"],
+            "must be word pieces for a bert-classifier: leave it",
+        ),
         (["eval", "nowhere"], "nowhere: no such directory"),
         (["eval", "nowhere", "--limit", "0"], "--limit is 0 (must be at least 1)"),
     ],

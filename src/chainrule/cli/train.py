@@ -34,7 +34,7 @@ from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.budget import choose
 from chainrule.train.loop import NotFinite
-from chainrule.train.materials import material_of
+from chainrule.train.materials import PIECED, material_of
 from chainrule.train.runs import SETTINGS, free_folder, load_any
 
 # The families that have a command, in the order they are named to people.
@@ -42,6 +42,12 @@ COMMON = [name for name in KNOWN if name not in ("bert-tagger", "bert-embedder")
 
 # Settings of a training that are chosen for a budget, unless they are given.
 CHOSEN = ("batch_size", "lr", "warmup", "max_steps", "eval_every", "save_every")
+
+CHARACTERS = "char: each character is a token; or the path of a tokenizer's file. Default: char, or that of the shards."
+WORD_PIECES = (
+    "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]. Default: word pieces that are "
+    "learnt from the data, or that of the shards."
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,6 @@ class Train:
 
     data: str = ""
     tokenizer: str | None = None
-    """char: every character is a token; or the path of a tokenizer's file. Default: char, or that of the shards."""
     out: Path | None = None
     """Directory of the run. Default: runs/FAMILY, or the next of runs/FAMILY-2, runs/FAMILY-3, ... that is free."""
     init: Path | None = None
@@ -180,6 +185,10 @@ class Train:
         return start, tokenizer
 
     def _tokenizer(self) -> Tokenizer | None:
+        if self.tokenizer == "char" and self.family in PIECED:
+            raise ConfigError(
+                f"train: tokenizer is char, which has no [CLS] (must be word pieces for a {self.family}: leave it out)"
+            )
         if self.tokenizer in (None, "char"):
             return None
         return load_tokenizer(self.tokenizer)
@@ -271,6 +280,8 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     file, kind = from_file(words, family), material_of(family)
     data: Any = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA", help=kind.about)]
     sizes.append(("data", data, field(default=file.pop("data", kind.default))))
+    tokens = CHARACTERS if family not in PIECED else WORD_PIECES
+    sizes.append(("tokenizer", Annotated[str | None, tyro.conf.arg(help=tokens)], field(default=None)))
     about_it = (
         f"Train a model of the family {family}. Other families: "
         f"{', '.join(name for name in COMMON if name != family)}, word2vec, each with options of its own.\n\n"

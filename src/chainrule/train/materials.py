@@ -14,6 +14,11 @@ MATERIALS: dict[str, type[Material]] = {
     "bert-classifier": Labels,
 }
 
+PIECED = (
+    "bert",
+    "bert-classifier",
+)  # read word pieces with [CLS] and [SEP]; all others characters, unless told
+
 
 def material_of(family: str) -> type[Material]:
     """The kind of data of a family."""
