@@ -61,6 +61,27 @@ def test_flags_with_underscores_are_the_same_flags(capsys: pytest.CaptureFixture
     assert (found["n_layer"], found["block_size"], found["batch_size"]) == (3, 32, 8)
 
 
+def test_the_rate_follows_the_family_and_where_the_weights_come_from(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def rate(*words: str) -> object:
+        main(["train", *words, "--print-config"])
+        return tomllib.loads(capsys.readouterr().out)["lr"]
+
+    families = {"gpt": 3e-3, "lstm": 3e-3, "seq2seq": 1e-3, "bert": 1e-3, "bert-classifier": 1e-3}
+    assert {family: rate(family) for family in families} == families
+    main(["train", "gpt", "text.txt", *TINY, "--out", "a"])
+    assert "begins with" not in capsys.readouterr().out
+    begun = ["gpt", "text.txt", "--init", "a", "--max-steps", "1"]
+    assert rate(*begun) == pytest.approx(3e-4) and rate(*begun, "--lr", "3e-3") == 3e-3
+    main(["train", *begun, "--out", "b"])
+    assert "begins with a: lr is 0.0003, a tenth" in capsys.readouterr().out
+    settings = tomllib.loads(Path("b/config.toml").read_text())
+    assert settings["lr"] == pytest.approx(3e-4) and settings["init"] == "a"
+    main(["train", "gpt", "--resume", "b"])  # the rate of the run, not that of the family
+    assert "the run is finished" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

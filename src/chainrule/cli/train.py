@@ -9,6 +9,7 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_type_hints
@@ -34,12 +35,12 @@ from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.budget import choose
 from chainrule.train.loop import NotFinite
-from chainrule.train.materials import PIECED, material_of
+from chainrule.train.materials import PIECED, defaults, material_of
 from chainrule.train.runs import SETTINGS, free_folder, load_any
 
 # The families that have a command, in the order they are named to people.
 COMMON = [name for name in KNOWN if name not in ("bert-tagger", "bert-embedder")]
-
+Training = tyro.conf.OmitArgPrefixes[TrainConfig]
 # Settings of a training that are chosen for a budget, unless they are given.
 CHOSEN = ("batch_size", "lr", "warmup", "max_steps", "eval_every", "save_every")
 
@@ -66,7 +67,7 @@ class Train:
     """Directory of the run. Default: runs/FAMILY, or the next of runs/FAMILY-2, runs/FAMILY-3, ... that is free."""
     init: Path | None = None
     """Begin with the weights, sizes and tokenizer of this run or checkpoint: to go on with other data, or with another
-    head, as from bert to bert-classifier."""
+    head, as from bert to bert-classifier. Without --lr the rate is a tenth of the default."""
     resume: Path | None = None
     """Go on with this run, with its data and settings, from its newest checkpoint."""
     config: Path | None = None
@@ -79,7 +80,7 @@ class Train:
     """Only try rising learning rates on a copy of the model and name the one to take; nothing is written."""
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
-    training: tyro.conf.OmitArgPrefixes[TrainConfig] = field(default_factory=TrainConfig)
+    training: Training = field(default_factory=TrainConfig)
 
     def run(self) -> None:
         if self.print_config:
@@ -90,10 +91,9 @@ class Train:
             return
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
-        console = Console(stderr=self.json, highlight=False, soft_wrap=True)
-        console.print(f"{size(run.model)}, {run.material.amount()}; run {run.folder}", markup=False)
+        self._say(f"{size(run.model)}, {run.material.amount()}; run {run.folder}")
         if self.resume:
-            console.print(going_on(run), markup=False)
+            self._say(going_on(run))
         try:
             result = run.train(Console(stderr=self.json, highlight=False))
         except NotFinite as error:
@@ -104,7 +104,7 @@ class Train:
             print(f"validation loss {bits(run, result.validation)} after {result.steps:,} steps")
         if result.interrupted:
             again = f"{command_line()} train {self.family} --resume {run.folder}"
-            console.print(f"interrupted; go on with: {again}", markup=False)
+            self._say(f"interrupted; go on with: {again}")
             raise SystemExit(130)
         if not self.json:
             writes = isinstance(run.model, LanguageModel | Seq2Seq)
@@ -135,7 +135,22 @@ class Train:
         start, tokenizer = self._start()
         # With a model to begin with only what is said counts: the rest is as it is there.
         sizes = {n: getattr(self, n) for n in sizes_of(self.family) if start is None or n in self.given}
-        return make(folder, data, self.training, self.family, tokenizer, start, **sizes)
+        if self.planned != self.training:
+            said = (
+                f"begins with {self.init}: lr is {self.planned.lr:g}, a tenth of what it is for new weights"
+            )
+            self._say(f"{said} (--lr for another)")
+        return make(folder, data, self.planned, self.family, tokenizer, start, **sizes)
+
+    @property
+    def planned(self) -> TrainConfig:
+        """The settings of the training; weights that have learnt already take small steps, or they forget."""
+        if self.init is None or "lr" in self.given:
+            return self.training
+        return replace(self.training, lr=self.training.lr / 10)
+
+    def _say(self, words: str) -> None:
+        Console(stderr=self.json, highlight=False, soft_wrap=True).print(words, markup=False)
 
     @property
     def chooses(self) -> bool:
@@ -146,7 +161,7 @@ class Train:
     def _chosen(self, make: Callable[..., Run], folder: Path, corpus: Corpus) -> Run:
         seconds = self.training.budget or 0.0
         choice = choose(corpus, seconds, self.family, self.training.seed)
-        Console(stderr=self.json, highlight=False, soft_wrap=True).print(f"chosen: {choice}", markup=False)
+        self._say(f"chosen: {choice}")
         chosen = {name: value for name, value in choice.training.items() if name not in self.given}
         training = replace(self.training, **chosen)
         return make(folder, corpus, training, self.family, choice.tokenizer, **choice.sizes)
@@ -154,7 +169,7 @@ class Train:
     def settings(self) -> str:
         """All that --config can set, as it stands, in TOML."""
         model = {name: getattr(self, name) for name in sizes_of(self.family)}
-        said = model | settled(self.training)
+        said = model | settled(self.planned)
         if self.chooses:  # in the file it would be a decision
             said = {
                 name: value
@@ -213,7 +228,7 @@ class Train:
         if not self._same_tokenizer(run.tokenizer):
             raise ConfigError(f"resume: tokenizer is {self.tokenizer}, the run has another (leave it out)")
         said: dict[str, Any] = vars(self) | vars(self.training)
-        default: dict[str, Any] = vars(type(self)()) | vars(TrainConfig())
+        default: dict[str, Any] = vars(type(self)()) | vars(type(self)().training)
         of_run = vars(run.model.config) | vars(run.trainer.config)
         changed = {name: said[name] for name in FREE if name in self.given and said[name] != of_run[name]}
         agree(said, default, self.given, of_run | {"max_steps": said["max_steps"]} | changed)
@@ -280,6 +295,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     file, kind = from_file(words, family), material_of(family)
     data: Any = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA", help=kind.about)]
     sizes.append(("data", data, field(default=file.pop("data", kind.default))))
+    sizes.append(("training", Training, field(default_factory=partial(defaults, family))))
     tokens = CHARACTERS if family not in PIECED else WORD_PIECES
     sizes.append(("tokenizer", Annotated[str | None, tyro.conf.arg(help=tokens)], field(default=None)))
     about_it = (

@@ -41,7 +41,7 @@ from chainrule.train.config import TrainConfig
 from chainrule.train.log import Log, read
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.material import Data, Material, Text
-from chainrule.train.materials import material_of
+from chainrule.train.materials import defaults, material_of
 from chainrule.train.plan import Plan
 from chainrule.train.preflight import examine
 
@@ -91,7 +91,7 @@ class Run:
         such as the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own.
         With `start` the run begins with the weights of that model, or with its body and a new head.
         """
-        run = cls.draft(folder, data, config or TrainConfig(), model, tokenizer, start, **size)
+        run = cls.draft(folder, data, config or defaults(model), model, tokenizer, start, **size)
         make_empty(run.folder, LOG)  # from now on the directory is taken
         return run
 
