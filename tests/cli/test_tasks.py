@@ -122,6 +122,20 @@ def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[
     assert "unknown character" in refused("eval", "b", "c.txt", capsys=capsys)
 
 
+def test_the_context_may_be_another_where_no_weight_belongs_to_a_position(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("a.txt").write_text("all work and no play makes jack a dull boy. " * 40)
+    for family in ("gpt", "llama"):
+        main(["train", family, "a.txt", *TINY, "--max-steps", "1", "--out", family])
+    other = ["a.txt", "--block-size", "24", "--max-steps", "1", "--init"]
+    main(["train", "llama", *other, "llama", "--out", "longer"])
+    assert load_any("longer")[0].config.block_size == 24
+    assert "--block-size is 24, in the model to begin with 16" in refused(
+        "train", "gpt", *other, "gpt", capsys=capsys
+    )
+
+
 def test_the_help_names_the_tokenizer_of_the_family(capsys: pytest.CaptureFixture[str]) -> None:
     for family, default in (
         ("gpt", "Default: char"),

@@ -287,12 +287,12 @@ def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
 def begun(start: Model, family: str, **sizes: Any) -> Model:
     """A model of a family with the weights of `start`: the same one, or its body with a new head.
 
-    What only says how it learns may differ. All else must be the same: the weights would not fit, or would fit and
-    mean something else, as with another number of heads.
+    What only says how it learns may differ, and the context where no weight belongs to a position. All else must be
+    the same: the weights would not fit, or would fit and mean something else, as with another number of heads.
     """
     for name, value in sizes.items():
         there = getattr(start.config, name, value)
-        if there != value and name not in LEARNING:
+        if there != value and name not in LEARNING and not _context_alone(start, name, value):
             raise ConfigError(
                 f"train: {name} is {value}, in the model to begin with {there} (must be the same)"
             )
@@ -302,6 +302,12 @@ def begun(start: Model, family: str, **sizes: Any) -> Model:
     model = kind(replace(start.config, **sizes))
     model.load(start.state())
     return model
+
+
+def _context_alone(model: Model, name: str, value: Any) -> bool:
+    """It is the context that differs, and the model has as many weights with the other one."""
+    there = describe(model)
+    return name == "block_size" and n_params(there | {name: value}) == n_params(there)
 
 
 def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
