@@ -8,6 +8,7 @@ import re
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from chainrule.cli import main
@@ -63,6 +64,36 @@ def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixtur
     assert checkpoint.load(Path("gpt")).training["train"]["max_steps"] == 4
     err = refused("train", "gpt", "--resume", "gpt", "--max-steps", "3", capsys=capsys)
     assert "--max-steps is 3, in the run 4 (must be larger)" in err
+
+
+def test_after_a_nan_the_command_that_is_named_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["text.txt", *SMALL, "--max-steps", "4", "--warmup", "0", "--lr", "1e30", "--out", "gpt"]
+    with np.errstate(all="ignore"), pytest.raises(SystemExit):
+        main(["train", "gpt", *words])
+    err = capsys.readouterr().err
+    told = re.search(
+        r"go on from the last checkpoint with: .*(train gpt --resume gpt --lr) 1e\+29$", err.strip()
+    )
+    assert told and err.count("\n") == 1
+    main([*told[1].split(), "1e-3", "--on-nan", "skip", "--eval-every", "2", "--save-every", "1"])
+    kept = checkpoint.load(Path("gpt"))
+    assert kept.step == 4
+    names = ("lr", "on_nan", "eval_every", "save_every", "batch_size")
+    assert [kept.training["train"][name] for name in names] == [1e-3, "skip", 2, 1, 4]
+    rates = [record["lr"] for record in read(Path("gpt/log.jsonl")) if "loss" in record]
+    assert len(rates) == 4 and max(rates) == 1e-3
+
+
+@pytest.mark.usefixtures("gpt")
+def test_patience_can_change_and_the_rest_cannot(capsys: pytest.CaptureFixture[str]) -> None:
+    resume = ["train", "gpt", "--resume", "gpt"]
+    main([*resume, "--max-steps", "4", "--patience", "3", "--eval-every", "1"])
+    assert checkpoint.load(Path("gpt")).training["stopping"]["patience"] == 3
+    main([*resume, "--max-steps", "6", "--patience", "0"])
+    assert checkpoint.load(Path("gpt")).training["stopping"] is None
+    capsys.readouterr()
+    for flags in (["--warmup", "7"], ["--batch-size", "8"], ["--beta2", "0.5"]):
+        assert "(leave it out)" in refused(*resume, *flags, capsys=capsys)
 
 
 @pytest.mark.usefixtures("gpt", "words")

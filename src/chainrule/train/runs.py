@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import os
 import shutil
@@ -32,6 +31,7 @@ from chainrule.models import (
 )
 from chainrule.models import family as family_of
 from chainrule.models.rnn_lm import State
+from chainrule.optim import EarlyStopping
 from chainrule.random import seed
 from chainrule.text import Tokenizer
 from chainrule.train import checkpoint, environment, kinds
@@ -41,12 +41,15 @@ from chainrule.train.config import TrainConfig
 from chainrule.train.log import Log, read
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.material import Data, Material, Text
-from chainrule.train.materials import material_of
+from chainrule.train.materials import defaults, material_of
 from chainrule.train.plan import Plan
 from chainrule.train.preflight import examine
 
 LOCK, LOG, SETTINGS = ".lock", "log.jsonl", "config.toml"
 FIRST = {LOCK, LOG, SETTINGS, environment.FILE, "checkpoints"}  # what is there before the first step
+
+# Fields of a model's config that say how it learns, not what it computes once it has learnt.
+LEARNING = {"dropout", "label_smoothing", "scheduled_sampling"}
 
 D = TypeVar("D", bound=Data)
 
@@ -88,7 +91,7 @@ class Run:
         such as the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own.
         With `start` the run begins with the weights of that model, or with its body and a new head.
         """
-        run = cls.draft(folder, data, config or TrainConfig(), model, tokenizer, start, **size)
+        run = cls.draft(folder, data, config or defaults(model), model, tokenizer, start, **size)
         make_empty(run.folder, LOG)  # from now on the directory is taken
         return run
 
@@ -166,6 +169,19 @@ class Run:
     def finished(self) -> bool:
         """All planned steps are made."""
         return self.trainer.finished
+
+    def change(self, **settings: Any) -> None:
+        """Go on with other settings, fields of the configuration that no step made so far depends on any more."""
+        trainer = self.trainer
+        trainer.config = trainer.doctor.config = replace(trainer.config, **settings)
+        trainer.plan = Plan(trainer.config, trainer.plan.total)
+        patience = trainer.config.patience
+        if not patience:
+            trainer.stopping = None
+        elif trainer.stopping is None:
+            trainer.stopping = EarlyStopping(patience)
+        else:
+            trainer.stopping.patience = patience
 
     def train(self, console: Console | None = None) -> Result:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
@@ -269,15 +285,29 @@ def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
 
 
 def begun(start: Model, family: str, **sizes: Any) -> Model:
-    """A model of a family with the weights of `start`: the same one, or its body with a new head."""
+    """A model of a family with the weights of `start`: the same one, or its body with a new head.
+
+    What only says how it learns may differ, and the context where no weight belongs to a position. All else must be
+    the same: the weights would not fit, or would fit and mean something else, as with another number of heads.
+    """
     for name, value in sizes.items():
         there = getattr(start.config, name, value)
-        if there != value:
+        if there != value and name not in LEARNING and not _context_alone(start, name, value):
             raise ConfigError(
                 f"train: {name} is {value}, in the model to begin with {there} (must be the same)"
             )
     kind = family_of(family).model
-    return copy.deepcopy(start) if type(start) is kind else fine_tune(start, kind, **sizes)
+    if type(start) is not kind:
+        return fine_tune(start, kind, **sizes)
+    model = kind(replace(start.config, **sizes))
+    model.load(start.state())
+    return model
+
+
+def _context_alone(model: Model, name: str, value: Any) -> bool:
+    """It is the context that differs, and the model has as many weights with the other one."""
+    there = describe(model)
+    return name == "block_size" and n_params(there | {name: value}) == n_params(there)
 
 
 def trained_on(path: str | Path) -> tuple[str, TrainConfig]:
