@@ -12,7 +12,7 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.data import load
-from chainrule.train import WordTrainer, checkpoint
+from chainrule.train import Trainer, WordTrainer, checkpoint
 from chainrule.train.log import read
 from chainrule.train.word_runs import WordRun
 
@@ -63,6 +63,20 @@ def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixtur
     assert checkpoint.load(Path("gpt")).training["train"]["max_steps"] == 4
     err = refused("train", "gpt", "--resume", "gpt", "--max-steps", "3", capsys=capsys)
     assert "--max-steps is 3, in the run 4 (must be larger)" in err
+
+
+def test_a_run_that_patience_ended_goes_on_as_advised(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([1.0, 2.0, 3.0, 0.5, 4.0])
+    monkeypatch.setattr(Trainer, "evaluate", lambda self: next(found))
+    often = ["--max-steps", "10", "--eval-every", "2", "--patience", "1"]
+    main(["train", "gpt", "text.txt", *SMALL, *often, "--out", "run"])
+    assert "best at step 2, 1.0000 nats" in capsys.readouterr().out
+    main(["train", "gpt", "--resume", "run"])
+    assert "finished, at step 4; " in (out := capsys.readouterr().out) and "--max-steps 20\n" in out
+    main(["train", "gpt", "--resume", "run", "--max-steps", "20"])
+    assert "best at step 6, 0.5000 nats" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("gpt", "words")

@@ -161,6 +161,8 @@ class Run:
             raise ConfigError(f"resume: max_steps is {max_steps}, in the run {planned} (must be larger)")
         trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
         trainer.plan = Plan(trainer.config)
+        if trainer.stopping:  # asked to go on, it is patient again
+            trainer.stopping.waited = 0
 
     @property
     def finished(self) -> bool:
@@ -302,10 +304,21 @@ def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
 
 
 def load_any(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
-    """The model and the tokenizer of a run (its newest checkpoint), of a checkpoint, or of what `io.load` reads."""
+    """The model and the tokenizer of a run, of a checkpoint, or of what `io.load` reads.
+
+    Of a run with patience it is the best checkpoint, of any other the newest.
+    """
     if is_model_alone(Path(path)):
         return load(path)
-    return build(kinds.load(Path(path), kinds.MODEL))
+    return build(best_of(Path(path)))
+
+
+def best_of(path: Path) -> Checkpoint:
+    """What is used of a run: its best checkpoint where patience looked for it, else the newest."""
+    newest = kinds.load(path, kinds.MODEL)
+    step = (newest.training.get("stopping") or {}).get("best_step", newest.step)
+    best = path / "checkpoints" / f"step_{step:06d}"
+    return checkpoint.load(best) if step != newest.step and best.is_dir() else newest
 
 
 def is_model_alone(path: Path) -> bool:
