@@ -21,7 +21,7 @@ import numpy.typing as npt
 from chainrule import random
 from chainrule.autograd import precision
 from chainrule.data import Streams
-from chainrule.errors import ChainruleError
+from chainrule.errors import ChainruleError, ConfigError
 from chainrule.inspect import Finding, Watch
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model, RecurrentLM
@@ -103,6 +103,11 @@ class Trainer:
         self.batches = batches
         self.exam = exam
         self.config = config
+        if config.accumulate > 1 and not model.divisible:
+            raise ConfigError(
+                f"train: accumulate is {config.accumulate} (must be 1 for a {type(model).__name__}: its examples are "
+                "compared with all others of the batch; take a smaller batch_size, or recompute, for less memory)"
+            )
         for _, part in model.named_layers():
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
                 part.recompute = config.recompute
