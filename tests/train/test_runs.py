@@ -205,6 +205,31 @@ def test_a_run_on_a_budget_is_the_run_with_that_many_steps(tmp_path: Path) -> No
     assert losses(steps)[: result.steps] == losses(budget)
 
 
+def test_a_budget_too_short_for_its_warm_up_ends_on_time_with_a_small_rate(tmp_path: Path) -> None:
+    run = new_run(tmp_path, budget=2.0, warmup=100_000, eval_every=10_000, save_every=10_000)
+    run.train()
+    rates = [record["lr"] for record in read(run.log_path) if "lr" in record]
+    assert run.trainer.plan.total is not None
+    assert rates[-1] < 0.5 * max(rates)  # a fiftieth, but on a machine that slows down the end is cut off
+    again = Run.resume(run.folder)
+    assert [again.trainer.plan.lr(step) for step in range(len(rates))] == pytest.approx(rates)
+
+
+def test_samples_are_those_of_the_weights_that_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_run(tmp_path, ema=0.9, max_steps=5)
+    run.train()
+    seen = []
+    monkeypatch.setattr(
+        type(run.material), "sample", lambda self, model, seed: seen.append(model.state()) or ""
+    )
+    raw = run.model.state()
+    run.sample()
+    assert same(seen[0], load_model(run.folder)[0].state()) and not same(seen[0], raw)
+    assert same(run.model.state(), raw)
+
+
 def test_a_saved_model_is_the_model(tmp_path: Path) -> None:
     run = new_run(tmp_path, max_steps=5)
     run.train()

@@ -154,6 +154,7 @@ class Run:
         """Go on to a later step than the run was planned for.
 
         From here on the learning rate is that of a run of `max_steps`: where it had begun to fall, it is high again.
+        So are batches that depend on the number of steps, as those of scheduled sampling do.
         """
         trainer = self.trainer
         planned = trainer.plan.total or trainer.steps
@@ -161,6 +162,7 @@ class Run:
             raise ConfigError(f"resume: max_steps is {max_steps}, in the run {planned} (must be larger)")
         trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
         trainer.plan = Plan(trainer.config)
+        trainer.batches = self.material.batches(self.model, trainer.config)
         if trainer.stopping:  # asked to go on, it is patient again
             trainer.stopping.waited = 0
 
@@ -247,8 +249,10 @@ class Run:
         return self.folder / LOG
 
     def sample(self) -> str:
-        """What the model writes now."""
-        return self.material.sample(self.model, self.trainer.config.seed)
+        """What the model writes now, with the averaged weights if there are such."""
+        average = self.trainer.average
+        with average.in_place() if average else nullcontext():
+            return self.material.sample(self.model, self.trainer.config.seed)
 
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
