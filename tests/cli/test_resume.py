@@ -12,6 +12,7 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.data import load
+from chainrule.errors import ChainruleError
 from chainrule.train import Trainer, WordTrainer, checkpoint
 from chainrule.train.log import read
 from chainrule.train.word_runs import WordRun
@@ -63,6 +64,25 @@ def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixtur
     assert checkpoint.load(Path("gpt")).training["train"]["max_steps"] == 4
     err = refused("train", "gpt", "--resume", "gpt", "--max-steps", "3", capsys=capsys)
     assert "--max-steps is 3, in the run 4 (must be larger)" in err
+
+
+@pytest.mark.parametrize("done", [0, 3])
+def test_a_failure_before_the_first_step_leaves_no_directory(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, done: int
+) -> None:
+    """A later one leaves the run, to be looked at and to go on."""
+    update = Trainer.update
+
+    def fails(self: Trainer, lr: float) -> tuple[float, float]:
+        if self.steps == done:
+            raise ChainruleError("no more")
+        return update(self, lr)
+
+    monkeypatch.setattr(Trainer, "update", fails)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "gpt", "text.txt", *SMALL, "--max-steps", "9", "--out", "run"])
+    assert stop.value.code == 2 and "no more" in capsys.readouterr().err
+    assert Path("run").exists() == (done > 0)
 
 
 def test_a_run_that_patience_ended_goes_on_as_advised(
