@@ -66,39 +66,6 @@ def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixtur
     assert "--max-steps is 3, in the run 4 (must be larger)" in err
 
 
-@pytest.mark.parametrize("done", [0, 3])
-def test_a_failure_before_the_first_step_leaves_no_directory(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, done: int
-) -> None:
-    """A later one leaves the run, to be looked at and to go on."""
-    update = Trainer.update
-
-    def fails(self: Trainer, lr: float) -> tuple[float, float]:
-        if self.steps == done:
-            raise ChainruleError("no more")
-        return update(self, lr)
-
-    monkeypatch.setattr(Trainer, "update", fails)
-    with pytest.raises(SystemExit) as stop:
-        main(["train", "gpt", "text.txt", *SMALL, "--max-steps", "9", "--out", "run"])
-    assert stop.value.code == 2 and "no more" in capsys.readouterr().err
-    assert Path("run").exists() == (done > 0)
-
-
-def test_a_run_that_patience_ended_goes_on_as_advised(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = iter([1.0, 2.0, 3.0, 0.5, 4.0])
-    monkeypatch.setattr(Trainer, "evaluate", lambda self: next(found))
-    often = ["--max-steps", "10", "--eval-every", "2", "--patience", "1"]
-    main(["train", "gpt", "text.txt", *SMALL, *often, "--out", "run"])
-    assert "best at step 2, 1.0000 nats" in capsys.readouterr().out
-    main(["train", "gpt", "--resume", "run"])
-    assert "finished, at step 4; " in (out := capsys.readouterr().out) and "--max-steps 20\n" in out
-    main(["train", "gpt", "--resume", "run", "--max-steps", "20"])
-    assert "best at step 6, 0.5000 nats" in capsys.readouterr().out
-
-
 @pytest.mark.usefixtures("gpt", "words")
 def test_a_text_that_is_gone_and_a_folder_of_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "(must be the directory of a run, such as gpt)" in refused("sample", ".", capsys=capsys)
@@ -205,3 +172,36 @@ def test_a_plan_on_a_budget_can_be_extended_by_steps(capsys: pytest.CaptureFixtu
     main(["train", "mlp", "--resume", "run", "--max-steps", str(done + 2)])
     assert checkpoint.load(Path("run")).step == done + 2
     assert f"to step {done + 2:,};" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("done", [0, 3])
+def test_a_failure_before_the_first_step_leaves_no_directory(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, done: int
+) -> None:
+    """A later one leaves the run, to be looked at and to go on."""
+    update = Trainer.update
+
+    def fails(self: Trainer, lr: float) -> tuple[float, float]:
+        if self.steps == done:
+            raise ChainruleError("no more")
+        return update(self, lr)
+
+    monkeypatch.setattr(Trainer, "update", fails)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "gpt", "text.txt", *SMALL, "--max-steps", "9", "--out", "run"])
+    assert stop.value.code == 2 and "no more" in capsys.readouterr().err
+    assert Path("run").exists() == (done > 0)
+
+
+def test_a_run_that_patience_ended_goes_on_as_advised(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([1.0, 2.0, 3.0, 0.5, 4.0])
+    monkeypatch.setattr(Trainer, "evaluate", lambda self: next(found))
+    often = ["--max-steps", "10", "--eval-every", "2", "--patience", "1"]
+    main(["train", "gpt", "text.txt", *SMALL, *often, "--out", "run"])
+    assert "best at step 2, 1.0000 nats" in capsys.readouterr().out
+    main(["train", "gpt", "--resume", "run"])
+    assert "finished, at step 4; " in (out := capsys.readouterr().out) and "--max-steps 20\n" in out
+    main(["train", "gpt", "--resume", "run", "--max-steps", "20"])
+    assert "best at step 6, 0.5000 nats" in capsys.readouterr().out
