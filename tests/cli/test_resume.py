@@ -13,7 +13,8 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.data import load
-from chainrule.train import WordTrainer, checkpoint
+from chainrule.errors import ChainruleError
+from chainrule.train import Trainer, WordTrainer, checkpoint
 from chainrule.train.log import read
 from chainrule.train.word_runs import WordRun
 
@@ -202,3 +203,36 @@ def test_a_plan_on_a_budget_can_be_extended_by_steps(capsys: pytest.CaptureFixtu
     main(["train", "mlp", "--resume", "run", "--max-steps", str(done + 2)])
     assert checkpoint.load(Path("run")).step == done + 2
     assert f"to step {done + 2:,};" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("done", [0, 3])
+def test_a_failure_before_the_first_step_leaves_no_directory(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, done: int
+) -> None:
+    """A later one leaves the run, to be looked at and to go on."""
+    update = Trainer.update
+
+    def fails(self: Trainer, lr: float) -> tuple[float, float]:
+        if self.steps == done:
+            raise ChainruleError("no more")
+        return update(self, lr)
+
+    monkeypatch.setattr(Trainer, "update", fails)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "gpt", "text.txt", *SMALL, "--max-steps", "9", "--out", "run"])
+    assert stop.value.code == 2 and "no more" in capsys.readouterr().err
+    assert Path("run").exists() == (done > 0)
+
+
+def test_a_run_that_patience_ended_goes_on_as_advised(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([1.0, 2.0, 3.0, 0.5, 4.0])
+    monkeypatch.setattr(Trainer, "evaluate", lambda self: next(found))
+    often = ["--max-steps", "10", "--eval-every", "2", "--patience", "1"]
+    main(["train", "gpt", "text.txt", *SMALL, *often, "--out", "run"])
+    assert "best at step 2, 1.0000 nats" in capsys.readouterr().out
+    main(["train", "gpt", "--resume", "run"])
+    assert "finished, at step 4; " in (out := capsys.readouterr().out) and "--max-steps 20\n" in out
+    main(["train", "gpt", "--resume", "run", "--max-steps", "20"])
+    assert "best at step 6, 0.5000 nats" in capsys.readouterr().out

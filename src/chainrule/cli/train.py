@@ -102,6 +102,9 @@ class Train:
             print(json.dumps(summary(run, result.validation) | {"interrupted": result.interrupted}))
         else:
             print(f"validation loss {bits(run, result.validation)} after {result.steps:,} steps")
+        if result.best and not self.json:
+            step, loss = result.best
+            print(f"best at step {step:,}, {bits(run, loss)}: the one that is used from here on")
         if result.interrupted:
             again = f"{command_line()} train {self.family} --resume {run.folder}"
             self._say(f"interrupted; go on with: {again}")
@@ -260,7 +263,8 @@ def going_on(run: Run) -> str:
     steps, trainer = run.trainer.steps, run.trainer
     if run.finished:
         again = f"{command_line()} train {describe(run.model)['model_type']} --resume {run.folder}"
-        return f"the run is finished, at step {steps:,}; to go on, plan more: {again} --max-steps {2 * steps}"
+        more = 2 * max(steps, trainer.plan.total or 0)  # patience may have ended it before its plan did
+        return f"the run is finished, at step {steps:,}; to go on, plan more: {again} --max-steps {more}"
     total = trainer.plan.total
     end = f"step {total:,}" if total else f"the end of {trainer.config.budget:g} seconds"
     return (

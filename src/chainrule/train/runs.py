@@ -157,6 +157,7 @@ class Run:
         """Go on to a later step than the run was planned for.
 
         From here on the learning rate is that of a run of `max_steps`: where it had begun to fall, it is high again.
+        So are batches that depend on the number of steps, as those of scheduled sampling do.
         """
         trainer = self.trainer
         planned = trainer.plan.total or trainer.steps
@@ -164,6 +165,9 @@ class Run:
             raise ConfigError(f"resume: max_steps is {max_steps}, in the run {planned} (must be larger)")
         trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
         trainer.plan = Plan(trainer.config)
+        trainer.batches = self.material.batches(self.model, trainer.config)
+        if trainer.stopping:  # asked to go on, it is patient again
+            trainer.stopping.waited = 0
 
     @property
     def finished(self) -> bool:
@@ -261,8 +265,10 @@ class Run:
         return self.folder / LOG
 
     def sample(self) -> str:
-        """What the model writes now."""
-        return self.material.sample(self.model, self.trainer.config.seed)
+        """What the model writes now, with the averaged weights if there are such."""
+        average = self.trainer.average
+        with average.in_place() if average else nullcontext():
+            return self.material.sample(self.model, self.trainer.config.seed)
 
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
@@ -332,10 +338,21 @@ def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
 
 
 def load_any(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
-    """The model and the tokenizer of a run (its newest checkpoint), of a checkpoint, or of what `io.load` reads."""
+    """The model and the tokenizer of a run, of a checkpoint, or of what `io.load` reads.
+
+    Of a run with patience it is the best checkpoint, of any other the newest.
+    """
     if is_model_alone(Path(path)):
         return load(path)
-    return build(kinds.load(Path(path), kinds.MODEL))
+    return build(best_of(Path(path)))
+
+
+def best_of(path: Path) -> Checkpoint:
+    """What is used of a run: its best checkpoint where patience looked for it, else the newest."""
+    newest = kinds.load(path, kinds.MODEL)
+    step = (newest.training.get("stopping") or {}).get("best_step", newest.step)
+    best = path / "checkpoints" / f"step_{step:06d}"
+    return checkpoint.load(best) if step != newest.step and best.is_dir() else newest
 
 
 def is_model_alone(path: Path) -> bool:
