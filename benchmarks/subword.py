@@ -1,5 +1,5 @@
-"""Unigram next to sentencepiece, WordPiece and plain BPE next to tokenizers: training and encoding, in turn, the best
-of some rounds.
+"""Unigram next to sentencepiece, WordPiece, plain BPE and words next to tokenizers, words next to our own Python too:
+training and encoding, in turn, the best of some rounds.
 
     CHAINRULE_DATA=... python benchmarks/subword.py        needs sentencepiece and tokenizers
     python benchmarks/subword.py book.txt --megabytes 5 --rounds 1
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import sentencepiece
 import tokenizers
@@ -28,7 +29,14 @@ from chainrule import native
 from chainrule.data import corpora
 from chainrule.io import load_tokenizer
 from chainrule.io.wordpiece_json import write
-from chainrule.text import PlainBPETokenizer, UnigramTokenizer, WordPieceTokenizer
+from chainrule.text import (
+    BareWordTokenizer,
+    PlainBPETokenizer,
+    UnigramTokenizer,
+    WordPieceTokenizer,
+    WordTokenizer,
+)
+from chainrule.text.words import RULE
 
 VOCABULARY = 8000
 
@@ -132,6 +140,52 @@ def wordpiece(text: str, rounds: int) -> tuple[str, str, float, float]:
     return "WordPiece, encoding", "tokenizers", *encoded
 
 
+def in_python(run: Callable[[], object]) -> Callable[[], object]:
+    """The same as if the extension had not been built."""
+    return patch.object(native, "available", lambda: False)(run)
+
+
+def words(text: str, rounds: int) -> list[tuple[str, str, float, float]]:
+    def ours() -> WordTokenizer:
+        return WordTokenizer.train(documents(text), VOCABULARY)
+
+    def theirs() -> Any:
+        trainer = trainers.WordLevelTrainer(
+            vocab_size=VOCABULARY, show_progress=False, special_tokens=["<unk>"]
+        )
+        cut = pre_tokenizers.Split(tokenizers.Regex(RULE.word.pattern), "removed", invert=True)
+        before = normalizers.Sequence([]), cut
+        return trained_by_peer(models.WordLevel(unk_token="<unk>"), before, trainer, text)
+
+    mine, peer = ours(), theirs()
+
+    def encode() -> object:
+        return [mine.encode(x) for x in documents(text)]
+
+    trained = best(rounds, ours, theirs, in_python(ours))
+    encoded = best(rounds, encode, lambda: [peer.encode(x).ids for x in documents(text)], in_python(encode))
+    return [
+        (f"words, {what}", other, times[0], taken)
+        for what, times in (("training", trained), ("encoding", encoded))
+        for other, taken in zip(("tokenizers", "our Python"), times[1:], strict=True)
+    ]
+
+
+def bare_words(text: str, rounds: int) -> list[tuple[str, str, float, float]]:
+    def train() -> BareWordTokenizer:
+        return BareWordTokenizer.train(text, max_size=VOCABULARY)
+
+    mine = train()
+
+    def encode() -> object:
+        return [mine.encode(x) for x in documents(text)]
+
+    return [
+        ("bare words, training", "our Python", *best(rounds, train, in_python(train))),
+        ("bare words, encoding", "our Python", *best(rounds, encode, in_python(encode))),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="*")
@@ -145,7 +199,7 @@ def main() -> None:
     print("|---|---|---:|---:|---:|")
     native.set_threads(1)
     rows = [wordpiece(text, options.rounds), wordpiece_training(text, options.rounds)]
-    rows += plain_bpe(text, options.rounds)
+    rows += plain_bpe(text, options.rounds) + words(text, options.rounds) + bare_words(text, options.rounds)
     native.set_threads(2)
     rows += unigram(text, options.rounds)
     for what, peer, ours, theirs in rows:

@@ -97,8 +97,7 @@ nb::bytes decode(const BpeEncoder& self, Ints ids) {
     return nb::bytes(text.data(), text.size());
 }
 
-template <class Trainer>
-void add(Trainer& self, nb::bytes texts, Offsets ends) {
+void add_bytes(BpeTrainer& self, nb::bytes texts, Offsets ends) {
     const std::vector<Span> found = spans(view(texts), ends);
     WithoutGil release;
     self.add(found);
@@ -140,7 +139,7 @@ void bind_bpe(nb::module_& m) {
         .def("__init__", [](BpeTrainer* self, std::shared_ptr<Classes> classes, int pattern) {
             new (self) BpeTrainer(std::move(classes), as_pattern(pattern));
         }, "classes"_a, "pattern"_a)
-        .def("add", &add<BpeTrainer>, "texts"_a, "ends"_a.noconvert())
+        .def("add", &add_bytes, "texts"_a, "ends"_a.noconvert())
         .def("train", &train, "bytes_in_order"_a, "limit"_a, "least"_a);
     m.def("plain_bpe_encoder", &make_plain_encoder, nb::rv_policy::take_ownership, "classes"_a,
           "characters"_a.noconvert(), "merges"_a.noconvert(), "end"_a, "stranger"_a);
@@ -148,8 +147,7 @@ void bind_bpe(nb::module_& m) {
         .def("__init__", [](PlainBpeTrainer* self, std::shared_ptr<Classes> classes, nb::bytes end_mark) {
             new (self) PlainBpeTrainer(std::move(classes), std::string(view(end_mark)));
         }, "classes"_a, "end_mark"_a)
-        .def("add", [](PlainBpeTrainer& self, nb::bytes texts, Offsets ends) { utf8(texts), add(self, texts, ends); },
-             "texts"_a, "ends"_a.noconvert())
+        .def("add", &add_utf8<PlainBpeTrainer>, "texts"_a, "ends"_a.noconvert())
         .def("characters", [](const PlainBpeTrainer& self) {
             return as_array(std::vector<int32_t>(self.characters()));
         })

@@ -65,6 +65,14 @@ inline nb::list as_list(const std::vector<std::string>& strings) {
     return list;
 }
 
+// Gives texts to a trainer.
+template <class Trainer>
+void add_utf8(Trainer& trainer, nb::bytes texts, Offsets ends) {
+    const std::vector<Span> found = spans(utf8(texts), ends);
+    WithoutGil release;
+    trainer.add(found);
+}
+
 // The vector as an array of NumPy, which owns it: nothing is copied.
 template <class Scalar>
 nb::object as_array(std::vector<Scalar>&& values, size_t columns = 0) {

@@ -30,12 +30,6 @@ void make_encoder(WordPieceEncoder* self, std::shared_ptr<BertTable> table, nb::
     new (self) WordPieceEncoder(std::move(table), as_vocabulary(tokens, ends), view(prefix), unknown, most);
 }
 
-void add_texts(WordPieceTrainer& self, nb::bytes texts, Offsets ends) {
-    const std::vector<Span> found = spans(utf8(texts), ends);
-    WithoutGil release;
-    self.add(found);
-}
-
 nb::list train(const WordPieceTrainer& self, size_t limit, int64_t least) {
     std::vector<std::string> tokens;
     {
@@ -60,7 +54,7 @@ void bind_wordpiece(nb::module_& m) {
         .def("__init__", [](WordPieceTrainer* self, std::shared_ptr<BertTable> table, nb::bytes prefix) {
             new (self) WordPieceTrainer(std::move(table), std::string(view(prefix)));
         }, "table"_a, "prefix"_a)
-        .def("add", &add_texts, "texts"_a, "ends"_a.noconvert())
+        .def("add", &add_utf8<WordPieceTrainer>, "texts"_a, "ends"_a.noconvert())
         .def("alphabet", [](const WordPieceTrainer& self) { return as_list(self.alphabet()); })
         .def("train", &train, "limit"_a, "least"_a);
 }

@@ -8,11 +8,13 @@ import re
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from chainrule.cli import main
 from chainrule.data import load
-from chainrule.train import WordTrainer, checkpoint
+from chainrule.errors import ChainruleError
+from chainrule.train import Trainer, WordTrainer, checkpoint
 from chainrule.train.log import read
 from chainrule.train.word_runs import WordRun
 
@@ -63,6 +65,36 @@ def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixtur
     assert checkpoint.load(Path("gpt")).training["train"]["max_steps"] == 4
     err = refused("train", "gpt", "--resume", "gpt", "--max-steps", "3", capsys=capsys)
     assert "--max-steps is 3, in the run 4 (must be larger)" in err
+
+
+def test_after_a_nan_the_command_that_is_named_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["text.txt", *SMALL, "--max-steps", "4", "--warmup", "0", "--lr", "1e30", "--out", "gpt"]
+    with np.errstate(all="ignore"), pytest.raises(SystemExit):
+        main(["train", "gpt", *words])
+    err = capsys.readouterr().err
+    told = re.search(
+        r"go on from the last checkpoint with: .*(train gpt --resume gpt --lr) 1e\+29$", err.strip()
+    )
+    assert told and err.count("\n") == 1
+    main([*told[1].split(), "1e-3", "--on-nan", "skip", "--eval-every", "2", "--save-every", "1"])
+    kept = checkpoint.load(Path("gpt"))
+    assert kept.step == 4
+    names = ("lr", "on_nan", "eval_every", "save_every", "batch_size")
+    assert [kept.training["train"][name] for name in names] == [1e-3, "skip", 2, 1, 4]
+    rates = [record["lr"] for record in read(Path("gpt/log.jsonl")) if "loss" in record]
+    assert len(rates) == 4 and max(rates) == 1e-3
+
+
+@pytest.mark.usefixtures("gpt")
+def test_patience_can_change_and_the_rest_cannot(capsys: pytest.CaptureFixture[str]) -> None:
+    resume = ["train", "gpt", "--resume", "gpt"]
+    main([*resume, "--max-steps", "4", "--patience", "3", "--eval-every", "1"])
+    assert checkpoint.load(Path("gpt")).training["stopping"]["patience"] == 3
+    main([*resume, "--max-steps", "6", "--patience", "0"])
+    assert checkpoint.load(Path("gpt")).training["stopping"] is None
+    capsys.readouterr()
+    for flags in (["--warmup", "7"], ["--batch-size", "8"], ["--beta2", "0.5"]):
+        assert "(leave it out)" in refused(*resume, *flags, capsys=capsys)
 
 
 @pytest.mark.usefixtures("gpt", "words")
@@ -171,3 +203,36 @@ def test_a_plan_on_a_budget_can_be_extended_by_steps(capsys: pytest.CaptureFixtu
     main(["train", "mlp", "--resume", "run", "--max-steps", str(done + 2)])
     assert checkpoint.load(Path("run")).step == done + 2
     assert f"to step {done + 2:,};" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("done", [0, 3])
+def test_a_failure_before_the_first_step_leaves_no_directory(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, done: int
+) -> None:
+    """A later one leaves the run, to be looked at and to go on."""
+    update = Trainer.update
+
+    def fails(self: Trainer, lr: float) -> tuple[float, float]:
+        if self.steps == done:
+            raise ChainruleError("no more")
+        return update(self, lr)
+
+    monkeypatch.setattr(Trainer, "update", fails)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "gpt", "text.txt", *SMALL, "--max-steps", "9", "--out", "run"])
+    assert stop.value.code == 2 and "no more" in capsys.readouterr().err
+    assert Path("run").exists() == (done > 0)
+
+
+def test_a_run_that_patience_ended_goes_on_as_advised(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([1.0, 2.0, 3.0, 0.5, 4.0])
+    monkeypatch.setattr(Trainer, "evaluate", lambda self: next(found))
+    often = ["--max-steps", "10", "--eval-every", "2", "--patience", "1"]
+    main(["train", "gpt", "text.txt", *SMALL, *often, "--out", "run"])
+    assert "best at step 2, 1.0000 nats" in capsys.readouterr().out
+    main(["train", "gpt", "--resume", "run"])
+    assert "finished, at step 4; " in (out := capsys.readouterr().out) and "--max-steps 20\n" in out
+    main(["train", "gpt", "--resume", "run", "--max-steps", "20"])
+    assert "best at step 6, 0.5000 nats" in capsys.readouterr().out

@@ -119,6 +119,11 @@ def test_a_search_gives_the_best_first(sample: Any) -> None:
         ("--beam 2 --num-samples 3", "--num-samples is 3, --beam 2"),
         ("--beam 0", "--beam 0"),
         ("--beam 2 --stop a", "--stop is given with beam"),
+        ("--beam 2 --temperature 0.5", "--temperature is given with beam (a search does not draw"),
+        ("--beam 2 --top-k 5", "--top-k is given with beam"),
+        ("--beam 2 --repetition-penalty 1.1", "--repetition-penalty is given with beam"),
+        ("--beam 2 --logit-bias 3 2", "--logit-bias is given with beam"),
+        ("--beam 2 --seed 7", "--seed is given with beam"),
         ("--prompts-file none.txt", "none.txt: no such file"),
         ("--prompt a --prompts-file none.txt", "must be one of them"),
     ],
@@ -166,7 +171,12 @@ def test_an_encoder_decoder_translates(translator: Path, tmp_path: Path, capsys:
     assert json.loads(drawn[3]) == json.loads(alone)
     people = call("--prompt", "abc", "--logprobs", "--temperature", "0")
     assert people.startswith(f"--- 1: seed 0\nabc -> {translate_texts(model, tokenizer, ['abc'])[0]}\n")
-    for flags, message in ((["--weights", "int8"], "must be fp32"), (["--prompt", ""], "at least one token")):
+    for flags, message in (
+        (["--weights", "int8"], "must be fp32"),
+        (["--prompt", ""], "at least one token"),
+        (["--prompt", "abc", "--beam", "2", "--logprobs"], "--logprobs is given with beam"),
+        (["--prompt", "abc", "--beam", "2", "--top-p", "0.5"], "--top-p is given with beam"),
+    ):
         with pytest.raises(SystemExit):
             call(*flags)
         assert message in capsys.readouterr().err

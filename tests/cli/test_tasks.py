@@ -163,12 +163,47 @@ def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[
     main(["train", "gpt", "b.txt", "--init", "a", "--max-steps", "1", "--lr", "1e-9", "--out", "b"])
     for name, value in load_any("b")[0].state().items():
         np.testing.assert_allclose(value, first[name], atol=1e-6)
+    again = ["train", "gpt", "b.txt", "--init", "a", "--max-steps", "1", "--lr", "1e-9"]
+    main([*again, "--dropout", "0.3", "--out", "flag"])  # how it learns may differ
+    Path("d.toml").write_text("dropout = 0.2\n")
+    main([*again, "--config", "d.toml", "--out", "file"])
+    assert [load_any(run)[0].config.dropout for run in ("a", "flag", "file")] == [0.0, 0.3, 0.2]
+    assert load_any("flag")[0].h[0].mlp.dropout.p == 0.3
+    for name, value in load_any("flag")[0].state().items():
+        np.testing.assert_allclose(value, first[name], atol=1e-6)
+    err = refused(*again, "--n-head", "4", capsys=capsys)  # it would fit, and mean something else
+    assert "--n-head is 4, in the model to begin with 2 (must be the same)" in err
     whole = result("eval", "b", "a.txt", "--limit", "3", capsys=capsys)
     assert whole["bits_per_byte"] > 0
     Path("c.txt").write_text("quite another vocabulary! " * 20)
     assert "unknown character" in refused("eval", "b", "c.txt", capsys=capsys)
     Path("b.txt").write_text("a dull play makes no boy. " * 60)
     assert "b.txt has changed since the run began" in refused("eval", "b", capsys=capsys)
+
+
+def test_the_context_may_be_another_where_no_weight_belongs_to_a_position(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("a.txt").write_text("all work and no play makes jack a dull boy. " * 40)
+    for family in ("gpt", "llama"):
+        main(["train", family, "a.txt", *TINY, "--max-steps", "1", "--out", family])
+    other = ["a.txt", "--block-size", "24", "--max-steps", "1", "--init"]
+    main(["train", "llama", *other, "llama", "--out", "longer"])
+    assert load_any("longer")[0].config.block_size == 24
+    assert "--block-size is 24, in the model to begin with 16" in refused(
+        "train", "gpt", *other, "gpt", capsys=capsys
+    )
+
+
+def test_the_help_names_the_tokenizer_of_the_family(capsys: pytest.CaptureFixture[str]) -> None:
+    for family, default in (
+        ("gpt", "Default: char"),
+        ("seq2seq", "Default: char"),
+        ("bert", "Default: word pieces"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["train", family, "--help"])
+        assert default in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
 @pytest.mark.parametrize(
@@ -178,6 +213,11 @@ def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[
         (["train", "bert-classifier", "none.tsv"], "none.tsv: no such file"),
         (["train", "seq2seq", "three.tsv"], "3 pairs, 0 to judge by"),
         (["train", "bert-classifier", "same.tsv"], "1 different labels (must be at least two)"),
+        (["train", "bert", "--tokenizer", "char"], "--tokenizer is char, which has no [CLS]"),
+        (
+            ["train", "bert-classifier", "--tokenizer", "char"],
+            "must be word pieces for a bert-classifier: leave it",
+        ),
         (["eval", "nowhere"], "nowhere: no such directory"),
         (["eval", "nowhere", "--limit", "0"], "--limit is 0 (must be at least 1)"),
     ],

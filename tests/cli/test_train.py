@@ -102,10 +102,10 @@ def test_a_run_is_resumed_as_what_it_is(folder: Path, capsys: pytest.CaptureFixt
 def test_a_flag_that_says_the_default_must_agree_with_the_run_too(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = ["--lr=0.001", "--no-batch-norm", "--n-layer=2"]
+    settings = ["--clip=2.0", "--no-batch-norm", "--n-layer=2"]
     main(["train", "mlp", "text.txt", *flags("mlp"), *settings, "--out", "run"])
     for given, message in [
-        (["--lr", "0.003"], "resume: --lr is 0.003, in the run 0.001 (leave it out)"),
+        (["--clip", "1.0"], "resume: --clip is 1.0, in the run 2.0 (leave it out)"),
         (["--n-layer=1"], "resume: --n-layer is 1, in the run 2 (leave it out)"),
         (["--n_layer", "1"], "resume: --n-layer is 1, in the run 2 (leave it out)"),
         (["--batch-norm"], "resume: --batch-norm is True, in the run False (leave it out)"),

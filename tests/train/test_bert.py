@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import chainrule as cr
 from chainrule.data import Encoded, LabelledBatches, MaskedBatches, SpecialIds
+from chainrule.errors import ConfigError
 from chainrule.models import BERTClassifier, Model, fine_tune, make
 from chainrule.train import TrainConfig
 from chainrule.train.loop import Trainer
@@ -83,3 +85,11 @@ def test_the_same_run_twice_gives_the_same_bits() -> None:
     (one, first), (two, second) = pretrained(5), pretrained(5)
     assert first.losses == second.losses and first.judged == second.judged
     assert all((value == two.state()[name]).all() for name, value in one.state().items())
+
+
+def test_a_loss_that_compares_all_of_a_batch_is_not_cut_into_pieces() -> None:
+    batches: Any = None
+    model = make("bert-embedder", **SIZES)
+    Trainer(model, batches, [], TrainConfig(accumulate=1))
+    with pytest.raises(ConfigError, match=r"accumulate is 2 \(must be 1 for a BERTEmbedder"):
+        Trainer(model, batches, [], TrainConfig(accumulate=2))

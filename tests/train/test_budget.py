@@ -41,6 +41,12 @@ def test_a_text_that_is_read_often_gets_dropout() -> None:
     assert choose(TEXT, 600).sizes["dropout"] == 0.1
 
 
+def test_the_warm_up_is_a_small_part_of_a_short_run() -> None:
+    for seconds in (0.2, 1, 10, 600):
+        choice = choose(TEXT, seconds)
+        assert choice.training["warmup"] == min(100, choice.steps // 10)
+
+
 def test_every_size_of_the_ladder_can_be_made_and_grows() -> None:
     widths = [width for _, heads, width, *_ in LADDER if width % heads == 0]
     assert len(widths) == len(LADDER) and widths == sorted(set(widths))

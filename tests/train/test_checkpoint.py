@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,16 @@ def test_what_is_saved_comes_back_bit_for_bit(tmp_path: Path) -> None:
             saved.tokenizer,
             saved.training,
         )
+
+
+def test_memory_is_needed_for_one_file_at_a_time(tmp_path: Path) -> None:
+    arrays = {"w": np.zeros(2_000_000, np.float32)}
+    large = replace(make(), model=arrays, optimizer=arrays, carried=arrays, trained=arrays)
+    tracemalloc.start()
+    checkpoint.save(tmp_path, large)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2.5 * arrays["w"].nbytes
 
 
 def test_what_most_models_do_not_have_needs_no_file(tmp_path: Path) -> None:

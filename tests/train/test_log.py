@@ -59,6 +59,16 @@ def test_what_is_not_finite_is_written_as_null(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
+def test_a_loss_that_is_not_finite_does_not_spoil_the_mean(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    with Log(tmp_path / "log.jsonl", tokens=128, parameters=7, console=console) as told:
+        for step, loss in enumerate([math.nan, 3.0, math.inf, 3.0], 1):
+            told.step(step, loss, lr=1e-3, norm=1.0, seconds=step, left=1.0)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert "loss nan" in lines[0] and all("loss 3.0000" in said for said in lines[1:])
+
+
+@pytest.mark.usefixtures("impatient")
 def test_plain_lines_when_there_is_no_terminal(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), width=80)
     train_a_little(tmp_path / "log.jsonl", console)

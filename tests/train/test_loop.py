@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +50,7 @@ def model_of(family: str = "gpt", **sizes: Any) -> Any:
         "gpt": {"n_layer": 2, "n_head": 2, "n_embd": 16, "block_size": 8},
         "llama": {"n_layer": 2, "n_head": 2, "n_embd": 16, "block_size": 8},
         "gru": {"n_layer": 2, "n_embd": 8, "n_hidden": 12, "block_size": 8},
+        "mlp": {"n_layer": 1, "n_embd": 8, "n_hidden": 12, "block_size": 8},
     }
     cr.seed(1)
     return make(family, **defaults[family] | {"vocab_size": 11} | sizes)
@@ -228,6 +231,30 @@ def test_training_ends_when_nothing_better_comes_and_the_best_was_saved(
     assert saved == [2, 4, 10]
 
 
+def test_an_interruption_saves_first_and_does_not_try_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The unbroken run does not judge at that step: what it finds there, however bad, must leave no trace."""
+    trainer, told, events = trainer_of(max_steps=100, eval_every=4, patience=1), Told(), []
+    found = iter([2.0, 9.0])
+    update = trainer.update
+
+    def evaluate() -> float:
+        events.append(("judged", trainer.steps))
+        return next(found)
+
+    def interrupted(lr: float) -> tuple[float, float]:
+        if trainer.steps == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        return update(lr)
+
+    monkeypatch.setattr(trainer, "evaluate", evaluate)
+    monkeypatch.setattr(trainer, "update", interrupted)
+    result = trainer.run(told, lambda: events.append(("saved", trainer.steps)))
+    assert result.interrupted and (result.steps, result.validation, result.best) == (6, 9.0, (4, 2.0))
+    assert events[-2:] == [("saved", 6), ("judged", 6)]
+    assert trainer.stopping and trainer.stopping.waited == 0 and not trainer.finished
+    assert told.validations == [(4, 2.0)]
+
+
 # -- steps that are not finite --------------------------------------------------------------------------------
 
 
@@ -241,8 +268,10 @@ def poisoned(trainer: Trainer, bad: set[int]) -> None:
     trainer.model.loss = sick  # type: ignore[method-assign]
 
 
-def test_a_step_that_is_not_finite_stops_the_training_and_changes_nothing() -> None:
-    trainer, healthy = (trainer_of(max_steps=n, schedule="constant") for n in (12, 5))
+@pytest.mark.parametrize("family", ["gpt", "mlp"])
+def test_a_step_that_is_not_finite_stops_the_training_and_changes_nothing(family: str) -> None:
+    """Of a model with batch norm, the running statistics neither."""
+    trainer, healthy = (trainer_of(model_of(family), max_steps=n, schedule="constant") for n in (12, 5))
     poisoned(trainer, {5})
     with pytest.raises(ChainruleError, match=r"loss nan, gradient norm nan at step 6 .*was not taken"):
         trainer.run(Told())
@@ -257,6 +286,39 @@ def test_it_can_be_skipped_instead_and_is_counted() -> None:
     assert [note["step"] for note in told.notes if "skipped" in note] == [4, 8]
     assert trainer.optimiser.steps == 10
     assert all(np.isfinite(value).all() for value in weights(trainer).values())
+
+
+def test_running_statistics_survive_a_step_that_is_skipped() -> None:
+    trainer, told = trainer_of(model_of("mlp"), on_nan="skip"), Told()
+    loss, weight = type(trainer.model).loss, next(iter(trainer.model.parameters().values()))
+
+    def sick(inputs: Any, targets: Any) -> Tensor:
+        healthy = weight.array.copy()
+        if trainer.steps == 3:
+            weight.array[...] = math.nan
+        try:
+            return loss(trainer.model, inputs, targets)
+        finally:
+            weight.array[...] = healthy
+
+    trainer.model.loss = sick  # type: ignore[method-assign]
+    result = trainer.run(told)
+    assert [note["step"] for note in told.notes if "skipped" in note] == [4]
+    assert all(np.isfinite(value).all() for value in weights(trainer).values())
+    assert math.isfinite(result.validation)
+
+
+def test_a_step_left_out_for_the_scale_of_fp16_is_told() -> None:
+    trainer, told = trainer_of(precision="fp16"), Told()
+    trainer.scale.factor = 2.0**41
+    before = weights(trainer)
+    trainer._advance(told, 0.0)
+    assert apart(before, weights(trainer)) == 0
+    (said,) = (note["skipped"] for note in told.notes if "skipped" in note)
+    assert "at step 1 in fp16; from now on the loss is scaled by 1.09951e+12" in said
+    trainer.scale.factor = 2.0**10
+    trainer._advance(told, 0.0)
+    assert len([note for note in told.notes if "skipped" in note]) == 1
 
 
 def test_skipping_gives_up_after_a_while() -> None:

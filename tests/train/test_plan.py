@@ -47,9 +47,24 @@ def test_the_rates_are_those_of_a_run_with_that_many_steps(
 
     config = TrainConfig(budget=60.0, warmup=10, decay=decay)
     plan, steps, _, rates = simulate(config, pace)
-    if plan.total is not None:
+    if plan.total is not None and plan.total - max(1, round(decay * plan.total)) >= 10:
         same = Plan(TrainConfig(max_steps=plan.total, warmup=10, decay=decay))
         assert rates == [same.lr(step) for step in range(steps)]
+
+
+@given(milliseconds=st.floats(50, 5000), decay=st.floats(0.1, 0.9), warmup=st.integers(0, 10_000))
+def test_a_budget_too_short_for_its_warm_up_falls_from_where_it_has_come(
+    milliseconds: float, decay: float, warmup: int
+) -> None:
+    config = TrainConfig(budget=60.0, warmup=warmup, decay=decay, min_lr=1e-6)
+    plan, steps, seconds, rates = simulate(config, lambda _: milliseconds / 1e3)
+    assert plan.total == steps and seconds <= 60 * OVERTIME
+    top = rates.index(max(rates))
+    assert rates[:top] == sorted(rates[:top]) and rates[top:] == sorted(rates[top:], reverse=True)
+    fall = max(1, round(decay * steps))
+    assert rates[-1] <= min(config.min_lr, max(rates)) + max(rates) / fall * 1.001
+    rise = [config.lr * min(1.0, (step + 1) / (warmup + 1)) for step in range(steps - fall + 1)]
+    assert rates[: steps - fall + 1] == pytest.approx(rise)
 
 
 def test_a_machine_that_stalls_is_cut_short() -> None:

@@ -18,13 +18,26 @@ from chainrule.errors import ChainruleError, CheckpointError, ConfigError, DataE
 from chainrule.files import alone
 from chainrule.train import Run, checkpoint, load_model
 from chainrule.train.log import read
-from chainrule.train.plan import Plan
 from chainrule.train.runs import free_folder
 from tests.train.helpers import SIZE, losses, new_run, validations
 
 
 def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
     return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def interrupt(run: Run, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train until Ctrl-C in the middle of a step."""
+    update = run.trainer.update
+
+    def watched(lr: float) -> tuple[float, float]:
+        if run.trainer.steps == step - 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return update(lr)
+
+    monkeypatch.setattr(run.trainer, "update", watched)
+    result = run.train()
+    assert result.interrupted and result.steps == step
 
 
 @pytest.mark.requirement("R-132", "R-513")
@@ -82,17 +95,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.M
     whole.train()
 
     stopped = new_run(tmp_path, "stopped")
-    update = stopped.trainer.update
-
-    def update_until_17(lr: float) -> tuple[float, float]:
-        if stopped.trainer.steps == 16:
-            os.kill(os.getpid(), signal.SIGINT)  # Ctrl-C in the middle of a step
-        return update(lr)
-
-    monkeypatch.setattr(stopped.trainer, "update", update_until_17)
-    result = stopped.train()
-    assert result.interrupted and result.steps == 17
-
+    interrupt(stopped, 17, monkeypatch)
     resumed = Run.resume(stopped.folder)
     resumed.train()
     assert losses(resumed) == losses(whole)
@@ -127,15 +130,14 @@ def test_a_crash_costs_the_steps_since_the_checkpoint_and_nothing_else(tmp_path:
     [{"ema": 0.9}, {"patience": 2}, {"accumulate": 3}, {"recompute": True}, {"schedule": "cosine"}],
     ids=str,
 )
-def test_every_option_goes_on_bit_for_bit(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_every_option_goes_on_bit_for_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
     whole, stopped = new_run(tmp_path, "whole", **options), new_run(tmp_path, "stopped", **options)
     whole.train()
-    stopped.trainer.plan.total = 17
-    stopped.trainer.plan.lr = whole.trainer.plan.lr
-    stopped.train()
+    interrupt(stopped, 17, monkeypatch)
     again = Run.resume(stopped.folder)
     assert again.trainer.steps == 17
-    again.trainer.plan = Plan(again.trainer.config)
     again.train()
     assert losses(again) == losses(whole)
     assert same(again.model.state(), whole.model.state())
@@ -162,6 +164,38 @@ def test_a_run_that_was_stopped_early_is_finished(tmp_path: Path, monkeypatch: p
     assert sorted(p.name for p in (run.folder / "checkpoints").iterdir()) == ["step_000010", "step_000020"]
 
 
+def test_a_run_with_patience_is_used_at_its_best_and_goes_on_from_its_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_run(tmp_path, patience=1, max_steps=100)
+    found, seen = iter([1.0, 2.0]), []
+
+    def evaluate() -> float:
+        seen.append(run.model.state())
+        return next(found)
+
+    monkeypatch.setattr(run.trainer, "evaluate", evaluate)
+    run.train()
+    used = load_model(run.folder)[0].state()
+    assert same(used, seen[0]) and not same(used, seen[1])
+    assert same(Run.resume(run.folder).model.state(), seen[1])
+    assert same(
+        load_model(run.folder / "checkpoints" / "step_000020")[0].state(), seen[1]
+    )  # asked for by name
+
+
+def test_a_run_that_was_stopped_early_can_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = new_run(tmp_path, patience=1, max_steps=40)
+    found = iter([1.0, 2.0])
+    monkeypatch.setattr(run.trainer, "evaluate", lambda: next(found))
+    assert run.train().steps == 20
+    again = Run.resume(run.folder)
+    again.extend(80)
+    assert not again.finished
+    monkeypatch.setattr(again.trainer, "evaluate", lambda: 1.5)  # no better, so its patience ends again
+    assert again.train().steps == 30 and again.trainer.best == (10, 1.0)
+
+
 def test_a_run_on_a_budget_is_the_run_with_that_many_steps(tmp_path: Path) -> None:
     budget = new_run(tmp_path, "budget", budget=1.0)
     result = budget.train()
@@ -169,6 +203,31 @@ def test_a_run_on_a_budget_is_the_run_with_that_many_steps(tmp_path: Path) -> No
     steps = new_run(tmp_path, "steps", max_steps=budget.trainer.plan.total)
     steps.train()
     assert losses(steps)[: result.steps] == losses(budget)
+
+
+def test_a_budget_too_short_for_its_warm_up_ends_on_time_with_a_small_rate(tmp_path: Path) -> None:
+    run = new_run(tmp_path, budget=2.0, warmup=100_000, eval_every=10_000, save_every=10_000)
+    run.train()
+    rates = [record["lr"] for record in read(run.log_path) if "lr" in record]
+    assert run.trainer.plan.total is not None
+    assert rates[-1] < 0.5 * max(rates)  # a fiftieth, but on a machine that slows down the end is cut off
+    again = Run.resume(run.folder)
+    assert [again.trainer.plan.lr(step) for step in range(len(rates))] == pytest.approx(rates)
+
+
+def test_samples_are_those_of_the_weights_that_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_run(tmp_path, ema=0.9, max_steps=5)
+    run.train()
+    seen = []
+    monkeypatch.setattr(
+        type(run.material), "sample", lambda self, model, seed: seen.append(model.state()) or ""
+    )
+    raw = run.model.state()
+    run.sample()
+    assert same(seen[0], load_model(run.folder)[0].state()) and not same(seen[0], raw)
+    assert same(run.model.state(), raw)
 
 
 def test_a_saved_model_is_the_model(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import chainrule as cr
 from chainrule.data import PairBatches, PairCorpus
 from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq, Seq2SeqConfig, make
-from chainrule.train import ScheduledSampling, TrainConfig, Trainer
+from chainrule.train import Run, ScheduledSampling, TrainConfig, Trainer
 from chainrule.train.translations import Translations
 
 RNG = np.random.default_rng(3)
@@ -101,6 +102,12 @@ def test_a_model_asks_for_it_by_its_configuration() -> None:
             assert [batches.share_at(step) for step in (0, 25, 50)] == [0.0, 0.125, 0.25]
 
 
+def steps(trainer: Trainer, until: int) -> None:
+    with cr.random.seeded(0):
+        while trainer.steps < until:
+            trainer.update(1e-2)
+
+
 def test_a_run_that_is_stopped_goes_on_with_the_same_bits() -> None:
     settings = TrainConfig(max_steps=8, warmup=1, lr=1e-2)
 
@@ -110,11 +117,6 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_bits() -> None:
         made.load(state or made.state())
         return Trainer(made, ScheduledSampling(PAIRS, made, share=0.9, steps=4), [], settings)
 
-    def steps(trainer: Trainer, until: int) -> None:
-        with cr.random.seeded(0):
-            while trainer.steps < until:
-                trainer.update(1e-2)
-
     whole, first = trainer_of(), trainer_of()
     steps(whole, 8)
     steps(first, 5)
@@ -123,3 +125,35 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_bits() -> None:
     second.steps = first.steps
     steps(second, 8)
     assert (second.model.parameters().data == whole.model.parameters().data).all()
+
+
+SMALL: dict[str, Any] = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16, "scheduled_sampling": 0.9}
+
+
+def test_a_run_that_is_extended_stopped_and_resumed_is_the_run_that_is_extended(tmp_path: Path) -> None:
+    """The share of guesses grows to the same step before and after the stop."""
+    path = tmp_path / "pairs.tsv"
+    path.write_text("source\ttarget\n" + "".join(f"word {i}\tmot {i}\n" for i in range(200)))
+    settings = TrainConfig(max_steps=4, batch_size=8, lr=1e-2, warmup=1, eval_every=100)
+    runs = [
+        Run.new(tmp_path / name, Translations.find(path), settings, "seq2seq", **SMALL) for name in ("a", "b")
+    ]
+    for run in runs:
+        run.train()
+        run.extend(40)
+    whole, stopped = runs
+    steps(whole.trainer, 16)
+    steps(stopped.trainer, 10)
+    stopped.save()
+    again = Run.resume(stopped.folder)
+    steps(again.trainer, 16)
+    assert isinstance(again.trainer.batches, ScheduledSampling)
+    assert again.trainer.batches.share_at(20) == pytest.approx(0.45)
+    assert (again.model.parameters().data == whole.model.parameters().data).all()
+
+
+def test_a_budget_does_not_say_how_fast_the_share_grows(tmp_path: Path) -> None:
+    pairs = PairCorpus("words", "1", [(f"word {i}", f"mot {i}") for i in range(200)])
+    with pytest.raises(ConfigError, match=r"scheduled_sampling with a budget of 9 seconds .*give max_steps"):
+        Run.new(tmp_path / "run", pairs, TrainConfig(budget=9.0), "seq2seq", **SMALL)
+    assert not (tmp_path / "run").exists()

@@ -8,6 +8,9 @@ from typing import Any
 
 from chainrule.errors import ConfigError
 
+# Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
+FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "patience")
+
 
 def agree(
     said: Mapping[str, Any], default: Mapping[str, Any], given: frozenset[str], of_run: Mapping[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +22,7 @@ from chainrule.models import BERTClassifier, LanguageModel, Seq2Seq
 from chainrule.text import TextStream, Tokenizer
 from chainrule.train.runs import load_any
 
+SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
 Weights = Literal["fp32", "bf16", "int8", "int4"]
 
 
@@ -58,6 +59,8 @@ class Command:
         if self.num_samples < 1:
             raise ConfigError(f"sample: num_samples is {self.num_samples} (must be at least 1)")
         model, tokenizer = load_any(self.run_folder)
+        if self.beam is not None:
+            self._refuse_unused(model)
         if isinstance(model, Seq2Seq):
             check_fp32(model, self.weights)
             options = self._samplings() if self.beam is None else self._beam(self.beam)
@@ -122,9 +125,19 @@ class Command:
     def _samplings(self) -> list[Sampling]:
         return [replace(self.sampling, seed=self.sampling.seed + i) for i in range(self.num_samples)]
 
+    def _refuse_unused(self, model: object) -> None:
+        """A search draws nothing: what says how to draw would be ignored."""
+        default = Sampling()
+        unused = [f.name for f in fields(Sampling) if f.name not in SEARCHED]
+        for name in (name for name in unused if getattr(self.sampling, name) != getattr(default, name)):
+            fix = "must be stop_tokens" if name == "stop" else "a search does not draw: leave one of them out"
+            raise ConfigError(f"sample: {name} is given with beam ({fix})")
+        if self.logprobs and isinstance(model, Seq2Seq):
+            raise ConfigError(
+                "sample: logprobs is given with beam (a search knows only the sum, which it prints: leave it out)"
+            )
+
     def _beam(self, width: int) -> Beam:
-        if self.sampling.stop:
-            raise ConfigError("sample: stop is given with beam (must be stop_tokens)")
         if width < self.num_samples:
             raise ConfigError(
                 f"sample: num_samples is {self.num_samples}, beam {width} (must be at most as many)"

@@ -60,6 +60,7 @@ def read_config(settings: Settings) -> Seq2SeqConfig:
         scale_embedding=settings.flag("scale_embedding", False),
         dropout=settings.number("dropout", default=0.1),
         label_smoothing=ours.number("label_smoothing", default=0.0),
+        scheduled_sampling=ours.number("scheduled_sampling", default=0.0),
     )
 
 
@@ -94,7 +95,12 @@ def write_config(config: Seq2SeqConfig) -> dict[str, Any] | None:
         "attention_dropout": config.dropout,
         "activation_dropout": config.dropout,
         "forced_eos_token_id": None,
-        "chainrule": {"bias": config.bias, "shared": shared, "label_smoothing": config.label_smoothing},
+        "chainrule": {
+            "bias": config.bias,
+            "shared": shared,
+            "label_smoothing": config.label_smoothing,
+            "scheduled_sampling": config.scheduled_sampling,
+        },
     }
 
 

@@ -141,6 +141,7 @@ class BERTEmbedder(Model):
     """
 
     choices = None  # the batch decides among how many
+    divisible = False
 
     def __init__(self, config: BERTEmbedderConfig) -> None:
         super().__init__(config)

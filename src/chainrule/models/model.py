@@ -38,6 +38,8 @@ class Model(Layer):
         of_config = (getattr(self.config, name, None) for name in ("classes", "vocab_size"))
         return next(filter(None, of_config), None)
 
+    divisible = True
+    """A batch may be cut into pieces: its loss is made of theirs."""
     recompute = False
     """Keep what enters a block only, and compute what happens inside it again in backward."""
 

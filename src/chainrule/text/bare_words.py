@@ -7,18 +7,17 @@ words (spaces, digits, punctuation) is not kept, so decoding gives the words bac
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.word_rules import WordNumbers, WordRule
 
 UNKNOWN = "<unk>"  # no word of a text can look like this
-WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+RULE = WordRule(re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*"), number=1)
 
 
 def split_words(text: str) -> list[str]:
@@ -28,7 +27,11 @@ def split_words(text: str) -> list[str]:
     >>> split_words("Don't panic: it’s 42!")
     ["don't", 'panic', "it's"]
     """
-    return WORD.findall(text.lower().replace("’", "'"))
+    return RULE.split(_plain(text))
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("’", "'")
 
 
 class BareWordTokenizer(Tokenizer):
@@ -48,10 +51,11 @@ class BareWordTokenizer(Tokenizer):
         if not words or words[0] != UNKNOWN:
             raise DataError(f"word tokenizer: the first word is {list(words[:1])} (must be {UNKNOWN!r})")
         self.words = tuple(words)
-        self._ids = {word: i for i, word in enumerate(self.words)}
-        if len(self._ids) != len(self.words):
-            twice = next(word for i, word in enumerate(self.words) if self._ids[word] != i)
+        ids = {word: i for i, word in enumerate(self.words)}
+        if len(ids) != len(self.words):
+            twice = next(word for i, word in enumerate(self.words) if ids[word] != i)
             raise DataError(f"word tokenizer: {twice!r} occurs twice (each word must occur once)")
+        self._numbers = WordNumbers(RULE, ids, unknown=0)
 
     @classmethod
     def train(cls, text: str, min_count: int = 5, max_size: int | None = None) -> BareWordTokenizer:
@@ -60,10 +64,8 @@ class BareWordTokenizer(Tokenizer):
             raise ConfigError(f"word tokenizer: min_count is {min_count} (must be at least 1)")
         if max_size is not None and max_size < 2:
             raise ConfigError(f"word tokenizer: max_size is {max_size} (must be at least 2)")
-        counts = Counter(split_words(text))
-        frequent = [word for word in counts if counts[word] >= min_count]
-        frequent.sort(key=lambda word: (-counts[word], word))
-        return cls([UNKNOWN, *frequent][:max_size])
+        limit = None if max_size is None else max_size - 1
+        return cls([UNKNOWN, *RULE.most_frequent(_plain(text), min_count, limit)])
 
     @property
     def vocab_size(self) -> int:
@@ -76,8 +78,7 @@ class BareWordTokenizer(Tokenizer):
 
     def encode(self, text: str) -> Ids:
         """text of n words -> ids (n,)"""
-        ids = self._ids
-        return np.array([ids.get(word, 0) for word in split_words(text)], np.int32)
+        return self._numbers.encode(_plain(text))
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> the words with spaces between them"""

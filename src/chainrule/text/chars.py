@@ -11,6 +11,8 @@ import numpy.typing as npt
 from chainrule.errors import DataError, FormatError
 from chainrule.text.tokenizer import Ids, Tokenizer
 
+UNKNOWN = -1
+
 
 class CharTokenizer(Tokenizer):
     """Characters numbered in the order they are given; `train` takes those of a text, sorted.
@@ -37,12 +39,17 @@ class CharTokenizer(Tokenizer):
         self.characters = characters
         self.special_tokens = tuple(special_tokens)
         self._codes = _code_points(characters)
-        self._order = np.argsort(self._codes)  # encoding is a binary search in the sorted code points
+        self._ids = np.full(
+            int(self._codes.max()) + 2, UNKNOWN, np.int32
+        )  # by code point; the last: all above
+        self._ids[self._codes] = np.arange(len(characters))
 
     @classmethod
     def train(cls, text: str, special_tokens: Sequence[str] = ()) -> CharTokenizer:
         """A tokenizer that knows exactly the characters of `text`, and `special_tokens`, whose ids come after them."""
-        return cls("".join(sorted(set(text))), special_tokens)
+        met = np.zeros(0x110000, np.bool_)
+        met[_code_points(text)] = True
+        return cls(_text(np.flatnonzero(met)), special_tokens)
 
     @property
     def vocab_size(self) -> int:
@@ -55,11 +62,8 @@ class CharTokenizer(Tokenizer):
     def encode(self, text: str) -> Ids:
         """text of n characters -> ids (n,)"""
         codes = _code_points(text)
-        places = np.searchsorted(self._codes, codes, sorter=self._order)
-        ids = self._order[
-            places.clip(max=len(self.characters) - 1)
-        ]  # an unknown character lands on another one
-        unknown = self._codes[ids] != codes
+        ids: Ids = self._ids[np.minimum(codes, len(self._ids) - 1)]
+        unknown = ids == UNKNOWN
         if unknown.any():
             position = int(unknown.argmax())
             what = f"{text[position]!r} (U+{ord(text[position]):04X})"
@@ -67,7 +71,7 @@ class CharTokenizer(Tokenizer):
                 f"encode: unknown character {what} at position {position} "
                 f"(must be one of the {len(self.characters)} characters of the text the tokenizer was trained on)"
             )
-        return ids.astype(np.int32)
+        return ids
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text of n characters; a special token is its name"""
@@ -76,7 +80,7 @@ class CharTokenizer(Tokenizer):
         if special.any():
             names = [*self.characters, *self.special_tokens]
             return "".join(names[id] for id in array)
-        return self._codes[array].tobytes().decode("utf-32-le", "surrogatepass")
+        return _text(self._codes[array])
 
     def to_dict(self) -> dict[str, Any]:
         """A plain description for JSON, which `from_dict` takes back."""
@@ -100,3 +104,7 @@ class CharTokenizer(Tokenizer):
 
 def _code_points(text: str) -> npt.NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+
+
+def _text(codes: npt.NDArray[Any]) -> str:
+    return codes.astype("<u4", copy=False).tobytes().decode("utf-32-le", "surrogatepass")

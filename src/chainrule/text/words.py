@@ -7,19 +7,18 @@ line end is a token; any other character that is not white space is a token of i
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from chainrule.text.tokenizer import Ids
 from chainrule.text.utf8 import as_texts
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
+from chainrule.text.word_rules import WordNumbers, WordRule
 
 UNKNOWN = "<unk>"
-WORD = re.compile(r"\w+(?:['’]\w+)*|\n|[^\w\s]")
+RULE = WordRule(re.compile(r"\w+(?:['’]\w+)*|\n|[^\w\s]"), number=0)
 NO_SPACE_BEFORE = frozenset("\n.,;:!?%)]}’”")
 NO_SPACE_AFTER = frozenset("\n([{“‘")
 
@@ -29,7 +28,7 @@ def split_words(text: str) -> list[str]:
     >>> split_words("Don't (ever) go, she said.")
     ["Don't", '(', 'ever', ')', 'go', ',', 'she', 'said', '.']
     """
-    return WORD.findall(text)
+    return RULE.split(text)
 
 
 def join_words(words: Iterable[str]) -> str:
@@ -60,7 +59,7 @@ class WordTokenizer(VocabularyTokenizer):
     def __init__(self, vocabulary: Vocabulary, *, lowercase: bool = False) -> None:
         self.vocabulary = vocabulary
         self.lowercase = lowercase
-        self._unknown = vocabulary.id(UNKNOWN)
+        self._numbers = WordNumbers(RULE, vocabulary.plain, vocabulary.id(UNKNOWN))
 
     @classmethod
     def train(
@@ -73,21 +72,18 @@ class WordTokenizer(VocabularyTokenizer):
         special_tokens: Iterable[str] = (),
     ) -> WordTokenizer:
         """The words that occur at least `min_count` times, at most `vocab_size` tokens in all."""
-        counts: Counter[str] = Counter()
-        for text in as_texts(texts):
-            counts.update(split_words(text.lower() if lowercase else text))
-        words = sorted((w for w, n in counts.items() if n >= min_count), key=lambda w: (-counts[w], w))
         special = [*special_tokens, UNKNOWN]
+        limit = None
         if vocab_size is not None:
             check_room("words", vocab_size, len(special), "the special tokens")
-            words = words[: vocab_size - len(special)]
+            limit = vocab_size - len(special)
+        lowered = (text.lower() if lowercase else text for text in as_texts(texts))
+        words = RULE.most_frequent(lowered, min_count, limit)
         return cls(with_special(special, words), lowercase=lowercase)
 
     def encode(self, text: str) -> Ids:
         """text -> ids (n,), one for each word and mark"""
-        words = split_words(text.lower() if self.lowercase else text)
-        get, unknown = self.vocabulary.plain.get, self._unknown
-        return np.fromiter((get(word, unknown) for word in words), np.int32, len(words))
+        return self._numbers.encode(text.lower() if self.lowercase else text)
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text with single spaces, and none where print has none"""

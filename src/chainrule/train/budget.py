@@ -102,6 +102,7 @@ def choose(corpus: Corpus, seconds: float, family: str = "gpt", seed: int = 0) -
     if family == "gpt" and epochs > EPOCHS:
         sizes["dropout"] = 0.1
     settings |= {"eval_every": max(50, round(steps / 8)), "save_every": max(50, round(steps / 4))}
+    settings["warmup"] = min(TrainConfig.warmup, round(steps) // 10)
     outlook = expected(corpus, 6 * parameters * tokens)
     return Choice(tokenizer, sizes, settings, parameters, round(steps), epochs, outlook)
 

@@ -69,9 +69,6 @@ OPTIONAL = {"carried", "trained", "tokenizer_config", "generation_config"}
 def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
     """Write RUN/checkpoints/step_N and drop all but the newest few and the steps `keep`; returns its path."""
     parts = {name: file for name, file in FILES.items() if name not in OPTIONAL or getattr(checkpoint, name)}
-    files = {file: _encode(file, getattr(checkpoint, name)) for name, file in parts.items()}
-    sums = {file: {"bytes": len(content), "sha256": _sha256(content)} for file, content in files.items()}
-    files["manifest.json"] = _encode("manifest.json", {"format": FORMAT, "files": sums})
     folder = run / "checkpoints"
     final = folder / f"step_{checkpoint.step:06d}"
     partial, old = folder / f".{final.name}.partial", folder / f".{final.name}.old"
@@ -80,8 +77,8 @@ def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
         for leftover in (*folder.glob(".step_*.partial"), *folder.glob(".step_*.old")):
             shutil.rmtree(leftover, ignore_errors=True)
         partial.mkdir(parents=True)
-        for file, content in files.items():
-            _write(partial / file, content)
+        sums = {file: _write(partial / file, getattr(checkpoint, name)) for name, file in parts.items()}
+        _write(partial / "manifest.json", {"format": FORMAT, "files": sums})
         flush_folder(partial)
         if final.exists():  # the same step again, after a resume
             final.rename(old)
@@ -198,8 +195,7 @@ def _decode(path: Path, content: bytes) -> dict[str, Any]:
 
 def _verified(path: Path, expected: Any) -> bytes:
     content = _read(path)
-    found = {"bytes": len(content), "sha256": _sha256(content)}
-    if found != expected:
+    if _sum(content) != expected:
         raise CheckpointError(
             f"{path}: is damaged, its {len(content)} bytes do not have the hash in manifest.json"
         )
@@ -213,11 +209,14 @@ def _read(path: Path) -> bytes:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from error
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a file to the disk; returns its line of the manifest. Memory is needed for this one file only."""
+    content = _encode(path.name, value)
     with path.open("wb") as file:
         file.write(content)
         flush(file)
+    return _sum(content)
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _sum(content: bytes) -> dict[str, Any]:
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}

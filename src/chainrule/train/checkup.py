@@ -10,6 +10,7 @@ from chainrule.train.log import read
 from chainrule.train.nonfinite import broken
 from chainrule.train.runs import LOG, Run
 
+CURVE = 10  # losses that have a shape
 BATCHES = 8  # of each split, from all over it
 
 
@@ -28,8 +29,8 @@ def of_losses(run: Run) -> list[Finding]:
     trainer = run.trainer
     exam = trainer.exam[:: -(-len(trainer.exam) // BATCHES)]
     found = [split_losses(run.model, trainer.batches, exam, len(exam)).finding]
-    losses = [record["loss"] for record in read(run.log_path) if "loss" in record]
-    if losses and run.model.choices:
+    losses = [loss for record in read(run.log_path) if (loss := record.get("loss")) is not None]
+    if len(losses) >= CURVE and run.model.choices:
         found.append(curve(losses, run.model.choices).finding)
     return found
 

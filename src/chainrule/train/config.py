@@ -54,7 +54,7 @@ class Looking:
     eval_windows: int = 512
     """Windows per evaluation, at most."""
     patience: int = 0
-    """Stop after this many evaluations without a new best; the best is kept. 0 never stops early."""
+    """Stop after this many evaluations without a new best; the best is what is used. 0 never stops early."""
     sample_every: int = 0
     """Steps between samples of what the model writes; 0 writes none."""
     save_every: int = 500

@@ -69,7 +69,8 @@ class Log:
 
     def step(self, step: int, loss: float, *, lr: float, norm: float, seconds: float, left: float) -> None:
         self._write({"step": step, "loss": loss, "lr": lr, "norm": norm, "seconds": round(seconds, 3)})
-        self.smooth = loss if self.smooth is None else 0.95 * self.smooth + 0.05 * loss
+        if math.isfinite(loss):  # or the mean would never be a number again
+            self.smooth = loss if self.smooth is None else 0.95 * self.smooth + 0.05 * loss
         self.recent.append((step, seconds))
         now = time.monotonic()
         if now - self.said >= (REFRESH if self.live else PLAIN):
@@ -93,7 +94,7 @@ class Log:
         pace = (last - first) * self.tokens / (until - since) if last > first else 0.0
         return [
             f"step {step:>6}",
-            f"loss {self.smooth:.4f}",
+            f"loss {math.nan if self.smooth is None else self.smooth:.4f}",
             f"{clock(left)} left",
             f"{pace:,.0f} tokens/s",
         ]

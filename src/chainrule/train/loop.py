@@ -21,7 +21,7 @@ import numpy.typing as npt
 from chainrule import random
 from chainrule.autograd import precision
 from chainrule.data import Streams
-from chainrule.errors import ChainruleError
+from chainrule.errors import ChainruleError, ConfigError
 from chainrule.inspect import Finding, Watch
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model, RecurrentLM
@@ -103,6 +103,11 @@ class Trainer:
         self.batches = batches
         self.exam = exam
         self.config = config
+        if config.accumulate > 1 and not model.divisible:
+            raise ConfigError(
+                f"train: accumulate is {config.accumulate} (must be 1 for a {type(model).__name__}: its examples are "
+                "compared with all others of the batch; take a smaller batch_size, or recompute, for less memory)"
+            )
         for _, part in model.named_layers():
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
                 part.recompute = config.recompute
@@ -118,7 +123,7 @@ class Trainer:
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
         self.skipped = 0  # steps in a row that were not finite
-        self.reason = ""  # of the last of them
+        self.reason = ""  # why the last step was left out, if it was
         self.carried: State | None = None
         """Of a recurrent model: its state after the last batch, which the next one of the same streams goes on from."""
 
@@ -170,7 +175,7 @@ class Trainer:
         left = self.plan.seconds_left(self.steps, self.seconds)
         log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
         self.tell(log, self.doctor.step(loss, norm))
-        if self.skipped:
+        if self.reason:
             log.note(self.steps, {"skipped": self.reason}, f"skipped: {self.reason}")
         if self.config.watch_every and (seen := self.look(lr)):
             log.note(self.steps, seen, *seen["watch"]["problems"])
@@ -189,6 +194,7 @@ class Trainer:
         parameters = self.optimiser.params
         parameters.zero_grad()
         self.model.train()
+        buffers = [(buffer, buffer.copy()) for _, buffer in self.model.named_buffers()]
         factor = self.scale.factor
         with (
             random.step(self.steps),
@@ -199,13 +205,16 @@ class Trainer:
             loss, carried = backward(self.model, work, pieces=self.config.accumulate, factor=factor)
         norm = clip_global_norm(parameters, self.config.clip * factor) / factor
         finite = math.isfinite(loss + norm)
+        if not finite:  # a running mean has taken it in already
+            for buffer, before in buffers:
+                buffer[...] = before
         self.scale.update(finite)
         if finite:
             if factor != 1:
                 parameters.grad *= 1 / factor  # exact: a power of two
             self.optimiser.step(lr)
             self.carried = carried
-            self.skipped = 0
+            self.skipped, self.reason = 0, ""
             if self.average:
                 self.average.update(self.optimiser.steps)
         else:
@@ -223,6 +232,10 @@ class Trainer:
     def _skip(self, loss: float, norm: float, work: Work) -> None:
         """Leave a step out that is not finite; the weights are as before it."""
         if not isinstance(self.scale, NoScale):  # with a scale it is the way to find the largest one
+            self.reason = (
+                f"loss {loss}, gradient norm {norm} at step {self.steps + 1} in fp16; "
+                f"from now on the loss is scaled by {self.scale.factor:g}"
+            )
             return
         self.skipped += 1
         finding = explain(self.model, work, self.config, self.steps, self.tokenizer)
@@ -250,7 +263,7 @@ class Trainer:
         validation = self.evaluate()
         log.evaluation(self.steps, validation, seconds=self.seconds)
         self.tell(log, self.doctor.evaluation(self.steps, validation))
-        if not self.skipped:  # the gradient is that of a step that was taken
+        if not self.reason:  # the gradient is that of a step that was taken
             self.tell(log, self.doctor.weights(self.model.parameters(), self.optimiser))
         if self.stopping:
             self.stopping(self.steps, validation)

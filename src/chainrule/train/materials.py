@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chainrule.train.config import TrainConfig
 from chainrule.train.labels import Labels
 from chainrule.train.masked_text import MaskedText
 from chainrule.train.material import Material, Text
@@ -13,6 +14,19 @@ MATERIALS: dict[str, type[Material]] = {
     "bert": MaskedText,
     "bert-classifier": Labels,
 }
+
+PIECED = (
+    "bert",
+    "bert-classifier",
+)  # read word pieces with [CLS] and [SEP]; all others characters, unless told
+
+# Highest learning rates where that of small language models is too high.
+RATES = {"seq2seq": 1e-3, "bert": 1e-3, "bert-classifier": 1e-3}
+
+
+def defaults(family: str) -> TrainConfig:
+    """How a family is trained unless told otherwise."""
+    return TrainConfig(lr=RATES[family]) if family in RATES else TrainConfig()
 
 
 def material_of(family: str) -> type[Material]:

@@ -2,7 +2,8 @@
 
 On a time budget the number of steps is not known at the start. The rate rises and stays, which needs no plan,
 until what is left of the time is just what the final decay takes; then the number is fixed. So a run on a
-budget is, bit for bit, the run with that many steps.
+budget is, bit for bit, the run with that many steps; but if the time is too short for its warm-up, the rate falls
+from where it has come.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ class Plan:
         steps, lr, final = self.total or FAR, self.config.lr, self.config.min_lr
         fall = self._decay(steps) if self.config.schedule == "wsd" else 1
         warmup = min(self.config.warmup, steps - fall)
+        if self.config.budget is not None:  # what was done with a warm-up that is cut short cannot be changed
+            lr *= (warmup + 1) / (self.config.warmup + 1)
+            final = min(final, lr)
         match self.config.schedule:
             case "wsd":
                 return wsd(lr, steps, warmup=warmup, decay=fall, final=final)
@@ -54,7 +58,7 @@ class Plan:
 
     def revise(self, step: int, seconds: float) -> None:
         """After `step` steps in `seconds`: fix the number of steps when it is time for the decay."""
-        if self.config.budget is None or self.total is not None or step < self.config.warmup:
+        if self.config.budget is None or self.total is not None:
             return
         total = max(step + 1, int(step / seconds * self.config.budget))  # what fits at the pace so far
         if step >= total - self._decay(total):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import os
 import shutil
@@ -32,6 +31,7 @@ from chainrule.models import (
 )
 from chainrule.models import family as family_of
 from chainrule.models.rnn_lm import State
+from chainrule.optim import EarlyStopping
 from chainrule.random import seed
 from chainrule.text import Tokenizer
 from chainrule.train import checkpoint, environment, kinds
@@ -41,13 +41,16 @@ from chainrule.train.config import TrainConfig
 from chainrule.train.log import Log, read
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.material import Data, Material, Text
-from chainrule.train.materials import material_of
+from chainrule.train.materials import defaults, material_of
 from chainrule.train.plan import Plan
 from chainrule.train.preflight import examine
 
 LOCK, LOG, SETTINGS = ".lock", "log.jsonl", "config.toml"
 FIRST = {LOCK, LOG, SETTINGS, environment.FILE, "checkpoints"}  # what is there before the first step
 HEAD = ("classes", "labels")  # what the head of a classifier follows from
+
+# Fields of a model's config that say how it learns, not what it computes once it has learnt.
+LEARNING = {"dropout", "label_smoothing", "scheduled_sampling"}
 
 D = TypeVar("D", bound=Data)
 
@@ -89,7 +92,7 @@ class Run:
         such as the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own.
         With `start` the run begins with the weights of that model, or with its body and a new head.
         """
-        run = cls.draft(folder, data, config or TrainConfig(), model, tokenizer, start, **size)
+        run = cls.draft(folder, data, config or defaults(model), model, tokenizer, start, **size)
         make_empty(run.folder, LOG)  # from now on the directory is taken
         return run
 
@@ -155,6 +158,7 @@ class Run:
         """Go on to a later step than the run was planned for.
 
         From here on the learning rate is that of a run of `max_steps`: where it had begun to fall, it is high again.
+        So are batches that depend on the number of steps, as those of scheduled sampling do.
         """
         trainer = self.trainer
         planned = trainer.plan.total or trainer.steps
@@ -162,11 +166,27 @@ class Run:
             raise ConfigError(f"resume: max_steps is {max_steps}, in the run {planned} (must be larger)")
         trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
         trainer.plan = Plan(trainer.config)
+        trainer.batches = self.material.batches(self.model, trainer.config)
+        if trainer.stopping:  # asked to go on, it is patient again
+            trainer.stopping.waited = 0
 
     @property
     def finished(self) -> bool:
         """All planned steps are made."""
         return self.trainer.finished
+
+    def change(self, **settings: Any) -> None:
+        """Go on with other settings, fields of the configuration that no step made so far depends on any more."""
+        trainer = self.trainer
+        trainer.config = trainer.doctor.config = replace(trainer.config, **settings)
+        trainer.plan = Plan(trainer.config, trainer.plan.total)
+        patience = trainer.config.patience
+        if not patience:
+            trainer.stopping = None
+        elif trainer.stopping is None:
+            trainer.stopping = EarlyStopping(patience)
+        else:
+            trainer.stopping.patience = patience
 
     def train(self, console: Console | None = None) -> Result:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
@@ -246,8 +266,10 @@ class Run:
         return self.folder / LOG
 
     def sample(self) -> str:
-        """What the model writes now."""
-        return self.material.sample(self.model, self.trainer.config.seed)
+        """What the model writes now, with the averaged weights if there are such."""
+        average = self.trainer.average
+        with average.in_place() if average else nullcontext():
+            return self.material.sample(self.model, self.trainer.config.seed)
 
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
@@ -270,15 +292,29 @@ def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
 
 
 def begun(start: Model, family: str, **sizes: Any) -> Model:
-    """A model of a family with the weights of `start`: the same one, or its body with a new head."""
+    """A model of a family with the weights of `start`: the same one, or its body with a new head.
+
+    What only says how it learns may differ, and the context where no weight belongs to a position. All else must be
+    the same: the weights would not fit, or would fit and mean something else, as with another number of heads.
+    """
     for name, value in sizes.items():
         there = getattr(start.config, name, value)
-        if there != value:
+        if there != value and name not in LEARNING and not _context_alone(start, name, value):
             raise ConfigError(
                 f"train: {name} is {value}, in the model to begin with {there} (must be the same)"
             )
     kind = family_of(family).model
-    return copy.deepcopy(start) if type(start) is kind else fine_tune(start, kind, **sizes)
+    if type(start) is not kind:
+        return fine_tune(start, kind, **sizes)
+    model = kind(replace(start.config, **sizes))
+    model.load(start.state())
+    return model
+
+
+def _context_alone(model: Model, name: str, value: Any) -> bool:
+    """It is the context that differs, and the model has as many weights with the other one."""
+    there = describe(model)
+    return name == "block_size" and n_params(there | {name: value}) == n_params(there)
 
 
 def with_labels(start: Model, sizes: Mapping[str, Any]) -> Model:

@@ -18,6 +18,7 @@ from chainrule.data import Pair, PairBatches
 from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq
 from chainrule.random import generator
+from chainrule.train.config import TrainConfig
 
 Ids = npt.NDArray[np.integer[Any]]
 
@@ -76,3 +77,13 @@ class ScheduledSampling:
         self.model.train(training)
         likeliest: Ids = logits.argmax(axis=-1)
         return likeliest
+
+
+def known_steps(config: TrainConfig) -> int:
+    """The number of steps of a run, over which the share grows: it must be known from the start."""
+    if config.budget is not None:
+        raise ConfigError(
+            f"train: scheduled_sampling with a budget of {config.budget:g} seconds (must be 0: it grows with the "
+            "number of steps, which a budget leaves open; give max_steps instead of budget)"
+        )
+    return config.max_steps

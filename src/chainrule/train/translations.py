@@ -17,7 +17,7 @@ from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import Ids
 from chainrule.train.material import Material
-from chainrule.train.scheduled_sampling import ScheduledSampling
+from chainrule.train.scheduled_sampling import ScheduledSampling, known_steps
 
 SPLIT = Split(validation=0.05, test=0.0)
 POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded
@@ -78,7 +78,7 @@ class Translations(Material):
         pairs, share = self._batches(self.training, model, config), model.config.scheduled_sampling
         if not share:
             return pairs
-        return ScheduledSampling(pairs, model, share=share, steps=config.max_steps, seed=config.seed)
+        return ScheduledSampling(pairs, model, share=share, steps=known_steps(config), seed=config.seed)
 
     def exam(self, model: Seq2Seq, config: TrainConfig) -> Sequence[tuple[Pair, Ids]]:
         """The pairs held back, at most as many as `eval_windows`."""
