@@ -7,7 +7,7 @@
     top-k               the k likeliest                                 (Fan et al. 2018)
     top-p               the fewest likeliest whose P adds up to p       (Holtzman et al. 2020)
     min-p               P_i ≥ m max P                                   (Nguyen et al. 2024)
-    typical             the fewest nearest to |-ln P_i - H| = 0 whose P adds up to t    (Meister et al. 2023)
+    typical             the fewest with -ln P_i nearest to H whose P adds up to t       (Meister et al. 2023)
     draw                from softmax(l)
 
 A token that is ruled out has the score -inf; P is always that of what is left. At least one token is left. Of tokens
