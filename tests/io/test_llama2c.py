@@ -97,7 +97,7 @@ def test_every_wrong_size_is_refused(field: int, value: int, tmp_path: Path) -> 
     llama2c.write(model(), tokenizer(), tmp_path)
     content = bytearray((tmp_path / "model.bin").read_bytes())
     if struct.unpack_from("<i", content, 4 * field)[0] == value:
-        pytest.skip("is that size")
+        value += 1  # it is that size
     struct.pack_into("<i", content, 4 * field, value)
     (tmp_path / "model.bin").write_bytes(content)
     with pytest.raises(ChainruleError) as error:

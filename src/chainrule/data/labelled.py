@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from chainrule.data.batches import Ids
 from chainrule.data.documents import Name, find_files, is_table, read_documents
-from chainrule.data.order import Items, Order, check_sizes
-from chainrule.data.padded import Mask
+from chainrule.data.order import Items
+from chainrule.data.padded import Bucketed, Mask
 from chainrule.data.segmented import Segmented, SpecialIds, check_room, segmented, trim
 from chainrule.errors import DataError
 
@@ -64,7 +64,7 @@ def label_ids(labels: Sequence[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(names)}
 
 
-class LabelledBatches:
+class LabelledBatches(Bucketed):
     """Labelled texts in random order, like `DocumentBatches`; what does not fit loses its end.
 
     >>> from chainrule.data import LabelledBatches, SpecialIds
@@ -87,7 +87,6 @@ class LabelledBatches:
         seed: int = 0,
         pool: int = 1,
     ) -> None:
-        check_sizes(batch_size, block_size, pool)
         room = check_room(block_size, 1 if others is None else 2)
         if not len(texts) == len(labels) == len(texts if others is None else others):
             seconds = "" if others is None else f", {len(others)} second texts"
@@ -97,15 +96,12 @@ class LabelledBatches:
         self.rows = [trim(a, b, room) for a, b in whole]
         self.labels = np.asarray(labels, np.int32)
         self.special = special
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.pool = pool
-        self.lengths, before = (
+        after, before = (
             np.array([len(a) + (0 if b is None else len(b)) for a, b in rows]) for rows in (self.rows, whole)
         )
-        self.truncated = float((self.lengths < before).mean())
+        self.truncated = float((after < before).mean())
         """The share of the texts that lose their end."""
-        self.order = Order(len(self.rows), seed=seed)
+        super().__init__(after, batch_size=batch_size, block_size=block_size, seed=seed, pool=pool)
 
     @property
     def ids(self) -> Ids:
@@ -119,13 +115,11 @@ class LabelledBatches:
 
     def batch(self, step: int) -> tuple[Segmented, Ids]:
         """Segmented of ids (B, T), mask (B, T), segments (B, T); labels (B,)"""
-        return self._batch(self.order.bucket(step, self.batch_size, self.lengths, self.pool))
+        return self._batch(self.draw(step))
 
     def once(self) -> Iterator[tuple[Segmented, Ids]]:
-        """Batches for evaluation: every text once, in order of length so that little is padded."""
-        items = np.argsort(self.lengths, kind="stable")
-        for first in range(0, len(items), self.batch_size):
-            yield self._batch(items[first : first + self.batch_size])
+        """Batches for evaluation: every text once."""
+        return map(self._batch, self.in_turn())
 
     def _batch(self, items: Items) -> tuple[Segmented, Ids]:
         firsts, seconds = zip(*(self.rows[item] for item in items), strict=True)

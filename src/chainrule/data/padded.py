@@ -53,7 +53,14 @@ class Bucketed:
     """
 
     def __init__(
-        self, lengths: Ids, *, batch_size: int, block_size: int, seed: int, replacement: bool, pool: int
+        self,
+        lengths: Ids,
+        *,
+        batch_size: int,
+        block_size: int,
+        seed: int = 0,
+        replacement: bool = False,
+        pool: int = 1,
     ) -> None:
         check_sizes(batch_size, block_size, pool)
         self.batch_size = batch_size
@@ -70,6 +77,11 @@ class Bucketed:
     def draw(self, step: int) -> Items:
         """The items of a batch (B,)."""
         return self.order.bucket(step, self.batch_size, self.lengths, self.pool)
+
+    def in_turn(self) -> Iterator[Items]:
+        """The items of batches for evaluation: every item once, in order of length so that little is padded."""
+        items = np.argsort(self.lengths, kind="stable")
+        return (items[first : first + self.batch_size] for first in range(0, len(items), self.batch_size))
 
 
 class DocumentBatches(Bucketed):

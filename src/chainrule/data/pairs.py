@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from chainrule.data.batches import Ids
@@ -75,10 +74,8 @@ class PairBatches(Bucketed):
         return self._batch(self.draw(step))
 
     def once(self) -> Iterator[tuple[Pair, Ids]]:
-        """Batches for evaluation: every pair once, in order of length so that little is padded."""
-        items = np.argsort(self.lengths, kind="stable")
-        for first in range(0, len(items), self.batch_size):
-            yield self._batch(items[first : first + self.batch_size])
+        """Batches for evaluation: every pair once."""
+        return map(self._batch, self.in_turn())
 
     def _batch(self, items: Items) -> tuple[Pair, Ids]:
         longest = min(int(self.sources.lengths_of(items).max()), self.block_size)

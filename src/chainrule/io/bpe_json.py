@@ -34,8 +34,8 @@ _EXPRESSIONS = {expression: name for name, expression in PATTERNS.items()} | {
 }
 
 
-def read(description: Description) -> BPETokenizer:
-    """The tokenizer that a `tokenizer.json` describes."""
+def vocab_and_merges(description: Description) -> tuple[dict[str, int], list[Any]]:
+    """What every BPE has; its options that would give other tokens are refused."""
     model = part(description, "model")
     vocab, listed = model.get("vocab"), model.get("merges")
     if not isinstance(vocab, dict) or not isinstance(listed, list):
@@ -43,6 +43,12 @@ def read(description: Description) -> BPETokenizer:
     for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(name):
             raise refuse(f"model {name}", model[name], "null")
+    return vocab, listed
+
+
+def read(description: Description) -> BPETokenizer:
+    """The tokenizer that a `tokenizer.json` describes."""
+    model, (vocab, listed) = part(description, "model"), vocab_and_merges(description)
     for name, known in (("normalizer", (None,)), ("decoder", (None, "ByteLevel"))):
         if (kind := part(description, name).get("type")) not in known:
             raise refuse(name, kind, f"{known[-1]} for byte-level BPE")

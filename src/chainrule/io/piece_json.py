@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.errors import FormatError
-from chainrule.io.bpe_json import MODEL, merge_pair
+from chainrule.io.bpe_json import MODEL, merge_pair, vocab_and_merges
 from chainrule.io.hugging_face import (
     Description,
     added_tokens,
@@ -36,13 +35,7 @@ def matches(description: Description) -> bool:
 
 def read(description: Description) -> PieceBPETokenizer:
     """The tokenizer that a `tokenizer.json` describes."""
-    model = part(description, "model")
-    vocab, listed = model.get("vocab"), model.get("merges")
-    if not isinstance(vocab, dict) or not isinstance(listed, list):
-        raise FormatError("BPE: the model has no vocab and merges (must have an object and a list)")
-    for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
-        if model.get(name):
-            raise refuse(f"model {name}", model[name], "null")
+    model, (vocab, listed) = part(description, "model"), vocab_and_merges(description)
     special = added_tokens(description)
     vocabulary = Vocabulary(in_order(vocab | special), special)
     merges = [(*merge_pair(place, merge, vocab), place) for place, merge in enumerate(listed)]

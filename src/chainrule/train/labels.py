@@ -11,8 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from chainrule.autograd import no_grad
 from chainrule.data import (
     Labelled,
@@ -32,7 +30,7 @@ from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import Ids
 from chainrule.train.masked_text import VOCABULARY
-from chainrule.train.material import Material
+from chainrule.train.material import Material, share_right
 
 SPLIT = Split(validation=0.1, test=0.0)
 SHOWN = 10  # labels that are told with their numbers
@@ -140,12 +138,10 @@ class Labels(Material):
 
     def scores(self, model: BERTClassifier, exam: Sequence[tuple[Segmented, Ids]]) -> dict[str, float]:
         """The share of texts whose label is the one the model scores highest."""
-        right = total = 0
         with no_grad():
-            for inputs, labels in exam:
-                right += int(np.count_nonzero(model(*inputs).numpy().argmax(axis=-1) == labels))
-                total += len(labels)
-        return {"accuracy": right / total}
+            return {
+                "accuracy": share_right((model(*x).numpy().argmax(axis=-1), labels) for x, labels in exam)
+            }
 
     def amount(self) -> str:
         """How much there is, in words."""

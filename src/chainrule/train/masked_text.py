@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from chainrule.autograd import no_grad
 from chainrule.data import Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, split
-from chainrule.models import IGNORE, BERTPretraining
+from chainrule.models import BERTPretraining
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import Ids
-from chainrule.train.material import Material, Text, held_back, joined
+from chainrule.train.material import Material, Text, held_back, joined, share_right
 
 VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none
 
@@ -86,14 +84,9 @@ class MaskedText(Material):
 
     def scores(self, model: BERTPretraining, exam: Sequence[tuple[Masked, Ids]]) -> dict[str, float]:
         """The share of hidden words that the model scores highest."""
-        right = total = 0
         with no_grad():
-            for inputs, targets in exam:
-                best = model(inputs.ids, inputs.mask, inputs.segments).numpy().argmax(axis=-1)
-                asked = targets != IGNORE
-                right += int(np.count_nonzero((best == targets) & asked))
-                total += int(np.count_nonzero(asked))
-        return {"accuracy": right / max(1, total)}
+            answers = ((model(x.ids, x.mask, x.segments).numpy().argmax(axis=-1), words) for x, words in exam)
+            return {"accuracy": share_right(answers)}
 
     def amount(self) -> str:
         """How much there is, in words."""

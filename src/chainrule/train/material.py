@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -14,7 +14,7 @@ import numpy as np
 from chainrule.data import BUILT_IN, Corpus, Encoded, Shards, load, split, windows
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import write
-from chainrule.models import LanguageModel
+from chainrule.models import IGNORE, LanguageModel
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.loop import BatchSource, Ids
@@ -94,6 +94,16 @@ class Material:
     def scores(self, model: Any, exam: Sequence[tuple[Any, Ids]]) -> dict[str, float]:
         """How well the model does its task on what was held back, beyond its loss."""
         return {}
+
+
+def share_right(answers: Iterable[tuple[Ids, Ids]]) -> float:
+    """The share of targets, but for those that do not count, which the answers of the same shape agree with."""
+    right = total = 0
+    for answer, targets in answers:
+        counts = targets != IGNORE
+        right += int(np.count_nonzero((answer == targets) & counts))
+        total += int(np.count_nonzero(counts))
+    return right / max(1, total)
 
 
 @dataclass(frozen=True)
