@@ -77,6 +77,7 @@ def prepare(args):
     import numpy as np
 
     import chainrule as cr
+    from chainrule.train.gradient import Work, backward
 
     L, H, C, T, B, V = SIZES[args.config]
     cr.set_threads(args.threads)
@@ -93,11 +94,10 @@ def prepare(args):
         windows = data[starts[:, None] + np.arange(T + 1)]  # (B, T+1)
         parameters.zero_grad()
         with cr.precision(args.dtype):
-            loss = model.loss(windows[:, :-1], windows[:, 1:])
-            loss.backward()
+            loss, _ = backward(model, Work(windows[:, :-1], windows[:, 1:]))  # as the trainer does
         cr.optim.clip_global_norm(parameters, 1.0)
         optimiser.step()
-        return loss.item()
+        return loss
 
     return step, {"lib": f"chainrule {cr.__version__}", **flop_per_step(args.config)}
 

@@ -81,8 +81,23 @@ def test_the_extension_refuses_sizes_that_do_not_fit() -> None:
     x, W, ids = case(7, 33, 5)
     room = np.empty((3, 7), np.float32)
     with pytest.raises(ValueError, match="w has 132 elements, expected 165"):
-        extension.linear_cross_entropy_forward(
-            room[0], None, *room[1:], x, W[:, :4].copy(), ids, room[0], 1.0, 0.0, 4, 0
-        )
+        extension.linear_cross_entropy_forward(*room, x, W[:, :4].copy(), ids, room[0], 1.0, 0.0, 4, 0)
     with pytest.raises(ValueError, match="chunk is 0"):
-        extension.linear_cross_entropy_forward(room[0], None, *room[1:], x, W, ids, room[0], 1.0, 0.0, 0, 0)
+        extension.linear_cross_entropy_forward(*room, x, W, ids, room[0], 1.0, 0.0, 0, 0)
+
+
+def test_rows_that_are_not_finite_stay_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEEP", 0)
+    x, W, ids = case(37, 65, 16)
+    want, saved = native_forward(x, W, targets=ids, reduction="none")
+    x[3], x[20], ids[30] = np.nan, np.inf, -1
+    loss, saved = native_forward(x, W, targets=ids, reduction="none", ignore_index=-1)
+    dx, _ = native_backward(np.ones(37, np.float32), saved, (True, False))
+    assert list(np.flatnonzero(~np.isfinite(loss))) == [3, 20] and loss[30] == 0
+    assert list(np.flatnonzero(~np.isfinite(dx).all(axis=1))) == [3, 20] and not dx[30].any()
+    others = np.isfinite(loss) & (ids != -1)
+    np.testing.assert_array_equal(loss[others], want[others])
+    x[30] = np.inf  # a row that does not count may hold anything
+    loss, saved = native_forward(x, W, targets=ids, reduction="none", ignore_index=-1)
+    dx, _ = native_backward(np.ones(37, np.float32), saved, (True, False))
+    assert loss[30] == 0 and not dx[30].any()

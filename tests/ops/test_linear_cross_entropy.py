@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.autograd import Param, Parameters
+from chainrule import native
+from chainrule.autograd import Param, Parameters, foreseen
 from chainrule.autograd.types import Array
-from chainrule.errors import DataError, ShapeError
+from chainrule.errors import DataError, GraphError, ShapeError
 from chainrule.ops import cross_entropy, linear, linear_cross_entropy
 
 module = importlib.import_module("chainrule.ops.linear_cross_entropy")
@@ -93,3 +95,49 @@ def test_bad_input() -> None:
         linear_cross_entropy(x, W, targets=ids + 99 - ids[0])
     with pytest.raises(ShapeError, match=r"linear_cross_entropy: weights have shape \(1,\)"):
         linear_cross_entropy(x, W, targets=ids, weights=[1.0])
+
+
+def foreseen_and_not(dy: float, **constants) -> tuple[list[Array], list[Array]]:
+    """(loss, dx, dW), with dW in a flat block: made ahead, and in backward."""
+    x, W, ids = case(N=40, V=33, C=16)
+    results = []
+    for known in (True, False):
+        params = Parameters([("W", Param(W))])
+        leaf = cr.Tensor(x.astype(np.float32), requires_grad=True)
+        params.grad[...] = 1
+        with foreseen(dy) if known else nullcontext():
+            loss = linear_cross_entropy(leaf, params["W"], targets=ids, **constants)
+        ahead = (params["W"].grad != 1).any()
+        assert ahead == (known and native.available() and constants.get("reduction") != "none")
+        loss.backward(np.full(loss.shape, dy, np.float32))
+        results.append([loss.data, leaf.grad, params["W"].grad])
+    return results[0], results[1]
+
+
+@pytest.mark.parametrize("dy", [1.0, 0.3])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_gradients_made_ahead_have_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, dy: float, precision: str, reduction: str
+) -> None:
+    monkeypatch.setattr(module, "CHUNK", 7 * 33)
+    monkeypatch.setattr(module, "KEEP", 0)
+    with cr.precision(precision):
+        ahead, later = foreseen_and_not(
+            float(np.float32(dy)), ignore_index=3, label_smoothing=0.1, reduction=reduction
+        )
+    for got, want in zip(ahead, later, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.skipif(not native.available(), reason="gradients are made ahead by the kernel only")
+def test_a_gradient_other_than_foreseen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEEP", 0)
+    x, W, ids = case()
+    leaf = cr.Tensor(x.astype(np.float32), requires_grad=True)
+    with foreseen(1.0):
+        loss = 0.5 * linear_cross_entropy(leaf, W.astype(np.float32), targets=ids)
+    with pytest.raises(
+        GraphError, match=r"made its gradients for a gradient of 1, and gets 0\.5 \(.*foreseeable"
+    ):
+        loss.backward()

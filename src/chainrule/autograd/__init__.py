@@ -2,7 +2,7 @@
 
 from chainrule.autograd.capture import Capture, Captured, capture
 from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
-from chainrule.autograd.mode import backend, enable_grad, no_grad, precision, scope
+from chainrule.autograd.mode import backend, enable_grad, foreseen, no_grad, precision, scope
 from chainrule.autograd.op import Example, Op
 from chainrule.autograd.param import Param, Parameters
 from chainrule.autograd.recompute import checkpoint
@@ -20,6 +20,7 @@ __all__ = [
     "capture",
     "checkpoint",
     "enable_grad",
+    "foreseen",
     "gradcheck",
     "gradcheck_model",
     "no_grad",

@@ -1,4 +1,4 @@
-"""What is switched on right now, per thread: recording, the backend, the precision, the name scope, captures."""
+"""What is switched on right now, per thread: recording, backend, precision, foreseen gradient, name scope, captures."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class _Mode(threading.local):
         self.precision = "fp32"
         self.scope = ""
         self.captures: tuple[Capture, ...] = ()
+        self.foreseen: float | None = None
 
 
 mode = _Mode()
@@ -89,6 +90,20 @@ def precision(name: str) -> Iterator[None]:
         yield
     finally:
         mode.precision = before
+
+
+@contextmanager
+def foreseen(dy: float) -> Iterator[None]:
+    """A loss computed inside will get the gradient `dy`, by one `backward()`, and gradients are not zeroed before that.
+
+    So an op that says how (`Op(ahead=)`) makes its gradients together with its value, and what would be computed twice
+    is computed once. The gradients of parameters are added before `backward()` is called.
+    """
+    before, mode.foreseen = mode.foreseen, dy
+    try:
+        yield
+    finally:
+        mode.foreseen = before
 
 
 @contextmanager

@@ -20,10 +20,11 @@ from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved, is_float
-from chainrule.errors import ChainruleError, ConfigError, ShapeError
+from chainrule.errors import ChainruleError, ConfigError, GraphError, ShapeError
 
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]
 Backward: TypeAlias = Callable[[Any, Saved, Needs], Grads]
+Ahead: TypeAlias = Callable[..., "tuple[Array, Grads] | None"]  # (dy, needs, *inputs, **constants)
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Op:
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
     smaller ops, for fused operations. `again` takes the inputs out of `saved`: the op is cheap, so in backward a large
-    output is computed again rather than kept from forward.
+    output is computed again rather than kept from forward. `ahead` makes value and gradients in one go, for a `dy` that
+    is foreseen (or returns None where that saves nothing).
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Op:
         native: tuple[Forward, Backward] | None = None,
         strided: bool = False,
         again: Callable[[Saved], Sequence[Array]] | None = None,
+        ahead: Ahead | None = None,
     ) -> None:
         self.name = name
         self.forward = forward
@@ -68,6 +71,7 @@ class Op:
         self.native = native
         self.strided = strided
         self.again = again
+        self.ahead = ahead
         kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
         self.arity = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self.__name__ = name
@@ -93,10 +97,14 @@ class Op:
             arrays.append(arg)
         if not plain:
             arrays = as_floats(as_arrays(arrays))
+        if self.ahead and mode.foreseen is not None and True in needs and not mode.captures:
+            made = self._make_ahead(self.ahead, mode.foreseen, args, arrays, needs, constants)
+            if made is not None:
+                return made
         outputs, saved = self.run_forward(arrays, constants)
         single = not isinstance(outputs, tuple)
         values = [np.asarray(y) for y in ((outputs,) if single else outputs)]
-        name = f"{mode.scope}.{self.name}" if mode.scope else self.name
+        name = self._name()
 
         results: list[Any]
         if True in needs:
@@ -109,6 +117,30 @@ class Op:
         for capture in mode.captures:
             capture.add(name, args, tuple(values), saved, tuple(r for r in results if isinstance(r, Tensor)))
         return results[0] if single else tuple(results)
+
+    def _make_ahead(
+        self,
+        ahead: Ahead,
+        dy: float,
+        args: tuple[Any, ...],
+        arrays: list[Any],
+        needs: list[bool],
+        constants: Any,
+    ) -> Tensor | None:
+        """The value, recorded with its gradients; those of parameters are in their place already."""
+        if not self._native_serves(arrays):
+            return None
+        wanted = [need and (arg.into() or need) for arg, need in zip(args, needs, strict=True)]
+        made = ahead(dy, wanted, *arrays, **constants)
+        if made is None:
+            return None
+        value, grads = made
+        left = tuple([need is True for need in wanted])
+        entry = record(Made(self.name, dy, grads), self._name(), args, [value], True, (), left, constants)
+        return Tensor.recorded(value, entry, 0)
+
+    def _name(self) -> str:
+        return f"{mode.scope}.{self.name}" if mode.scope else self.name
 
     def run_forward(self, arrays: Sequence[Array | None], constants: dict[str, Any]) -> tuple[Any, Saved]:
         """The forward pass on arrays, native where it can be."""
@@ -154,6 +186,24 @@ class Op:
             elif is_float(a):
                 return False
         return True
+
+
+@dataclass
+class Made:
+    """On the tape instead of an op whose gradients were made with its value."""
+
+    name: str
+    dy: float
+    grads: Grads
+    again: Callable[[Saved], Sequence[Array]] | None = None
+
+    def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
+        if float(dy) != self.dy:
+            raise GraphError(
+                f"backward: {self.name} made its gradients for a gradient of {self.dy:g}, and gets {float(dy):g} "
+                "(set `foreseeable = False` in a model whose loss is a multiple of its cross-entropy)"
+            )
+        return self.grads
 
 
 def _contiguous(x: Array) -> Array:

@@ -248,8 +248,8 @@ def _distribute(step: Record, grads: Grads, wanted: Needs, pending: _Pending) ->
         if grad is None or grad.shape != shape:
             got = "no gradient" if grad is None else f"shape {grad.shape}"
             raise GraphError(f"{name}: backward returned {got} for input {position} of shape {shape}")
-        if grad.dtype != dtype:
-            grad = grad.astype(dtype)
+        # NumPy's arithmetic makes numbers of arrays without axes; kernels want arrays.
+        grad = np.asarray(grad, dtype)
         pending.add_to(source, grad)
 
 

@@ -40,6 +40,8 @@ class Model(Layer):
 
     divisible = True
     """A batch may be cut into pieces: its loss is made of theirs."""
+    foreseeable = True
+    """If its loss has one part: the gradient of its cross-entropy is that of the loss, not a multiple."""
     recompute = False
     """Keep what enters a block only, and compute what happens inside it again in backward."""
 

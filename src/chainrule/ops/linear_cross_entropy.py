@@ -4,14 +4,14 @@
                                                         (seed 001; seed 004 §12.4.2, §12.4.3)
 
 The logits are the largest array of a language model, V/C times as large as the activations they come from. Beyond a
-limit they exist for one chunk of rows at a time only, in forward and once more in backward; their gradients never
-exist for more than a chunk.
+limit they exist for one chunk of rows at a time only, in forward and once more in backward, or once if the gradient of
+the loss is foreseen; their gradients never exist for more than a chunk.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from chainrule.ops.linear import linear
 
 NAME = "linear_cross_entropy"
 CHUNK = 1 << 23  # logits, or gradients of them, at a time: 32 MB in float32
+TILE = 16  # rows
 KEEP = CHUNK  # logits that are kept for backward rather than computed again
 
 
@@ -86,11 +87,11 @@ def native_forward(
         return forward(x, W, targets=targets, reduction=reduction, **options)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), np.float32)
-    logits = native.empty((len(X), len(W))) if _kept(shape) else None
-    chunk = _chunk(len(X), len(W))
-    native.kernels().linear_cross_entropy_forward(
-        losses, logits, peak, total, X, W, *goal, chunk, _precision()
-    )
+    logits = native.matmul(X, W.T, precision=mode.precision) if _kept(shape) else None
+    if logits is None:
+        native.kernels().linear_cross_entropy_forward(losses, peak, total, X, W, *goal, *_cut(X, W))
+    else:
+        native.kernels().cross_entropy_forward(losses, peak, total, logits, *goal)
     return reduced(losses, shape, reduction), (x, W, logits, peak, total, *goal)
 
 
@@ -100,12 +101,43 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     if goal.target.ndim == 2:
         return backward(dy, saved, needs)
     X = rows(x)  # (N, C)
+    dW = _room(W, needs[1])
+    if logits is None:
+        dX = native.empty_like(X) if needs[0] else None
+        native.kernels().linear_cross_entropy_backward(dX, dW, X, W, peak, total, *goal, *_cut(X, W))
+    else:
+        dz = native.empty_like(logits)
+        native.kernels().cross_entropy_backward(dz, logits, peak, total, *goal)
+        dX = native.matmul(dz, W, precision=mode.precision) if needs[0] else None
+        if dW is not None:
+            native.matmul(dz.T, X, out=dW, accumulate=True, precision=mode.precision)
+    return None if dX is None else dX.reshape(x.shape), dW
+
+
+def ahead(
+    dy: float,
+    needs: Sequence[Any],
+    x: Array,
+    W: Array,
+    *,
+    targets: Any,
+    reduction: str = "mean",
+    **options: Any,
+) -> tuple[Array, Grads] | None:
+    """Value and gradients of a chunk while its logits are there, instead of computing them twice."""
+    shape = _logits_shape(x, W)
+    goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
+    if goal.target.ndim == 2 or reduction == "none" or _kept(shape):
+        return None
+    X = rows(x)  # (N, C)
+    losses, peak, total = np.empty((3, len(X)), np.float32)
     dX = native.empty_like(X) if needs[0] else None
     dW = _room(W, needs[1])
-    native.kernels().linear_cross_entropy_backward(
-        dX, dW, X, W, logits, peak, total, *goal, _chunk(len(X), len(W)), _precision()
+    slope = goal.scaled(np.asarray(dy, np.float32)).scale
+    native.kernels().linear_cross_entropy_forward(
+        losses, peak, total, X, W, *goal, *_cut(X, W), dX, dW, slope
     )
-    return None if dX is None else dX.reshape(x.shape), dW
+    return reduced(losses, shape, reduction), (None if dX is None else dX.reshape(x.shape), dW)
 
 
 def _room(W: Array, need: Any) -> Array | None:
@@ -115,8 +147,9 @@ def _room(W: Array, need: Any) -> Array | None:
     return np.zeros_like(W) if need else None
 
 
-def _precision() -> int:
-    return native.PRECISIONS.index(mode.precision)
+def _cut(X: Array, W: Array) -> tuple[int, int]:
+    """For the kernels: rows per chunk, and what factors are rounded to."""
+    return _chunk(len(X), len(W)), native.PRECISIONS.index(mode.precision)
 
 
 def _kept(shape: Shape) -> bool:
@@ -124,9 +157,10 @@ def _kept(shape: Shape) -> bool:
 
 
 def _chunk(N: int, V: int) -> int:
-    """Rows per chunk: chunks of equal size, since each of them reads all of W."""
-    count = -(-N // max(1, CHUNK // V))
-    return -(-N // max(1, count)) or 1
+    """Rows per chunk: chunks of equal size, since each of them reads all of W; whole tiles if there are several."""
+    most = max(1, CHUNK // V)
+    even = -(-N // (-(-N // most) or 1)) or 1
+    return min(most, -(-even // TILE) * TILE) if even > TILE else even
 
 
 def _chunks(N: int, V: int) -> Iterator[slice]:
@@ -158,5 +192,11 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 linear_cross_entropy = Op(
-    NAME, forward, backward, example, composed=composed, native=(native_forward, native_backward)
+    NAME,
+    forward,
+    backward,
+    example,
+    composed=composed,
+    native=(native_forward, native_backward),
+    ahead=ahead,
 )

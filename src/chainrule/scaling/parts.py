@@ -208,7 +208,8 @@ class Angles(Part):
 class Head(Part):
     """Logits and their loss. `tied`: the matrix is the embedding's.
 
-    Many logits are not kept but computed again. A bias is one more column of the matrix, whose input is 1.
+    Many logits are not kept but computed again, unless the gradient of the loss is foreseen, as in training. A bias
+    is one more column of the matrix, whose input is 1.
     """
 
     width: int

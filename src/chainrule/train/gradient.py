@@ -9,11 +9,12 @@ targets fall (but for the rounding of sums, and for a batch norm, which sees few
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from chainrule.autograd import Tensor
+from chainrule.autograd import Tensor, foreseen
 from chainrule.autograd.types import Array
 from chainrule.models import Model, RecurrentLM
 from chainrule.models.rnn_lm import State
@@ -36,7 +37,8 @@ def backward(model: Model, work: Work, *, pieces: int = 1, factor: float = 1.0) 
     loss, states = 0.0, []
     for part, counted in zip(parts, counts, strict=True):
         shares = [n / total for n, total in zip(counted, totals, strict=True)]
-        losses, state = losses_of(model, part)
+        with _foreseen(model, factor, shares):
+            losses, state = losses_of(model, part)
         loss += sum(each.item() * share for each, share in zip(losses, shares, strict=True) if share)
         states.append(state)
         if any(shares):
@@ -57,6 +59,12 @@ def losses_of(model: Model, work: Work) -> tuple[tuple[Tensor, ...], State | Non
         return model.losses(work.inputs, work.targets), None
     loss, state = model.loss_from(work.state, work.inputs, work.targets)
     return (loss,), state
+
+
+def _foreseen(model: Model, factor: float, shares: list[float]) -> AbstractContextManager[None]:
+    """What the loss will get in backward, if that is known."""
+    known = model.foreseeable and len(shares) == 1 and shares[0]
+    return foreseen(float(np.float32(factor) * np.float32(shares[0]))) if known else nullcontext()
 
 
 def _weighted(losses: tuple[Tensor, ...], shares: list[float]) -> Tensor:
