@@ -34,9 +34,10 @@ from chainrule.models.families import KNOWN
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.budget import choose
+from chainrule.train.folders import SETTINGS, free_folder
 from chainrule.train.loop import NotFinite
 from chainrule.train.materials import PIECED, defaults, material_of
-from chainrule.train.runs import SETTINGS, free_folder, load_any
+from chainrule.train.runs import load_any
 
 # The families that have a command, in the order they are named to people.
 COMMON = [name for name in KNOWN if name not in ("bert-tagger", "bert-embedder")]

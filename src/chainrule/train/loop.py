@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -287,8 +287,12 @@ class Trainer:
     def evaluate(self) -> float:
         """The mean loss on what was held back, of the averaged weights if there are such."""
         self.model.eval()
-        with precision(self.config.precision), self.average.in_place() if self.average else nullcontext():
+        with precision(self.config.precision), self.averaged():
             return self.model.mean_loss(self.exam)
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """The model has in here the weights that are judged and kept: their running mean, if there is one."""
+        return self.average.in_place() if self.average else nullcontext()
 
 
 def shorten(text: str, width: int = 70) -> str:

@@ -36,6 +36,11 @@ class Data(Protocol):
     def sha256(self) -> str: ...
 
 
+def facts_of(data: Data) -> dict[str, str]:
+    """As a run writes them down."""
+    return {"name": data.name, "version": data.version, "sha256": data.sha256}
+
+
 class Material:
     """Batches to learn from and batches to be judged by, of one kind of data. A kind of task has a class of its own."""
 

@@ -24,8 +24,9 @@ from chainrule.machine import one_blas_thread
 from chainrule.models import IGNORE
 from chainrule.text import Tokenizer
 from chainrule.train import checkpoint, kinds
+from chainrule.train.folders import LOG, refuse_checkpoint
 from chainrule.train.log import read
-from chainrule.train.runs import Run, refuse_checkpoint
+from chainrule.train.run import Run
 
 Names = dict[str, Array]
 TOKENS = ("ids", "source", "target")  # fields of inputs that are texts
@@ -89,7 +90,7 @@ def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda
     """
     folder = Path(folder)
     refuse_checkpoint(folder)
-    records = {record["step"]: record for record in read(folder / "log.jsonl") if "loss" in record}
+    records = {record["step"]: record for record in read(folder / LOG) if "loss" in record}
     run = _run_before(folder, step, max(records, default=0))
     trainer = run.trainer
     trainer.config = replace(trainer.config, on_nan="skip")  # a step that broke the run is the one to look at
