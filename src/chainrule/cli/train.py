@@ -35,9 +35,9 @@ from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.budget import choose
 from chainrule.train.folders import SETTINGS, free_folder
-from chainrule.train.loop import NotFinite
 from chainrule.train.materials import PIECED, defaults, material_of
 from chainrule.train.runs import load_any
+from chainrule.train.skips import NotFinite
 
 # The families that have a command, in the order they are named to people.
 COMMON = [name for name in KNOWN if name not in ("bert-tagger", "bert-embedder")]

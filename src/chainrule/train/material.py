@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from chainrule.data import BUILT_IN, Corpus, Encoded, Shards, load, split, windows
+from chainrule.data.batches import Ids
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import write
 from chainrule.models import IGNORE, LanguageModel
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
-from chainrule.train.loop import BatchSource, Ids
-from chainrule.train.sources import source
+from chainrule.train.sources import BatchSource, source
 
 SAMPLE = 100  # tokens
 

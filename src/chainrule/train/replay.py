@@ -27,6 +27,7 @@ from chainrule.train import checkpoint, kinds
 from chainrule.train.folders import LOG, refuse_checkpoint
 from chainrule.train.log import read
 from chainrule.train.run import Run
+from chainrule.train.skips import Skips
 
 Names = dict[str, Array]
 TOKENS = ("ids", "source", "target")  # fields of inputs that are texts
@@ -97,11 +98,11 @@ def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda
     since, differs = trainer.steps, None
     with random.seeded(trainer.config.seed), one_blas_thread():
         while trainer.steps < step - 1:
-            trainer.skipped = 0  # the limit is for training
+            trainer.skips = Skips()  # the limit is for training
             found = trainer.update(_rate(run, records))
             differs = differs or _differs(trainer.steps, found, records)
             tell(trainer.steps)
-        trainer.skipped = 0
+        trainer.skips = Skips()
         return _open(run, records, since, differs)
 
 

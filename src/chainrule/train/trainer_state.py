@@ -22,7 +22,7 @@ def progress_of(trainer: Trainer) -> dict[str, Any]:
         "seconds": trainer.seconds,
         "total": trainer.plan.total,
         "scale": asdict(trainer.scale),
-        "skipped": trainer.skipped,
+        "skipped": trainer.skips.in_a_row,
         "stopping": vars(trainer.stopping) if trainer.stopping else None,
     }
 
@@ -37,7 +37,7 @@ def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
         if trainer.stopping:
             vars(trainer.stopping).update(training["stopping"])
     trainer.scale.load(training.get("scale", {}))
-    trainer.skipped = training.get("skipped", 0)
+    trainer.skips.in_a_row = training.get("skipped", 0)
     if trainer.average:  # what is used is the mean; what is trained lies beside it
         trainer.average.load(trainer.model.state())
         trainer.model.load(saved.trained)
