@@ -18,7 +18,7 @@ from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.train import Ladder, LadderConfig
 from chainrule.train.folders import free_folder, make_empty
-from chainrule.train.ladder import Rung, table
+from chainrule.train.rungs import Rung, table
 
 
 @dataclass(frozen=True)
