@@ -12,7 +12,8 @@ from chainrule.data import Corpus
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import GPT, GPTConfig, NeuralNGram, NeuralNGramConfig
 from chainrule.train import Ladder, LadderConfig
-from chainrule.train.ladder import FAMILIES, Rung, multiply_adds, table
+from chainrule.train.ladder_networks import FAMILIES, multiply_adds
+from chainrule.train.rungs import Rung, table
 
 # Every sentence is one of a few, so more context is worth something at once.
 SENTENCES = ("the cat sat on the mat. ", "a dog ran to the café. ", "the dog sat. ", "a cat ran on. ")
@@ -34,7 +35,7 @@ def test_bits_are_per_byte_of_the_text_not_per_token(ladder: Ladder) -> None:
     held_out = TEXT[len(TEXT) - round(0.1 * len(TEXT)) :]
     share = len(held_out.encode()) / len(held_out)
     assert share > 1  # é has two bytes
-    assert ladder.bits(math.log(2)) == pytest.approx(1 / share)
+    assert ladder.material.bits_per_byte(math.log(2)) == pytest.approx(1 / share)
 
 
 def test_every_rung_is_climbed_and_networks_learn(ladder: Ladder) -> None:

@@ -43,7 +43,9 @@ def test_bits_are_per_byte_of_the_text_itself_whatever_the_tokenizer_loses(token
     assert np.array_equal(material.validation, tokenizer.encode(HELD_OUT))
     per_token = len(HELD_OUT.encode()) / len(material.validation)
     assert material.bits_per_byte(math.log(2)) == pytest.approx(1 / per_token)
-    assert Ladder(CORPUS, tokenizer=tokenizer).bits(math.log(2)) == pytest.approx(1 / per_token)
+    assert Ladder(CORPUS, tokenizer=tokenizer).material.bits_per_byte(math.log(2)) == pytest.approx(
+        1 / per_token
+    )
 
 
 def test_characters_are_cut_where_their_tokens_would_be() -> None:

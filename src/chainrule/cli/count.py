@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from chainrule.cli.train import size_fields
+from chainrule.cli.fields import size_fields
 from chainrule.errors import ConfigError
 from chainrule.models.families import KNOWN
 from chainrule.scaling import (

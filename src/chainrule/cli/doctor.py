@@ -23,9 +23,9 @@ from chainrule.inspect import Finding
 from chainrule.io import load_tokenizer
 from chainrule.train import Run, TrainConfig
 from chainrule.train.checkup import of_log, of_losses, of_weights
+from chainrule.train.folders import LOG
 from chainrule.train.materials import material_of
 from chainrule.train.preflight import examine
-from chainrule.train.runs import LOG
 from chainrule.train.trials import overfit
 
 

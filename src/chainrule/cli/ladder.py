@@ -17,8 +17,8 @@ from chainrule.data import Corpus, load
 from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.train import Ladder, LadderConfig
-from chainrule.train.ladder import Rung, table
-from chainrule.train.runs import free_folder, make_empty
+from chainrule.train.folders import free_folder, make_empty
+from chainrule.train.rungs import Rung, table
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from chainrule.cli.findings import words
 from chainrule.cli.progress import Progress
 from chainrule.files import new_file
 from chainrule.train import Replay, replay
-from chainrule.train.loop import shorten
+from chainrule.train.log import shorten
 
 ROWS = 4  # of a batch that are shown
 

@@ -1,4 +1,4 @@
-"""What `--resume` asks of the other options."""
+"""`--resume`: what it asks of the other options, and what it says."""
 
 from __future__ import annotations
 
@@ -6,10 +6,42 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from chainrule.cli.show import command_line
+from chainrule.cli.train_options import TrainOptions
 from chainrule.errors import ConfigError
+from chainrule.models import describe
+from chainrule.train import Run
+from chainrule.train.materials import material_of
 
 # Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
 FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "patience")
+
+
+def resumed(asked: TrainOptions, folder: Path) -> Run:
+    """Data and settings come from the checkpoint; what is given all the same must agree with it, or is `FREE`."""
+    run = Run.resume(folder)
+    family = describe(run.model)["model_type"]
+    if family != asked.family:
+        raise ConfigError(
+            f"resume: {folder} holds a {family}, not a {asked.family} (say train {family} --resume {folder})"
+        )
+    same_folder(asked.out, folder)
+    kind = material_of(asked.family)
+    if asked.data != kind.default and kind.find(asked.data) != run.corpus:
+        raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
+    if not asked.allows(run.tokenizer):
+        raise ConfigError(f"resume: tokenizer is {asked.tokenizer}, the run has another (leave it out)")
+    said: dict[str, Any] = vars(asked) | vars(asked.training)
+    default: dict[str, Any] = vars(type(asked)()) | vars(type(asked)().training)
+    of_run = vars(run.model.config) | vars(run.trainer.config)
+    changed = {name: said[name] for name in FREE if name in asked.given and said[name] != of_run[name]}
+    agree(said, default, asked.given, of_run | {"max_steps": said["max_steps"]} | changed)
+    if changed:
+        run.change(**changed)
+    total = run.trainer.plan.total
+    if "max_steps" in asked.given and asked.training.max_steps != total:
+        run.extend(asked.training.max_steps)
+    return run
 
 
 def agree(
@@ -27,3 +59,26 @@ def same_folder(out: Path | None, folder: Path) -> None:
     """A run stays where it is."""
     if out is not None and out != folder:
         raise ConfigError(f"resume: out is {out}, the run is in {folder} (leave it out)")
+
+
+def remedy(run: Run) -> str:
+    """How to go on with a smaller rate from the last checkpoint; a run that made no step is not there any more."""
+    if not run.folder.exists():
+        return ""
+    again = f"{command_line()} train {describe(run.model)['model_type']} --resume {run.folder}"
+    return f"; go on from the last checkpoint with: {again} --lr {run.trainer.config.lr / 10:g}"
+
+
+def going_on(run: Run) -> str:
+    """From where to where a resumed run goes, or that it is at its end."""
+    steps, trainer = run.trainer.steps, run.trainer
+    if run.finished:
+        again = f"{command_line()} train {describe(run.model)['model_type']} --resume {run.folder}"
+        more = 2 * max(steps, trainer.plan.total or 0)  # patience may have ended it before its plan did
+        return f"the run is finished, at step {steps:,}; to go on, plan more: {again} --max-steps {more}"
+    total = trainer.plan.total
+    end = f"step {total:,}" if total else f"the end of {trainer.config.budget:g} seconds"
+    return (
+        f"from step {steps:,} to {end}; the learning rate is that of a run planned so from the start, now "
+        f"{trainer.plan.lr(steps):.2g}"
+    )

@@ -20,8 +20,8 @@ from chainrule.cli.show import command_line
 from chainrule.data import load
 from chainrule.errors import ConfigError
 from chainrule.models import Word2VecConfig
+from chainrule.train.folders import free_folder
 from chainrule.train.interrupt import Interrupt
-from chainrule.train.runs import free_folder
 from chainrule.train.word2vec import WordTrainConfig
 from chainrule.train.word_runs import WordRun
 

@@ -22,7 +22,8 @@ from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import NGram
 from chainrule.models.reward import Reward
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
-from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from chainrule.models.seq2seq import Seq2Seq
+from chainrule.models.seq2seq_config import Seq2SeqConfig
 from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
 from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 

@@ -16,7 +16,8 @@ from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
-from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from chainrule.models.seq2seq import Seq2Seq
+from chainrule.models.seq2seq_config import Seq2SeqConfig
 
 
 class Family(NamedTuple):

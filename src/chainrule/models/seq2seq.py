@@ -1,4 +1,4 @@
-"""Seq2Seq: the encoder-decoder transformer, in one file.
+"""Seq2Seq: the encoder-decoder transformer, in one file (its sizes are in `seq2seq_config`).
 
     memory = √C? E[source] + positions                          the encoder reads all of the source at once
     memory = norm(memory + attention(memory))                   L times; with norm="pre" x + f(norm(x)) and one more
@@ -17,7 +17,6 @@ R-321 .. R-330, R-333 .. R-336, R-342 (seed 004 ch. 12); conventions C-14 .. C-1
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -26,8 +25,9 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError, ShapeError
+from chainrule.errors import ShapeError
 from chainrule.models.model import IGNORE, Model
+from chainrule.models.seq2seq_config import Seq2SeqConfig
 from chainrule.nn import (
     Dropout,
     Embedding,
@@ -37,106 +37,15 @@ from chainrule.nn import (
     Linear,
     MultiHeadAttention,
     SinusoidalPositions,
+    activation,
 )
 from chainrule.nn.attention import Cache
 from chainrule.nn.init import normal, parameter, zeros
 
-ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh, "silu": ops.silu}
-COUNTS = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "source_vocab_size")
-CHOICES = {"norm": ("post", "pre"), "positions": ("sinusoidal", "learned"), "activation": tuple(ACTIVATIONS)}
 # Of each decoder block: what it remembers of its own past, and of the source.
 Caches: TypeAlias = Sequence[tuple[Cache | None, Cache | None]]
 Through: TypeAlias = Callable[..., Tensor]  # `Model.through`: calls a block, and may do so again in backward
 STD = 0.02  # of the matrix that makes logits: small, so that the first loss is near ln V
-
-
-@dataclass(frozen=True)
-class Seq2SeqConfig:
-    """The size of an encoder-decoder.
-
-    >>> import chainrule as cr
-    >>> cr.models.Seq2SeqConfig(n_layer=2, n_head=2, n_embd=32, vocab_size=65).n_params
-    62849
-    """
-
-    n_layer: int = 3
-    """Blocks of the encoder, and as many of the decoder."""
-    n_head: int = 4
-    """Attention heads per block."""
-    n_embd: int = 128
-    """Width of the residual stream; a multiple of the heads."""
-    n_hidden: int | None = None
-    """Width inside the MLP; four times n_embd unless given."""
-    block_size: int = 128
-    """Longest source and longest target, in tokens."""
-    vocab_size: int = 256
-    """Different tokens of the target, and of the source."""
-    source_vocab_size: int | None = None
-    """Different tokens of the source, if it has a vocabulary and embeddings of its own."""
-    norm: str = "post"
-    """Layer norm after each residual sum (post), or before each sublayer and at the end (pre)."""
-    norm_eps: float = 1e-5
-    """Added to the variance before its root."""
-    positions: str = "sinusoidal"
-    """Added to the embeddings: sinusoidal (all sines, then all cosines) or learned."""
-    activation: str = "relu"
-    """Between the two layers of an MLP: relu, gelu, gelu_tanh or silu."""
-    bias: bool = False
-    """Biases in the projections of attention; all other layers have one."""
-    tied: bool = False
-    """The head shares the matrix of the target's embedding."""
-    scale_embedding: bool = False
-    """Embeddings times √n_embd before positions are added."""
-    dropout: float = 0.1
-    """Share set to 0 in training: of embeddings, attention weights, MLP activations and what each sublayer adds."""
-    label_smoothing: float = 0.0
-    """Share of each target's mass spread over all tokens in training; ε over the others alone is ε V / (V - 1) here."""
-    scheduled_sampling: float = 0.0
-    """Share of its own guesses among what the decoder reads in training; grows from 0 to this until the last step."""
-
-    def __post_init__(self) -> None:
-        for name in COUNTS:
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"Seq2Seq: {name} is {value} (must be at least 1)")
-        if self.n_embd % self.n_head:
-            raise ConfigError(
-                f"Seq2Seq: n_embd is {self.n_embd}, n_head {self.n_head} (heads must divide the width)"
-            )
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ConfigError(
-                    f"Seq2Seq: {name} is {getattr(self, name)!r} (must be one of {', '.join(choices)})"
-                )
-        for name in ("dropout", "label_smoothing", "scheduled_sampling"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(
-                    f"Seq2Seq: {name} is {getattr(self, name)} (must be at least 0 and below 1)"
-                )
-        if not self.norm_eps > 0:
-            raise ConfigError(f"Seq2Seq: norm_eps is {self.norm_eps} (must be positive)")
-
-    @classmethod
-    def base(cls) -> Seq2SeqConfig:
-        """The base model of "Attention is all you need" as seed 004 §12.1 specifies it."""
-        return cls(n_layer=6, n_head=8, n_embd=512, block_size=512, vocab_size=50000, norm_eps=1e-6)
-
-    @property
-    def inside(self) -> int:
-        """Width inside the MLP."""
-        return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
-
-    @property
-    def n_params(self) -> int:
-        """The number of parameters."""
-        C, V, norm = self.n_embd, self.vocab_size, 2 * self.n_embd
-        attention = 4 * C * C + (4 * C if self.bias else 0)
-        mlp = 2 * C * self.inside + self.inside + C
-        blocks = self.n_layer * (3 * attention + 2 * mlp + 5 * norm)
-        embeddings = V * C + (0 if self.source_vocab_size is None else self.source_vocab_size * C)
-        places = 2 * self.block_size * C if self.positions == "learned" else 0
-        ends = 2 * norm if self.norm == "pre" else 0
-        return embeddings + places + blocks + ends + V + (0 if self.tied else V * C)
 
 
 class Block(Layer):
@@ -144,7 +53,7 @@ class Block(Layer):
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         self.pre = config.norm == "pre"
-        self.activation = config.activation
+        self.activate = activation(config.activation)
         self.dropout = Dropout(config.dropout)
         self.self_attn = attention_of(config)
         self.self_attn_layer_norm = norm_of(config)
@@ -160,7 +69,7 @@ class Block(Layer):
 
     def feed_forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, T, C), each position on its own"""
-        return self.fc2(self.dropout(ACTIVATIONS[self.activation](self.fc1(hidden))))
+        return self.fc2(self.dropout(self.activate(self.fc1(hidden))))
 
 
 class EncoderLayer(Block):
@@ -195,11 +104,11 @@ class DecoderLayer(Block):
 
 
 class Stack(Layer):
-    """What the encoder and the decoder have in common: embeddings with positions at the start, a norm at the end."""
+    """The encoder, or the decoder: embeddings with positions, then its layers, then perhaps a norm."""
 
-    def __init__(self, config: Seq2SeqConfig, vocab_size: int | None) -> None:
+    def __init__(self, config: Seq2SeqConfig, layer: type[Block], vocab_size: int | None) -> None:
         self.limit = config.block_size
-        self.scale = config.n_embd**0.5 if config.scale_embedding else 1.0
+        self.scale = config.embedding_scale
         if vocab_size is not None:  # else the embedding is shared, and belongs to neither
             self.embed_tokens = embedding_of(config, vocab_size)
         self.embed_positions: LearnedPositions | SinusoidalPositions = (
@@ -209,9 +118,19 @@ class Stack(Layer):
         )
         self.dropout = Dropout(config.dropout)
         self.layer_norm = norm_of(config) if config.norm == "pre" else None
+        self.layers = [layer(config) for _ in range(config.n_layer)]
+
+    def forward(
+        self, ids: Array, table: Embedding, through: Through, given: Sequence[tuple[Any, ...]], start: int = 0
+    ) -> Tensor:
+        """ids (B, T) at positions from `start` on, `given` what each layer reads besides -> (B, T, C)"""
+        hidden = self.embed(ids, table, start)
+        for layer, besides in zip(self.layers, given, strict=True):
+            hidden = through(layer, hidden, *besides)
+        return hidden if self.layer_norm is None else self.layer_norm(hidden)
 
     def embed(self, ids: Array, table: Embedding, start: int = 0) -> Tensor:
-        """ids (B, T) at positions from `start` on -> (B, T, C)"""
+        """ids (B, T) -> (B, T, C)"""
         if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.limit - start:
             raise ShapeError(
                 f"Seq2Seq: {self._name} ids {ids.shape} from position {start} "
@@ -221,45 +140,6 @@ class Stack(Layer):
         if self.scale != 1:
             hidden = hidden * self.scale
         return self.dropout(self.embed_positions(hidden, start))
-
-    def end(self, hidden: Tensor) -> Tensor:
-        """hidden (B, T, C) after the last block -> (B, T, C)"""
-        return hidden if self.layer_norm is None else self.layer_norm(hidden)
-
-
-class Encoder(Stack):
-    def __init__(self, config: Seq2SeqConfig) -> None:
-        super().__init__(config, config.source_vocab_size)
-        self.layers = [EncoderLayer(config) for _ in range(config.n_layer)]
-
-    def forward(self, ids: Array, mask: Array | None, table: Embedding, through: Through) -> Tensor:
-        """ids (B, S), mask as `visible` makes it -> (B, S, C)"""
-        hidden = self.embed(ids, table)
-        for layer in self.layers:
-            hidden = through(layer, hidden, mask)
-        return self.end(hidden)
-
-
-class Decoder(Stack):
-    def __init__(self, config: Seq2SeqConfig) -> None:
-        super().__init__(config, None if config.source_vocab_size is None else config.vocab_size)
-        self.layers = [DecoderLayer(config) for _ in range(config.n_layer)]
-
-    def forward(
-        self,
-        ids: Array,
-        memory: Tensor,
-        mask: Array | None,
-        table: Embedding,
-        through: Through,
-        caches: Caches,
-        start: int,
-    ) -> Tensor:
-        """ids (B, T), memory (B, S, C), its mask as `visible` makes it -> (B, T, C)"""
-        hidden = self.embed(ids, table, start)
-        for layer, cache in zip(self.layers, caches, strict=True):
-            hidden = through(layer, hidden, memory, mask, cache)
-        return self.end(hidden)
 
 
 class Seq2Seq(Model):
@@ -274,8 +154,12 @@ class Seq2Seq(Model):
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__(config)
-        self.model: dict[str, Any] = {"encoder": Encoder(config), "decoder": Decoder(config)}
-        if config.source_vocab_size is None:
+        shared = config.source_vocab_size is None
+        self.model: dict[str, Any] = {
+            "encoder": Stack(config, EncoderLayer, config.source_vocab_size),
+            "decoder": Stack(config, DecoderLayer, None if shared else config.vocab_size),
+        }
+        if shared:
             self.model = {"shared": embedding_of(config, config.vocab_size)} | self.model
         self.final_logits_bias = parameter(zeros, (1, config.vocab_size), decay=False)
         if not config.tied:
@@ -288,8 +172,8 @@ class Seq2Seq(Model):
     def encode(self, source: Array, source_mask: Array | None = None) -> Tensor:
         """source (B, S), source_mask (B, S), True where a token is -> memory (B, S, C)"""
         source = np.asarray(source)
-        mask = visible(source_mask, source.shape)
-        return self.model["encoder"](source, mask, self.table("encoder"), self.through)
+        given = [(visible(source_mask, source.shape),)] * self.config.n_layer
+        return self.model["encoder"](source, self.table("encoder"), self.through, given)
 
     def decode(
         self,
@@ -306,8 +190,8 @@ class Seq2Seq(Model):
         """
         mask = visible(source_mask, memory.shape[:2])
         caches = [(None, None)] * self.config.n_layer if caches is None else caches
-        target, table = np.asarray(target), self.table("decoder")
-        return self.model["decoder"](target, memory, mask, table, self.through, caches, start)
+        given = [(memory, mask, cache) for cache in caches]
+        return self.model["decoder"](np.asarray(target), self.table("decoder"), self.through, given, start)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden (..., C) -> (..., V)"""
@@ -365,8 +249,8 @@ def norm_of(config: Seq2SeqConfig) -> LayerNorm:
 
 
 def embedding_of(config: Seq2SeqConfig, vocab_size: int) -> Embedding:
-    scale = config.n_embd**0.5 if config.scale_embedding else 1.0
-    return Embedding(vocab_size, config.n_embd, init=partial(normal, std=spread(config) / scale))
+    init = partial(normal, std=spread(config) / config.embedding_scale)
+    return Embedding(vocab_size, config.n_embd, init=init)
 
 
 def spread(config: Seq2SeqConfig) -> float:

@@ -11,7 +11,8 @@ from chainrule.train.log import Log
 from chainrule.train.loop import Result, Trainer
 from chainrule.train.plot import loss_curve
 from chainrule.train.replay import Replay, replay
-from chainrule.train.runs import Run, load_any, load_model
+from chainrule.train.run import Run
+from chainrule.train.runs import load_any, load_model
 from chainrule.train.scheduled_sampling import ScheduledSampling
 from chainrule.train.word2vec import WordTrainConfig, WordTrainer
 

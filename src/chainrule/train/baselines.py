@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from chainrule.data.batches import Ids
 from chainrule.models import Additive, NGram, Terminals
-
-Ids = npt.NDArray[np.integer[Any]]
 
 
 def count_baselines(train: Ids, validation: Ids, vocab_size: int) -> dict[str, float]:

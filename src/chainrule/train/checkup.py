@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from chainrule.inspect import Finding, curve, split_losses
+from chainrule.train.folders import LOG
 from chainrule.train.log import read
 from chainrule.train.nonfinite import broken
-from chainrule.train.runs import LOG, Run
+from chainrule.train.run import Run
 
 CURVE = 10  # losses that have a shape
 BATCHES = 8  # of each split, from all over it

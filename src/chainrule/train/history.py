@@ -13,8 +13,8 @@ from chainrule.errors import CheckpointError, ConfigError
 from chainrule.files import taken
 from chainrule.train import checkpoint, environment
 from chainrule.train.checkpoint import Checkpoint
+from chainrule.train.folders import LOCK, LOG, SETTINGS
 from chainrule.train.log import read
-from chainrule.train.runs import LOCK, LOG, SETTINGS
 
 State = Literal["running", "finished", "interrupted", "failed", "damaged", "empty"]
 

@@ -23,12 +23,12 @@ from chainrule.data import (
     read_labelled,
     spread,
 )
+from chainrule.data.batches import Ids
 from chainrule.data.documents import is_table
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.train.config import TrainConfig
-from chainrule.train.loop import Ids
 from chainrule.train.masked_text import VOCABULARY
 from chainrule.train.material import Material, share_right
 

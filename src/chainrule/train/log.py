@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -20,6 +20,18 @@ from chainrule.errors import ConfigError
 
 REFRESH = 0.1  # seconds between updates of the live line
 PLAIN = 10.0  # seconds between plain lines
+
+
+class Logger(Protocol):
+    """Who is told how training goes; `train.Log` prints it and writes it down."""
+
+    def step(
+        self, step: int, loss: float, *, lr: float, norm: float, seconds: float, left: float
+    ) -> None: ...
+
+    def evaluation(self, step: int, loss: float, *, seconds: float) -> None: ...
+
+    def note(self, step: int, record: dict[str, Any], *said: str) -> None: ...
 
 
 class Log:
@@ -137,6 +149,12 @@ def line(parts: list[str], width: int) -> str:
             break
         text += "   " + part
     return text
+
+
+def shorten(text: str, width: int = 70) -> str:
+    """The beginning of a text in one line."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
 def clock(seconds: float) -> str:

@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from chainrule import random
 from chainrule.autograd import precision
 from chainrule.data import Streams
-from chainrule.errors import ChainruleError, ConfigError
+from chainrule.data.batches import Ids
+from chainrule.errors import ConfigError
 from chainrule.inspect import Finding, Watch
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model, RecurrentLM
@@ -30,40 +30,16 @@ from chainrule.optim import AdamW, EarlyStopping, clip_global_norm
 from chainrule.text import Tokenizer
 from chainrule.train.average import Average
 from chainrule.train.config import TrainConfig
-from chainrule.train.doctor import Doctor, explain, in_a_line
+from chainrule.train.doctor import Doctor, in_a_line
 from chainrule.train.gradient import Work, backward
 from chainrule.train.interrupt import Interrupt
+from chainrule.train.log import Logger, shorten
 from chainrule.train.objectives import check_objective
 from chainrule.train.pieces import number
 from chainrule.train.plan import Plan
 from chainrule.train.scaling import LossScale, NoScale
-
-Ids = npt.NDArray[np.integer[Any]]
-
-SKIPS = 20  # steps in a row that may be left out because they are not finite
-
-
-class BatchSource(Protocol):
-    """What is learnt from: a batch for every step, a pure function of its number."""
-
-    @property
-    def tokens(self) -> int:
-        """How many targets one batch holds."""
-
-    def batch(self, step: int) -> tuple[Any, Ids]:
-        """Inputs of B rows, ids (B, T) or a named tuple of arrays, and targets; a target IGNORE counts for nothing"""
-
-
-class Logger(Protocol):
-    """Who is told how training goes; `train.Log` prints it and writes it down."""
-
-    def step(
-        self, step: int, loss: float, *, lr: float, norm: float, seconds: float, left: float
-    ) -> None: ...
-
-    def evaluation(self, step: int, loss: float, *, seconds: float) -> None: ...
-
-    def note(self, step: int, record: dict[str, Any], *said: str) -> None: ...
+from chainrule.train.skips import NotFinite, Skips, explain
+from chainrule.train.sources import BatchSource
 
 
 @dataclass(frozen=True)
@@ -76,12 +52,6 @@ class Result:
     interrupted: bool
     best: tuple[int, float] | None = None
     """The best step and its loss, of a run that stops when it finds no better."""
-
-
-class NotFinite(ChainruleError):
-    """A step that was not taken, and why."""
-
-    finding: Finding
 
 
 class Trainer:
@@ -122,8 +92,7 @@ class Trainer:
         self.stopping = EarlyStopping(config.patience) if config.patience else None
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
-        self.skipped = 0  # steps in a row that were not finite
-        self.reason = ""  # why the last step was left out, if it was
+        self.skips = Skips()
         self.carried: State | None = None
         """Of a recurrent model: its state after the last batch, which the next one of the same streams goes on from."""
 
@@ -157,9 +126,8 @@ class Trainer:
             if stopped:  # whoever asked may not wait; and what the unbroken run does not do leaves no trace
                 save()
                 validation = validation if judged == self.steps else self.evaluate()
-            elif judged != self.steps:
-                validation = self._judge(log, save)
-            if not stopped:
+            else:
+                validation = validation if judged == self.steps else self._judge(log, save)
                 save()
         return Result(self.steps, validation, self.seconds, stopped, self.best)
 
@@ -175,8 +143,8 @@ class Trainer:
         left = self.plan.seconds_left(self.steps, self.seconds)
         log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
         self.tell(log, self.doctor.step(loss, norm))
-        if self.reason:
-            log.note(self.steps, {"skipped": self.reason}, f"skipped: {self.reason}")
+        if self.skips.reason:
+            log.note(self.steps, {"skipped": self.skips.reason}, f"skipped: {self.skips.reason}")
         if self.config.watch_every and (seen := self.look(lr)):
             log.note(self.steps, seen, *seen["watch"]["problems"])
         self.plan.revise(self.steps, self.seconds)
@@ -214,7 +182,7 @@ class Trainer:
                 parameters.grad *= 1 / factor  # exact: a power of two
             self.optimiser.step(lr)
             self.carried = carried
-            self.skipped, self.reason = 0, ""
+            self.skips = Skips()
             if self.average:
                 self.average.update(self.optimiser.steps)
         else:
@@ -231,23 +199,12 @@ class Trainer:
 
     def _skip(self, loss: float, norm: float, work: Work) -> None:
         """Leave a step out that is not finite; the weights are as before it."""
-        if not isinstance(self.scale, NoScale):  # with a scale it is the way to find the largest one
-            self.reason = (
-                f"loss {loss}, gradient norm {norm} at step {self.steps + 1} in fp16; "
-                f"from now on the loss is scaled by {self.scale.factor:g}"
-            )
-            return
-        self.skipped += 1
-        finding = explain(self.model, work, self.config, self.steps, self.tokenizer)
-        self.reason = (
-            f"loss {loss}, gradient norm {norm} at step {self.steps + 1} (must be finite): {finding.measured}; "
-            f"try: {finding.advice}"
-        )
-        if self.config.on_nan == "stop" or self.skipped > SKIPS:
-            before = "" if self.config.on_nan == "stop" else f" after {SKIPS} such steps in a row"
-            error = NotFinite(f"train: {self.reason}; the step was not taken{before}")
-            error.finding = finding
-            raise error
+        what = f"loss {loss}, gradient norm {norm} at step {self.steps + 1}"
+        if isinstance(self.scale, NoScale):
+            finding = explain(self.model, work, self.config, self.steps, self.tokenizer)
+            self.skips.add(what, finding, stop=self.config.on_nan == "stop")
+        else:  # it is the way to find the largest scale
+            self.skips.reason = f"{what} in fp16; from now on the loss is scaled by {self.scale.factor:g}"
 
     def tell(self, log: Logger, findings: Iterable[Finding]) -> None:
         """Say findings aloud, and write down what is not well."""
@@ -263,7 +220,7 @@ class Trainer:
         validation = self.evaluate()
         log.evaluation(self.steps, validation, seconds=self.seconds)
         self.tell(log, self.doctor.evaluation(self.steps, validation))
-        if not self.reason:  # the gradient is that of a step that was taken
+        if not self.skips.reason:  # the gradient is that of a step that was taken
             self.tell(log, self.doctor.weights(self.model.parameters(), self.optimiser))
         if self.stopping:
             self.stopping(self.steps, validation)
@@ -287,11 +244,9 @@ class Trainer:
     def evaluate(self) -> float:
         """The mean loss on what was held back, of the averaged weights if there are such."""
         self.model.eval()
-        with precision(self.config.precision), self.average.in_place() if self.average else nullcontext():
+        with precision(self.config.precision), self.averaged():
             return self.model.mean_loss(self.exam)
 
-
-def shorten(text: str, width: int = 70) -> str:
-    """The beginning of a text in one line."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
+    def averaged(self) -> AbstractContextManager[None]:
+        """The model has in here the weights that are judged and kept: their running mean, if there is one."""
+        return self.average.in_place() if self.average else nullcontext()

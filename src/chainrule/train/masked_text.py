@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 
 from chainrule.autograd import no_grad
 from chainrule.data import Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, split
+from chainrule.data.batches import Ids
 from chainrule.models import BERTPretraining
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.train.config import TrainConfig
-from chainrule.train.loop import Ids
 from chainrule.train.material import Material, Text, held_back, joined, share_right
 
 VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from chainrule.data import BUILT_IN, Corpus, Encoded, Shards, load, split, windows
+from chainrule.data.batches import Ids
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import write
 from chainrule.models import IGNORE, LanguageModel
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
-from chainrule.train.loop import BatchSource, Ids
-from chainrule.train.sources import source
+from chainrule.train.sources import BatchSource, source
 
 SAMPLE = 100  # tokens
 
@@ -34,6 +34,11 @@ class Data(Protocol):
 
     @property
     def sha256(self) -> str: ...
+
+
+def facts_of(data: Data) -> dict[str, str]:
+    """As a run writes them down."""
+    return {"name": data.name, "version": data.version, "sha256": data.sha256}
 
 
 class Material:

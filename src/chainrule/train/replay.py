@@ -24,8 +24,10 @@ from chainrule.machine import one_blas_thread
 from chainrule.models import IGNORE
 from chainrule.text import Tokenizer
 from chainrule.train import checkpoint, kinds
+from chainrule.train.folders import LOG, refuse_checkpoint
 from chainrule.train.log import read
-from chainrule.train.runs import Run, refuse_checkpoint
+from chainrule.train.run import Run
+from chainrule.train.skips import Skips
 
 Names = dict[str, Array]
 TOKENS = ("ids", "source", "target")  # fields of inputs that are texts
@@ -89,18 +91,18 @@ def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda
     """
     folder = Path(folder)
     refuse_checkpoint(folder)
-    records = {record["step"]: record for record in read(folder / "log.jsonl") if "loss" in record}
+    records = {record["step"]: record for record in read(folder / LOG) if "loss" in record}
     run = _run_before(folder, step, max(records, default=0))
     trainer = run.trainer
     trainer.config = replace(trainer.config, on_nan="skip")  # a step that broke the run is the one to look at
     since, differs = trainer.steps, None
     with random.seeded(trainer.config.seed), one_blas_thread():
         while trainer.steps < step - 1:
-            trainer.skipped = 0  # the limit is for training
+            trainer.skips = Skips()  # the limit is for training
             found = trainer.update(_rate(run, records))
             differs = differs or _differs(trainer.steps, found, records)
             tell(trainer.steps)
-        trainer.skipped = 0
+        trainer.skips = Skips()
         return _open(run, records, since, differs)
 
 

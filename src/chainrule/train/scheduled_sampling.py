@@ -8,19 +8,15 @@ R-372 (seed 004 §13.9.3; Bengio et al. 2015)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from chainrule.autograd import no_grad
 from chainrule.data import Pair, PairBatches
+from chainrule.data.batches import Ids
 from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq
 from chainrule.random import generator
 from chainrule.train.config import TrainConfig
-
-Ids = npt.NDArray[np.integer[Any]]
 
 
 class ScheduledSampling:

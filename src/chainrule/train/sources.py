@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 from chainrule.data import Batches, Streams
+from chainrule.data.batches import Ids
 from chainrule.models import LanguageModel, RecurrentLM
-from chainrule.train.loop import Ids
+
+
+class BatchSource(Protocol):
+    """What is learnt from: a batch for every step, a pure function of its number."""
+
+    @property
+    def tokens(self) -> int:
+        """How many targets one batch holds."""
+
+    def batch(self, step: int) -> tuple[Any, Ids]:
+        """Inputs of B rows, ids (B, T) or a named tuple of arrays, and targets; a target IGNORE counts for nothing"""
 
 
 def source(

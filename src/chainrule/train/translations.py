@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, pad, spread
+from chainrule.data.batches import Ids
 from chainrule.errors import DataError
 from chainrule.generate import translate
 from chainrule.models import Seq2Seq
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
-from chainrule.train.loop import Ids
 from chainrule.train.material import Material
 from chainrule.train.scheduled_sampling import ScheduledSampling, known_steps
 

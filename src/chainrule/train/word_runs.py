@@ -21,7 +21,9 @@ from chainrule.random import seed
 from chainrule.text import BareWordTokenizer
 from chainrule.train import checkpoint, environment, kinds, log
 from chainrule.train.checkpoint import Checkpoint
-from chainrule.train.runs import LOG, at_work, make_empty, refuse_checkpoint, unchanged
+from chainrule.train.folders import LOG, at_work, make_empty, refuse_checkpoint
+from chainrule.train.material import facts_of
+from chainrule.train.runs import this_version, unchanged
 from chainrule.train.word2vec import Progress, WordTrainConfig, WordTrainer
 
 KINDS: dict[str, type[Word2Vec]] = dict(zip(kinds.WORD_VECTORS.types, (SkipGram, CBOW), strict=True))
@@ -76,11 +78,9 @@ class WordRun:
         refuse_checkpoint(Path(folder))
         saved = kinds.load(folder, kinds.WORD_VECTORS)
         model, tokenizer = build(saved)
-        try:
+        with this_version(folder):
             config, data = WordTrainConfig(**saved.training["train"]), saved.training["data"]
             name, digest = data["name"], data["sha256"]
-        except (KeyError, TypeError) as error:
-            raise CheckpointError(f"{folder}: training.json does not fit this version ({error})") from error
         corpus = unchanged(folder, load, name, digest)
         run = cls(Path(folder), corpus, tokenizer, model, config, saved.training.get("min_count"))
         run.trainer.epoch = saved.step
@@ -131,11 +131,13 @@ class WordRun:
             raise ConfigError(f"{self.log_path}: cannot be written ({error.strerror})") from error
 
     def _recorded(self) -> AbstractContextManager[None]:
-        facts = {"family": self.kind, "parameters": self.model.count(), "data": self._data(), "per_nat": {}}
+        facts = {
+            "family": self.kind,
+            "parameters": self.model.count(),
+            "data": facts_of(self.corpus),
+            "per_nat": {},
+        }
         return environment.recorded(self.folder, facts, lambda: (self.trainer.epoch, self.finished))
-
-    def _data(self) -> dict[str, str]:
-        return {"name": self.corpus.name, "version": self.corpus.version, "sha256": self.corpus.sha256}
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
@@ -150,7 +152,7 @@ class WordRun:
                     "step": self.trainer.epoch,
                     "min_count": self.min_count,
                     "train": asdict(self.trainer.config),
-                    "data": self._data(),
+                    "data": facts_of(self.corpus),
                 },
             ),
         )

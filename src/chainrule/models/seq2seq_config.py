@@ -1,0 +1,109 @@
+"""The size of an encoder-decoder transformer, and how it learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chainrule.errors import ConfigError
+
+COUNTS = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "source_vocab_size")
+SHARES = ("dropout", "label_smoothing", "scheduled_sampling")
+CHOICES = {
+    "norm": ("post", "pre"),
+    "positions": ("sinusoidal", "learned"),
+    "activation": ("relu", "gelu", "gelu_tanh", "silu"),
+}
+
+
+@dataclass(frozen=True)
+class Seq2SeqConfig:
+    """The size of an encoder-decoder.
+
+    >>> import chainrule as cr
+    >>> cr.models.Seq2SeqConfig(n_layer=2, n_head=2, n_embd=32, vocab_size=65).n_params
+    62849
+    """
+
+    n_layer: int = 3
+    """Blocks of the encoder, and as many of the decoder."""
+    n_head: int = 4
+    """Attention heads per block."""
+    n_embd: int = 128
+    """Width of the residual stream; a multiple of the heads."""
+    n_hidden: int | None = None
+    """Width inside the MLP; four times n_embd unless given."""
+    block_size: int = 128
+    """Longest source and longest target, in tokens."""
+    vocab_size: int = 256
+    """Different tokens of the target, and of the source."""
+    source_vocab_size: int | None = None
+    """Different tokens of the source, if it has a vocabulary and embeddings of its own."""
+    norm: str = "post"
+    """Layer norm after each residual sum (post), or before each sublayer and at the end (pre)."""
+    norm_eps: float = 1e-5
+    """Added to the variance before its root."""
+    positions: str = "sinusoidal"
+    """Added to the embeddings: sinusoidal (all sines, then all cosines) or learned."""
+    activation: str = "relu"
+    """Between the two layers of an MLP: relu, gelu, gelu_tanh or silu."""
+    bias: bool = False
+    """Biases in the projections of attention; all other layers have one."""
+    tied: bool = False
+    """The head shares the matrix of the target's embedding."""
+    scale_embedding: bool = False
+    """Embeddings times √n_embd before positions are added."""
+    dropout: float = 0.1
+    """Share set to 0 in training: of embeddings, attention weights, MLP activations and what each sublayer adds."""
+    label_smoothing: float = 0.0
+    """Share of each target's mass spread over all tokens in training; ε over the others alone is ε V / (V - 1) here."""
+    scheduled_sampling: float = 0.0
+    """Share of its own guesses among what the decoder reads in training; grows from 0 to this until the last step."""
+
+    def __post_init__(self) -> None:
+        for name in COUNTS:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"Seq2Seq: {name} is {value} (must be at least 1)")
+        if self.n_embd % self.n_head:
+            raise ConfigError(
+                f"Seq2Seq: n_embd is {self.n_embd}, n_head {self.n_head} (heads must divide the width)"
+            )
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ConfigError(
+                    f"Seq2Seq: {name} is {getattr(self, name)!r} (must be one of {', '.join(choices)})"
+                )
+        for name in SHARES:
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(
+                    f"Seq2Seq: {name} is {getattr(self, name)} (must be at least 0 and below 1)"
+                )
+        if not self.norm_eps > 0:
+            raise ConfigError(f"Seq2Seq: norm_eps is {self.norm_eps} (must be positive)")
+
+    @classmethod
+    def base(cls) -> Seq2SeqConfig:
+        """The base model of "Attention is all you need" as seed 004 §12.1 specifies it."""
+        return cls(n_layer=6, n_head=8, n_embd=512, block_size=512, vocab_size=50000, norm_eps=1e-6)
+
+    @property
+    def inside(self) -> int:
+        """Width inside the MLP."""
+        return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
+
+    @property
+    def embedding_scale(self) -> float:
+        """What embeddings are multiplied by."""
+        return self.n_embd**0.5 if self.scale_embedding else 1.0
+
+    @property
+    def n_params(self) -> int:
+        """The number of parameters."""
+        C, V, norm = self.n_embd, self.vocab_size, 2 * self.n_embd
+        attention = 4 * C * C + (4 * C if self.bias else 0)
+        mlp = 2 * C * self.inside + self.inside + C
+        blocks = self.n_layer * (3 * attention + 2 * mlp + 5 * norm)
+        embeddings = V * C + (0 if self.source_vocab_size is None else self.source_vocab_size * C)
+        places = 2 * self.block_size * C if self.positions == "learned" else 0
+        ends = 2 * norm if self.norm == "pre" else 0
+        return embeddings + places + blocks + ends + V + (0 if self.tied else V * C)

@@ -1,0 +1,63 @@
+"""The networks of the ladder: their settings, how large each may be, and what a token costs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from chainrule.models import LanguageModel, make
+
+WINDOW = 64  # tokens that a model is trained and judged on at a time
+
+
+@dataclass(frozen=True)
+class Family:
+    """A rung that is trained: how it is made and which of its sizes gives way until the parameters fit."""
+
+    title: str
+    name: str
+    grows: str
+    step: int = 1
+    fixed: dict[str, Any] = field(default_factory=dict)
+    lr: float = 3e-3
+    decay: float = 0.1
+
+    def largest(self, params: int, vocab_size: int) -> LanguageModel:
+        """With at most `params` parameters; the smallest there is if none has so few."""
+
+        def sized(n: int) -> LanguageModel:
+            return make(self.name, **self.fixed, **{self.grows: n * self.step}, vocab_size=vocab_size)
+
+        n = 1
+        while sized(2 * n).count() <= params:
+            n *= 2
+        for bit in (1 << k for k in reversed(range(n.bit_length() - 1))):
+            n += bit if sized(n + bit).count() <= params else 0
+        return sized(n)
+
+
+FAMILIES = (
+    Family("neural n-gram", "ngram", "block_size", lr=3e-2, decay=0.0),
+    Family("MLP", "mlp", "n_hidden", fixed={"block_size": 8, "n_embd": 24}),
+    Family("RNN", "rnn", "n_hidden", fixed={"n_layer": 1, "n_embd": 48, "block_size": WINDOW}, lr=5e-3),
+    Family("GRU", "gru", "n_hidden", fixed={"n_layer": 1, "n_embd": 48, "block_size": WINDOW}, lr=1e-2),
+    Family("LSTM", "lstm", "n_hidden", fixed={"n_layer": 1, "n_embd": 48, "block_size": WINDOW}, lr=2e-2),
+    Family("GPT", "gpt", "n_embd", step=4, fixed={"n_layer": 2, "n_head": 4, "block_size": WINDOW}, lr=1e-2),
+)
+
+
+def multiply_adds(model: LanguageModel) -> float:
+    """Of the forward pass, per token: one for each weight of a product, and those between positions.
+
+    A table of embeddings that is only looked up costs nothing; GPT's is also its last product.
+    """
+    config = model.config
+    if hasattr(config, "n_head"):  # half of all pairs of positions: queries with keys, weights with values
+        return (
+            model.count()
+            - config.block_size * config.n_embd
+            + config.n_layer * config.block_size * config.n_embd
+        )
+    if hasattr(config, "n_embd"):
+        return model.count() - config.vocab_size * config.n_embd
+    return config.block_size * config.vocab_size

@@ -1,0 +1,52 @@
+"""What a kind of model reached on the ladder, with its interval, and all of them as a table."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# 97.5 % points of Student's t for 1, 2, ... degrees of freedom
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One line of the table: a kind of model and what it reached."""
+
+    title: str
+    parameters: int
+    """Of a counted model: the counts it keeps."""
+    updates: int
+    seconds: float
+    """Of training, for all seeds."""
+    bits_per_byte: tuple[float, ...]
+    """One for each seed."""
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.bits_per_byte)
+
+    @property
+    def interval(self) -> float | None:
+        """Half the width of the 95 % interval of the mean (Student's t); None for a single value."""
+        n = len(self.bits_per_byte)
+        if n < 2:
+            return None
+        return STUDENT[min(n, len(STUDENT) + 1) - 2] * statistics.stdev(self.bits_per_byte) / math.sqrt(n)
+
+
+def table(rungs: Sequence[Rung]) -> str:
+    """A Markdown table of the rungs."""
+    lines = [
+        "| model | parameters | updates | bits per byte | 95 % interval | seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for rung in rungs:
+        interval = "–" if rung.interval is None else f"± {rung.interval:.3f}"
+        lines.append(
+            f"| {rung.title} | {rung.parameters:,} | {rung.updates:,} | {rung.mean:.3f} | {interval} "
+            f"| {rung.seconds:.1f} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,50 @@
+"""The model a run begins with when it does not begin from a seed: another one's weights, or its body and a new head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from chainrule.errors import ConfigError
+from chainrule.models import Model, describe, fine_tune, n_params
+from chainrule.models import family as family_of
+
+HEAD = ("classes", "labels")  # what the head of a classifier follows from
+
+# Fields of a model's config that say how it learns, not what it computes once it has learnt.
+LEARNING = {"dropout", "label_smoothing", "scheduled_sampling"}
+
+
+def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
+    """A model of a family with the weights of `start`: the same one, or its body with a new head.
+
+    What only says how it learns may differ, and the context where no weight belongs to a position. All else must be
+    the same: the weights would not fit, or would fit and mean something else, as with another number of heads.
+    """
+    start = _with_labels(start, sizes)
+    for name, value in sizes.items():
+        there = getattr(start.config, name, value)
+        if there != value and name not in LEARNING and not _context_alone(start, name, value):
+            raise ConfigError(
+                f"train: {name} is {value}, in the model to begin with {there} (must be the same)"
+            )
+    kind = family_of(family).model
+    if type(start) is not kind:
+        return fine_tune(start, kind, **sizes)
+    model = kind(replace(start.config, **sizes))
+    model.load(start.state())
+    return model
+
+
+def _context_alone(model: Model, name: str, value: Any) -> bool:
+    """It is the context that differs, and the model has as many weights with the other one."""
+    there = describe(model)
+    return name == "block_size" and n_params(there | {name: value}) == n_params(there)
+
+
+def _with_labels(start: Model, sizes: Mapping[str, Any]) -> Model:
+    """The model itself if its head tells these labels apart, else its body with a new head for them."""
+    head = {name: sizes[name] for name in HEAD if name in sizes and hasattr(start.config, name)}
+    same = all(getattr(start.config, name) == value for name, value in head.items())
+    return start if same else fine_tune(start, type(start), **head)
