@@ -20,6 +20,7 @@ CONFIGS = {
     "gpt without biases": GPTConfig(
         n_layer=1, n_head=1, n_embd=33, block_size=70, vocab_size=257, bias=False
     ),
+    "gpt narrow inside": GPTConfig(n_layer=2, n_head=3, n_embd=48, block_size=70, vocab_size=65, n_hidden=37),
     "gpt untied": GPTConfig(
         n_layer=1, n_head=2, n_embd=48, block_size=70, vocab_size=65, tied=False, norm_eps=1e-3
     ),

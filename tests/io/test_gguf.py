@@ -37,6 +37,7 @@ MODELS = {
     "llama": llama(),
     "llama, untied": llama(tied=False, rope_base=500.0, norm_eps=1e-6),
     "gpt": gpt(),
+    "gpt, narrow inside": gpt(n_hidden=35),
     "gpt, untied": gpt(tied=False, activation="gelu_tanh", norm_eps=3e-7),
 }
 CHARS = CharTokenizer("abcdefghij ")

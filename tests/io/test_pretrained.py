@@ -127,7 +127,13 @@ def test_copies_and_positions_in_a_file_must_agree(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"bias": False}, {"tied": False}, {"dropout": 0.1, "norm_eps": 3e-7}, {"activation": "gelu_tanh"}],
+    [
+        {"bias": False},
+        {"tied": False},
+        {"dropout": 0.1, "norm_eps": 3e-7},
+        {"activation": "gelu_tanh"},
+        {"n_hidden": 7},
+    ],
 )
 def test_every_option_of_gpt_comes_back(options: dict[str, Any], tmp_path: Path) -> None:
     save_pretrained(gpt(**options), None, tmp_path / "x")
@@ -229,7 +235,9 @@ def change_config(folder: Path, **values: Any) -> None:
         ({"layer_norm_epsilon": "small"}, "layer_norm_epsilon is 'small'"),
         ({"layer_norm_epsilon": 0}, "norm_eps is 0.0"),
         ({"n_head": 5}, "heads must divide the width"),
-        ({"n_inner": 13}, r"n_inner is 13 \(is not supported, must be 48\)"),
+        ({"n_inner": 13}, r"c_fc.weight has shape \(13, 12\)"),
+        ({"n_inner": 0}, "n_hidden is 0"),
+        ({"n_inner": "wide"}, "n_inner is 'wide'"),
         ({"add_cross_attention": True}, "add_cross_attention is True"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings is 'no'"),
         ({"tie_word_embeddings": False}, "asks for .* parameters"),

@@ -132,11 +132,12 @@ def _llama_settings(config: LlamaConfig) -> dict[str, Any]:
 
 def _gpt2_config(settings: Settings, tensors: dict[str, Stored]) -> GPTConfig:
     width = settings.integer("gpt2.embedding_length")
-    settings.must("gpt2.feed_forward_length", 4 * width)
+    inside = settings.integer("gpt2.feed_forward_length", default=4 * width)
     return GPTConfig(
         n_layer=settings.integer("gpt2.block_count"),
         n_head=settings.integer("gpt2.attention.head_count"),
         n_embd=width,
+        n_hidden=None if inside == 4 * width else inside,
         block_size=settings.integer("gpt2.context_length"),
         vocab_size=_vocab_size(tensors),
         activation=settings.choice("chainrule.activation", ACTIVATIONS, "gelu_new"),
@@ -150,7 +151,7 @@ def _gpt2_settings(config: GPTConfig) -> dict[str, Any]:
         "gpt2.block_count": config.n_layer,
         "gpt2.context_length": config.block_size,
         "gpt2.embedding_length": config.n_embd,
-        "gpt2.feed_forward_length": 4 * config.n_embd,
+        "gpt2.feed_forward_length": config.inside,
         "gpt2.attention.head_count": config.n_head,
         "gpt2.attention.layer_norm_epsilon": config.norm_eps,
         "chainrule.activation": "gelu" if config.activation == "gelu" else "gelu_new",

@@ -30,16 +30,16 @@ Parts = list[Part]
 
 def gpt(config: GPTConfig) -> Parts:
     """models/gpt.py"""
-    C, H, bias = config.n_embd, config.n_head, config.bias
+    C, H, inside, bias = config.n_embd, config.n_head, config.inside, config.bias
     block: Parts = [
         Norm(C, bias),
         Matrix("qkv", "attention", C, 3 * C, bias),
         Attend(H, C // H, H),
         Matrix("output", "attention", C, C, bias),
         Norm(C, bias),
-        Matrix("up", "mlp", C, 4 * C, bias),
-        Activate("gelu", 4 * C, dropout=config.dropout > 0),
-        Matrix("down", "mlp", 4 * C, C, bias),
+        Matrix("up", "mlp", C, inside, bias),
+        Activate("gelu", inside, dropout=config.dropout > 0),
+        Matrix("down", "mlp", inside, C, bias),
     ]
     tables: Parts = [Table(config.vocab_size, C), Table(config.block_size, C, by_token=False)]
     return [*tables, *(config.n_layer * block), Norm(C, bias), Head(C, config.vocab_size, config.tied)]
