@@ -17,6 +17,7 @@ from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import gguf, gguf_file, load
 from chainrule.io.gguf_blocks import F32, FORMATS, Q8_0
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, make
+from chainrule.nn import LinearScaling, Llama3Scaling
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer
 from tests.io.test_llama2c import tokenizer as pieces
 
@@ -36,6 +37,8 @@ def gpt(vocab_size: int = 11, **more: Any) -> GPT:
 MODELS = {
     "llama": llama(),
     "llama, untied": llama(tied=False, rope_base=500.0, norm_eps=1e-6),
+    "llama, wide heads": llama(width=35, head_dim=8, rope_scaling=LinearScaling(2.5)),
+    "llama 3": llama(rope_scaling=Llama3Scaling(8.0, 1.5, 3.0, 64)),
     "gpt": gpt(),
     "gpt, narrow inside": gpt(n_hidden=35),
     "gpt, untied": gpt(tied=False, activation="gelu_tanh", norm_eps=3e-7),

@@ -16,6 +16,7 @@ import chainrule as cr
 from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.io import load, load_pretrained, safetensors, save_pretrained
 from chainrule.models import FAMILIES, GPT, GPTConfig, LlamaConfig, make
+from chainrule.nn import LinearScaling, Llama3Scaling
 from chainrule.nn.positions import sinusoidal
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer, WordTokenizer
 from tests.models.tiny import SIZES, tiny
@@ -341,10 +342,91 @@ def test_llama_configs_of_both_generations_are_read() -> None:
     base = written.pop("rope_theta")
     newer = written | {"rope_parameters": {"rope_theta": base, "rope_type": "default"}}
     assert hf_llama.read_config(Settings(newer)) == config
-    for change in (
-        {"rope_scaling": {"type": "linear", "factor": 2.0}},
-        {"hidden_act": "gelu"},
-        {"head_dim": 7},
-    ):
-        with pytest.raises(FormatError, match="is not supported"):
-            hf_llama.read_config(Settings(written | change))
+    with pytest.raises(FormatError, match="hidden_act is 'gelu'"):
+        hf_llama.read_config(Settings(written | {"hidden_act": "gelu"}))
+
+
+LLAMA3 = {
+    "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ({"head_dim": 8}, {"head_dim": 8, "rope_scaling": None}),
+        ({"rope_scaling": LinearScaling(2.0)}, {"rope_scaling": {"factor": 2.0, "rope_type": "linear"}}),
+        ({"rope_scaling": Llama3Scaling(**LLAMA3)}, {"rope_scaling": LLAMA3 | {"rope_type": "llama3"}}),
+        (
+            {"n_embd": 25, "head_dim": 4},
+            {"head_dim": 4, "architectures": None},
+        ),  # which their library refuses
+    ],
+)
+def test_every_option_of_llama_comes_back(
+    sizes: dict[str, Any], said: dict[str, Any], tmp_path: Path
+) -> None:
+    model = make("llama", **SIZES["llama"] | sizes, vocab_size=11)
+    save_pretrained(model, None, tmp_path / "x")
+    config = json.loads((tmp_path / "x" / "config.json").read_text())
+    assert {name: config.get(name) for name in said} == said
+    assert same(load_pretrained(tmp_path / "x")[0], model)
+
+
+def test_both_generations_say_how_positions_are_scaled(tmp_path: Path) -> None:
+    model = make("llama", **SIZES["llama"], vocab_size=11)
+    save_pretrained(model, None, tmp_path / "x")
+    wide = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    for values, scaling in [
+        ({"rope_scaling": {"type": "linear", "factor": 2}}, LinearScaling(2.0)),
+        ({"rope_scaling": {"rope_type": "default"}}, None),
+        ({"rope_scaling": wide | {"rope_type": "llama3"}}, Llama3Scaling(**LLAMA3 | {CONTEXT: 7})),
+        (
+            {"rope_scaling": None, "rope_parameters": LLAMA3 | {"rope_type": "llama3"}},
+            Llama3Scaling(**LLAMA3),
+        ),
+        ({"num_key_value_heads": 2, "rope_parameters": {"rope_theta": 3.0}}, None),
+    ]:
+        change_config(tmp_path / "x", rope_parameters=None)
+        change_config(tmp_path / "x", **values)
+        assert load_pretrained(tmp_path / "x")[0].config.rope_scaling == scaling
+
+
+CONTEXT = "original_max_position_embeddings"
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        *(
+            (
+                {"rope_scaling": {"rope_type": name, "factor": 2.0}},
+                rf"rope_type is '{name}' \(must be one of default",
+            )
+            for name in ("yarn", "dynamic", "longrope")
+        ),
+        ({"rope_scaling": {"type": "su"}}, r"type is 'su' \(must be one of default, linear, llama3"),
+        ({"rope_scaling": {"type": 3}}, "type is 3"),
+        ({"rope_scaling": "linear"}, r"rope_scaling is 'linear' \(must be an object"),
+        ({"rope_scaling": {"type": "linear"}}, "factor is missing"),
+        ({"rope_scaling": {"type": "linear", "factor": 0}}, "factor is 0.0"),
+        ({"rope_scaling": {"type": "linear", "factor": "2"}}, "factor is '2'"),
+        ({"rope_scaling": LLAMA3 | {"type": "llama3", "high_freq_factor": 1}}, "low_freq_factor is 1.0"),
+        ({"rope_scaling": LLAMA3 | {"type": "llama3", CONTEXT: 0}}, f"{CONTEXT} is 0"),
+        ({"rope_scaling": LLAMA3 | {"type": "llama3", CONTEXT: 2.5}}, f"{CONTEXT} is 2.5"),
+        ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"),
+        ({"head_dim": 7}, "a head of 7 numbers"),
+        ({"head_dim": 8}, "asks for .* parameters"),
+        ({"head_dim": 2}, "q_proj.weight has shape"),
+        ({"head_dim": 0}, "head_dim is 0"),
+        ({"num_attention_heads": 0}, "n_head is 0"),
+        ({"num_key_value_heads": None}, "asks for .* parameters"),  # as many as queries
+        ({"mlp_bias": True}, "mlp_bias is True"),
+    ],
+)
+def test_a_llama_that_ours_cannot_be_is_refused(values: dict[str, Any], rule: str, tmp_path: Path) -> None:
+    save_pretrained(make("llama", **SIZES["llama"], vocab_size=11), None, tmp_path / "x")
+    change_config(tmp_path / "x", **values)
+    with pytest.raises(FormatError, match=rule) as error:
+        load_pretrained(tmp_path / "x")
+    assert "\n" not in str(error.value)

@@ -85,6 +85,7 @@ llamas = st.builds(
     kv=st.integers(1, 2),
     group=st.integers(1, 3),
     pairs=st.integers(1, 4),
+    head_dim=st.sampled_from([None, 2, 6]),
     n_hidden=st.integers(1, 30),
     tied=st.booleans(),
     **sizes,
@@ -373,7 +374,7 @@ def test_weights_gradients_and_optimiser() -> None:
     assert found["activations"] == sum(kept_for_backward(parts_of(config), Batch(2, 8)).values())
 
 
-@pytest.mark.parametrize("config", [GPTConfig(n_embd=64), LlamaConfig(n_embd=64, n_hidden=96)])
+@pytest.mark.parametrize("config", [GPTConfig(n_embd=64), LlamaConfig(n_embd=64, n_hidden=96, head_dim=32)])
 @pytest.mark.parametrize("weights", FORMATS)
 def test_weights_and_cache_of_a_model_that_writes(config: Any, weights: str) -> None:
     model = made(config)
