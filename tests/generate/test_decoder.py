@@ -38,9 +38,17 @@ CONFIGS = {
         vocab_size=65,
         head_dim=34,
         rope_scaling=Llama3Scaling(8.0, 1.0, 4.0, 32),
+        attention_bias="qkv",
     ),
     "llama untied": LlamaConfig(
-        n_head=2, n_kv_head=1, n_embd=80, n_hidden=7, block_size=70, vocab_size=65, tied=False
+        attention_bias="all",
+        n_head=2,
+        n_kv_head=1,
+        n_embd=80,
+        n_hidden=7,
+        block_size=70,
+        vocab_size=65,
+        tied=False,
     ),
 }
 LENGTH = 50

@@ -17,7 +17,7 @@ from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import gguf, gguf_file, load
 from chainrule.io.gguf_blocks import F32, FORMATS, Q8_0
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, make
-from chainrule.nn import LinearScaling, Llama3Scaling
+from chainrule.nn import LinearScaling, Llama3Scaling, frequencies
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer
 from tests.io.test_llama2c import tokenizer as pieces
 
@@ -38,6 +38,8 @@ MODELS = {
     "llama": llama(),
     "llama, untied": llama(tied=False, rope_base=500.0, norm_eps=1e-6),
     "llama, wide heads": llama(width=35, head_dim=8, rope_scaling=LinearScaling(2.5)),
+    "llama with biases": llama(attention_bias="all"),
+    "llama with some biases": llama(attention_bias="qkv"),
     "llama 3": llama(rope_scaling=Llama3Scaling(8.0, 1.5, 3.0, 64)),
     "gpt": gpt(),
     "gpt, narrow inside": gpt(n_hidden=35),
@@ -52,6 +54,54 @@ def test_what_is_written_comes_back_bit_for_bit(name: str, tmp_path: Path) -> No
     model, _ = cr.load(tmp_path / "x.gguf")
     assert model.config == MODELS[name].config and not model.training
     assert all((model.state()[key] == value).all() for key, value in MODELS[name].state().items())
+
+
+def rewritten(path: Path, more: Any = None, **settings: Any) -> Path:
+    """A file of ours with other settings of `llama`, and with `more` tensors."""
+    path.unlink(missing_ok=True)
+    gguf.write(llama(rope_base=500000.0), CHARS, path)
+    metadata, tensors = gguf_file.read(path)
+    path.unlink()
+    arrays = {name: (F32, array) for name, array in (more or {}).items()}
+    arrays |= {name: (F32, stored.array()) for name, stored in tensors.items()}
+    gguf_file.write(path, metadata | {f"llama.{name}": value for name, value in settings.items()}, arrays)
+    return path
+
+
+def test_the_divided_frequencies_of_a_published_llama_3(tmp_path: Path) -> None:
+    """llama.cpp writes what they are divided by, and nothing of the rule behind it."""
+    plain, scaling = frequencies(6, 500000.0), Llama3Scaling(32.0, 1.0, 4.0, 8192)
+    divisors = (plain / scaling.slowed(plain)).astype(np.float32)
+    model, _ = load(rewritten(tmp_path / "x.gguf", more={"rope_freqs.weight": divisors}))
+    assert model.config.rope_scaling == scaling
+    for wrong in (divisors + np.float32(0.1), divisors[:2], np.full(3, np.nan, np.float32)):
+        path = rewritten(tmp_path / "x.gguf", more={"rope_freqs.weight": wrong})
+        with pytest.raises(FormatError, match=r"rope_freqs\.weight is not what|factor is nan"):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "want"),
+    [
+        ({"rope.scaling.type": "linear", "rope.scaling.factor": 2.0}, LinearScaling(2.0)),
+        ({"rope.scale_linear": 4.0}, LinearScaling(4.0)),
+        ({"rope.scaling.type": "none", "rope.scaling.factor": 2.0}, None),
+        ({"rope.scaling.type": "yarn", "rope.scaling.factor": 2.0}, "type is 'yarn'"),
+        ({"rope.scaling.factor": -1.0}, "factor is -1.0"),
+        ({"attention.key_length": 8}, "value_length is 6"),
+        ({"attention.key_length": 8, "attention.value_length": 8}, "dimension_count is 6"),
+        ({"rope.dimension_count": 2}, "dimension_count is 2"),
+    ],
+)
+def test_scaled_positions_and_sizes_of_heads(
+    settings: dict[str, Any], want: LinearScaling | str | None, tmp_path: Path
+) -> None:
+    path = rewritten(tmp_path / "x.gguf", **settings)
+    if isinstance(want, str):
+        with pytest.raises(FormatError, match=want):
+            load(path)
+    else:
+        assert load(path)[0].config.rope_scaling == want
 
 
 def test_a_gpt_without_biases_gives_the_same_logits(tmp_path: Path) -> None:

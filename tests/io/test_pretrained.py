@@ -354,7 +354,9 @@ LLAMA3 = {
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
-        ({"head_dim": 8}, {"head_dim": 8, "rope_scaling": None}),
+        ({"head_dim": 8}, {"head_dim": 8, "rope_scaling": None, "attention_bias": False}),
+        ({"attention_bias": "all"}, {"model_type": "llama", "attention_bias": True}),
+        ({"attention_bias": "qkv"}, {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}),
         ({"rope_scaling": LinearScaling(2.0)}, {"rope_scaling": {"factor": 2.0, "rope_type": "linear"}}),
         ({"rope_scaling": Llama3Scaling(**LLAMA3)}, {"rope_scaling": LLAMA3 | {"rope_type": "llama3"}}),
         (
@@ -422,6 +424,10 @@ CONTEXT = "original_max_position_embeddings"
         ({"num_attention_heads": 0}, "n_head is 0"),
         ({"num_key_value_heads": None}, "asks for .* parameters"),  # as many as queries
         ({"mlp_bias": True}, "mlp_bias is True"),
+        ({"attention_bias": True}, "asks for .* parameters"),
+        ({"attention_bias": "qkv"}, r"attention_bias is 'qkv' \(must be true or false\)"),
+        ({"model_type": "qwen2", "use_sliding_window": True}, "use_sliding_window is True"),
+        ({"model_type": "qwen3"}, "model_type is 'qwen3' .* did you mean qwen2"),
     ],
 )
 def test_a_llama_that_ours_cannot_be_is_refused(values: dict[str, Any], rule: str, tmp_path: Path) -> None:

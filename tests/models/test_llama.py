@@ -35,7 +35,10 @@ LLAMA3 = Llama3Scaling(
 WIDE = replace(TINY, n_embd=15, head_dim=8, rope_scaling=LLAMA3)  # heads of more numbers than the width has
 
 
-@pytest.mark.parametrize("config", [TINY, replace(TINY, tied=False, n_kv_head=6, n_layer=1), WIDE])
+BIASED = replace(TINY, attention_bias="all")
+
+
+@pytest.mark.parametrize("config", [TINY, replace(TINY, tied=False, n_kv_head=6, n_layer=1), WIDE, BIASED])
 def test_every_gradient_in_float64(config: LlamaConfig) -> None:
     model, ids = float64(config), ids_of(config)
     targets = np.roll(ids, -1, axis=1)
@@ -113,6 +116,14 @@ def test_heads_of_any_size() -> None:
     np.testing.assert_array_equal(same(ids_of(TINY)).numpy(), float64()(ids_of(TINY)).numpy())
 
 
+def test_biases_of_attention() -> None:
+    plain = model_of().state().keys()
+    block = {f"layers.{i}.self_attn.{name}_proj.bias" for i in range(2) for name in "qkv"}
+    assert model_of(replace(TINY, attention_bias="qkv")).state().keys() - plain == block
+    output = {f"layers.{i}.self_attn.o_proj.bias" for i in range(2)}
+    assert model_of(BIASED).state().keys() - plain == block | output
+
+
 def test_scaled_positions_turn_by_the_slower_frequencies() -> None:
     """Linear by 4: the angles of positions 0, 4, 8, ... are those of 0, 1, 2, ... without it."""
     plain, scaled = float64().layers[0].self_attn, replace(TINY, rope_scaling=LinearScaling(4.0))
@@ -130,7 +141,8 @@ def test_a_scaling_survives_its_description() -> None:
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_number_of_parameters_follows_the_formula(tied: bool) -> None:
     for n_layer in (1, 3):
-        assert replace(WIDE, tied=tied).n_params == model_of(replace(WIDE, tied=tied)).count()
+        for more in (WIDE, BIASED, replace(WIDE, attention_bias="qkv")):
+            assert replace(more, tied=tied).n_params == model_of(replace(more, tied=tied)).count()
         config = replace(TINY, n_layer=n_layer, tied=tied)
         model = model_of(config)
         assert config.n_params == model.count()
@@ -145,6 +157,7 @@ def test_the_number_of_parameters_follows_the_formula(tied: bool) -> None:
         ({"n_embd": 18}, r"a head of 3 numbers \(must be even"),
         ({"head_dim": 5}, r"a head of 5 numbers \(must be even"),
         ({"head_dim": 0}, "head_dim is 0"),
+        ({"attention_bias": "k"}, r"attention_bias is 'k' \(must be one of none, qkv, all\)"),
         ({"rope_scaling": "linear"}, "rope_scaling is 'linear'"),
         ({"rope_scaling": {"rope_type": "yarn"}}, "rope_type is 'yarn'"),
         ({"n_hidden": 0}, "n_hidden is 0"),

@@ -38,6 +38,8 @@ LLAMAS = {
     "tied": LlamaConfig(3, 3, 3, 24, 40, 19, V, rope_base=500.0, norm_eps=1e-3),
     "untied": LlamaConfig(2, 6, 3, 36, 52, 19, V, tied=False),
     "wide heads": LlamaConfig(2, 6, 3, 36, 52, 19, V, head_dim=10),
+    "biases": LlamaConfig(2, 6, 3, 36, 52, 19, V, attention_bias="all"),
+    "some biases": LlamaConfig(2, 6, 3, 36, 52, 19, V, attention_bias="qkv", head_dim=10, tied=False),
     "linear": LlamaConfig(2, 6, 3, 36, 52, 300, V, rope_scaling=LinearScaling(2.5)),
     "llama3": LlamaConfig(
         2, 6, 3, 36, 52, 300, V, head_dim=16, rope_base=500.0, rope_scaling=Llama3Scaling(8.0, 1.0, 4.0, 40)
@@ -89,15 +91,17 @@ LLAMA3 = {
     "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 40, "rope_theta": 500.0,
 }  # fmt: skip
+LLAMA = {
+    "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 3, "hidden_size": 36,
+    "intermediate_size": 52, "max_position_embeddings": 19, "vocab_size": V, "bos_token_id": None,
+    "eos_token_id": None,
+}  # fmt: skip
 SIZES = {
     "gpt2": lambda **more: transformers.GPT2Config(
         n_layer=2, n_head=3, n_embd=24, n_positions=19, vocab_size=V, bos_token_id=None, eos_token_id=None, **more
     ),
-    "llama": lambda **more: transformers.LlamaConfig(
-        **{"num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 3, "hidden_size": 36,
-           "intermediate_size": 52, "max_position_embeddings": 19, "vocab_size": V, "bos_token_id": None,
-           "eos_token_id": None} | more
-    ),
+    "llama": lambda **more: transformers.LlamaConfig(**LLAMA | more),
+    "qwen2": lambda **more: transformers.Qwen2Config(**LLAMA | more),
 }  # fmt: skip
 THEIRS = {
     "gpt2": ("gpt2", {}),
@@ -109,6 +113,9 @@ THEIRS = {
     "llama, tied": ("llama", {"tie_word_embeddings": True}),
     "llama, narrow heads": ("llama", {"head_dim": 4}),
     "llama, wide heads": ("llama", {"head_dim": 22, "num_key_value_heads": None}),
+    "llama with biases": ("llama", {"attention_bias": True}),
+    "qwen2": ("qwen2", {"rope_theta": 1e6}),
+    "qwen2, tied": ("qwen2", {"tie_word_embeddings": True, "num_key_value_heads": None}),
     "llama, linear": ("llama", {"rope_parameters": LINEAR, "max_position_embeddings": 200}),
     "llama, linear, as before": (
         "llama",
@@ -152,7 +159,8 @@ def test_we_load_half_precision_in_several_files(dtype: str, tmp_path: Path) -> 
     [
         ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx is True"),
         ("gpt2", {"activation_function": "relu"}, "activation_function is 'relu'"),
-        ("llama", {"attention_bias": True}, "attention_bias is True"),
+        ("llama", {"mlp_bias": True}, "mlp_bias is True"),
+        ("qwen2", {"use_sliding_window": True}, "use_sliding_window is True"),
         ("llama", {"rope_parameters": LLAMA3 | {"rope_type": "yarn"}}, "rope_type is 'yarn'"),
         ("llama", {"rope_parameters": LINEAR | {"rope_type": "dynamic"}}, "rope_type is 'dynamic'"),
     ],

@@ -86,6 +86,7 @@ llamas = st.builds(
     group=st.integers(1, 3),
     pairs=st.integers(1, 4),
     head_dim=st.sampled_from([None, 2, 6]),
+    attention_bias=st.sampled_from(["none", "qkv", "all"]),
     n_hidden=st.integers(1, 30),
     tied=st.booleans(),
     **sizes,

@@ -119,8 +119,15 @@ def _llama_config(settings: Settings, tensors: dict[str, Stored]) -> LlamaConfig
         norm_eps=settings.number("llama.attention.layer_norm_rms_epsilon"),
         tied="output.weight" not in tensors,
         head_dim=None if size * heads == width else size,
+        attention_bias=_attention_bias(tensors),
         rope_scaling=read_scaling(settings, tensors, frequencies(size, base)),
     )
+
+
+def _attention_bias(tensors: dict[str, Stored]) -> str:
+    if "blk.0.attn_output.bias" in tensors:
+        return "all"
+    return "qkv" if "blk.0.attn_q.bias" in tensors else "none"
 
 
 def _llama_settings(config: LlamaConfig) -> dict[str, Any]:
@@ -200,8 +207,8 @@ def _to_gguf(model: GPT | Llama) -> Arrays:
 
 
 def _turned_heads(name: str, config: GPTConfig | LlamaConfig) -> int:
-    """How many heads a matrix has that lies in the order of pairs; 0 for all others."""
-    if isinstance(config, LlamaConfig) and name.endswith(("attn_q.weight", "attn_k.weight")):
+    """How many heads an array has that lies in the order of pairs; 0 for all others."""
+    if isinstance(config, LlamaConfig) and ("attn_q." in name or "attn_k." in name):
         return config.n_head if "attn_q" in name else config.n_kv_head
     return 0
 

@@ -1,4 +1,7 @@
-"""Llama as Hugging Face's `LlamaForCausalLM`: the same names, layout and pairs of rotary positions as ours."""
+"""Llama as Hugging Face's `LlamaForCausalLM`: the same names, layout and pairs of rotary positions as ours.
+
+With biases of queries, keys and values alone it is their `Qwen2ForCausalLM`.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,29 @@ from chainrule.io.weights import drop_prefix, without_copies
 from chainrule.models import Llama, LlamaConfig, Model
 from chainrule.nn.rope_scaling import KINDS, LinearScaling, Llama3Scaling, RopeScaling
 
-NAMES = ("llama",)
+NAMES = ("llama", "qwen2")
 MODELS: dict[type[Any], type[Model]] = {LlamaConfig: Llama}
 PREFIX, HEAD = "model.", "lm_head.weight"
+QWEN = {
+    "intermediate_size": 22016,
+    "max_position_embeddings": 32768,
+    "vocab_size": 151936,
+}  # unless a file says
 UNUSED = ("rotary_emb.inv_freq",)  # older files keep the frequencies with the weights
 
 
 def read_config(settings: Settings) -> LlamaConfig:
     """Our sizes from a `config.json`; what Llama cannot do is refused."""
+    qwen = settings.values.get("model_type") == "qwen2"
+    settings = Settings(QWEN | settings.values) if qwen else settings
     width, heads = (
         settings.integer("hidden_size", default=4096),
         settings.integer("num_attention_heads", default=32),
     )
     size = settings.integer("head_dim") if settings.has("head_dim") else None
     settings.must("hidden_act", "silu")
-    settings.must("attention_bias", False)
     settings.must("mlp_bias", False)
+    settings.must("use_sliding_window", False)
     context = settings.integer("max_position_embeddings", default=2048)
     rope = settings.section("rope_parameters")  # newer files; holds what was in two places
     base = settings.number("rope_theta", default=10000.0)
@@ -43,6 +53,7 @@ def read_config(settings: Settings) -> LlamaConfig:
         tied=settings.flag("tie_word_embeddings", False),
         head_dim=None if heads and size == width / heads else size,
         rope_scaling=read_scaling(settings.section("rope_scaling"), context) or read_scaling(rope, context),
+        attention_bias="qkv" if qwen else "all" if settings.flag("attention_bias", False) else "none",
     )
 
 
@@ -67,9 +78,11 @@ def write_config(config: LlamaConfig) -> dict[str, Any] | None:
     """What `config.json` says of it; None if heads do not divide the width, which their library asks for."""
     if config.n_embd % config.n_head:
         return None
+    qwen = config.attention_bias == "qkv"
     return {
-        "model_type": "llama",
-        "architectures": ["LlamaForCausalLM"],
+        "model_type": "qwen2" if qwen else "llama",
+        "architectures": ["Qwen2ForCausalLM" if qwen else "LlamaForCausalLM"],
+        "attention_bias": config.attention_bias != "none",
         "num_hidden_layers": config.n_layer,
         "num_attention_heads": config.n_head,
         "num_key_value_heads": config.n_kv_head,

@@ -5,8 +5,9 @@
     hidden = hidden + swiglu_mlp(rmsnorm(hidden))
     logits = rmsnorm(hidden) embed_tokensᵀ                      or a matrix of its own, lm_head
 
-Weights carry the names of Hugging Face's Llama (`layers.0.self_attn.q_proj.weight`); matrices are stored (out, in), no
-layer has a bias. R-318, R-472 (Touvron et al. 2023; Ainslie et al. 2023 for the shared key and value heads)
+Weights carry the names of Hugging Face's Llama (`layers.0.self_attn.q_proj.weight`); matrices are stored (out, in). No
+layer has a bias, unless attention is given some, as in Qwen 2.
+R-318, R-472 (Touvron et al. 2023; Ainslie et al. 2023 for the shared key and value heads)
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from chainrule.nn.init import normal
 from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Norm, Project
 
 COUNTS = ("n_layer", "n_head", "n_kv_head", "n_embd", "n_hidden", "block_size", "vocab_size", "head_dim")
+BIASES = ("none", "qkv", "all")
 STD = 0.02  # of the initial weights
 init = partial(normal, std=STD)
 
@@ -73,6 +75,8 @@ class LlamaConfig:
     """Numbers per head; n_embd / n_head unless given."""
     rope_scaling: RopeScaling | None = None
     """How the frequencies of rotary positions are slowed down, for a longer context than the first one."""
+    attention_bias: str = "none"
+    """Biases in attention: none, those of queries, keys and values (qkv, as in Qwen 2), or the output's too (all)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rope_scaling", rope_scaling(self.rope_scaling))  # a file has its fields
@@ -84,6 +88,10 @@ class LlamaConfig:
             raise ConfigError(
                 f"Llama: n_embd is {self.n_embd}, n_head {self.n_head} "
                 "(heads must divide the width, unless head_dim is given)"
+            )
+        if self.attention_bias not in BIASES:
+            raise ConfigError(
+                f"Llama: attention_bias is {self.attention_bias!r} (must be one of {', '.join(BIASES)})"
             )
         if self.n_head % self.n_kv_head:
             raise ConfigError(f"Llama: n_head is {self.n_head}, n_kv_head {self.n_kv_head} (must divide)")
@@ -107,10 +115,16 @@ class LlamaConfig:
         return plain if self.rope_scaling is None else self.rope_scaling.slowed(plain)
 
     @property
+    def biases(self) -> tuple[bool, bool]:
+        """If queries, keys and values have biases, and if the output of attention has one."""
+        return self.attention_bias != "none", self.attention_bias == "all"
+
+    @property
     def n_params(self) -> int:
         """The number of parameters."""
-        C, D = self.n_embd, self.head_size
+        C, D, (inner, outer) = self.n_embd, self.head_size, self.biases
         block = 2 * C * D * (self.n_head + self.n_kv_head) + 3 * C * self.n_hidden + 2 * C
+        block += inner * D * (self.n_head + 2 * self.n_kv_head) + outer * C
         return (1 if self.tied else 2) * self.vocab_size * C + self.n_layer * block + C
 
 
@@ -118,13 +132,13 @@ class SelfAttention(Layer):
     """Causal attention whose queries and keys are turned by their positions."""
 
     def __init__(self, config: LlamaConfig) -> None:
-        C, D = config.n_embd, config.head_size
+        C, D, (inner, outer) = config.n_embd, config.head_size, config.biases
         self.size = D
         self.frequencies = config.frequencies
-        self.q_proj = Linear(C, config.n_head * D, bias=False, init=init)
-        self.k_proj = Linear(C, config.n_kv_head * D, bias=False, init=init)
-        self.v_proj = Linear(C, config.n_kv_head * D, bias=False, init=init)
-        self.o_proj = Linear(config.n_head * D, C, bias=False, init=init)
+        self.q_proj = Linear(C, config.n_head * D, bias=inner, init=init)
+        self.k_proj = Linear(C, config.n_kv_head * D, bias=inner, init=init)
+        self.v_proj = Linear(C, config.n_kv_head * D, bias=inner, init=init)
+        self.o_proj = Linear(config.n_head * D, C, bias=outer, init=init)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""

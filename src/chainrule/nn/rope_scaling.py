@@ -87,7 +87,7 @@ def rope_scaling(values: Any) -> RopeScaling | None:
         raise ConfigError(f"rope_scaling is {values!r} (must be fields by name, with rope_type among them)")
     given = dict(values)
     kind = given.pop("rope_type", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ConfigError(f"rope_scaling: rope_type is {kind!r} (must be one of {', '.join(KINDS)})")
     known = {f.name for f in fields(KINDS[kind]) if f.init}
     if given.keys() != known:

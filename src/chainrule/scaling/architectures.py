@@ -48,13 +48,13 @@ def gpt(config: GPTConfig) -> Parts:
 def llama(config: LlamaConfig) -> Parts:
     """models/llama.py"""
     C, H, kv, inside = config.n_embd, config.n_head, config.n_kv_head, config.n_hidden
-    D = config.head_size
+    D, (inner, outer) = config.head_size, config.biases
     norm = Norm(C, bias=False, rms=True)
     block: Parts = [
         norm,
-        *(Matrix(name, "attention", C, heads * D, False) for name, heads in _roles(H, kv)),
+        *(Matrix(name, "attention", C, heads * D, inner) for name, heads in _roles(H, kv)),
         Attend(H, D, kv),
-        Matrix("output", "attention", H * D, C, False),
+        Matrix("output", "attention", H * D, C, outer),
         norm,
         Matrix("gate", "mlp", C, inside, False),
         Matrix("up", "mlp", C, inside, False),
