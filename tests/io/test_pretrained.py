@@ -216,6 +216,16 @@ def test_an_index_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
             load_pretrained(tmp_path / "x")
 
 
+def test_a_name_twice_in_the_index_is_refused(tmp_path: Path) -> None:
+    save_pretrained(gpt(), None, tmp_path / "x")
+    first, place = next(iter(shard(tmp_path / "x").items()))
+    index = tmp_path / "x" / "model.safetensors.index.json"
+    index.write_text(f'{{"weight_map": {{"{first}": "{place}", "{first}": "{place}"}}}}')
+    with pytest.raises(FormatError, match=rf"index.json: '{first}' occurs twice") as error:
+        load_pretrained(tmp_path / "x")
+    assert "\n" not in str(error.value)
+
+
 def change_config(folder: Path, **values: Any) -> None:
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
