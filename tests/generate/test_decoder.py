@@ -14,20 +14,41 @@ from chainrule.generate import Decoder
 from chainrule.generate.interpreter import Interpreter
 from chainrule.generate.weights import FORMATS, rounded
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
+from chainrule.nn import Llama3Scaling
 
 CONFIGS = {
     "gpt": GPTConfig(n_layer=2, n_head=4, n_embd=48, block_size=70, vocab_size=65),
     "gpt without biases": GPTConfig(
         n_layer=1, n_head=1, n_embd=33, block_size=70, vocab_size=257, bias=False
     ),
+    "gpt narrow inside": GPTConfig(n_layer=2, n_head=3, n_embd=48, block_size=70, vocab_size=65, n_hidden=37),
     "gpt untied": GPTConfig(
         n_layer=1, n_head=2, n_embd=48, block_size=70, vocab_size=65, tied=False, norm_eps=1e-3
     ),
     "llama": LlamaConfig(
         n_layer=2, n_head=6, n_kv_head=2, n_embd=72, n_hidden=77, block_size=70, vocab_size=257
     ),
+    "llama with wide heads and slower positions": LlamaConfig(
+        n_layer=2,
+        n_head=3,
+        n_kv_head=1,
+        n_embd=50,
+        n_hidden=33,
+        block_size=70,
+        vocab_size=65,
+        head_dim=34,
+        rope_scaling=Llama3Scaling(8.0, 1.0, 4.0, 32),
+        attention_bias="qkv",
+    ),
     "llama untied": LlamaConfig(
-        n_head=2, n_kv_head=1, n_embd=80, n_hidden=7, block_size=70, vocab_size=65, tied=False
+        attention_bias="all",
+        n_head=2,
+        n_kv_head=1,
+        n_embd=80,
+        n_hidden=7,
+        block_size=70,
+        vocab_size=65,
+        tied=False,
     ),
 }
 LENGTH = 50

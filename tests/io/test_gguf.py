@@ -17,6 +17,7 @@ from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import gguf, gguf_file, load
 from chainrule.io.gguf_blocks import F32, FORMATS, Q8_0
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, make
+from chainrule.nn import LinearScaling, Llama3Scaling, frequencies
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer
 from tests.io.test_llama2c import tokenizer as pieces
 
@@ -36,7 +37,12 @@ def gpt(vocab_size: int = 11, **more: Any) -> GPT:
 MODELS = {
     "llama": llama(),
     "llama, untied": llama(tied=False, rope_base=500.0, norm_eps=1e-6),
+    "llama, wide heads": llama(width=35, head_dim=8, rope_scaling=LinearScaling(2.5)),
+    "llama with biases": llama(attention_bias="all"),
+    "llama with some biases": llama(attention_bias="qkv"),
+    "llama 3": llama(rope_scaling=Llama3Scaling(8.0, 1.5, 3.0, 64)),
     "gpt": gpt(),
+    "gpt, narrow inside": gpt(n_hidden=35),
     "gpt, untied": gpt(tied=False, activation="gelu_tanh", norm_eps=3e-7),
 }
 CHARS = CharTokenizer("abcdefghij ")
@@ -48,6 +54,54 @@ def test_what_is_written_comes_back_bit_for_bit(name: str, tmp_path: Path) -> No
     model, _ = cr.load(tmp_path / "x.gguf")
     assert model.config == MODELS[name].config and not model.training
     assert all((model.state()[key] == value).all() for key, value in MODELS[name].state().items())
+
+
+def rewritten(path: Path, more: Any = None, **settings: Any) -> Path:
+    """A file of ours with other settings of `llama`, and with `more` tensors."""
+    path.unlink(missing_ok=True)
+    gguf.write(llama(rope_base=500000.0), CHARS, path)
+    metadata, tensors = gguf_file.read(path)
+    path.unlink()
+    arrays = {name: (F32, array) for name, array in (more or {}).items()}
+    arrays |= {name: (F32, stored.array()) for name, stored in tensors.items()}
+    gguf_file.write(path, metadata | {f"llama.{name}": value for name, value in settings.items()}, arrays)
+    return path
+
+
+def test_the_divided_frequencies_of_a_published_llama_3(tmp_path: Path) -> None:
+    """llama.cpp writes what they are divided by, and nothing of the rule behind it."""
+    plain, scaling = frequencies(6, 500000.0), Llama3Scaling(32.0, 1.0, 4.0, 8192)
+    divisors = (plain / scaling.slowed(plain)).astype(np.float32)
+    model, _ = load(rewritten(tmp_path / "x.gguf", more={"rope_freqs.weight": divisors}))
+    assert model.config.rope_scaling == scaling
+    for wrong in (divisors + np.float32(0.1), divisors[:2], np.full(3, np.nan, np.float32)):
+        path = rewritten(tmp_path / "x.gguf", more={"rope_freqs.weight": wrong})
+        with pytest.raises(FormatError, match=r"rope_freqs\.weight is not what|factor is nan"):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "want"),
+    [
+        ({"rope.scaling.type": "linear", "rope.scaling.factor": 2.0}, LinearScaling(2.0)),
+        ({"rope.scale_linear": 4.0}, LinearScaling(4.0)),
+        ({"rope.scaling.type": "none", "rope.scaling.factor": 2.0}, None),
+        ({"rope.scaling.type": "yarn", "rope.scaling.factor": 2.0}, "type is 'yarn'"),
+        ({"rope.scaling.factor": -1.0}, "factor is -1.0"),
+        ({"attention.key_length": 8}, "value_length is 6"),
+        ({"attention.key_length": 8, "attention.value_length": 8}, "dimension_count is 6"),
+        ({"rope.dimension_count": 2}, "dimension_count is 2"),
+    ],
+)
+def test_scaled_positions_and_sizes_of_heads(
+    settings: dict[str, Any], want: LinearScaling | str | None, tmp_path: Path
+) -> None:
+    path = rewritten(tmp_path / "x.gguf", **settings)
+    if isinstance(want, str):
+        with pytest.raises(FormatError, match=want):
+            load(path)
+    else:
+        assert load(path)[0].config.rope_scaling == want
 
 
 def test_a_gpt_without_biases_gives_the_same_logits(tmp_path: Path) -> None:
@@ -110,8 +164,35 @@ def test_blocks_by_hand() -> None:
     assert by_hand(2, half + numbers) == [0.5 * (q - 8) for q in lower + upper]
     assert by_hand(3, half + one + numbers) == [0.5 * q + 1 for q in lower + upper]
     assert by_hand(8, half + np.arange(-16, 16, dtype=np.int8).tobytes()) == [0.5 * q for q in range(-16, 16)]
+    fifth = bytes([0b101, 0, 0, 0x80])  # of numbers 0, 2 and 31
+    above = [16 * (i in (0, 2, 31)) + q for i, q in enumerate(lower + upper)]
+    assert by_hand(6, half + fifth + numbers) == [0.5 * (q - 16) for q in above]
+    assert by_hand(7, half + one + fifth + numbers) == [0.5 * q + 1 for q in above]
     assert by_hand(1, np.array([1.5, -2], "<f2").tobytes()) == [1.5, -2.0]
     assert by_hand(30, b"\x80\x3f\x20\xc0") == [1.0, -2.5]
+
+
+def test_large_blocks_by_hand() -> None:
+    half, one = np.float16(0.5).tobytes(), np.float16(1).tobytes()
+    small = bytes([2, 0, 0, 0x80 | 3, 1, 0, 0, 0x40, 0, 0, 0, 0x5A])  # scales 2, 3 and 42, leasts 1 and 21
+    scales = np.repeat([2, 0, 0, 3, 0, 0, 0, 0xA | 0x20], 32)
+    leasts = np.repeat([1, 0, 0, 0, 0, 0, 0, 0x5 | 0x10], 32)
+    q = np.arange(256) % 15
+    low = q.reshape(4, 2, 32)  # of 64 numbers the first 32 in the lower halves, the others above them
+    four = (low[:, 0] | low[:, 1] << 4).astype(np.uint8).tobytes()
+    assert by_hand(12, half + one + small + four) == (0.5 * scales * q - leasts).tolist()
+    upper = np.arange(256) % 3 == 0
+    fifth = np.packbits(upper.reshape(8, 32).T, axis=1, bitorder="little").tobytes()
+    assert (
+        by_hand(13, half + one + small + fifth + four) == (0.5 * scales * (q + 16 * upper) - leasts).tolist()
+    )
+    top = np.arange(256) % 4
+    halves, quarters = q.reshape(2, 2, 64), top.reshape(2, 4, 32)
+    four = (halves[:, 0] | halves[:, 1] << 4).astype(np.uint8).tobytes()
+    two = np.bitwise_or.reduce(quarters << np.arange(0, 8, 2)[:, None], axis=1).astype(np.uint8).tobytes()
+    signed = np.arange(-8, 8, dtype=np.int8)
+    want = 0.5 * np.repeat(signed, 16) * (q + 16 * top - 32)
+    assert by_hand(14, four + two + signed.tobytes() + half) == want.tolist()
 
 
 # -- hostile files -------------------------------------------------------------------------------------------
@@ -164,7 +245,15 @@ BAD = {
         "general.alignment is 0",
     ),
     "nine axes": (header(1, rest=tensor(shape=(1,) * 9) + bytes(64)), "has 9 axes"),
-    "an unknown format": (header(1, rest=tensor(format=14) + bytes(64)), "has the format 14"),
+    "an unknown format": (header(1, rest=tensor(format=99) + bytes(64)), "has the format 99"),
+    "a format we do not read": (
+        header(1, rest=tensor(format=10) + bytes(64)),
+        r"has the format Q2_K \(must be one of F32, .* Q4_K, Q5_K, Q6_K, BF16\)",
+    ),
+    "part of a large block": (
+        header(1, rest=tensor(shape=(288,), format=12) + bytes(999)),
+        "rows of 256 numbers for Q4_K",
+    ),
     "sizes that overflow": (header(1, rest=tensor(shape=(2**32, 2**32)) + bytes(64)), "does not fit"),
     "a size of 0": (header(1, rest=tensor(shape=(0,)) + bytes(64)), "has shape"),
     "half a block": (header(1, rest=tensor(shape=(33,), format=8) + bytes(64)), "rows of 32 numbers"),

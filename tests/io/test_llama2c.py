@@ -15,6 +15,7 @@ from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.generate import write
 from chainrule.io import llama2c, load
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
+from chainrule.nn import LinearScaling
 from chainrule.text import CharTokenizer, PieceBPETokenizer, Vocabulary
 from chainrule.text.unigram import BYTES
 
@@ -78,6 +79,9 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path: Path) -> None:
         llama2c.write(model(), CharTokenizer("ab"), tmp_path)
     with pytest.raises(ConfigError, match=r"rope_base 500\.0"):
         llama2c.write(Llama(LlamaConfig(1, 1, 1, 4, 4, 4, 4, rope_base=500.0)), tokenizer(), tmp_path)
+    for more in ({"head_dim": 2}, {"rope_scaling": LinearScaling(2.0)}, {"attention_bias": "all"}):
+        with pytest.raises(ConfigError, match=f"llama2c: {next(iter(more))} is"):
+            llama2c.write(Llama(LlamaConfig(1, 1, 1, 4, 4, 4, 4, **more)), tokenizer(), tmp_path)
     other = PieceBPETokenizer(Vocabulary(["<unk>", "a"], ["<unk>"]), [])
     with pytest.raises(ConfigError, match="tokens 0 to 258"):
         llama2c.write(model(), other, tmp_path)

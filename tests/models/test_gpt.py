@@ -33,7 +33,14 @@ UNTIED = replace(TINY, tied=False, norm_eps=1e-3)
 
 
 @pytest.mark.parametrize(
-    "config", [TINY, replace(TINY, bias=False, n_layer=1), replace(TINY, dropout=0.3), UNTIED]
+    "config",
+    [
+        TINY,
+        replace(TINY, bias=False, n_layer=1),
+        replace(TINY, dropout=0.3),
+        UNTIED,
+        replace(TINY, n_hidden=5),
+    ],
 )
 def test_every_gradient_in_float64(config: GPTConfig) -> None:
     model, ids = float64(config), ids_of(config)
@@ -131,13 +138,15 @@ def test_names_and_shapes_are_those_of_gpt2_stored_out_in() -> None:
 def test_the_number_of_parameters_follows_the_formula_and_grows_evenly_with_depth() -> None:
     counts = {}
     for n_layer in (1, 2, 12):
-        for bias in (True, False):
-            config = replace(TINY, n_layer=n_layer, bias=bias)
+        for bias, hidden in ((True, None), (False, None), (True, 5)):
+            config = replace(TINY, n_layer=n_layer, bias=bias, n_hidden=hidden)
             model = model_of(config)
             assert model(ids_of(config)).shape == (2, 7, 11)
-            counts[n_layer, bias] = model.count()
+            counts[n_layer, bias, hidden] = model.count()
             assert config.n_params == model.count()
-    assert counts[12, True] - counts[2, True] == 10 * (counts[2, True] - counts[1, True])
+    for kind in ((True, None), (True, 5)):
+        one, two, twelve = (counts[n, *kind] for n in (1, 2, 12))
+        assert twelve - two == 10 * (two - one)
     # GPT-2, 124 million as its authors count it
     assert GPTConfig(12, 12, 768, 1024, 50257).n_params == 124_439_808
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import chainrule as cr
 from chainrule import ops
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.models import Llama, LlamaConfig
+from chainrule.nn import LinearScaling, Llama3Scaling
 from tests.models import tiny
 from tests.models.tiny import ids_of
 
@@ -27,7 +29,16 @@ def float64(config: LlamaConfig = TINY) -> Llama:
     return tiny.float64(model_of(config))
 
 
-@pytest.mark.parametrize("config", [TINY, replace(TINY, tied=False, n_kv_head=6, n_layer=1)])
+LLAMA3 = Llama3Scaling(
+    factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16
+)
+WIDE = replace(TINY, n_embd=15, head_dim=8, rope_scaling=LLAMA3)  # heads of more numbers than the width has
+
+
+BIASED = replace(TINY, attention_bias="all")
+
+
+@pytest.mark.parametrize("config", [TINY, replace(TINY, tied=False, n_kv_head=6, n_layer=1), WIDE, BIASED])
 def test_every_gradient_in_float64(config: LlamaConfig) -> None:
     model, ids = float64(config), ids_of(config)
     targets = np.roll(ids, -1, axis=1)
@@ -39,7 +50,7 @@ def test_the_order_of_tokens_matters_through_the_rotation_alone() -> None:
     model = float64(replace(TINY, n_layer=1))
     one, two = (model(np.array([ids])).numpy()[0, -1] for ids in ([1, 2, 3, 4], [2, 1, 3, 4]))
     assert np.abs(one - two).max() > 1e-4
-    model.layers[0].self_attn.base = 1e300  # every pair but the first stands still
+    model.layers[0].self_attn.frequencies = np.array([1.0, 0.0])  # every pair but the first stands still
     still = model.layers[0].self_attn
     still.q_proj.weight.data[::4] = still.q_proj.weight.data[2::4] = (
         0  # and the first is silent: heads are 4 wide
@@ -97,9 +108,41 @@ def test_names_and_shapes_are_those_of_hugging_face_stored_out_in() -> None:
     assert untied.keys() - shapes.keys() == {"lm_head.weight"} and untied["lm_head.weight"].shape == (11, C)
 
 
+def test_heads_of_any_size() -> None:
+    shapes = {name: value.shape for name, value in model_of(WIDE).state().items()}
+    for name, shape in {"q": (48, 15), "k": (16, 15), "v": (16, 15), "o": (15, 48)}.items():
+        assert shapes[f"layers.0.self_attn.{name}_proj.weight"] == shape
+    same = float64(replace(TINY, head_dim=4))  # what it is without saying so
+    np.testing.assert_array_equal(same(ids_of(TINY)).numpy(), float64()(ids_of(TINY)).numpy())
+
+
+def test_biases_of_attention() -> None:
+    plain = model_of().state().keys()
+    block = {f"layers.{i}.self_attn.{name}_proj.bias" for i in range(2) for name in "qkv"}
+    assert model_of(replace(TINY, attention_bias="qkv")).state().keys() - plain == block
+    output = {f"layers.{i}.self_attn.o_proj.bias" for i in range(2)}
+    assert model_of(BIASED).state().keys() - plain == block | output
+
+
+def test_scaled_positions_turn_by_the_slower_frequencies() -> None:
+    """Linear by 4: the angles of positions 0, 4, 8, ... are those of 0, 1, 2, ... without it."""
+    plain, scaled = float64().layers[0].self_attn, replace(TINY, rope_scaling=LinearScaling(4.0))
+    np.testing.assert_allclose(4 * scaled.frequencies, plain.frequencies)
+    assert (float64(scaled)(ids_of(TINY)).numpy() != float64()(ids_of(TINY)).numpy()).any()
+
+
+def test_a_scaling_survives_its_description() -> None:
+    for scaling in (LLAMA3, LinearScaling(4.0), None):
+        model = model_of(replace(TINY, rope_scaling=scaling))
+        said = json.loads(json.dumps(cr.models.describe(model)))
+        assert cr.models.rebuild(said).config == model.config
+
+
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_number_of_parameters_follows_the_formula(tied: bool) -> None:
     for n_layer in (1, 3):
+        for more in (WIDE, BIASED, replace(WIDE, attention_bias="qkv")):
+            assert replace(more, tied=tied).n_params == model_of(replace(more, tied=tied)).count()
         config = replace(TINY, n_layer=n_layer, tied=tied)
         model = model_of(config)
         assert config.n_params == model.count()
@@ -111,7 +154,12 @@ def test_the_number_of_parameters_follows_the_formula(tied: bool) -> None:
     [
         ({"n_embd": 25}, "n_embd is 25, n_head 6"),
         ({"n_kv_head": 4}, "n_head is 6, n_kv_head 4"),
-        ({"n_embd": 18}, "a head must be even"),
+        ({"n_embd": 18}, r"a head of 3 numbers \(must be even"),
+        ({"head_dim": 5}, r"a head of 5 numbers \(must be even"),
+        ({"head_dim": 0}, "head_dim is 0"),
+        ({"attention_bias": "k"}, r"attention_bias is 'k' \(must be one of none, qkv, all\)"),
+        ({"rope_scaling": "linear"}, "rope_scaling is 'linear'"),
+        ({"rope_scaling": {"rope_type": "yarn"}}, "rope_type is 'yarn'"),
         ({"n_hidden": 0}, "n_hidden is 0"),
         ({"rope_base": 0.0}, "rope_base is 0.0"),
         ({"norm_eps": -1.0}, "norm_eps is -1.0"),

@@ -107,3 +107,12 @@ def test_errors(shape: tuple[int, ...], positions: Any, message: str) -> None:
     with pytest.raises(ShapeError) as error:
         rotary(np.zeros(shape), positions=positions)
     assert str(error.value) == message
+
+
+def test_frequencies_take_the_place_of_the_base() -> None:
+    x = np.random.default_rng(0).normal(size=(5, 8))
+    given = rotary(x, positions=np.arange(5), frequency=100.0 ** (-np.arange(0, 8, 2) / 8))
+    np.testing.assert_array_equal(given, rotary(x, positions=np.arange(5), base=100.0))
+    np.testing.assert_array_equal(rotary(x, positions=np.arange(5), frequency=np.zeros(4)), x)
+    with pytest.raises(ShapeError, match=r"frequency has shape \(3,\), x has \(5, 8\) \(must be \(4,\)\)"):
+        rotary(x, positions=np.arange(5), frequency=np.zeros(3))

@@ -10,7 +10,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.io import gguf, gguf_file
-from chainrule.io.gguf_blocks import FORMATS, Q8_0
+from chainrule.io.gguf_blocks import FORMATS, Q8_0, REFUSED
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.text import CharTokenizer
 
@@ -19,7 +19,7 @@ peer = pytest.importorskip("gguf")
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("name", ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1"])
+@pytest.mark.parametrize("name", ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"])
 def test_every_format_means_the_same_numbers(name: str, tmp_path: Path) -> None:
     kind = peer.GGMLQuantizationType[name]
     values = RNG.normal(size=(6, 96)).astype(np.float32)
@@ -37,6 +37,25 @@ def test_every_format_means_the_same_numbers(name: str, tmp_path: Path) -> None:
     assert (metadata["n"], metadata["words"]) == (7, ["one", "zwei"])
     assert tensors["x"].format is FORMATS[kind] and tensors["x"].shape == (6, 96)
     np.testing.assert_array_equal(tensors["x"].array(), peer.quants.dequantize(content, kind))
+
+
+@pytest.mark.parametrize("name", ["Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"])
+def test_any_bytes_of_a_block_mean_the_same_numbers(name: str) -> None:
+    """Their package does not write the large blocks; so every bit is drawn, but for scales that are no numbers."""
+    kind = peer.GGMLQuantizationType[name]
+    format = FORMATS[kind]
+    content = RNG.integers(256, size=7 * format.dtype.itemsize, dtype=np.uint8)
+    blocks = content.view(format.dtype)
+    for field in {"scale", "least"} & set(format.dtype.names or ()):
+        blocks[field] = RNG.normal(size=7)
+    want = peer.quants.dequantize(content, kind)
+    np.testing.assert_array_equal(format.decode(memoryview(content.tobytes())), want)
+
+
+def test_formats_that_we_refuse_have_their_names() -> None:
+    ours = {number: format.name for number, format in FORMATS.items()} | REFUSED
+    for kind in peer.GGMLQuantizationType:
+        assert ours.get(kind, kind.name) == kind.name
 
 
 def test_our_blocks_are_theirs() -> None:

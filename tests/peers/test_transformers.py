@@ -12,6 +12,7 @@ import chainrule as cr
 from chainrule.generate import generate
 from chainrule.io import load_pretrained, save_pretrained
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
+from chainrule.nn import LinearScaling, Llama3Scaling
 from tests.battery import distance
 from tests.models.tiny import ids_of
 
@@ -31,10 +32,18 @@ GPTS = {
         n_layer=1, n_head=1, n_embd=6, block_size=19, vocab_size=V, activation="gelu_tanh"
     ),
     "without biases": GPTConfig(n_layer=2, n_head=3, n_embd=24, block_size=19, vocab_size=V, bias=False),
+    "narrow inside": GPTConfig(n_layer=2, n_head=3, n_embd=24, block_size=19, vocab_size=V, n_hidden=37),
 }
 LLAMAS = {
     "tied": LlamaConfig(3, 3, 3, 24, 40, 19, V, rope_base=500.0, norm_eps=1e-3),
     "untied": LlamaConfig(2, 6, 3, 36, 52, 19, V, tied=False),
+    "wide heads": LlamaConfig(2, 6, 3, 36, 52, 19, V, head_dim=10),
+    "biases": LlamaConfig(2, 6, 3, 36, 52, 19, V, attention_bias="all"),
+    "some biases": LlamaConfig(2, 6, 3, 36, 52, 19, V, attention_bias="qkv", head_dim=10, tied=False),
+    "linear": LlamaConfig(2, 6, 3, 36, 52, 300, V, rope_scaling=LinearScaling(2.5)),
+    "llama3": LlamaConfig(
+        2, 6, 3, 36, 52, 300, V, head_dim=16, rope_base=500.0, rope_scaling=Llama3Scaling(8.0, 1.0, 4.0, 40)
+    ),
 }
 OURS = {f"gpt, {name}": (GPT, config) for name, config in GPTS.items()} | {
     f"llama, {name}": (Llama, config) for name, config in LLAMAS.items()
@@ -49,14 +58,17 @@ def scattered(model: Any) -> Any:
 
 
 def agree(ours: Any, theirs: Any) -> None:
-    ids = ids_of(ours.config, B=3, T=17)
+    ids = ids_of(ours.config, B=3, T=ours.config.block_size - 2)
     with torch.no_grad():
         want = theirs.eval()(torch.tensor(ids)).logits.numpy()
     with cr.no_grad():
         assert distance(ours(ids).numpy(), want) <= TOLERANCE
-    prompt = ids[0, :4]
-    greedy = theirs.generate(torch.tensor(prompt[None]), max_new_tokens=12, do_sample=False, pad_token_id=0)
-    assert generate(ours, prompt, 12, temperature=0).tolist() == greedy[0, 4:].tolist()
+    prompt = ids[0, :-13]  # of scaled positions, beyond the original ones
+    text = torch.tensor(prompt[None])
+    greedy = theirs.generate(
+        text, attention_mask=torch.ones_like(text), max_new_tokens=12, do_sample=False, pad_token_id=0
+    )
+    assert generate(ours, prompt, 12, temperature=0).tolist() == greedy[0, len(prompt) :].tolist()
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -74,21 +86,42 @@ def test_they_load_ours(name: str, tmp_path: Path) -> None:
     assert all((back.state()[key] == value).all() for key, value in model.state().items())
 
 
+LINEAR = {"rope_type": "linear", "factor": 3.0, "rope_theta": 700.0}
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 40, "rope_theta": 500.0,
+}  # fmt: skip
+LLAMA = {
+    "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 3, "hidden_size": 36,
+    "intermediate_size": 52, "max_position_embeddings": 19, "vocab_size": V, "bos_token_id": None,
+    "eos_token_id": None,
+}  # fmt: skip
 SIZES = {
     "gpt2": lambda **more: transformers.GPT2Config(
         n_layer=2, n_head=3, n_embd=24, n_positions=19, vocab_size=V, bos_token_id=None, eos_token_id=None, **more
     ),
-    "llama": lambda **more: transformers.LlamaConfig(
-        num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=3, hidden_size=36, intermediate_size=52,
-        max_position_embeddings=19, vocab_size=V, bos_token_id=None, eos_token_id=None, **more
-    ),
+    "llama": lambda **more: transformers.LlamaConfig(**LLAMA | more),
+    "qwen2": lambda **more: transformers.Qwen2Config(**LLAMA | more),
 }  # fmt: skip
 THEIRS = {
     "gpt2": ("gpt2", {}),
     "gpt2 with the exact GELU": ("gpt2", {"activation_function": "gelu", "layer_norm_epsilon": 1e-3}),
     "gpt2, untied": ("gpt2", {"tie_word_embeddings": False}),
+    "gpt2, narrow inside": ("gpt2", {"n_inner": 37}),
+    "gpt2, four times": ("gpt2", {"n_inner": 96}),
     "llama": ("llama", {"rope_theta": 500.0, "rms_norm_eps": 1e-3}),
     "llama, tied": ("llama", {"tie_word_embeddings": True}),
+    "llama, narrow heads": ("llama", {"head_dim": 4}),
+    "llama, wide heads": ("llama", {"head_dim": 22, "num_key_value_heads": None}),
+    "llama with biases": ("llama", {"attention_bias": True}),
+    "qwen2": ("qwen2", {"rope_theta": 1e6}),
+    "qwen2, tied": ("qwen2", {"tie_word_embeddings": True, "num_key_value_heads": None}),
+    "llama, linear": ("llama", {"rope_parameters": LINEAR, "max_position_embeddings": 200}),
+    "llama, linear, as before": (
+        "llama",
+        {"rope_scaling": {"type": "linear", "factor": 3.0}, "rope_theta": 500.0},
+    ),
+    "llama 3": ("llama", {"rope_parameters": LLAMA3, "max_position_embeddings": 300, "head_dim": 16}),
 }
 
 
@@ -124,12 +157,12 @@ def test_we_load_half_precision_in_several_files(dtype: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("kind", "more", "rule"),
     [
-        ("gpt2", {"n_inner": 40}, r"n_inner is 40 \(is not supported, must be 96\)"),
         ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx is True"),
         ("gpt2", {"activation_function": "relu"}, "activation_function is 'relu'"),
-        ("llama", {"attention_bias": True}, "attention_bias is True"),
-        ("llama", {"head_dim": 8}, r"head_dim is 8 \(is not supported, must be 6\)"),
-        ("llama", {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}}, "'linear'"),
+        ("llama", {"mlp_bias": True}, "mlp_bias is True"),
+        ("qwen2", {"use_sliding_window": True}, "use_sliding_window is True"),
+        ("llama", {"rope_parameters": LLAMA3 | {"rope_type": "yarn"}}, "rope_type is 'yarn'"),
+        ("llama", {"rope_parameters": LINEAR | {"rope_type": "dynamic"}}, "rope_type is 'dynamic'"),
     ],
 )  # fmt: skip
 def test_what_our_models_cannot_do_is_refused(kind: str, more: Any, rule: str, tmp_path: Path) -> None:

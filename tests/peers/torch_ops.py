@@ -248,11 +248,19 @@ def packed_attention(qkv: Tensor, *, heads: int, causal: bool = True, **options:
 
 
 @peer
-def rotary(x: Tensor, *, positions: Tensor, base: float = 10000.0, interleaved: bool = False) -> Tensor:
+def rotary(
+    x: Tensor,
+    *,
+    positions: Tensor,
+    base: float = 10000.0,
+    frequency: Any = None,
+    interleaved: bool = False,
+) -> Tensor:
     """Pairs as complex numbers, turned by multiplication with e^iφ."""
     *lead, D = x.shape
-    frequency = base ** (-torch.arange(0, D, 2, dtype=torch.float64) / D)
-    angle = torch.as_tensor(positions)[..., None] * frequency
+    if frequency is None:
+        frequency = base ** (-torch.arange(0, D, 2, dtype=torch.float64) / D)
+    angle = torch.as_tensor(positions)[..., None] * torch.as_tensor(frequency, dtype=torch.float64)
     turn = torch.complex(torch.cos(angle).to(x.dtype), torch.sin(angle).to(x.dtype))
     pairs = x.reshape(*lead, D // 2, 2) if interleaved else x.reshape(*lead, 2, D // 2).mT
     turned = torch.view_as_real(torch.view_as_complex(pairs.contiguous()) * turn)

@@ -72,6 +72,7 @@ gpts = st.builds(
     st.just(GPTConfig),
     heads,
     width,
+    n_hidden=st.none() | st.integers(1, 30),
     bias=st.booleans(),
     tied=st.booleans(),
     dropout=dropouts,
@@ -84,6 +85,8 @@ llamas = st.builds(
     kv=st.integers(1, 2),
     group=st.integers(1, 3),
     pairs=st.integers(1, 4),
+    head_dim=st.sampled_from([None, 2, 6]),
+    attention_bias=st.sampled_from(["none", "qkv", "all"]),
     n_hidden=st.integers(1, 30),
     tied=st.booleans(),
     **sizes,
@@ -344,7 +347,7 @@ def test_large_outputs_of_cheap_ops_are_not_kept(config: Any, monkeypatch: pytes
     assert kept_bytes(model.loss(*texts(config, batch)), params) == expected(config, batch)
     less = everything - sum(kept_for_backward(parts_of(config), batch).values())
     if isinstance(config, GPTConfig | LlamaConfig):
-        inside = 4 * config.n_embd if isinstance(config, GPTConfig) else config.n_hidden
+        inside = config.inside if isinstance(config, GPTConfig) else config.n_hidden
         saved = config.n_layer * (2 * config.n_embd + inside) + config.n_embd
         assert less == 4 * saved * 36
     assert less > 0
@@ -372,7 +375,7 @@ def test_weights_gradients_and_optimiser() -> None:
     assert found["activations"] == sum(kept_for_backward(parts_of(config), Batch(2, 8)).values())
 
 
-@pytest.mark.parametrize("config", [GPTConfig(n_embd=64), LlamaConfig(n_embd=64, n_hidden=96)])
+@pytest.mark.parametrize("config", [GPTConfig(n_embd=64), LlamaConfig(n_embd=64, n_hidden=96, head_dim=32)])
 @pytest.mark.parametrize("weights", FORMATS)
 def test_weights_and_cache_of_a_model_that_writes(config: Any, weights: str) -> None:
     model = made(config)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, make_dataclass
+from dataclasses import asdict, dataclass, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from chainrule.cli.fields import size_fields
+from chainrule.cli.fields import plain_fields, size_fields
 from chainrule.errors import ConfigError
 from chainrule.models.families import KNOWN
 from chainrule.scaling import (
@@ -72,7 +72,7 @@ class Count:
     def _model(self) -> tuple[Any, Parts, int]:
         """Its configuration if there is one, its parts, and its context."""
         if self.config is not None:
-            config = self.config(**{f.name: getattr(self, f.name) for f in fields(self.config)})
+            config = self.config(**{name: getattr(self, name) for name in plain_fields(self.config)})
         elif self.what in PRESETS:
             return None, *PRESETS[self.what]
         elif Path(self.what).exists():
@@ -91,7 +91,7 @@ def command(_: str, words: Sequence[str]) -> type[Count]:
     if what not in COUNTED:
         return Count
     config = KNOWN[what].config
-    sizes = size_fields(config, [f.name for f in fields(config)])
+    sizes = size_fields(config, plain_fields(config))
     namespace: dict[str, Any] = {"config": config, "__doc__": Count.__doc__}
     return make_dataclass("Command", sizes, bases=(Count,), namespace=namespace, frozen=True)
 

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import field, fields, is_dataclass
 from itertools import pairwise
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import tyro
 
@@ -17,9 +17,15 @@ from chainrule.train.materials import material_of
 
 
 def sizes_of(family: str) -> list[str]:
-    """The fields of a family's config but for those that the data decide."""
+    """The fields of a family's config that have a flag but for those that the data decide."""
     decided = material_of(family).decides
-    return [f.name for f in fields(family_of(family).config) if f.name not in decided]
+    return [name for name in plain_fields(family_of(family).config) if name not in decided]
+
+
+def plain_fields(config: type[Any]) -> list[str]:
+    """The fields of a config that are numbers, words or switches; others, such as `rope_scaling`, have no flag."""
+    types = get_type_hints(config)
+    return [f.name for f in fields(config) if not any(map(is_dataclass, get_args(types[f.name])))]
 
 
 def size_fields(config: type[Any], names: Sequence[str]) -> list[Any]:

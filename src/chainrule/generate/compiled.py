@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import native
+from chainrule.autograd.types import Array
 from chainrule.generate.weights import FORMATS, Words, pack, pad
-from chainrule.nn import Embedding, Linear, RMSNorm, sinusoidal
+from chainrule.nn import Embedding, Linear, RMSNorm
 from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Norm, Project
 
 ACTIVATIONS = (None, "gelu", "gelu_tanh")  # as in native/include/decode.hpp
@@ -59,7 +60,7 @@ class Compiler:
             case Attend(out, qkv, heads, kv_heads, rotary):
                 source, width = self.registers[qkv]
                 D = width // (heads + 2 * kv_heads)
-                cos, sin = (None, None) if rotary is None else angles(self.context, D, rotary)
+                cos, sin = (None, None) if rotary is None else angles(self.context, rotary)
                 self.program.attention(self.new(out, heads * D), source, heads, kv_heads, cos, sin)
             case Gate(out, x):
                 source, width = self.registers[x]
@@ -89,7 +90,7 @@ class Compiler:
         return self.packed[key]
 
 
-def angles(n: int, D: int, base: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def angles(n: int, frequency: Array) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """cos and sin of the angle of each position and pair, (n, D/2) each"""
-    sin, cos = np.split(sinusoidal(n, D, base, "half").astype(np.float32), 2, axis=1)
-    return np.ascontiguousarray(cos), np.ascontiguousarray(sin)
+    angle = np.outer(np.arange(n), frequency)
+    return np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)

@@ -98,7 +98,7 @@ class Interpreter:
         heads = r[step.qkv].reshape(T, -1, D).swapaxes(0, 1)  # (H + 2 Hk, T, D)
         q, k, v = np.split(heads, [step.heads, step.heads + step.kv_heads])
         if step.rotary is not None:
-            q, k = (ops.rotary(x, positions=s.positions, base=step.rotary) for x in (q, k))
+            q, k = (ops.rotary(x, positions=s.positions, frequency=step.rotary) for x in (q, k))
         if s.positions[0]:
             past_k, past_v = (past[:, : s.positions[0]] for past in self.cache[index, s.sequence])
             k, v = np.concatenate([past_k, k], axis=1), np.concatenate([past_v, v], axis=1)  # (Hk, S, D)

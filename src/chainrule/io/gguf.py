@@ -15,12 +15,15 @@ from chainrule.io import gguf_file
 from chainrule.io.architectures import check_size
 from chainrule.io.gguf_blocks import BLOCK, F32, Q8_0
 from chainrule.io.gguf_file import MAGIC, Stored
+from chainrule.io.gguf_rope import TENSOR as ROPE
+from chainrule.io.gguf_rope import read_scaling, write_scaling
 from chainrule.io.gguf_tokenizers import read_tokenizer, write_tokenizer
 from chainrule.io.hf_gpt2 import ACTIVATIONS, with_biases
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.io.weights import halves_to_pairs, pairs_to_halves
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, Model
+from chainrule.nn import frequencies
 from chainrule.nn.init import unfilled
 from chainrule.text import Tokenizer
 
@@ -88,19 +91,22 @@ def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32
         "general.file_type": 7 if weights == "q8_0" else 0,
     }
     metadata |= _llama_settings(model.config) if llama else _gpt2_settings(model.config)
+    slower, divisors = write_scaling(model.config) if llama else ({}, {})
     arrays = {}
-    for name, array in _to_gguf(model).items():
+    for name, array in (_to_gguf(model) | divisors).items():
         fits = array.ndim == 2 and array.shape[1] % BLOCK == 0
         arrays[name] = FORMATS[weights] if fits else F32, array
-    gguf_file.write(path, metadata | write_tokenizer(tokenizer), arrays)
+    gguf_file.write(path, metadata | slower | write_tokenizer(tokenizer), arrays)
 
 
 def _llama_config(settings: Settings, tensors: dict[str, Stored]) -> LlamaConfig:
     width, heads = settings.integer("llama.embedding_length"), settings.integer("llama.attention.head_count")
-    for name in ("llama.attention.key_length", "llama.attention.value_length", "llama.rope.dimension_count"):
-        settings.must(name, width // max(heads, 1))
+    usual = width // max(heads, 1)
+    size = settings.integer("llama.attention.key_length", default=usual)
+    for name in ("llama.attention.value_length", "llama.rope.dimension_count"):
+        settings.must(name, size)
     settings.must("llama.expert_count", 0)
-    settings.must("llama.rope.scaling.type", "none")
+    base = settings.number("llama.rope.freq_base", default=10000.0)
     return LlamaConfig(
         n_layer=settings.integer("llama.block_count"),
         n_head=heads,
@@ -109,10 +115,19 @@ def _llama_config(settings: Settings, tensors: dict[str, Stored]) -> LlamaConfig
         n_hidden=settings.integer("llama.feed_forward_length"),
         block_size=settings.integer("llama.context_length"),
         vocab_size=_vocab_size(tensors),
-        rope_base=settings.number("llama.rope.freq_base", default=10000.0),
+        rope_base=base,
         norm_eps=settings.number("llama.attention.layer_norm_rms_epsilon"),
         tied="output.weight" not in tensors,
+        head_dim=None if size * heads == width else size,
+        attention_bias=_attention_bias(tensors),
+        rope_scaling=read_scaling(settings, tensors, frequencies(size, base)),
     )
+
+
+def _attention_bias(tensors: dict[str, Stored]) -> str:
+    if "blk.0.attn_output.bias" in tensors:
+        return "all"
+    return "qkv" if "blk.0.attn_q.bias" in tensors else "none"
 
 
 def _llama_settings(config: LlamaConfig) -> dict[str, Any]:
@@ -124,7 +139,9 @@ def _llama_settings(config: LlamaConfig) -> dict[str, Any]:
         "llama.attention.head_count": config.n_head,
         "llama.attention.head_count_kv": config.n_kv_head,
         "llama.attention.layer_norm_rms_epsilon": config.norm_eps,
-        "llama.rope.dimension_count": config.n_embd // config.n_head,
+        "llama.attention.key_length": config.head_size,
+        "llama.attention.value_length": config.head_size,
+        "llama.rope.dimension_count": config.head_size,
         "llama.rope.freq_base": config.rope_base,
         "llama.vocab_size": config.vocab_size,
     }
@@ -132,11 +149,12 @@ def _llama_settings(config: LlamaConfig) -> dict[str, Any]:
 
 def _gpt2_config(settings: Settings, tensors: dict[str, Stored]) -> GPTConfig:
     width = settings.integer("gpt2.embedding_length")
-    settings.must("gpt2.feed_forward_length", 4 * width)
+    inside = settings.integer("gpt2.feed_forward_length", default=4 * width)
     return GPTConfig(
         n_layer=settings.integer("gpt2.block_count"),
         n_head=settings.integer("gpt2.attention.head_count"),
         n_embd=width,
+        n_hidden=None if inside == 4 * width else inside,
         block_size=settings.integer("gpt2.context_length"),
         vocab_size=_vocab_size(tensors),
         activation=settings.choice("chainrule.activation", ACTIVATIONS, "gelu_new"),
@@ -150,7 +168,7 @@ def _gpt2_settings(config: GPTConfig) -> dict[str, Any]:
         "gpt2.block_count": config.n_layer,
         "gpt2.context_length": config.block_size,
         "gpt2.embedding_length": config.n_embd,
-        "gpt2.feed_forward_length": 4 * config.n_embd,
+        "gpt2.feed_forward_length": config.inside,
         "gpt2.attention.head_count": config.n_head,
         "gpt2.attention.layer_norm_epsilon": config.norm_eps,
         "chainrule.activation": "gelu" if config.activation == "gelu" else "gelu_new",
@@ -167,6 +185,8 @@ def _from_gguf(tensors: dict[str, Stored], config: GPTConfig | LlamaConfig) -> A
     names = {theirs: ours for ours, theirs in (LLAMA if isinstance(config, LlamaConfig) else GPT2).items()}
     state = {}
     for name, stored in tensors.items():
+        if name == ROPE:
+            continue  # it is in the configuration
         array = stored.array()
         if heads := _turned_heads(name, config):
             array = pairs_to_halves(array, heads)
@@ -187,8 +207,8 @@ def _to_gguf(model: GPT | Llama) -> Arrays:
 
 
 def _turned_heads(name: str, config: GPTConfig | LlamaConfig) -> int:
-    """How many heads a matrix has that lies in the order of pairs; 0 for all others."""
-    if isinstance(config, LlamaConfig) and name.endswith(("attn_q.weight", "attn_k.weight")):
+    """How many heads an array has that lies in the order of pairs; 0 for all others."""
+    if isinstance(config, LlamaConfig) and ("attn_q." in name or "attn_k." in name):
         return config.n_head if "attn_q" in name else config.n_kv_head
     return 0
 

@@ -1,8 +1,10 @@
-"""How GGUF stores numbers: as they are, or in blocks of 32 with a scale.
+"""How GGUF stores numbers: as they are, in blocks of 32 with a scale, or in blocks of 256 (`gguf_k_blocks`).
 
     Q8_0    scale (float16), 32 int8                         x = scale · q
     Q4_0    scale, 16 bytes of two                           x = scale · (q - 8)
     Q4_1    scale, least, 16 bytes of two                    x = scale · q + least
+    Q5_0    scale, 32 fifth bits, 16 bytes of two            x = scale · (q - 16)
+    Q5_1    scale, least, 32 fifth bits, 16 bytes of two     x = scale · q + least
 
 In a byte of two the lower half is number i of the block, the upper half number i + 16.
 """
@@ -19,6 +21,7 @@ import numpy.typing as npt
 
 from chainrule.errors import FormatError
 from chainrule.io.binary import widen_bf16
+from chainrule.io.gguf_k_blocks import K_BLOCK, K_FIVE, K_FOUR, K_SIX, k_five, k_four, k_six, pieces
 
 Floats = npt.NDArray[np.float32]
 Blocks = npt.NDArray[Any]
@@ -68,22 +71,34 @@ def _to_eight(rows: Floats) -> Blocks:
     return blocks
 
 
-def _halves(q: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    return np.concatenate([q & 15, q >> 4], axis=1)
-
-
 def _four(blocks: Blocks) -> Floats:
-    return blocks["scale"].astype(np.float32)[:, None] * (_halves(blocks["q"]).astype(np.float32) - 8)
+    return blocks["scale"].astype(np.float32)[:, None] * (_codes(blocks) - 8)
 
 
-def _four_from_least(blocks: Blocks) -> Floats:
+def _five(blocks: Blocks) -> Floats:
+    return blocks["scale"].astype(np.float32)[:, None] * (_codes(blocks) - 16)
+
+
+def _from_least(blocks: Blocks) -> Floats:
     scale, least = (blocks[name].astype(np.float32)[:, None] for name in ("scale", "least"))
-    return scale * _halves(blocks["q"]) + least
+    return scale * _codes(blocks) + least
+
+
+def _codes(blocks: Blocks) -> Floats:
+    """The numbers q of four bits, or of five if the blocks have fifth bits."""
+    q = pieces(blocks["q"], 4, BLOCK // 2)
+    if "fifth" in (blocks.dtype.names or ()):
+        q |= pieces(blocks["fifth"], 1, 1) << 4
+    return q.astype(np.float32)
 
 
 EIGHT = np.dtype([("scale", "<f2"), ("q", "i1", BLOCK)])
 FOUR = np.dtype([("scale", "<f2"), ("q", "u1", BLOCK // 2)])
+FIVE = np.dtype([("scale", "<f2"), ("fifth", "u1", BLOCK // 8), ("q", "u1", BLOCK // 2)])
 FOUR_FROM_LEAST = np.dtype([("scale", "<f2"), ("least", "<f2"), ("q", "u1", BLOCK // 2)])
+FIVE_FROM_LEAST = np.dtype(
+    [("scale", "<f2"), ("least", "<f2"), ("fifth", "u1", BLOCK // 8), ("q", "u1", BLOCK // 2)]
+)
 
 F32 = Format("F32", 0, 1, np.dtype("<f4"), np.asarray, np.asarray)
 Q8_0 = Format("Q8_0", 8, BLOCK, EIGHT, _eight, _to_eight)
@@ -93,8 +108,38 @@ FORMATS = {
         F32,
         Format("F16", 1, 1, np.dtype("<f2"), np.asarray),
         Format("Q4_0", 2, BLOCK, FOUR, _four),
-        Format("Q4_1", 3, BLOCK, FOUR_FROM_LEAST, _four_from_least),
+        Format("Q4_1", 3, BLOCK, FOUR_FROM_LEAST, _from_least),
+        Format("Q5_0", 6, BLOCK, FIVE, _five),
+        Format("Q5_1", 7, BLOCK, FIVE_FROM_LEAST, _from_least),
         Q8_0,
+        Format("Q4_K", 12, K_BLOCK, K_FOUR, k_four),
+        Format("Q5_K", 13, K_BLOCK, K_FIVE, k_five),
+        Format("Q6_K", 14, K_BLOCK, K_SIX, k_six),
         Format("BF16", 30, 1, np.dtype("<u2"), widen_bf16),
     )
 }
+REFUSED = {
+    9: "Q8_1",
+    10: "Q2_K",
+    11: "Q3_K",
+    15: "Q8_K",
+    16: "IQ2_XXS",
+    17: "IQ2_XS",
+    18: "IQ3_XXS",
+    19: "IQ1_S",
+    20: "IQ4_NL",
+    21: "IQ3_S",
+    22: "IQ2_S",
+    23: "IQ4_XS",
+    24: "I8",
+    25: "I16",
+    26: "I32",
+    27: "I64",
+    28: "F64",
+    29: "IQ1_M",
+    34: "TQ1_0",
+    35: "TQ2_0",
+    39: "MXFP4",
+    40: "NVFP4",
+    41: "Q1_0",
+}  # fmt: skip  by name, so that one knows which file to look for

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from chainrule.errors import FormatError
 from chainrule.files import new_file
 from chainrule.io.binary import Cursor, map_file
-from chainrule.io.gguf_blocks import FORMATS, Format
+from chainrule.io.gguf_blocks import FORMATS, REFUSED, Format
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -133,8 +133,10 @@ def _tensors(cursor: Cursor, count: int, alignment: Any) -> dict[str, Stored]:
         shape = tuple(cursor.unpack("Q") for _ in range(axes))[::-1]
         number, offset = cursor.unpack("IQ")
         if number not in FORMATS:
-            known = ", ".join(f"{format.name} ({n})" for n, format in FORMATS.items())
-            raise FormatError(f"{name!r} has the format {number} (must be one of {known})")
+            known = ", ".join(format.name for format in FORMATS.values())
+            raise FormatError(
+                f"{name!r} has the format {REFUSED.get(number, number)} (must be one of {known})"
+            )
         entries[name] = FORMATS[number], shape, offset
     cursor.take(-cursor.at % alignment if count else 0)
     data, end, found = cursor.take(cursor.rest), 0, {}

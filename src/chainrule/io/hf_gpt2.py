@@ -25,8 +25,6 @@ ACTIVATIONS = {
 
 def read_config(settings: Settings) -> GPTConfig:
     """Our sizes from a `config.json`; what GPT cannot do is refused."""
-    width = settings.integer("n_embd", default=768)
-    settings.must("n_inner", 4 * width)
     settings.must("scale_attn_weights", True)
     settings.must("scale_attn_by_inverse_layer_idx", False)
     settings.must("add_cross_attention", False)
@@ -34,7 +32,8 @@ def read_config(settings: Settings) -> GPTConfig:
     return GPTConfig(
         n_layer=settings.integer("n_layer", default=12),
         n_head=settings.integer("n_head", default=12),
-        n_embd=width,
+        n_embd=settings.integer("n_embd", default=768),
+        n_hidden=settings.integer("n_inner") if settings.has("n_inner") else None,
         block_size=settings.integer("n_positions", "n_ctx", default=1024),
         vocab_size=settings.integer("vocab_size", default=50257),
         dropout=settings.number("attn_pdrop", default=0.1),
@@ -53,6 +52,7 @@ def write_config(config: GPTConfig) -> dict[str, Any]:
         "n_layer": config.n_layer,
         "n_head": config.n_head,
         "n_embd": config.n_embd,
+        "n_inner": config.n_hidden,
         "n_positions": config.block_size,
         "vocab_size": config.vocab_size,
         "activation_function": "gelu" if config.activation == "gelu" else "gelu_new",

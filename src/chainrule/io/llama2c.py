@@ -84,6 +84,11 @@ def write(model: Model, tokenizer: Tokenizer, folder: Path) -> None:
         raise ConfigError(
             f"llama2c: rope_base {c.rope_base}, norm_eps {c.norm_eps} (must be {ROPE_BASE}, {NORM_EPS})"
         )
+    for name, usual in (("head_dim", None), ("rope_scaling", None), ("attention_bias", "none")):
+        if getattr(c, name) != usual:
+            raise ConfigError(
+                f"llama2c: {name} is {getattr(c, name)} (must be {usual}, it has no place for it)"
+            )
     pieces = _pieces(tokenizer)
     with new_file(folder / "model.bin") as file:
         vocab = c.vocab_size if c.tied else -c.vocab_size

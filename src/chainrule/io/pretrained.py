@@ -146,7 +146,7 @@ def _weights(folder: Path) -> Arrays:
         if pickles:
             raise refuse_pickle(pickles[0])
         raise DataError(f"{folder}: holds no weights (must have model.safetensors)")
-    places = _object(folder / INDEX).get("weight_map")
+    places = _object(folder / INDEX, once=True).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
         raise FormatError(f"{folder / INDEX}: has no weight_map (must map names to files)")
     arrays: Arrays = {}
@@ -170,10 +170,12 @@ def refuse_pickle(path: Path) -> FormatError:
     )
 
 
-def _object(path: Path) -> dict[str, Any]:
-    """A JSON object from a file."""
+def _object(path: Path, *, once: bool = False) -> dict[str, Any]:
+    """A JSON object from a file; with `once` a name that it has twice is refused."""
     try:
-        value = json.loads(read_bytes(path))
+        value = json.loads(read_bytes(path), object_pairs_hook=safetensors.once if once else None)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
     except ChainruleError:
         raise
     except (ValueError, RecursionError) as error:

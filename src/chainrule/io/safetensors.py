@@ -68,7 +68,7 @@ def _header(content: memoryview) -> tuple[dict[str, Any], memoryview]:
     if len(content) < 8 or not 2 <= size <= min(LONGEST_HEADER, len(content) - 8):
         raise FormatError(f"a header of {size} bytes in a file of {len(content)} (is no safetensors file)")
     try:
-        header = json.loads(bytes(content[8 : 8 + size]), object_pairs_hook=_once)
+        header = json.loads(bytes(content[8 : 8 + size]), object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         if isinstance(error, FormatError):
             raise
@@ -78,12 +78,12 @@ def _header(content: memoryview) -> tuple[dict[str, Any], memoryview]:
     return header, content[8 + size :]
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object in which every name occurs once."""
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object in which every name occurs once: elsewhere the last one would count."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise FormatError(f"{name!r} occurs twice in the header (each name must occur once)")
+            raise FormatError(f"{name!r} occurs twice (each name must occur once)")
         found[name] = value
     return found
 

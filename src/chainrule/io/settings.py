@@ -15,6 +15,10 @@ class Settings:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = {name: value for name, value in values.items() if value is not None}
 
+    def has(self, name: str) -> bool:
+        """True if it is there."""
+        return name in self.values
+
     def integer(self, *names: str, default: int | None = None) -> int:
         """The first of these that is there."""
         name, value = self._find(names, default)

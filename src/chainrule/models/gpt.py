@@ -60,11 +60,14 @@ class GPTConfig:
     """Added to the variance before its root."""
     tied: bool = True
     """The head shares the embedding's matrix."""
+    n_hidden: int | None = None
+    """Width inside the MLP; four times n_embd unless given."""
 
     def __post_init__(self) -> None:
-        for name in ("n_layer", "n_head", "n_embd", "block_size", "vocab_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"GPT: {name} is {getattr(self, name)} (must be at least 1)")
+        for name in ("n_layer", "n_head", "n_embd", "block_size", "vocab_size", "n_hidden"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"GPT: {name} is {value} (must be at least 1)")
         if self.n_embd % self.n_head:
             raise ConfigError(
                 f"GPT: n_embd is {self.n_embd}, n_head {self.n_head} (heads must divide the width)"
@@ -79,12 +82,17 @@ class GPTConfig:
             raise ConfigError(f"GPT: norm_eps is {self.norm_eps} (must be positive)")
 
     @property
+    def inside(self) -> int:
+        """Width inside the MLP."""
+        return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
+
+    @property
     def n_params(self) -> int:
-        """The number of parameters: V C + T C for the embeddings, 12 C² per block, and the vectors."""
-        C = self.n_embd
-        vectors = 13 * C * self.n_layer + 2 * C if self.bias else 2 * C * self.n_layer + C
+        """The number of parameters: V C + T C, 4 C² + 2 C F per block (12 C² if F = 4 C), and the vectors."""
+        C, F = self.n_embd, self.inside
+        vectors = (9 * C + F) * self.n_layer + 2 * C if self.bias else 2 * C * self.n_layer + C
         tables = (1 if self.tied else 2) * self.vocab_size + self.block_size
-        return tables * C + 12 * C * C * self.n_layer + vectors
+        return tables * C + (4 * C * C + 2 * C * F) * self.n_layer + vectors
 
 
 class CausalSelfAttention(Layer):
@@ -106,12 +114,12 @@ class CausalSelfAttention(Layer):
 
 
 class MLP(Layer):
-    """Each position on its own: four times wider, GELU, and back."""
+    """Each position on its own: wider (four times, usually), GELU, and back."""
 
     def __init__(self, config: GPTConfig) -> None:
-        C = config.n_embd
-        self.c_fc = Linear(C, 4 * C, bias=config.bias, init=partial(normal, std=STD))
-        self.c_proj = Linear(4 * C, C, bias=config.bias, init=partial(normal, std=residual_std(config)))
+        C, F = config.n_embd, config.inside
+        self.c_fc = Linear(C, F, bias=config.bias, init=partial(normal, std=STD))
+        self.c_proj = Linear(F, C, bias=config.bias, init=partial(normal, std=residual_std(config)))
         self.activation = config.activation
         self.dropout = Dropout(config.dropout)
 

@@ -5,8 +5,9 @@
     hidden = hidden + swiglu_mlp(rmsnorm(hidden))
     logits = rmsnorm(hidden) embed_tokensᵀ                      or a matrix of its own, lm_head
 
-Weights carry the names of Hugging Face's Llama (`layers.0.self_attn.q_proj.weight`); matrices are stored (out, in), no
-layer has a bias. R-318, R-472 (Touvron et al. 2023; Ainslie et al. 2023 for the shared key and value heads)
+Weights carry the names of Hugging Face's Llama (`layers.0.self_attn.q_proj.weight`); matrices are stored (out, in). No
+layer has a bias, unless attention is given some, as in Qwen 2.
+R-318, R-472 (Touvron et al. 2023; Ainslie et al. 2023 for the shared key and value heads)
 """
 
 from __future__ import annotations
@@ -22,10 +23,21 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.model import IGNORE
-from chainrule.nn import Embedding, GatedFeedForward, Layer, Linear, RMSNorm
+from chainrule.nn import (
+    Embedding,
+    GatedFeedForward,
+    Layer,
+    Linear,
+    RMSNorm,
+    RopeScaling,
+    frequencies,
+    rope_scaling,
+)
 from chainrule.nn.init import normal
 from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Norm, Project
 
+COUNTS = ("n_layer", "n_head", "n_kv_head", "n_embd", "n_hidden", "block_size", "vocab_size", "head_dim")
+BIASES = ("none", "qkv", "all")
 STD = 0.02  # of the initial weights
 init = partial(normal, std=STD)
 
@@ -46,7 +58,7 @@ class LlamaConfig:
     n_kv_head: int = 2
     """Key and value heads per block, each shared by a group of query heads; divides them."""
     n_embd: int = 128
-    """Width of the residual stream; a multiple of the heads."""
+    """Width of the residual stream; a multiple of the heads, unless head_dim is given."""
     n_hidden: int = 352
     """Width inside the MLP."""
     block_size: int = 128
@@ -59,31 +71,60 @@ class LlamaConfig:
     """Added to the mean square before its root."""
     tied: bool = True
     """The head shares the embedding's matrix."""
+    head_dim: int | None = None
+    """Numbers per head; n_embd / n_head unless given."""
+    rope_scaling: RopeScaling | None = None
+    """How the frequencies of rotary positions are slowed down, for a longer context than the first one."""
+    attention_bias: str = "none"
+    """Biases in attention: none, those of queries, keys and values (qkv, as in Qwen 2), or the output's too (all)."""
 
     def __post_init__(self) -> None:
-        for name in ("n_layer", "n_head", "n_kv_head", "n_embd", "n_hidden", "block_size", "vocab_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"Llama: {name} is {getattr(self, name)} (must be at least 1)")
-        if self.n_embd % self.n_head:
+        object.__setattr__(self, "rope_scaling", rope_scaling(self.rope_scaling))  # a file has its fields
+        for name in COUNTS:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"Llama: {name} is {value} (must be at least 1)")
+        if self.head_dim is None and self.n_embd % self.n_head:
             raise ConfigError(
-                f"Llama: n_embd is {self.n_embd}, n_head {self.n_head} (heads must divide the width)"
+                f"Llama: n_embd is {self.n_embd}, n_head {self.n_head} "
+                "(heads must divide the width, unless head_dim is given)"
+            )
+        if self.attention_bias not in BIASES:
+            raise ConfigError(
+                f"Llama: attention_bias is {self.attention_bias!r} (must be one of {', '.join(BIASES)})"
             )
         if self.n_head % self.n_kv_head:
             raise ConfigError(f"Llama: n_head is {self.n_head}, n_kv_head {self.n_kv_head} (must divide)")
-        if self.n_embd // self.n_head % 2:
+        if self.head_size % 2:
             raise ConfigError(
-                f"Llama: n_embd is {self.n_embd}, n_head {self.n_head} "
-                "(a head must be even: rotary positions turn pairs)"
+                f"Llama: a head of {self.head_size} numbers (must be even: rotary positions turn pairs)"
             )
         for name in ("rope_base", "norm_eps"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"Llama: {name} is {getattr(self, name)} (must be positive)")
 
     @property
+    def head_size(self) -> int:
+        """Numbers per head."""
+        return self.n_embd // self.n_head if self.head_dim is None else self.head_dim
+
+    @property
+    def frequencies(self) -> Array:
+        """Radians per position by which each pair of a head is turned, (D/2,)."""
+        plain = frequencies(self.head_size, self.rope_base)
+        return plain if self.rope_scaling is None else self.rope_scaling.slowed(plain)
+
+    @property
+    def biases(self) -> tuple[bool, bool]:
+        """If queries, keys and values have biases, and if the output of attention has one."""
+        return self.attention_bias != "none", self.attention_bias == "all"
+
+    @property
     def n_params(self) -> int:
         """The number of parameters."""
-        C, kv = self.n_embd, self.n_embd // self.n_head * self.n_kv_head
-        block = 2 * C * C + 2 * kv * C + 3 * C * self.n_hidden + 2 * C
+        C, D, (inner, outer) = self.n_embd, self.head_size, self.biases
+        block = 2 * C * D * (self.n_head + self.n_kv_head) + 3 * C * self.n_hidden + 2 * C
+        block += inner * D * (self.n_head + 2 * self.n_kv_head) + outer * C
         return (1 if self.tied else 2) * self.vocab_size * C + self.n_layer * block + C
 
 
@@ -91,26 +132,26 @@ class SelfAttention(Layer):
     """Causal attention whose queries and keys are turned by their positions."""
 
     def __init__(self, config: LlamaConfig) -> None:
-        C, D = config.n_embd, config.n_embd // config.n_head
+        C, D, (inner, outer) = config.n_embd, config.head_size, config.biases
         self.size = D
-        self.base = config.rope_base
-        self.q_proj = Linear(C, C, bias=False, init=init)
-        self.k_proj = Linear(C, config.n_kv_head * D, bias=False, init=init)
-        self.v_proj = Linear(C, config.n_kv_head * D, bias=False, init=init)
-        self.o_proj = Linear(C, C, bias=False, init=init)
+        self.frequencies = config.frequencies
+        self.q_proj = Linear(C, config.n_head * D, bias=inner, init=init)
+        self.k_proj = Linear(C, config.n_kv_head * D, bias=inner, init=init)
+        self.v_proj = Linear(C, config.n_kv_head * D, bias=inner, init=init)
+        self.o_proj = Linear(config.n_head * D, C, bias=outer, init=init)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""
-        B, T, C = hidden.shape
+        B, T, _ = hidden.shape
         q, k, v = (self._split(proj(hidden)) for proj in (self.q_proj, self.k_proj, self.v_proj))
         positions = np.arange(T)
-        q, k = (ops.rotary(x, positions=positions, base=self.base) for x in (q, k))
+        q, k = (ops.rotary(x, positions=positions, frequency=self.frequencies) for x in (q, k))
         mixed = ops.attention(q, k, v, causal=True)  # (B, H, T, D)
-        return self.o_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, C))
+        return self.o_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, -1))
 
     def _split(self, x: Tensor) -> Tensor:
-        B, T, C = x.shape
-        return x.reshape(B, T, C // self.size, self.size).transpose(0, 2, 1, 3)  # (B, H or Hk, T, D)
+        B, T, width = x.shape
+        return x.reshape(B, T, width // self.size, self.size).transpose(0, 2, 1, 3)  # (B, H or Hk, T, D)
 
 
 class Block(Layer):
@@ -180,7 +221,7 @@ class Llama(LanguageModel):
             steps += [
                 Norm("normed", "hidden", block.input_layernorm),
                 Project("qkv", "normed", (attn.q_proj, attn.k_proj, attn.v_proj)),
-                Attend("mixed", "qkv", config.n_head, config.n_kv_head, rotary=config.rope_base),
+                Attend("mixed", "qkv", config.n_head, config.n_kv_head, rotary=attn.frequencies),
                 Project("hidden", "mixed", (attn.o_proj,), add=True),
                 Norm("normed", "hidden", block.post_attention_layernorm),
                 Project("gate and up", "normed", (mlp.gate_proj, mlp.up_proj)),

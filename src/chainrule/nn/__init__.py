@@ -19,6 +19,7 @@ from chainrule.nn.positions import (
     wavelengths,
 )
 from chainrule.nn.recurrent import GRU, LSTM, RNN, Bidirectional, Stack
+from chainrule.nn.rope_scaling import LinearScaling, Llama3Scaling, RopeScaling, rope_scaling
 
 __all__ = [
     "GRU",
@@ -39,16 +40,20 @@ __all__ = [
     "LayerNorm",
     "LearnedPositions",
     "Linear",
+    "LinearScaling",
+    "Llama3Scaling",
     "LoRALinear",
     "MultiHeadAttention",
     "PReLU",
     "RMSNorm",
+    "RopeScaling",
     "SinusoidalPositions",
     "Stack",
     "TransformerBlock",
     "activation",
     "frequencies",
     "init",
+    "rope_scaling",
     "shift_matrix",
     "sinusoidal",
     "wavelengths",

@@ -69,14 +69,14 @@ class Project:
 class Attend:
     """qkv: queries, keys, values side by side. Keys and values join the cache; out = attention over all of it
 
-    With `rotary`, the base of the angles, queries and keys are turned first.
+    With `rotary`, the radians per position of each pair, queries and keys are turned first.
     """
 
     out: str
     qkv: str
     heads: int
     kv_heads: int
-    rotary: float | None = None
+    rotary: Array | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Rotary positions: each pair of features is turned by an angle that grows with the position.
 
-    (a, b) -> (a cos φ - b sin φ,  b cos φ + a sin φ),   φ = t base^(-2i/D)
+    (a, b) -> (a cos φ - b sin φ,  b cos φ + a sin φ),   φ = t θ_i,   θ_i = base^(-2i/D) unless given
 
 The score of a query at t and a key at s then depends on t - s alone. R-318 (seed 004 §11.4; C-16)
 Derivation: docs/derivations/rotary.md
@@ -24,14 +24,15 @@ from chainrule.ops.shape import concat, reshape, transpose
 
 
 def forward(
-    x: Array, *, positions: Any, base: float = 10000.0, interleaved: bool = False
+    x: Array, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
 ) -> tuple[Array, Saved]:
     """Turn the pairs of x (..., T, D) by position: queries and keys, before attention.
 
     `positions` is (T,), or broadcasts to x.shape[:-1]. Pair i is (x_i, x_{i + D/2}), as in Llama, or with
-    `interleaved` (x_{2i}, x_{2i+1}), as in the original paper.
+    `interleaved` (x_{2i}, x_{2i+1}), as in the original paper. It turns by `frequency[i]` radians per position,
+    base^(-2i/D) unless given.
     """
-    cos, sin = _angles(x.shape, positions, base, x.dtype)
+    cos, sin = _angles(x, positions, base, frequency)
     return _rotate(x, cos, sin, interleaved), (cos, sin, interleaved)
 
 
@@ -40,8 +41,9 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (_rotate(dy, cos, -sin, interleaved),)  # transpose = rotation by -φ    [RO.3]
 
 
-def _angles(shape: Shape, positions: Any, base: float, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+def _angles(x: Any, positions: Any, base: float, frequency: Any) -> tuple[Array, Array]:
     """cos φ and sin φ, each (..., T, D/2)."""
+    shape = x.shape
     if len(shape) < 2 or shape[-1] % 2:
         raise ShapeError(f"rotary: x has shape {shape} (must be (..., time, size) with an even size)")
     t = np.asarray(positions, dtype=np.float64)
@@ -50,13 +52,19 @@ def _angles(shape: Shape, positions: Any, base: float, dtype: np.dtype[Any]) -> 
         raise ShapeError(
             f"rotary: positions have shape {t.shape}, x has {shape} (must broadcast to {shape[:-1]})"
         )
-    return _table(t.tobytes(), t.shape, shape[-1], base, dtype)
+    D = shape[-1]
+    given = base ** (-np.arange(0, D, 2) / D) if frequency is None else frequency  # [RO.1]
+    theta = np.asarray(given, dtype=np.float64)
+    if theta.shape != (D // 2,):
+        raise ShapeError(f"rotary: frequency has shape {theta.shape}, x has {shape} (must be ({D // 2},))")
+    return _table(t.tobytes(), t.shape, theta.tobytes(), x.dtype)
 
 
 @lru_cache(maxsize=8)  # every layer asks for the same one, forward and again in the next step
-def _table(t: bytes, shape: Shape, D: int, base: float, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    frequency = base ** (-np.arange(0, D, 2) / D)  # (D/2,)    [RO.1]
-    angle = np.frombuffer(t).reshape(*shape, 1) * frequency  # in float64: far positions turn many times
+def _table(t: bytes, shape: Shape, theta: bytes, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    angle = np.frombuffer(t).reshape(*shape, 1) * np.frombuffer(
+        theta
+    )  # float64: far positions turn many times
     cos, sin = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
     cos.flags.writeable = sin.flags.writeable = False
     return cos, sin
@@ -78,9 +86,9 @@ def _rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
 
 
 def native_forward(
-    x: Array, *, positions: Any, base: float = 10000.0, interleaved: bool = False
+    x: Array, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
 ) -> tuple[Array, Saved]:
-    cos, sin = _angles(x.shape, positions, base, x.dtype)
+    cos, sin = _angles(x, positions, base, frequency)
     return _turn(x, cos, sin, 1.0, interleaved), (cos, sin, interleaved)
 
 
@@ -101,9 +109,11 @@ def _turn(x: Array, cos: Array, sin: Array, sign: float, interleaved: bool) -> A
     return y
 
 
-def composed(x: Any, *, positions: Any, base: float = 10000.0, interleaved: bool = False) -> Any:
+def composed(
+    x: Any, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
+) -> Any:
     """The same from slices, products and a concatenation."""
-    cos, sin = _angles(x.shape, positions, base, x.dtype)
+    cos, sin = _angles(x, positions, base, frequency)
     a, b = _pairs(x, interleaved)
     y = concat(sub(mul(a, cos), mul(b, sin)), add(mul(b, cos), mul(a, sin)), axis=-1)  # (..., T, D), halves
     if not interleaved:
@@ -119,6 +129,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 3, 5, 8),), {"positions": np.arange(5)})
     yield Example((normal(rng, 7, 2),), {"positions": np.arange(100, 107), "base": 100.0})
     yield Example((normal(rng, 2, 3, 5, 6),), {"positions": np.arange(5), "interleaved": True})
+    yield Example((normal(rng, 2, 5, 6),), {"positions": np.arange(5), "frequency": [1.0, 0.0, -0.3]})
     yield Example((normal(rng, 2, 3, 1, 4),), {"positions": np.array([[[4]], [[9]]])})  # (B, 1, 1)
     yield Example((normal(rng, 2, 3, 66),), {"positions": np.arange(3)})  # whole vectors and a rest
     yield Example(

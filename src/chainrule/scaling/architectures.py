@@ -30,16 +30,16 @@ Parts = list[Part]
 
 def gpt(config: GPTConfig) -> Parts:
     """models/gpt.py"""
-    C, H, bias = config.n_embd, config.n_head, config.bias
+    C, H, inside, bias = config.n_embd, config.n_head, config.inside, config.bias
     block: Parts = [
         Norm(C, bias),
         Matrix("qkv", "attention", C, 3 * C, bias),
         Attend(H, C // H, H),
         Matrix("output", "attention", C, C, bias),
         Norm(C, bias),
-        Matrix("up", "mlp", C, 4 * C, bias),
-        Activate("gelu", 4 * C, dropout=config.dropout > 0),
-        Matrix("down", "mlp", 4 * C, C, bias),
+        Matrix("up", "mlp", C, inside, bias),
+        Activate("gelu", inside, dropout=config.dropout > 0),
+        Matrix("down", "mlp", inside, C, bias),
     ]
     tables: Parts = [Table(config.vocab_size, C), Table(config.block_size, C, by_token=False)]
     return [*tables, *(config.n_layer * block), Norm(C, bias), Head(C, config.vocab_size, config.tied)]
@@ -48,13 +48,13 @@ def gpt(config: GPTConfig) -> Parts:
 def llama(config: LlamaConfig) -> Parts:
     """models/llama.py"""
     C, H, kv, inside = config.n_embd, config.n_head, config.n_kv_head, config.n_hidden
-    D = C // H
+    D, (inner, outer) = config.head_size, config.biases
     norm = Norm(C, bias=False, rms=True)
     block: Parts = [
         norm,
-        *(Matrix(name, "attention", C, heads * D, False) for name, heads in _roles(H, kv)),
+        *(Matrix(name, "attention", C, heads * D, inner) for name, heads in _roles(H, kv)),
         Attend(H, D, kv),
-        Matrix("output", "attention", C, C, False),
+        Matrix("output", "attention", H * D, C, outer),
         norm,
         Matrix("gate", "mlp", C, inside, False),
         Matrix("up", "mlp", C, inside, False),
