@@ -28,6 +28,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models.model import IGNORE, Model
+from chainrule.models.seq2seq_program import program_of
 from chainrule.nn import (
     Dropout,
     Embedding,
@@ -40,6 +41,7 @@ from chainrule.nn import (
 )
 from chainrule.nn.attention import Cache
 from chainrule.nn.init import normal, parameter, zeros
+from chainrule.nn.program import Instruction
 
 ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh, "silu": ops.silu}
 COUNTS = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "source_vocab_size")
@@ -329,6 +331,10 @@ class Seq2Seq(Model):
             ignore_index=IGNORE,
             label_smoothing=self.config.label_smoothing if self.training else 0.0,
         )
+
+    def program(self) -> list[Instruction]:
+        """The decoder and the head over new tokens with a cache, for `generate.Translation`."""
+        return program_of(self)
 
     def table(self, side: str) -> Embedding:
         """The embedding that the "encoder" or the "decoder" looks up tokens in."""
