@@ -39,14 +39,16 @@ private:
 
 class Embed : public RowStep {
 public:
-    Embed(Buffer& out, Weights table, const float* position_tc)
-        : RowStep(false), out_(out), table_(table), position_tc_(position_tc) {}
+    Embed(Buffer& out, Weights table, float scale, const float* position_tc)
+        : RowStep(false), out_(out), table_(table), scale_(scale), position_tc_(position_tc) {}
 
     void run_rows(const Batch& batch, size_t first, size_t count) const override {
         for (size_t r = first; r < first + count; ++r) {
             const size_t token = batch.token[r];
             float* out = out_.row(r);
             panels().column(out, table_.panel(token / PANEL), table_.format, token % PANEL, table_.K());
+            if (scale_ != 1)
+                for (size_t c = 0; c < out_.width; ++c) out[c] *= scale_;
             if (!position_tc_) continue;
             const float* position_c = position_tc_ + batch.position(r) * out_.width;
             for (size_t c = 0; c < out_.width; ++c) out[c] += position_c[c];
@@ -56,6 +58,7 @@ public:
 private:
     Buffer& out_;
     const Weights table_;
+    const float scale_;
     const float* const position_tc_;
 };
 
@@ -142,7 +145,8 @@ private:
     const size_t panels_;
 };
 
-// What both halves of attention know: where things are in a row of q, k and v, and in the cache of a layer.
+// What both halves of attention know: where things are in a row of q, k and v, and in the cache of a layer. The keys
+// and values of a source stand in rows without queries, of 0 heads.
 struct Heads {
     Buffer& qkv;
     size_t heads, kv_heads, D;
@@ -174,7 +178,8 @@ private:
 
 class Attend : public Step {
 public:
-    Attend(Heads heads, Buffer& out) : h_(heads), out_(out), group_(heads.heads / heads.kv_heads) {}
+    Attend(Heads heads, Buffer& out, bool source)
+        : h_(heads), out_(out), source_(source), group_(heads.heads / heads.kv_heads) {}
 
     size_t blocks(const Batch& batch) const override {
         size_t total = 0;
@@ -191,14 +196,16 @@ public:
         }
         const size_t queries = piece->count * group_, head = block % h_.kv_heads;
         const size_t first = block / h_.kv_heads * QUERIES, offset = head * group_ * h_.D;
-        decode().attend(out_.row(piece->row) + offset, h_.qkv.row(piece->row) + offset, scratch,
-                        h_.caches.at(piece->sequence, head), piece->past, first, std::min(QUERIES, queries - first), group_,
-                        h_.D, out_.stride, h_.qkv.stride);
+        const Cache cache = h_.caches.at(source_ ? piece->source : piece->sequence, head);
+        decode().attend(out_.row(piece->row) + offset, h_.qkv.row(piece->row) + offset, scratch, cache,
+                        source_ ? piece->seen : piece->past, !source_, first, std::min(QUERIES, queries - first),
+                        group_, h_.D, out_.stride, h_.qkv.stride);
     }
 
 private:
     const Heads h_;
     Buffer& out_;
+    const bool source_;  // the cache is that of the piece's source
     const size_t group_;
 };
 
@@ -243,13 +250,25 @@ void Buffer::reserve(size_t rows) {
     rows_ = rows;
 }
 
+void Caches::make(size_t sequences, size_t positions) {
+    sequences_ = sequences, positions_ = whole_panels(positions);
+    memory_.reset();  // before there is more, so that it can be had again
+    memory_ = std::make_unique<Scratch>(sequences * floats());
+}
+
+void Caches::grow(size_t sequences) {
+    auto larger = std::make_unique<Scratch>(sequences * floats());
+    std::copy_n(memory_->data(), sequences_ * floats(), larger->data());
+    memory_ = std::move(larger), sequences_ = sequences;
+}
+
 size_t Program::buffer(size_t width) {
     buffers_.push_back(std::make_unique<Buffer>(width, last_));
     return buffers_.size() - 1;
 }
 
-void Program::embed(size_t out, Weights table, const float* position_tc) {
-    steps_.push_back(std::make_unique<Embed>(at(out), table, position_tc));
+void Program::embed(size_t out, Weights table, float scale, const float* position_tc) {
+    steps_.push_back(std::make_unique<Embed>(at(out), table, scale, position_tc));
 }
 
 void Program::layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps) {
@@ -267,11 +286,27 @@ void Program::linear(size_t out, size_t in, Weights weights, const float* bias, 
 
 void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin) {
     const size_t D = at(out).width / heads;
-    caches_.push_back(std::make_unique<Caches>(sequences, kv_heads, positions, D));
+    caches_.push_back(std::make_unique<Caches>(kv_heads, D));
+    caches_.back()->make(sequences_, positions);
     const Heads shared{at(qkv), heads, kv_heads, D, *caches_.back()};
     steps_.push_back(std::make_unique<Remember>(shared, cos, sin));
-    steps_.push_back(std::make_unique<Attend>(shared, at(out)));
+    steps_.push_back(std::make_unique<Attend>(shared, at(out), false));
     scratch_ = std::max(scratch_, attend_scratch(positions, D));
+}
+
+void Program::look(size_t out, size_t q, size_t heads, Weights weights, const float* bias) {
+    const size_t D = at(out).width / heads;
+    if (!memory_) {
+        memory_ = std::make_unique<Buffer>(weights.inputs, false);
+        keys_values_ = std::make_unique<Buffer>(weights.outputs, false);
+    }
+    source_caches_.push_back(std::make_unique<Caches>(heads, D));
+    const Caches& caches = *source_caches_.back();
+    reading_.push_back(
+        std::make_unique<Linear>(false, *keys_values_, *memory_, weights, bias, Activation::none, false));
+    reading_.push_back(std::make_unique<Remember>(Heads{*keys_values_, 0, heads, D, caches}, nullptr, nullptr));
+    steps_.push_back(std::make_unique<Attend>(Heads{at(q), heads, heads, D, caches}, at(out), true));
+    scratch_ = std::max(scratch_, PRODUCT_ROWS * PANEL);
 }
 
 void Program::swiglu(size_t out, size_t in) {
@@ -283,12 +318,35 @@ void Program::last(size_t out, size_t in) {
     last_ = true;
 }
 
+void Program::read(const Batch& sources, const float* memory_rc) {
+    size_t longest = 1;
+    for (const Piece& piece : sources.pieces) longest = std::max(longest, piece.count);
+    for (auto& layer : source_caches_) {
+        layer->make(sources.pieces.size(), longest);
+        scratch_ = std::max(scratch_, attend_scratch(longest, layer->D));
+    }
+    memory_->reserve(sources.rows());
+    keys_values_->reserve(sources.rows());
+    for (size_t r = 0; r < sources.rows(); ++r)
+        std::copy_n(memory_rc + r * memory_->width, memory_->width, memory_->row(r));
+    walk(reading_, sources);
+}
+
 void Program::run(const Batch& batch) {
     for (auto& buffer : buffers_) buffer->reserve(buffer->last ? batch.pieces.size() : batch.rows());
+    walk(steps_, batch);
+}
+
+void Program::walk(const Steps& steps, const Batch& batch) const {
     const size_t threads = static_cast<size_t>(get_threads());
     const Scratch scratch(threads * scratch_);
-    Walk walk(steps_, batch);
+    Walk walk(steps, batch);
     parallel_for(threads, [&](size_t thread) { walk.join(scratch.data() + thread * scratch_); });
+}
+
+void Program::grow(size_t sequences) {
+    for (auto& layer : caches_) layer->grow(sequences);
+    sequences_ = sequences;
 }
 
 void Program::copy(size_t from, size_t to, size_t count) {

@@ -10,6 +10,7 @@ namespace chainrule {
 namespace {
 
 using Words = Array<const int32_t, 1>;
+using Ids = Array<const int64_t, 1>;
 
 Weights weights_of(const Words& words, int format, size_t outputs, size_t inputs) {
     if (format < 0 || format > 3) throw std::invalid_argument("format must be from 0 to 3");
@@ -32,12 +33,12 @@ public:
         return program_.buffer(width);
     }
 
-    void embed(size_t out, Words words, int format, size_t tokens, std::optional<ConstMatrix> position) {
+    void embed(size_t out, Words words, int format, size_t tokens, float scale, std::optional<ConstMatrix> position) {
         const size_t width = program_.width(out);
         if (tokens_ || ended_) throw std::invalid_argument("a program embeds once, at its beginning");
         if (!tokens || tokens > MOST) throw std::invalid_argument("tokens must be at least 1, and less than 2^31");
         tokens_ = tokens;
-        program_.embed(out, weights_of(words, format, tokens, width),
+        program_.embed(out, weights_of(words, format, tokens, width), scale,
                        pointer_or_null(position, "position", program_.positions * width));
         keep(words, position);
     }
@@ -58,7 +59,7 @@ public:
 
     void linear(size_t out, size_t in, Words words, int format, std::optional<ConstVector> bias, int activation,
                 bool add) {
-        if (activation < 0 || activation > 2) throw std::invalid_argument("activation must be from 0 to 2");
+        if (activation < 0 || activation > 4) throw std::invalid_argument("activation must be from 0 to 4");
         const Weights weights = weights_of(words, format, program_.width(out), program_.width(in));
         program_.linear(out, in, weights, pointer_or_null(bias, "bias", weights.panels() * PANEL),
                         static_cast<Activation>(activation), add);
@@ -80,6 +81,23 @@ public:
         keep(cos, sin);
     }
 
+    void look(size_t out, size_t q, size_t heads, size_t memory_width, Words words, int format,
+              std::optional<ConstVector> bias) {
+        if (ended_) throw std::invalid_argument("attention comes before last");
+        const size_t width = program_.width(out);
+        same(program_.width(q), width);
+        if (!heads || width % heads) throw std::invalid_argument("heads must divide the width");
+        if (!memory_width || memory_width > MOST) throw std::invalid_argument("memory must be at least 1 wide");
+        if (program_.memory_width()) {
+            same(program_.memory_width(), memory_width);
+            same(source_width_, width);
+        }
+        source_width_ = width;
+        const Weights weights = weights_of(words, format, 2 * width, memory_width);
+        program_.look(out, q, heads, weights, pointer_or_null(bias, "bias", weights.panels() * PANEL));
+        keep(words, bias);
+    }
+
     void swiglu(size_t out, size_t in) {
         same(program_.width(in), 2 * program_.width(out));
         program_.swiglu(out, in);
@@ -92,29 +110,51 @@ public:
         ended_ = true;
     }
 
-    // Piece i is counts[i] tokens of sequences[i], which has past[i] already. result (pieces, width of the last buffer)
-    void run(Matrix result, Array<const int32_t, 1> tokens, Array<const int64_t, 1> sequences,
-             Array<const int64_t, 1> counts, Array<const int64_t, 1> past) {
+    // Source i is the next counts[i] rows of memory.
+    void read(ConstMatrix memory, Ids counts) {
+        same(memory.shape(1), program_.memory_width());
+        Batch batch;
+        for (size_t i = 0; i < counts.size(); ++i) {
+            const size_t count = counts.data()[i];
+            if (count > memory.shape(0) - batch.rows()) throw std::invalid_argument("counts exceed the rows of memory");
+            batch.add({i, count, 0});
+        }
+        pointer(memory, "memory", batch.rows() * memory.shape(1));
+        WithoutGil release;
+        std::lock_guard<std::mutex> alone(mutex_);
+        sources_.clear();
+        program_.read(batch, memory.data());
+        for (const Piece& piece : batch.pieces) sources_.push_back(piece.count);
+    }
+
+    // Piece i is counts[i] tokens of sequences[i], which has past[i] already and is about sources[i]. result (pieces,
+    // width of the last buffer)
+    void run(Matrix result, Array<const int32_t, 1> tokens, Ids sequences, Ids counts, Ids past,
+             std::optional<Ids> sources) {
         const size_t pieces = sequences.size(), width = result.shape(1);
         pointer(counts, "counts", pieces);
         pointer(past, "past", pieces);
+        pointer_or_null(sources, "sources", pieces);
+        if (!sources != !program_.memory_width())
+            throw std::invalid_argument("sources are needed if the program looks at them");
         if (result.shape(0) != pieces) throw std::invalid_argument("result must have a row for each sequence");
         same(width, program_.result_width());
         Batch batch;
         batch.token.assign(tokens.data(), tokens.data() + tokens.size());
         for (const int32_t token : batch.token)
             if (token < 0 || static_cast<size_t>(token) >= tokens_) throw std::invalid_argument("no such token");
-        std::vector<bool> taken(program_.sequences);
+        std::vector<bool> taken(program_.sequences());
         for (size_t i = 0; i < pieces; ++i) {
             const size_t sequence = sequences.data()[i], count = counts.data()[i], before = past.data()[i];
             if (sequence >= taken.size() || taken[sequence]) throw std::invalid_argument("no such sequence, or twice");
             if (!count || count > program_.positions || before > program_.positions - count)
                 throw std::invalid_argument("count must be at least 1, and past + count within the positions");
+            const size_t source = sources ? sources->data()[i] : 0;
+            if (sources && source >= sources_.size()) throw std::invalid_argument("no such source");
             taken[sequence] = true;
-            batch.pieces.push_back({sequence, batch.piece.size(), count, before});
-            batch.piece.insert(batch.piece.end(), count, i);
+            batch.add({sequence, count, before, source, sources ? sources_[source] : 0});
         }
-        pointer(tokens, "tokens", batch.piece.size());
+        pointer(tokens, "tokens", batch.rows());
         if (!pieces) return;
 
         WithoutGil release;
@@ -126,11 +166,17 @@ public:
 
     // The first `count` positions of one sequence, for another one too.
     void copy(size_t from, size_t to, size_t count) {
-        if (from >= program_.sequences || to >= program_.sequences) throw std::invalid_argument("no such sequence");
+        if (from >= program_.sequences() || to >= program_.sequences()) throw std::invalid_argument("no such sequence");
         if (count > program_.positions) throw std::invalid_argument("count must be within the positions");
         WithoutGil release;
         std::lock_guard<std::mutex> alone(mutex_);
         if (from != to) program_.copy(from, to, count);
+    }
+
+    void grow(size_t sequences) {
+        WithoutGil release;
+        std::lock_guard<std::mutex> alone(mutex_);
+        if (sequences > program_.sequences()) program_.grow(sequences);
     }
 
 private:
@@ -147,7 +193,8 @@ private:
     Program program_;
     nb::list kept_;
     std::mutex mutex_;
-    size_t tokens_ = 0;
+    size_t tokens_ = 0, source_width_ = 0;
+    std::vector<size_t> sources_;  // positions of each that has been read
 };
 
 // y (R, outputs) = x (R, inputs) Wᵀ, for tests of the formats. x and y have rows of whole panels.
@@ -170,7 +217,7 @@ void bind_program(nb::module_& m) {
     nb::class_<Checked>(m, "Program")
         .def(nb::init<size_t, size_t>(), "sequences"_a, "positions"_a)
         .def("buffer", &Checked::buffer, "width"_a)
-        .def("embed", &Checked::embed, "out"_a, "words"_a.noconvert(), "format"_a, "tokens"_a,
+        .def("embed", &Checked::embed, "out"_a, "words"_a.noconvert(), "format"_a, "tokens"_a, "scale"_a,
              "position"_a.noconvert().none())
         .def("layernorm", &Checked::layernorm, "out"_a, "x"_a, "gamma"_a.noconvert(), "beta"_a.noconvert(), "eps"_a)
         .def("rmsnorm", &Checked::rmsnorm, "out"_a, "x"_a, "gamma"_a.noconvert(), "eps"_a)
@@ -178,10 +225,14 @@ void bind_program(nb::module_& m) {
              "bias"_a.noconvert().none(), "activation"_a, "add"_a)
         .def("attention", &Checked::attention, "out"_a, "qkv"_a, "heads"_a, "kv_heads"_a, "cos"_a.noconvert().none(),
              "sin"_a.noconvert().none())
+        .def("look", &Checked::look, "out"_a, "q"_a, "heads"_a, "memory_width"_a, "words"_a.noconvert(), "format"_a,
+             "bias"_a.noconvert().none())
         .def("swiglu", &Checked::swiglu, "out"_a, "x"_a)
         .def("last", &Checked::last, "out"_a, "x"_a)
         .def("run", &Checked::run, "result"_a.noconvert(), "tokens"_a.noconvert(), "sequences"_a.noconvert(),
-             "counts"_a.noconvert(), "past"_a.noconvert())
+             "counts"_a.noconvert(), "past"_a.noconvert(), "sources"_a.noconvert().none() = nb::none())
+        .def("read", &Checked::read, "memory"_a.noconvert(), "counts"_a.noconvert())
+        .def("grow", &Checked::grow, "sequences"_a)
         .def("copy", &Checked::copy, "source"_a, "target"_a, "count"_a);
     m.def("panels_multiply", &multiply, "y"_a.noconvert(), "x"_a.noconvert(), "words"_a.noconvert(), "format"_a);
 }

@@ -14,7 +14,7 @@ struct Cache {
     size_t positions;
 };
 
-enum class Activation { none, gelu, gelu_tanh };
+enum class Activation { none, gelu, gelu_tanh, relu, silu };
 
 constexpr size_t QUERIES = 24;
 
@@ -29,10 +29,12 @@ struct Decode {
 
     void (*remember)(Cache cache, const float* key_d, const float* value_d, size_t position, size_t D);
 
-    // Query r of R = (t, h), t = r / G, h = r % G: head h of the G that share this cache, at position `past` + t. q and
-    // out have head h of t at t ld + h D. R is at most QUERIES; scratch has attend_scratch(positions, D) floats.
-    void (*attend)(float* out, const float* q, float* scratch, Cache cache, size_t past, size_t first, size_t R,
-                   size_t G, size_t D, size_t ldo, size_t ldq);
+    // Query r of R = (t, h), t = r / G, h = r % G: head h of the G that share this cache. It sees the first `past`
+    // positions, and if `causal` it is itself at position `past` + t and sees all up to there; who sees nothing gets
+    // zeros. q and out have head h of t at t ld + h D. R is at most QUERIES; scratch has attend_scratch(positions, D)
+    // floats.
+    void (*attend)(float* out, const float* q, float* scratch, Cache cache, size_t past, bool causal, size_t first,
+                   size_t R, size_t G, size_t D, size_t ldo, size_t ldq);
 };
 CHAINRULE_KERNELS(Decode, decode)
 

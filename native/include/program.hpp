@@ -10,17 +10,24 @@
 
 namespace chainrule {
 
-// New tokens of one sequence: `count` rows from `row` on, after the `past` positions that its cache holds.
+// New tokens of one sequence: `count` rows from `row` on, after the `past` positions that its cache holds. What it is
+// about is a source, of which `seen` positions can be seen.
 struct Piece {
-    size_t sequence, row, count, past;
+    size_t sequence, count, past, source = 0, seen = 0, row = 0;
 };
 
 struct Batch {
     std::vector<Piece> pieces;
-    std::vector<int32_t> token;  // of each row
+    std::vector<int32_t> token;  // of each row, unless it is one of a source
     std::vector<size_t> piece;   // of each row: an index of pieces
 
-    size_t rows() const { return token.size(); }
+    void add(Piece next) {
+        next.row = rows();
+        piece.insert(piece.end(), next.count, pieces.size());
+        pieces.push_back(next);
+    }
+
+    size_t rows() const { return piece.size(); }
     size_t position(size_t row) const { return pieces[piece[row]].past + row - pieces[piece[row]].row; }
 };
 
@@ -49,22 +56,24 @@ private:
     size_t rows_ = 0;
 };
 
-// Keys and values of all sequences in one layer.
+// Keys and values of all sequences, or of all sources, in one layer.
 class Caches {
 public:
-    Caches(size_t sequences, size_t heads, size_t positions, size_t D)
-        : heads(heads), positions(whole_panels(positions)), D(D),
-          memory_(sequences * heads * this->positions * (D + whole_panels(D))) {}
-    const size_t heads, positions, D;
+    Caches(size_t heads, size_t D) : heads(heads), D(D) {}
+    const size_t heads, D;
 
+    void make(size_t sequences, size_t positions);  // room for so many, which hold nothing
+    void grow(size_t sequences);                    // room for more; the others keep what they hold
     Cache at(size_t sequence, size_t head) const {
-        const size_t keys = positions * D, values = positions * whole_panels(D);
-        float* start = memory_.data() + (sequence * heads + head) * (keys + values);
-        return {start, start + keys, positions};
+        float* start = memory_->data() + sequence * floats() + head * (floats() / heads);
+        return {start, start + positions_ * D, positions_};
     }
 
 private:
-    Scratch memory_;
+    size_t floats() const { return heads * positions_ * (D + whole_panels(D)); }  // of a sequence
+
+    size_t sequences_ = 0, positions_ = 0;
+    std::unique_ptr<Scratch> memory_;
 };
 
 class Step {
@@ -76,21 +85,29 @@ public:
 
 class Program {
 public:
-    Program(size_t sequences, size_t positions) : sequences(sequences), positions(positions) {}
-    const size_t sequences, positions;
+    Program(size_t sequences, size_t positions) : positions(positions), sequences_(sequences) {}
+    const size_t positions;
+    size_t sequences() const { return sequences_; }
 
     size_t buffer(size_t width);
     size_t width(size_t buffer) const { return buffers_.at(buffer)->width; }
 
-    void embed(size_t out, Weights table, const float* position_tc);
+    void embed(size_t out, Weights table, float scale, const float* position_tc);
     void layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps);
     void rmsnorm(size_t out, size_t in, const float* gamma, float eps);
     void linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add);
     void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin);
+    // Attention to the source of each sequence, whose keys and values, side by side, are a product with `weights`.
+    void look(size_t out, size_t q, size_t heads, Weights weights, const float* bias);
     void swiglu(size_t out, size_t in);
     void last(size_t out, size_t in);  // of each piece the last row; the steps that follow see only those
 
+    // A piece for each source; memory_rc has a row for each of their positions. What was read before is forgotten.
+    void read(const Batch& sources, const float* memory_rc);
+    size_t memory_width() const { return memory_ ? memory_->width : 0; }  // 0 if the program looks at no source
+
     void run(const Batch& batch);
+    void grow(size_t sequences);                      // room for more of them
     void copy(size_t from, size_t to, size_t count);  // the first `count` positions in the cache of a sequence
     const float* result(size_t row) const { return buffers_.back()->row(row); }  // of the buffer made last
     size_t result_width() const { return buffers_.empty() ? 0 : buffers_.back()->width; }
@@ -98,9 +115,16 @@ public:
 private:
     Buffer& at(size_t buffer) const { return *buffers_.at(buffer); }
 
+    using Steps = std::vector<std::unique_ptr<Step>>;
+    void walk(const Steps& steps, const Batch& batch) const;
+
+    size_t sequences_;
     std::vector<std::unique_ptr<Buffer>> buffers_;
-    std::vector<std::unique_ptr<Step>> steps_;
+    Steps steps_;
     std::vector<std::unique_ptr<Caches>> caches_;
+    std::unique_ptr<Buffer> memory_, keys_values_;  // what is read of sources, and its projections in one layer
+    Steps reading_;
+    std::vector<std::unique_ptr<Caches>> source_caches_;
     size_t scratch_ = 0;  // floats that a step needs at most
     bool last_ = false;
 };

@@ -1,5 +1,6 @@
 #include "decode.hpp"
 
+#include "activations.hpp"
 #include "gelu.hpp"
 #include "vecmath.hpp"
 
@@ -15,6 +16,8 @@ void finish(float* y_rp, size_t ldy, float* product_rp, const float* bias_p, Act
             }
     if (f == Activation::gelu) gelu.forward(product_rp, product_rp, R * PANEL);
     if (f == Activation::gelu_tanh) gelu.tanh_forward(product_rp, product_rp, R * PANEL);
+    if (f == Activation::relu) activations.relu_forward(product_rp, product_rp, R * PANEL);
+    if (f == Activation::silu) activations.silu_forward(product_rp, product_rp, R * PANEL);
     for (size_t r = 0; r < R; ++r)
         for (size_t c = 0; c < PANEL; c += LANES) {
             const Vec v = load(product_rp + r * PANEL + c);
@@ -48,9 +51,10 @@ float softmax(float* s, size_t n, size_t end) {
     return sum(total);
 }
 
-void attend(float* out, const float* q, float* scratch, Cache cache, size_t past, size_t first, size_t R, size_t G,
-            size_t D, size_t ldo, size_t ldq) {
-    const size_t seen = past + (first + R - 1) / G + 1;  // positions that the last query sees
+void attend(float* out, const float* q, float* scratch, Cache cache, size_t past, bool causal, size_t first, size_t R,
+            size_t G, size_t D, size_t ldo, size_t ldq) {
+    const auto sees = [&](size_t r) { return past + (causal ? (first + r) / G + 1 : 0); };
+    const size_t seen = sees(R - 1);  // by the last query, and so by any
     const size_t S = whole_panels(seen), W = whole_panels(D);
     float *scores_rs = scratch, *q_rd = scores_rs + R * S, *mixed_rd = q_rd + R * W;
     const float scale = 1 / __builtin_sqrtf(D);
@@ -62,7 +66,7 @@ void attend(float* out, const float* q, float* scratch, Cache cache, size_t past
     }
     for (size_t s = 0; s < S; s += PANEL) panels.accumulate(scores_rs + s, S, q_rd, W, cache.keys + s * D, R, D);
     float total[QUERIES];
-    for (size_t r = 0; r < R; ++r) total[r] = softmax(scores_rs + r * S, past + (first + r) / G + 1, S);
+    for (size_t r = 0; r < R; ++r) total[r] = seen ? softmax(scores_rs + r * S, sees(r), S) : 1;
     for (size_t d = 0; d < D; d += PANEL)
         panels.accumulate(mixed_rd + d, W, scores_rs, S, cache.values + d * cache.positions, R, seen);
     for (size_t r = 0; r < R; ++r) {

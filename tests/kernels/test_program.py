@@ -160,7 +160,7 @@ def test_the_extension_refuses_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="format"):
         program.linear(y, x, words, 4, None, 0, False)
     with pytest.raises(ValueError, match="activation"):
-        program.linear(y, x, words, 2, None, 3, False)
+        program.linear(y, x, words, 2, None, 5, False)
     with pytest.raises(ValueError, match="gamma has 64 elements, expected 33"):
         program.rmsnorm(x, x, ones, 1e-5)
     with pytest.raises(ValueError, match="widths 40 and 33 differ"):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from chainrule.cli.progress import Progress
 from chainrule.data import pad
 from chainrule.errors import DataError
-from chainrule.generate import Beam, Request, Sampling, Translation, run, search
+from chainrule.generate import Beam, Request, Sampling, Translation, Translator, run, search
 from chainrule.models import Seq2Seq
 from chainrule.text import Tokenizer
 from chainrule.train.translations import marks
@@ -37,9 +37,10 @@ def translations(
     for source, ids in zip(sources, encoded, strict=True):
         if not ids.size:
             raise DataError(f"sample: prompt {source!r} (must have at least one token to translate)")
+    translator = Translator(model)
     for first in range(0, len(sources), TOGETHER):
         some = sources[first : first + TOGETHER]
-        texts = Translation(model, *pad(encoded[first : first + TOGETHER]))
+        texts = Translation(translator, *pad(encoded[first : first + TOGETHER]))
         with Progress("translate"):
             if isinstance(options, Beam):
                 found = list(_searched(texts, tokenizer, some, start, fitted(options, limit, end)))

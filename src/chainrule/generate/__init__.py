@@ -9,7 +9,7 @@ from chainrule.generate.requests import Request, run
 from chainrule.generate.sample import complete, generate, stream, write
 from chainrule.generate.sampling import Sampling
 from chainrule.generate.score import Candidate, compare, score
-from chainrule.generate.translate import Translation, translate
+from chainrule.generate.translate import Translation, Translator, translate
 
 __all__ = [
     "Beam",
@@ -20,6 +20,7 @@ __all__ = [
     "Request",
     "Sampling",
     "Translation",
+    "Translator",
     "beam_search",
     "choose",
     "compare",

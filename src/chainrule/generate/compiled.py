@@ -9,74 +9,97 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import native
+from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
 from chainrule.generate.weights import FORMATS, Words, pack, pad
-from chainrule.nn import Embedding, Linear, RMSNorm
-from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Norm, Project
+from chainrule.nn import Embedding, LayerNorm, Linear, RMSNorm
+from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Look, Norm, Project, joint_bias
 
-ACTIVATIONS = (None, "gelu", "gelu_tanh")  # as in native/include/decode.hpp
+ACTIVATIONS = (None, "gelu", "gelu_tanh", "relu", "silu")  # as in native/include/decode.hpp
+
+
+def runs(dtype: npt.DTypeLike) -> bool:
+    """Whether the extension is there, wanted, and made for weights of this type."""
+    return mode.backend == "native" and native.available() and dtype == np.float32
 
 
 def compiled(program: Sequence[Instruction], weights: str, batch: int, context: int) -> Any:
     """A `Program` of the extension with its own copy of the weights, in the format `weights`."""
-    compiler = Compiler(weights, batch, context)
-    for step in program:
-        compiler.add(step)
-    return compiler.program
+    return Compiler(program, weights, context).open(batch)
 
 
 class Compiler:
-    def __init__(self, weights: str, batch: int, context: int) -> None:
-        self.program = native.kernels().Program(batch, context)
+    """A program with a copy of its weights, packed: calls that make a `Program` of the extension, or several."""
+
+    def __init__(self, program: Sequence[Instruction], weights: str, context: int) -> None:
         self.weights = weights
         self.code = FORMATS.index(weights)
         self.context = context
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.registers: dict[str, tuple[int, int]] = {}  # number and width
         self.packed: dict[tuple[int, ...], Words] = {}  # by parameters: a tied matrix is packed once
+        for step in program:
+            self.add(step)
+
+    def open(self, batch: int) -> Any:
+        """A `Program` with caches of its own for `batch` sequences; all share the weights."""
+        program = native.kernels().Program(batch, self.context)
+        for name, arguments in self.calls:
+            getattr(program, name)(*arguments)
+        return program
 
     def add(self, step: Instruction) -> None:
         match step:
-            case Embed(out, table, positions):
+            case Embed(out, table, positions, scale):
                 V, C = table.weight.shape
-                rows = None if positions is None else positions.weight.array.astype(np.float32)
-                self.program.embed(self.new(out, C), self.words(table), self.code, V, rows)
+                rows = None if positions is None else positions.astype(np.float32)
+                self.call("embed", self.new(out, C), self.words(table), self.code, V, scale, rows)
             case Norm(out, x, layer):
-                source, C = self.registers[x]
-                gamma = layer.weight.array.astype(np.float32)
-                if isinstance(layer, RMSNorm):
-                    self.program.rmsnorm(self.new(out, C), source, gamma, layer.eps)
-                else:
-                    beta = np.zeros_like(gamma) if layer.bias is None else layer.bias.array.astype(np.float32)
-                    self.program.layernorm(self.new(out, C), source, gamma, beta, layer.eps)
+                self.norm(out, x, layer)
             case Project(out, x, layers, activation, add):
-                joint = step.bias()
-                bias = None if joint is None else pad(joint[None])[0]
                 target = self.new(out, sum(layer.weight.shape[0] for layer in layers))
                 source, _ = self.registers[x]
-                words = self.words(*layers)
-                self.program.linear(
-                    target, source, words, self.code, bias, ACTIVATIONS.index(activation), add
-                )
+                f, bias = ACTIVATIONS.index(activation), padded(joint_bias(layers))
+                self.call("linear", target, source, self.words(*layers), self.code, bias, f, add)
             case Attend(out, qkv, heads, kv_heads, rotary):
                 source, width = self.registers[qkv]
                 D = width // (heads + 2 * kv_heads)
                 cos, sin = (None, None) if rotary is None else angles(self.context, rotary)
-                self.program.attention(self.new(out, heads * D), source, heads, kv_heads, cos, sin)
+                self.call("attention", self.new(out, heads * D), source, heads, kv_heads, cos, sin)
+            case Look(out, q, heads, layers):
+                source, width = self.registers[q]
+                words, bias = self.words(*layers), padded(joint_bias(layers))
+                memory = layers[0].weight.shape[1]
+                self.call("look", self.new(out, width), source, heads, memory, words, self.code, bias)
             case Gate(out, x):
                 source, width = self.registers[x]
-                self.program.swiglu(self.new(out, width // 2), source)
+                self.call("swiglu", self.new(out, width // 2), source)
             case Last(out, x):
                 source, width = self.registers[x]
-                self.program.last(self.new(out, width), source)
-            case Head(x, table):
+                self.call("last", self.new(out, width), source)
+            case Head(x, table, offset):
                 source, _ = self.registers[x]
                 target = self.new("logits", table.weight.shape[0])
-                self.program.linear(target, source, self.words(table), self.code, None, 0, False)
+                bias = None if offset is None else padded(offset.array.reshape(-1))
+                self.call("linear", target, source, self.words(table), self.code, bias, 0, False)
+
+    def norm(self, out: str, x: str, layer: LayerNorm | RMSNorm) -> None:
+        source, C = self.registers[x]
+        gamma = layer.weight.array.astype(np.float32)
+        if isinstance(layer, RMSNorm):
+            self.call("rmsnorm", self.new(out, C), source, gamma, layer.eps)
+        else:
+            beta = np.zeros_like(gamma) if layer.bias is None else layer.bias.array.astype(np.float32)
+            self.call("layernorm", self.new(out, C), source, gamma, beta, layer.eps)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        self.calls.append((name, arguments))
 
     def new(self, name: str, width: int) -> int:
         """The number of a register, which is made when it is first written."""
         if name not in self.registers:
-            self.registers[name] = self.program.buffer(width), width
+            self.call("buffer", width)
+            self.registers[name] = len(self.registers), width
         return self.registers[name][0]
 
     def words(self, *layers: Linear | Embedding) -> Words:
@@ -88,6 +111,10 @@ class Compiler:
             self.packed[key] = native.empty(loose.shape, np.int32)  # aligned, in huge pages
             self.packed[key][...] = loose
         return self.packed[key]
+
+
+def padded(bias: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
+    return None if bias is None else pad(bias[None])[0]
 
 
 def angles(n: int, frequency: Array) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

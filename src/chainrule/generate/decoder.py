@@ -17,10 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from chainrule import native
-from chainrule.autograd.mode import mode
 from chainrule.errors import ChainruleError, ConfigError, DataError, ShapeError
-from chainrule.generate.compiled import compiled
+from chainrule.generate.compiled import compiled, runs
 from chainrule.generate.interpreter import Interpreter
 from chainrule.generate.weights import Floats, check_format
 from chainrule.models import GPT, Llama
@@ -31,8 +29,22 @@ Ids = npt.NDArray[np.integer[Any]]
 class Engine(Protocol):
     """What runs a program: the C++ extension, or the interpreter in NumPy."""
 
-    def run(self, logits: Floats, tokens: Ids, sequences: Ids, counts: Ids, past: Ids) -> None:
-        """The next counts[i] tokens follow the past[i] of cache sequences[i]; logits[i] come after the last one"""
+    def run(
+        self,
+        logits: Floats,
+        tokens: Ids,
+        sequences: Ids,
+        counts: Ids,
+        past: Ids,
+        sources: Ids | None = None,
+    ) -> None:
+        """The next counts[i] tokens follow the past[i] of cache sequences[i]; logits[i] come after the last one
+
+        If the program looks at sources, sequence i is about sources[i].
+        """
+
+    def read(self, memory: Floats, counts: Ids) -> None:
+        """Sources: what an encoder made of them, the next counts[i] rows of memory for the i-th"""
 
     def copy(self, source: int, target: int, count: int) -> None:
         """The first `count` positions of a cache, for another sequence too"""
@@ -51,8 +63,8 @@ class Decoder:
     def __init__(self, model: GPT | Llama, weights: str = "fp32", batch: int = 1) -> None:
         if not isinstance(batch, int) or batch < 1:
             raise ConfigError(f"Decoder: batch is {batch!r} (must be an integer, at least 1)")
-        if not hasattr(model, "program"):
-            raise ConfigError(f"Decoder: got {type(model).__name__} (must be a model such as GPT or Llama)")
+        if not isinstance(model, GPT | Llama):
+            raise ConfigError(f"Decoder: got {type(model).__name__} (must be a GPT or Llama)")
         check_format(weights)
         if weights != "fp32" and not all(np.isfinite(p.array).all() for _, p in model.named_parameters()):
             raise ChainruleError(f"Decoder: the model's weights are not finite, {weights} cannot hold them")
@@ -61,8 +73,7 @@ class Decoder:
         self.lengths = np.zeros(batch, np.int64)
         """Tokens that each sequence's cache holds."""
         self.dtype = next(p.array.dtype for _, p in model.named_parameters())
-        fast = mode.backend == "native" and native.available() and self.dtype == np.float32
-        make = compiled if fast else Interpreter
+        make = compiled if runs(self.dtype) else Interpreter
         self._engine: Engine = make(model.program(), weights, batch, self.context)
 
     def prefill(

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import nn, ops
+from chainrule.autograd.types import Array
 from chainrule.generate.weights import Floats, rounded
 from chainrule.machine import one_blas_thread
 from chainrule.nn import Embedding, Linear, RMSNorm
-from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Norm, Project
+from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Look, Norm, Project, joint_bias
 
 Ids = npt.NDArray[np.integer[Any]]
+Kept = dict[tuple[int, int], tuple[Floats, Floats]]  # keys and values, (Hk, S, D) each
 
 
 @dataclass
@@ -26,6 +28,7 @@ class State:
     """New tokens of one sequence on their way through the program."""
 
     sequence: int
+    source: int
     tokens: Ids
     positions: Ids
     registers: dict[str, Any] = field(default_factory=dict)  # rows (T, width)
@@ -36,16 +39,31 @@ class Interpreter:
 
     def __init__(self, program: Sequence[Instruction], weights: str, batch: int, context: int) -> None:
         self.weights = weights
+        self.cache: Kept = {}  # by instruction and sequence
+        self.looks: dict[int, tuple[Floats, Array | None, int]] = {}  # by instruction: W, b, heads
+        self.sources: Kept = {}  # by instruction and source
         self.steps = [self._prepare(i, step) for i, step in enumerate(program)]
-        self.cache: dict[
-            tuple[int, int], tuple[Floats, Floats]
-        ] = {}  # by instruction and sequence: (Hk, S, D)
 
-    def run(self, logits: Floats, tokens: Ids, sequences: Ids, counts: Ids, past: Ids) -> None:
+    def read(self, memory: Floats, counts: Ids) -> None:
+        for source, rows in enumerate(np.split(memory, np.cumsum(counts)[:-1])):
+            for index, (W, b, heads) in self.looks.items():
+                both = ops.linear(rows, W, b).reshape(len(rows), 2 * heads, -1).swapaxes(0, 1)  # (2H, S, D)
+                self.sources[index, source] = both[:heads], both[heads:]
+
+    def run(
+        self,
+        logits: Floats,
+        tokens: Ids,
+        sequences: Ids,
+        counts: Ids,
+        past: Ids,
+        sources: Ids | None = None,
+    ) -> None:
         pieces = np.split(tokens, np.cumsum(counts)[:-1])
         with one_blas_thread():
             for i, (piece, sequence, before) in enumerate(zip(pieces, sequences, past, strict=True)):
-                state = State(int(sequence), piece, np.arange(before, before + len(piece)))
+                positions = np.arange(before, before + len(piece))
+                state = State(int(sequence), 0 if sources is None else int(sources[i]), piece, positions)
                 for step in self.steps:
                     step(state, state.registers)
                 logits[i] = state.registers["logits"]
@@ -58,12 +76,13 @@ class Interpreter:
     def _prepare(self, index: int, step: Instruction) -> Callable[[State, dict[str, Any]], None]:
         """A function that does what the instruction says, with its weights as they are now."""
         match step:
-            case Embed(out, table, positions):
+            case Embed(out, table, positions, scale):
                 W = self._matrix(table)
-                P = None if positions is None else positions.weight.array.copy()
+                P = None if positions is None else positions.copy()
 
                 def embed(s: State, r: dict[str, Any]) -> None:
-                    r[out] = W[s.tokens] if P is None else W[s.tokens] + P[s.positions]
+                    rows = W[s.tokens] if scale == 1 else W[s.tokens] * W.dtype.type(scale)
+                    r[out] = rows if P is None else rows + P[s.positions]
 
                 return embed
             case Norm(out, x, layer):
@@ -75,7 +94,7 @@ class Interpreter:
             case Project(out, x, layers, activation, add):
                 W = self._matrix(*layers)
                 f = nn.activation(activation or "linear")
-                b = step.bias()
+                b = joint_bias(layers)
 
                 def project(s: State, r: dict[str, Any]) -> None:
                     y = f(ops.linear(r[x], W, b))
@@ -84,13 +103,23 @@ class Interpreter:
                 return project
             case Attend():
                 return lambda s, r: self._attend(index, step, s, r)
+            case Look(out, q, heads, layers):
+                self.looks[index] = self._matrix(*layers), joint_bias(layers), heads
+
+                def look(s: State, r: dict[str, Any]) -> None:
+                    k, v = self.sources[index, s.source]
+                    queries = r[q].reshape(len(r[q]), heads, -1).swapaxes(0, 1)  # (H, T, D)
+                    r[out] = ops.attention(queries, k, v).swapaxes(0, 1).reshape(r[q].shape)
+
+                return look
             case Gate(out, x):
                 return lambda s, r: r.update({out: ops.swiglu(*np.split(r[x], 2, axis=-1))})
             case Last(out, x):
                 return lambda s, r: r.update({out: r[x][-1:]})
-            case Head(x, table):
+            case Head(x, table, bias):
                 W = self._matrix(table)
-                return lambda s, r: r.update(logits=ops.linear(r[x], W, None))
+                b = None if bias is None else bias.array.reshape(-1).copy()
+                return lambda s, r: r.update(logits=ops.linear(r[x], W, b))
 
     def _attend(self, index: int, step: Attend, s: State, r: dict[str, Any]) -> None:
         T, width = r[step.qkv].shape

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from chainrule.autograd import no_grad
 from chainrule.errors import ConfigError
 from chainrule.generate.decoder import Decoder
+from chainrule.generate.slots import kept
 from chainrule.models import GPT, LanguageModel, Llama, NGram, RecurrentLM
 
 M = TypeVar("M", bound=LanguageModel)
@@ -65,17 +66,11 @@ class Cached:
         return self.decoder.prefill(pieces, self.slots)
 
     def keep(self, rows: Sequence[int]) -> None:
-        # A text stays in its cache, and only the second of two copies needs another: order costs nothing.
         self._check(len(rows))
-        kept = {self.slots[row] for row in rows}
-        free = [slot for slot in range(len(self.decoder.lengths)) if slot not in kept]
-        slots: list[int] = []
-        for slot in (self.slots[row] for row in rows):
-            if slot in slots:
-                self.decoder.copy(slot, free[-1])
-                slot = free.pop()
-            slots.append(slot)
-        self.slots, self.seen = slots, [list(self.seen[row]) for row in rows]
+        self.slots, copies = kept(self.slots, rows, room=len(self.decoder.lengths))
+        for source, target in copies:
+            self.decoder.copy(source, target)
+        self.seen = [list(self.seen[row]) for row in rows]
 
     def _check(self, texts: int) -> None:
         if texts > len(self.decoder.lengths):

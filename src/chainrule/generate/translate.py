@@ -16,66 +16,60 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.autograd import Tensor, no_grad
+from chainrule.autograd import no_grad
+from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.generate.beam import Beam, search
-from chainrule.models import Seq2Seq
-from chainrule.nn import MultiHeadAttention
+from chainrule.generate.compiled import Compiler, runs
+from chainrule.generate.targets import ByOps, Compiled, Rows
+from chainrule.models import Seq2Seq, Seq2SeqConfig
 
 Ids = npt.NDArray[np.integer[Any]]
 
 
-class Fixed:
-    """Keys and values of the sources, the same for every token: computed the first time."""
+class Translator:
+    """A model that is ready to translate: its weights are packed once, for any number of translations.
 
-    def __init__(self) -> None:
-        self.kept: tuple[Tensor, Tensor] | None = None
+    It has the weights as they are now: after a step of training make another one. A model in training mode is copied,
+    to be without dropout.
 
-    def read(self, layer: MultiHeadAttention, source: Tensor) -> tuple[Tensor, Tensor]:
-        if self.kept is None:
-            self.kept = layer.keys_values(source)
-        return self.kept
+    >>> import chainrule as cr, numpy as np
+    >>> config = cr.models.Seq2SeqConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)
+    >>> translator = cr.generate.Translator(cr.models.Seq2Seq(config))
+    >>> [len(cr.generate.translate(translator, sources, start=1, end=2)) for sources in ([[5, 6]], [[7], [8]])]
+    [1, 2]
+    """
 
-    def take(self, rows: Ids) -> None:
-        if self.kept is not None:
-            k, v = self.kept
-            self.kept = Tensor(k.numpy()[rows]), Tensor(v.numpy()[rows])
+    def __init__(self, model: Seq2Seq) -> None:
+        if not isinstance(model, Seq2Seq):
+            raise ConfigError(f"Translation: got {type(model).__name__} (must be a Seq2Seq)")
+        self.model = copy.deepcopy(model).eval() if model.training else model
+        self.config: Seq2SeqConfig = model.config
+        self._compiler = (
+            Compiler(self.model.program(), "fp32", model.config.block_size) if has_program(model) else None
+        )
+
+    def start(self, source: npt.ArrayLike, mask: Array | None) -> tuple[int, Rows]:
+        """source (B, S), mask (B, S) -> B, and rows of which each is about one of them"""
+        with no_grad():
+            memory = self.model.encode(np.asarray(source), mask)  # (B, S, C)
+        if self._compiler is None:
+            return len(memory), ByOps(self.model, memory, mask)
+        return len(memory), Compiled(self._compiler, memory.numpy(), mask)
 
 
-class Growing:
-    """Keys and values of all tokens read so far, in arrays with room for more."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self.arrays: list[Array] = []  # keys and values, (B, H, room, D) each
-
-    def read(self, layer: MultiHeadAttention, source: Tensor) -> tuple[Tensor, Tensor]:
-        new = [x.numpy() for x in layer.keys_values(source)]  # (B, H, T, D)
-        stop = self.length + new[0].shape[2]
-        if not self.arrays or stop > self.arrays[0].shape[2]:
-            self.arrays = [self._roomy(i, x, 2 * stop) for i, x in enumerate(new)]
-        for array, x in zip(self.arrays, new, strict=True):
-            array[:, :, self.length : stop] = x
-        self.length = stop
-        k, v = (Tensor.wrap(array[:, :, :stop]) for array in self.arrays)
-        return k, v
-
-    def take(self, rows: Ids) -> None:
-        self.arrays = [array[rows] for array in self.arrays]
-
-    def _roomy(self, i: int, x: Array, room: int) -> Array:
-        B, H, _, D = x.shape
-        larger = np.empty((B, H, room, D), x.dtype)
-        if self.arrays:
-            larger[:, :, : self.length] = self.arrays[i][:, :, : self.length]
-        return larger
+def has_program(model: Seq2Seq) -> bool:
+    """Whether the extension can run it: a program has no adapters, and nobody can look inside."""
+    named = list(model.named_parameters())
+    adapted = any({"lora_A", "adapter"} & set(name.split(".")) for name, _ in named)
+    return runs(named[0][1].array.dtype) and not adapted and not mode.captures
 
 
 class Translation:
     """Sources and what has been written for each of them so far.
 
-    A model in training mode is copied, to be without dropout; any other is used as it is.
+    For many batches of sources make one `Translator` of the model first.
 
     >>> import chainrule as cr, numpy as np
     >>> config = cr.models.Seq2SeqConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)
@@ -88,18 +82,14 @@ class Translation:
     """
 
     def __init__(
-        self, model: Seq2Seq, source: npt.ArrayLike, source_mask: npt.ArrayLike | None = None
+        self, model: Seq2Seq | Translator, source: npt.ArrayLike, source_mask: npt.ArrayLike | None = None
     ) -> None:
-        if not isinstance(model, Seq2Seq):
-            raise ConfigError(f"Translation: got {type(model).__name__} (must be a Seq2Seq)")
-        self.model = copy.deepcopy(model).eval() if model.training else model
-        self.mask = None if source_mask is None else np.asarray(source_mask)  # (B, S)
-        with no_grad():
-            self.memory = self.model.encode(np.asarray(source), self.mask)  # (B, S, C)
-        self.caches = [(Growing(), Fixed()) for _ in range(model.config.n_layer)]
+        translator = model if isinstance(model, Translator) else Translator(model)
+        self.config = translator.config
+        B, self._rows = translator.start(source, None if source_mask is None else np.asarray(source_mask))
         self.length = 0
         """Tokens of each target read so far."""
-        self.owners = np.arange(len(self.memory))
+        self.owners = np.arange(B)
         """Of which source each row is a translation."""
 
     def read(self, tokens: npt.ArrayLike) -> Array:
@@ -111,10 +101,16 @@ class Translation:
                 f"Translation: tokens {np.shape(tokens)} {ids.dtype} for {len(self.owners)} rows "
                 "(must be integers (B,) or (B, T))"
             )
-        with no_grad():
-            hidden = self.model.decode(ids, self.memory, self.mask, caches=self.caches, start=self.length)
-            logits: Array = self.model.logits(hidden[:, -1]).numpy()
-        self.length += ids.shape[1]
+        T, limit, V = ids.shape[1], self.config.block_size, self.config.vocab_size
+        if not 1 <= T <= limit - self.length:
+            raise ShapeError(
+                f"Translation: {T} tokens from position {self.length} (must end within block_size, {limit})"
+            )
+        if ids.size and not 0 <= ids.min() <= ids.max() < V:
+            wrong = ids[(ids < 0) | (ids >= V)][0]
+            raise DataError(f"Translation: token {wrong} (must be from 0 to {V - 1})")
+        logits = self._rows.read(ids, self.owners, self.length)
+        self.length += T
         return logits
 
     def keep(self, rows: npt.ArrayLike) -> None:
@@ -125,20 +121,12 @@ class Translation:
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(self.owners)):
             raise DataError(f"Translation: rows {chosen.tolist()} (must be from 0 to {len(self.owners) - 1})")
         owners = self.owners[chosen]
-        for past, _ in self.caches:
-            past.take(chosen)
-        if not np.array_equal(
-            owners, self.owners
-        ):  # beams that only change places keep what they know of the source
-            for _, source in self.caches:
-                source.take(chosen)
-            self.memory = Tensor(self.memory.numpy()[chosen])
-            self.mask = None if self.mask is None else self.mask[chosen]
+        self._rows.keep(chosen, not np.array_equal(owners, self.owners), self.length)
         self.owners = owners
 
 
 def translate(
-    model: Seq2Seq,
+    model: Seq2Seq | Translator,
     source: npt.ArrayLike,
     source_mask: npt.ArrayLike | None = None,
     *,

@@ -191,7 +191,7 @@ class GPT(LanguageModel):
     def program(self) -> list[Instruction]:
         """The same forward pass over new tokens with a cache, for `generate.Decoder`."""
         heads = self.config.n_head
-        steps: list[Instruction] = [Embed("hidden", self.wte, positions=self.wpe)]
+        steps: list[Instruction] = [Embed("hidden", self.wte, positions=self.wpe.weight.array)]
         for block in self.h:
             steps += [
                 Norm("normed", "hidden", block.ln_1),

@@ -28,6 +28,7 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import IGNORE, Model
 from chainrule.models.seq2seq_config import Seq2SeqConfig
+from chainrule.models.seq2seq_program import program_of
 from chainrule.nn import (
     Dropout,
     Embedding,
@@ -41,6 +42,7 @@ from chainrule.nn import (
 )
 from chainrule.nn.attention import Cache
 from chainrule.nn.init import normal, parameter, zeros
+from chainrule.nn.program import Instruction
 
 # Of each decoder block: what it remembers of its own past, and of the source.
 Caches: TypeAlias = Sequence[tuple[Cache | None, Cache | None]]
@@ -213,6 +215,10 @@ class Seq2Seq(Model):
             ignore_index=IGNORE,
             label_smoothing=self.config.label_smoothing if self.training else 0.0,
         )
+
+    def program(self) -> list[Instruction]:
+        """The decoder and the head over new tokens with a cache, for `generate.Translation`."""
+        return program_of(self)
 
     def table(self, side: str) -> Embedding:
         """The embedding that the "encoder" or the "decoder" looks up tokens in."""

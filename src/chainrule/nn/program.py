@@ -1,4 +1,4 @@
-"""A model's forward pass over new tokens, as a list of instructions that `generate.Decoder` runs with a cache.
+"""A model's forward pass over new tokens, as a list of instructions that `generate` runs with a cache.
 
 A model writes the list once, beside its layers (`GPT.program`). Registers are named; each holds a row of numbers for
 every new token. The C++ extension runs the whole list in one call, so Python's time per token does not count.
@@ -6,11 +6,13 @@ every new token. The C++ extension runs the whole list in one call, so Python's 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from chainrule.autograd import Param
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.nn.embedding import Embedding
@@ -20,11 +22,12 @@ from chainrule.nn.norm import LayerNorm, RMSNorm
 
 @dataclass(frozen=True)
 class Embed:
-    """out = table[token], plus positions[position] if given"""
+    """out = scale · table[token], plus positions[position] if there are rows of positions"""
 
     out: str
     table: Embedding
-    positions: Embedding | None = None
+    positions: Array | None = None
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -43,26 +46,11 @@ class Project:
     out: str
     x: str
     layers: tuple[Linear, ...]
-    activation: str | None = None  # gelu or gelu_tanh
+    activation: str | None = None  # relu, gelu, gelu_tanh or silu
     add: bool = False
 
     def __post_init__(self) -> None:
-        for layer in self.layers:
-            if not isinstance(layer, Linear):
-                raise ConfigError(
-                    f"program: {type(layer).__name__} (must be Linear; merge an adapter and put its base back)"
-                )
-
-    def bias(self) -> Array | None:
-        """The biases side by side, 0 for a layer without one; None if no layer has one"""
-        if all(layer.bias is None for layer in self.layers):
-            return None
-        return np.concatenate(
-            [
-                np.zeros(len(layer.weight), np.float32) if layer.bias is None else layer.bias.array
-                for layer in self.layers
-            ]
-        )
+        check_linear(self.layers)
 
 
 @dataclass(frozen=True)
@@ -77,6 +65,22 @@ class Attend:
     heads: int
     kv_heads: int
     rotary: Array | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """out = attention of the queries q over the source, whose keys and values are these layers of its memory
+
+    They are computed once, when the source is read; sequences that share a source share them.
+    """
+
+    out: str
+    q: str
+    heads: int
+    layers: tuple[Linear, Linear]  # of keys, of values
+
+    def __post_init__(self) -> None:
+        check_linear(self.layers)
 
 
 @dataclass(frozen=True)
@@ -97,10 +101,31 @@ class Last:
 
 @dataclass(frozen=True)
 class Head:
-    """logits = x tableᵀ, the end of a program"""
+    """logits = x tableᵀ, plus bias (1, V) if given: the end of a program"""
 
     x: str
     table: Embedding | Linear
+    bias: Param | None = None
 
 
-Instruction: TypeAlias = Embed | Norm | Project | Attend | Gate | Last | Head
+Instruction: TypeAlias = Embed | Norm | Project | Attend | Look | Gate | Last | Head
+
+
+def check_linear(layers: Sequence[Linear]) -> None:
+    for layer in layers:
+        if not isinstance(layer, Linear):
+            raise ConfigError(
+                f"program: {type(layer).__name__} (must be Linear; merge an adapter and put its base back)"
+            )
+
+
+def joint_bias(layers: Sequence[Linear]) -> Array | None:
+    """The biases side by side, 0 for a layer without one; None if no layer has one"""
+    if all(layer.bias is None for layer in layers):
+        return None
+    return np.concatenate(
+        [
+            np.zeros(len(layer.weight), np.float32) if layer.bias is None else layer.bias.array
+            for layer in layers
+        ]
+    )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, pad, spread
 from chainrule.data.batches import Ids
 from chainrule.errors import DataError
-from chainrule.generate import translate
+from chainrule.generate import Translator, translate
 from chainrule.models import Seq2Seq
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
@@ -122,8 +122,9 @@ class Translations(Material):
             wanted.setdefault(source, []).append(target)
         sources = sorted(wanted, key=len)
         written: list[str] = []
+        translator = Translator(model)
         for first in range(0, len(sources), TOGETHER):
-            written += translate_texts(model, self.tokenizer, sources[first : first + TOGETHER])
+            written += translate_texts(translator, self.tokenizer, sources[first : first + TOGETHER])
         right = sum(text in wanted[source] for source, text in zip(sources, written, strict=True))
         found = {"exact": right / len(sources)}
         try:
@@ -137,7 +138,7 @@ def _rows(exam: Sequence[tuple[Pair, Ids]]) -> int:
     return sum(len(targets) for _, targets in exam)
 
 
-def translate_texts(model: Seq2Seq, tokenizer: Tokenizer, sources: Sequence[str]) -> list[str]:
+def translate_texts(model: Seq2Seq | Translator, tokenizer: Tokenizer, sources: Sequence[str]) -> list[str]:
     """The likeliest target of each source, token by token; of a source beyond the context its beginning is read."""
     start, end = marks(tokenizer)
     ids, mask = pad([tokenizer.encode(text)[: model.config.block_size] for text in sources])
