@@ -1,6 +1,7 @@
 """Text from a model, one token at a time."""
 
 from chainrule.generate.beam import Beam, Hypothesis, beam_search, search
+from chainrule.generate.choices import answer, multiple_choice
 from chainrule.generate.decoder import Decoder
 from chainrule.generate.documents import documents, known_share
 from chainrule.generate.processors import choose, process
@@ -20,6 +21,7 @@ __all__ = [
     "Request",
     "Sampling",
     "Translation",
+    "answer",
     "beam_search",
     "choose",
     "compare",
@@ -27,6 +29,7 @@ __all__ = [
     "documents",
     "generate",
     "known_share",
+    "multiple_choice",
     "process",
     "reader",
     "run",

@@ -25,6 +25,7 @@ from chainrule.generate.sampling import check_prompt
 from chainrule.models import LanguageModel, NGram, RecurrentLM
 from chainrule.models.window import WindowModel, contexts
 from chainrule.text import Tokenizer
+from chainrule.text.utf8 import to_utf8
 
 LogProbs = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.integer[Any]]
@@ -105,9 +106,8 @@ class Candidate:
         """ln P in total, per token, or per byte of UTF-8, which does not depend on the tokenizer."""
         if measure not in ("total", "token", "byte"):
             raise ConfigError(f"compare: by is {measure!r} (must be total, token or byte)")
-        return (
-            self.total / {"total": 1, "token": len(self.logprobs), "byte": len(self.text.encode())}[measure]
-        )
+        size = len(to_utf8(self.text))
+        return self.total / {"total": 1, "token": len(self.logprobs), "byte": size}[measure]
 
 
 def compare(
