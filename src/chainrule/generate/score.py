@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import ops
-from chainrule.autograd import no_grad
 from chainrule.errors import ConfigError
 from chainrule.generate.readers import vocab_size
 from chainrule.generate.sample import Model, encoded
@@ -66,12 +65,8 @@ def _(model: NGram, ids: Ids) -> npt.NDArray[np.floating[Any]]:
 
 def passed(model: LanguageModel, ids: Ids) -> npt.NDArray[np.floating[Any]]:
     """One forward pass over ids (n,) -> ln P of ids[1:] (n - 1,)"""
-    before = model.training
-    try:
-        with no_grad():
-            losses = ops.cross_entropy(model.eval()(ids[None, :-1]), targets=ids[None, 1:], reduction="none")
-    finally:
-        model.train(before)
+    with model.answering():
+        losses = ops.cross_entropy(model(ids[None, :-1]), targets=ids[None, 1:], reduction="none")
     return -losses.numpy()[0]
 
 

@@ -6,8 +6,9 @@ A batch is (inputs, targets). Inputs are an array of ids, or a named tuple of ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,6 +43,16 @@ class Model(Layer):
     """A batch may be cut into pieces: its loss is made of theirs."""
     recompute = False
     """Keep what enters a block only, and compute what happens inside it again in backward."""
+
+    @contextmanager
+    def answering(self) -> Iterator[Self]:
+        """The model without dropout and without gradients; afterwards it is in the mode that it was in."""
+        before = self.training
+        try:
+            with no_grad():
+                yield self.eval()
+        finally:
+            self.train(before)
 
     def through(self, block: Callable[..., Tensor], *inputs: Any) -> Tensor:
         """`block(*inputs)`, kept or to be computed again."""
