@@ -19,6 +19,7 @@ from chainrule.errors import CheckpointError, ConfigError, DataError
 from chainrule.files import alone
 from chainrule.io import load, pretrained
 from chainrule.io.architectures import to_model
+from chainrule.io.loading import model_files
 from chainrule.machine import check_memory
 from chainrule.models import (
     LanguageModel,
@@ -363,6 +364,8 @@ def best_of(path: Path) -> Checkpoint:
 
 def is_model_alone(path: Path) -> bool:
     """True for what `io.load` reads: a model without its training."""
+    if model_files(path) and not (path / "checkpoints").is_dir():
+        return True
     return path.is_file() or ((path / "config.json").is_file() and not (path / "manifest.json").is_file())
 
 
