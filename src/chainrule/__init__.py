@@ -79,6 +79,8 @@ _LAZY = {
 def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
     """The model and the tokenizer of a run, a checkpoint, a Hugging Face directory, a .gguf or a llama2.c .bin file.
 
+    A directory may also hold nothing but one such file.
+
     >>> model, tokenizer = load("runs/demo")  # doctest: +SKIP
     """
     from chainrule.train import load_any

@@ -123,6 +123,7 @@ def test_a_search_gives_the_best_first(sample: Any) -> None:
         ("--beam 2 --top-k 5", "--top-k is given with beam"),
         ("--beam 2 --repetition-penalty 1.1", "--repetition-penalty is given with beam"),
         ("--beam 2 --logit-bias 3 2", "--logit-bias is given with beam"),
+        ("--length-penalty 1", "--length-penalty is given without beam"),
         ("--beam 2 --seed 7", "--seed is given with beam"),
         ("--prompts-file none.txt", "none.txt: no such file"),
         ("--prompt a --prompts-file none.txt", "must be one of them"),

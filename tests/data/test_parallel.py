@@ -24,6 +24,11 @@ PAIRS = (("one", "eins"), ("two", "zwei"))
         ("a.dict", "one eins # a comment\ntwo(2)  zwei\n"),
         ("a.dict", ";;; the older form\none\teins\n\n# nothing\ntwo(2)\t zwei\n"),
         ("c++.tsv", "one\teins\ntwo\tzwei\n"),
+        ("a.csv", "tgt,id,src\neins,1,one\nzwei,2,two\n"),
+        ("a.jsonl", '{"input": "one", "output": "eins"}\n{"input": "two", "output": "zwei"}\n'),
+        ("a.tsv", "en\tde\none\teins\ntwo\tzwei\n"),
+        ("a.csv", "English,German,note\none,eins,\ntwo,zwei,\n"),
+        ("a.tsv", "Source\tTarget\none\teins\ntwo\tzwei\n"),
     ],
 )
 def test_every_format_gives_the_same_pairs(tmp_path: Path, name: str, content: str) -> None:
@@ -57,6 +62,16 @@ def test_three_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("one\teins\n")
     with pytest.raises(DataError, match=r"c.tsv: 3 files \(must be one, or two as A\+B"):
         load_pairs(f"{tmp_path}/a.tsv+b.tsv+c.tsv")
+
+
+@pytest.mark.parametrize(
+    "first", [("it", "es"), ("German", "Deutsch"), ("de", "de"), ("text", "a text"), ("one", "german")]
+)
+def test_a_first_row_that_may_be_a_pair_is_one(tmp_path: Path, first: tuple[str, str]) -> None:
+    (tmp_path / "a.tsv").write_text("\t".join(first) + "\none\teins\ntwo\tzwei\n")
+    assert load_pairs(tmp_path / "a.tsv").pairs == (first, *PAIRS)
+    (tmp_path / "a.tsv").write_text("one\teins\nenglish\tgerman\n")  # further down it is no header
+    assert load_pairs(tmp_path / "a.tsv").pairs == (PAIRS[0], ("english", "german"))
 
 
 def test_copies_and_halves_are_left_out(tmp_path: Path) -> None:

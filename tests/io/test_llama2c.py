@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.errors import ChainruleError, ConfigError, FormatError
+from chainrule.errors import ChainruleError, CheckpointError, ConfigError, FormatError
 from chainrule.generate import write
-from chainrule.io import llama2c, load
+from chainrule.io import gguf, llama2c, load, save_pretrained
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.nn import LinearScaling
 from chainrule.text import CharTokenizer, PieceBPETokenizer, Vocabulary
@@ -40,6 +40,37 @@ def test_what_is_written_comes_back_bit_for_bit(tied: bool, tmp_path: Path) -> N
     read, words = cr.load(tmp_path / "model.bin")
     assert read.config == model(tied).config and words == tokenizer()
     assert all((read.state()[name] == value).all() for name, value in model(tied).state().items())
+
+
+def test_a_directory_stands_for_the_one_model_in_it(tmp_path: Path) -> None:
+    llama2c.write(model(), tokenizer(), tmp_path)
+    for load_ in (cr.load, load):
+        read, words = load_(tmp_path)
+        assert read.config == model().config and words == tokenizer()
+    (tmp_path / "tokenizer.bin").rename(tmp_path / f"tok{tokenizer().vocab_size}.bin")
+    assert load(tmp_path)[1] == tokenizer()
+    (tmp_path / "model.bin").rename(tmp_path / "story.bin")
+    gguf.write(model(), tokenizer(), tmp_path / "story.gguf")
+    for load_ in (cr.load, load):
+        with pytest.raises(
+            FormatError, match=r"holds 2 models, story\.bin, story\.gguf \(must be one: give the file"
+        ):
+            load_(tmp_path)
+    (tmp_path / "story.bin").unlink()
+    assert cr.load(tmp_path)[0].config == model().config
+    (tmp_path / "story.gguf").rename(tmp_path / "story.txt")
+    with pytest.raises(ChainruleError, match="holds no checkpoint"):  # a tokenizer is no model
+        cr.load(tmp_path)
+
+
+def test_a_run_and_a_directory_with_a_config_are_not_mistaken(tmp_path: Path) -> None:
+    save_pretrained(model(), tokenizer(), tmp_path / "hub")
+    (tmp_path / "hub" / "pytorch_model.bin").write_bytes(b"PK")
+    assert cr.load(tmp_path / "hub")[0].config == model().config
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    llama2c.write(model(), tokenizer(), tmp_path / "run")
+    with pytest.raises(CheckpointError, match="holds no checkpoint"):
+        cr.load(tmp_path / "run")
 
 
 def test_the_bytes_of_a_file(tmp_path: Path) -> None:

@@ -173,3 +173,20 @@ def test_we_load_their_encoder_decoder(kind: str, tied: bool, tmp_path: Path) ->
     ours, _ = load_pretrained(tmp_path / "theirs")
     assert isinstance(ours, Seq2Seq)
     pairs_agree(ours, theirs)
+
+
+def test_words_for_gaps_are_those_of_their_pipeline(tmp_path: Path) -> None:
+    tokenizer = cr.text.WordPieceTokenizer.train("the cat sat on the mat. the dog ran to the door. " * 9, 60)
+    sizes = SIZES | {"vocab_size": tokenizer.vocab_size}
+    model = scattered(make("bert", **sizes, next_sentence=False))
+    save_pretrained(model, tokenizer, tmp_path / "ours")
+    theirs = transformers.pipeline("fill-mask", model=str(tmp_path / "ours"), top_k=7)
+    for text in ("The [MASK] sat on the mat.", "the dog [MASK] to the [MASK]!"):
+        (ours,) = cr.generate.fill_masks(model, tokenizer, [text], k=7)
+        found = theirs(text)
+        gaps = found if isinstance(found[0], list) else [found]
+        assert len(gaps) == len(ours.gaps) == text.count("[MASK]")
+        for guesses, want in zip(ours.gaps, gaps, strict=True):
+            assert [guess.id for guess in guesses] == [guess["token"] for guess in want]
+            shares = np.array([guess.probability for guess in guesses])
+            assert distance(shares, np.array([guess["score"] for guess in want])) <= TOLERANCE

@@ -30,7 +30,7 @@ COMMANDS = {
     "train bert-classifier": ("train:bert-classifier", "train a BERT to label texts"),
     "train word2vec": ("train_word2vec:word2vec", "learn a vector for each word of a text"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
-    "eval": ("evaluate", "judge a model: loss, bits per byte, perplexity, accuracy, BLEU"),
+    "eval": ("evaluate", "judge a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice"),
     "sample": ("sample", "let a trained model write"),
     "import": ("import_", "take a model of another program: Hugging Face's, GGUF, llama2.c"),
     "export": ("export", "write a model for another program"),

@@ -13,13 +13,18 @@ import tyro
 from chainrule.autograd import precision
 from chainrule.cli.progress import Progress
 from chainrule.cli.sources import show
+from chainrule.cli.unused import given
+from chainrule.data import read_questions, spread
 from chainrule.errors import ConfigError
+from chainrule.generate import multiple_choice
 from chainrule.io import load
 from chainrule.models import describe
 from chainrule.train import TrainConfig
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.materials import material_of
-from chainrule.train.runs import best_of, build, is_model_alone, trained_on, unchanged
+from chainrule.train.runs import best_of, build, is_model_alone, load_model, trained_on, unchanged
+
+ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,8 @@ class Command:
     """Judge a model: its loss, bits per byte and perplexity, and how well it does its task.
 
     Language models are judged by their loss alone, BERT by hidden words, classifiers by accuracy, encoder-decoders by
-    exact answers and BLEU (with the extra `eval`). Without DATA it is what was held back from training.
+    exact answers and BLEU (with the extra `eval`). Without DATA it is what was held back from training. With
+    --choices a language model answers the questions in DATA, each with the choice that it expects most.
 
     Example: chainrule eval runs/gpt other-book.txt --json
     """
@@ -40,18 +46,42 @@ class Command:
     """Windows, pairs or texts at most."""
     batch_size: int = 32
     """Of them at a time."""
+    choices: bool = False
+    """DATA holds multiple-choice questions: .jsonl, .csv, .tsv or .parquet (docs/generation.md)."""
+    between: str = " "
+    """With --choices: what stands between a question and an answer."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
         if self.limit < 1:
             raise ConfigError(f"eval: limit is {self.limit} (must be at least 1)")
-        with Progress("judging"):
-            found = self._judge()
+        with Progress("judging") as progress:
+            found = self._choose(progress) if self.choices else self._judge()
         if self.json:
             print(json.dumps(found))
         else:
             show(found, as_json=False)
+
+    def _choose(self, progress: Progress) -> dict[str, Any]:
+        """How often the right choice is the one that the model expects most."""
+        if self.data is None:
+            raise ConfigError("eval: choices is given without DATA (must be a file of questions)")
+        for name in given(self, but=(*ALWAYS, "choices", "between")):
+            raise ConfigError(
+                f"eval: {name} is given with choices (questions are read one by one: leave it out)"
+            )
+        questions = read_questions(Path(self.data))
+        some = [questions[i] for i in spread(len(questions), self.limit)]
+        model, tokenizer = load_model(self.run_folder)
+        found = multiple_choice(
+            model,
+            tokenizer,
+            some,
+            self.between,
+            tell=lambda done: progress.say(f"{done:,} of {len(some):,} questions"),
+        )
+        return {"run": str(self.run_folder), "data": self.data} | found
 
     def _saved(self) -> Checkpoint | None:
         """The checkpoint to be judged; none if it is a model without its training."""
@@ -62,6 +92,8 @@ class Command:
         return None
 
     def _judge(self) -> dict[str, Any]:
+        for name in given(self, but=(*ALWAYS, "batch_size")):
+            raise ConfigError(f"eval: {name} is given without choices (must be with it, or left out)")
         saved = self._saved()
         model, tokenizer = load(self.run_folder) if saved is None else build(saved)
         kind = material_of(describe(model)["model_type"])

@@ -25,7 +25,7 @@ class Command:
     """
 
     source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A directory with config.json, model.safetensors and tokenizer.json; or a file, .gguf or .bin."""
+    """A directory with config.json, model.safetensors and tokenizer.json; a .gguf or .bin file, or its directory."""
     out: Path
     """Directory to write, new or empty."""
     json: bool = False

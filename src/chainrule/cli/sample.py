@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
-from chainrule.cli.labelling import in_words, labelled
+from chainrule.cli.answering import TASKS, Task
 from chainrule.cli.progress import Progress
 from chainrule.cli.tokenizing import read_input
 from chainrule.cli.translating import listed, translations
+from chainrule.cli.unused import given
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Beam, Request, Sampling, beam_search, complete, score, write
 from chainrule.generate.readers import check_fp32
 from chainrule.generate.sample import Model, encoded
-from chainrule.models import BERTClassifier, LanguageModel, Seq2Seq
+from chainrule.models import LanguageModel, Seq2Seq
 from chainrule.text import TextStream, Tokenizer
 from chainrule.train.runs import load_any
 
+ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
 Weights = Literal["fp32", "bf16", "int8", "int4"]
 
 
 @dataclass(frozen=True)
 class Command:
-    """Let a trained model go on from prompts; an encoder-decoder translates them, a classifier labels them.
+    """Let a trained model go on from prompts; others answer them.
+
+    An encoder-decoder translates each prompt, a classifier labels it, a BERT guesses the word at each [MASK] in it.
 
     Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --top-p 0.9 --seed 3
     """
@@ -59,18 +63,16 @@ class Command:
         if self.num_samples < 1:
             raise ConfigError(f"sample: num_samples is {self.num_samples} (must be at least 1)")
         model, tokenizer = load_any(self.run_folder)
-        if self.beam is not None:
-            self._refuse_unused(model)
+        if task := TASKS.get(type(model)):
+            self._answer(task, model, tokenizer, prompts)
+            return
+        self._refuse_unused(model)
         if isinstance(model, Seq2Seq):
             check_fp32(model, self.weights)
             options = self._samplings() if self.beam is None else self._beam(self.beam)
             found = translations(model, tokenizer, prompts, options, scored=self.logprobs)
-        elif type(model) is BERTClassifier:
-            for answer in labelled(model, tokenizer, prompts):
-                print(json.dumps(answer, ensure_ascii=False) if self.json else in_words(answer))
-            return
         elif not isinstance(model, LanguageModel):
-            rule = "must be a language model, an encoder-decoder or a classifier"
+            rule = "must be a language model, an encoder-decoder, a classifier or a BERT"
             raise ConfigError(f"{self.run_folder}: holds a {type(model).__name__} ({rule})")
         elif self.beam is not None:
             found = self._searched(model, tokenizer, prompts, self._beam(self.beam))
@@ -86,6 +88,12 @@ class Command:
                 print(result["text"])  # a line for each source
             else:
                 print(shown(result, number, " -> " if isinstance(model, Seq2Seq) else ""))
+
+    def _answer(self, task: Task, model: Any, tokenizer: Tokenizer, prompts: list[str]) -> None:
+        for name in given(self, but=(*ASKED, *task.reads)):
+            raise ConfigError(f"sample: {name} is given for {task.who}, which does not write (leave it out)")
+        for answer in task.run(model, tokenizer, prompts, self.sampling):
+            print(json.dumps(answer, ensure_ascii=False) if self.json else task.in_words(answer))
 
     def _stream(self, model: Model, tokenizer: Tokenizer, prompt: str) -> None:
         options = {name: value for name, value in vars(self.sampling).items() if name != "max_new_tokens"}
@@ -126,10 +134,14 @@ class Command:
         return [replace(self.sampling, seed=self.sampling.seed + i) for i in range(self.num_samples)]
 
     def _refuse_unused(self, model: object) -> None:
-        """A search draws nothing: what says how to draw would be ignored."""
-        default = Sampling()
-        unused = [f.name for f in fields(Sampling) if f.name not in SEARCHED]
-        for name in (name for name in unused if getattr(self.sampling, name) != getattr(default, name)):
+        """What would be ignored, such as how to draw where a search is made."""
+        if self.beam is None:
+            if "length_penalty" in given(self):
+                raise ConfigError(
+                    "sample: length_penalty is given without beam (must be with it, or left out)"
+                )
+            return
+        for name in given(self.sampling, but=SEARCHED):
             fix = "must be stop_tokens" if name == "stop" else "a search does not draw: leave one of them out"
             raise ConfigError(f"sample: {name} is given with beam ({fix})")
         if self.logprobs and isinstance(model, Seq2Seq):

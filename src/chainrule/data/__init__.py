@@ -22,6 +22,7 @@ from chainrule.data.padded import IGNORE, DocumentBatches, pad, padded, shift
 from chainrule.data.pairs import Pair, PairBatches
 from chainrule.data.parallel import PairCorpus, load_pairs
 from chainrule.data.quality import RULES, Rule
+from chainrule.data.questions import Question, read_questions
 from chainrule.data.segmented import Segmented, SpecialIds, segmented
 from chainrule.data.shards import Shards, build
 from chainrule.data.splits import Parts, Split
@@ -50,6 +51,7 @@ __all__ = [
     "PairBatches",
     "PairCorpus",
     "Parts",
+    "Question",
     "Report",
     "Rule",
     "Segmented",
@@ -70,6 +72,7 @@ __all__ = [
     "read_documents",
     "read_labelled",
     "read_names",
+    "read_questions",
     "segment_mask",
     "segmented",
     "shift",

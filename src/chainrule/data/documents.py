@@ -10,9 +10,7 @@ each also compressed, as .jsonl.gz. A broken file is a DataError that names the 
 
 from __future__ import annotations
 
-import csv
 import glob
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,7 +19,8 @@ from typing import Any
 
 from chainrule.data import corpora
 from chainrule.data.downloads import NAMED
-from chainrule.data.files import LONGEST_LINE, lines, read_text, reading
+from chainrule.data.files import lines, read_text
+from chainrule.data.records import kind, objects, parquet, rows, some
 from chainrule.errors import ConfigError, DataError
 
 UNITS = ("file", "paragraph", "line")
@@ -72,7 +71,7 @@ def find_files(name: Name) -> list[Path]:
     path = Path(name)
     if path.is_dir():
         inside = (Path(folder, file) for folder, _, files in os.walk(path) for file in files)
-        found = [p for p in inside if _kind(p) in READERS and not _hidden(p.relative_to(path))]
+        found = [p for p in inside if kind(p) in READERS and not _hidden(p.relative_to(path))]
         if not found:
             raise DataError(f"{path}: no {', '.join(READERS)} in this directory (must hold at least one)")
         return sorted(found)
@@ -86,10 +85,6 @@ def find_files(name: Name) -> list[Path]:
 
 def _hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
-
-
-def _kind(path: Path) -> str:
-    return Path(path.stem if path.suffix == ".gz" else path.name).suffix
 
 
 def _text(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
@@ -119,77 +114,31 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _jsonl(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
-    for number, line in lines(path):
-        if not line.strip():
-            continue
+    for number, record in objects(path):
         where = f"{path}: line {number}"
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{where} is not JSON: {error} (must be one object per line)") from error
-        if not isinstance(record, dict):
-            raise DataError(f"{where} holds a {type(record).__name__} (must be an object per line)")
         if field not in record:
-            raise DataError(f"{where} has no field {field!r} (there are {_some(record)})")
+            raise DataError(f"{where} has no field {field!r} (there are {some(record)})")
         yield Document(_string(record[field], where, field, numbers), str(path), number)
 
 
-def _csv(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
-    return _table(path, field, delimiter=",", quoting=csv.QUOTE_MINIMAL)
-
-
-def _tsv(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
-    """Separated by tabs, without quotes: in this format a quotation mark is a character like others."""
-    return _table(path, field, delimiter="\t", quoting=csv.QUOTE_NONE)
-
-
-def _table(path: Path, field: str, **dialect: Any) -> Iterator[Document]:
-    csv.field_size_limit(LONGEST_LINE)  # of the whole process, by default 128 kB
-    rows = csv.reader((line + "\n" for _, line in lines(path)), strict=True, **dialect)
-    column, width = (int(field) - 1, 0) if field.isdecimal() else (-1, 0)
-    while True:
-        first = rows.line_num + 1
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataError(f"{path}: record in line {first} is broken: {error}") from error
-        if not "".join(row).strip():
-            continue
-        if not width:
-            width = len(row)
-            if not 0 <= column < width:
+def _table(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
+    column: int | None = None
+    for line, row in rows(path):
+        if column is None:
+            column = int(field) - 1 if field.isdecimal() else -1
+            if not 0 <= column < len(row):
                 if field not in row:
-                    rule = f"there are {_some(row)}; without a header take a number from 1 to {width}"
-                    raise DataError(f"{path}: line {first} has no column {field!r} ({rule})")
+                    rule = f"there are {some(row)}; without a header take a number from 1 to {len(row)}"
+                    raise DataError(f"{path}: line {line} has no column {field!r} ({rule})")
                 column = row.index(field)
                 continue
-        if len(row) != width:
-            rule = f"the first line has {width}"
-            raise DataError(f"{path}: record in line {first} has {len(row)} columns ({rule})")
-        yield Document(row[column], str(path), first)
+        yield Document(row[column], str(path), line)
 
 
 def _parquet(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ConfigError(f"{path}: needs pyarrow (pip install 'chainrule[data]')") from error
-    with reading(path) as file:
-        try:
-            table = pyarrow.parquet.ParquetFile(file)
-            if field not in table.schema_arrow.names:
-                raise DataError(f"{path}: no column {field!r} (there are {_some(table.schema_arrow.names)})")
-            number = 0
-            for batch in table.iter_batches(batch_size=1024, columns=[field]):
-                for text in batch.column(0).to_pylist():
-                    number += 1
-                    where = f"{path}: record {number}"
-                    yield Document(_string(text, where, field, numbers), str(path), number)
-        except (pyarrow.ArrowException, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: is no good .parquet file ({error})") from error
+    for number, record in parquet(path, field):
+        where = f"{path}: record {number}"
+        yield Document(_string(record[field], where, field, numbers), str(path), number)
 
 
 def _string(value: Any, where: str, field: str, numbers: bool) -> str:
@@ -200,24 +149,18 @@ def _string(value: Any, where: str, field: str, numbers: bool) -> str:
     return value
 
 
-def _some(names: Iterable[str]) -> str:
-    """Names for a message, in few words."""
-    text = ", ".join(map(repr, names))
-    return text if len(text) <= 80 else text[:79] + "…"
-
-
 Reader = Callable[[Path, str, str, bool], Iterator[Document]]
 READERS: dict[str, Reader] = {
     ".txt": _text,
     ".jsonl": _jsonl,
-    ".csv": _csv,
-    ".tsv": _tsv,
+    ".csv": _table,
+    ".tsv": _table,
     ".parquet": _parquet,
 }
 
 
 def _reader(path: Path) -> Reader:
-    return READERS.get(_kind(path), _text)
+    return READERS.get(kind(path), _text)
 
 
 def is_table(path: Path) -> bool:

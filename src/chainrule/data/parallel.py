@@ -1,7 +1,7 @@
 """Texts in pairs, a source and what is to be written for it, found by name like a corpus.
 
-.tsv .csv .parquet    columns source and target, or in a table without a header the first two
-.jsonl                fields source and target, or instruction and output
+.tsv .csv .parquet    columns source and target, or in a table without such names the first two
+.jsonl                fields source and target, instruction and output, or others of `NAMED`
 .dict                 a word, white space, how it is spoken: the format of CMUdict
 train.de+train.en     two files, line by line
 docstrings            built in: functions of the standard library and what they do
@@ -20,7 +20,24 @@ from chainrule.data import corpora
 from chainrule.data.documents import is_table, read_documents, text_lines
 from chainrule.errors import DataError
 
-FIELDS = (("source", "target"), ("instruction", "output"), ("1", "2"))
+NAMED = (
+    ("source", "target"),
+    ("src", "tgt"),
+    ("instruction", "output"),
+    ("input", "output"),
+    ("prompt", "completion"),
+    ("question", "answer"),
+)
+PLACES = ("1", "2")
+# Other words that name a column: two different ones in the first row of a table are no pair of texts. Codes that are
+# words of a language themselves, as "it" and "es" are, are not among them.
+HEADERS = {name for names in NAMED for name in names} | {
+    "text", "translation", "trg", "word", "pronunciation", "spelling", "phonemes",
+    "english", "german", "french", "spanish", "italian", "dutch", "russian", "chinese", "japanese", "portuguese",
+    "polish", "czech", "swedish", "finnish", "turkish", "arabic", "hindi", "ukrainian", "latin",
+    "en", "de", "fr", "nl", "ru", "zh", "ja", "pt", "pl", "cs", "sv", "fi",
+    "eng", "deu", "ger", "fra", "fre", "spa", "ita", "nld", "rus", "zho", "jpn", "por",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -87,15 +104,22 @@ def _one(path: Path) -> Iterator[tuple[str, str]]:
         )
     columns = _columns(path)
     readers = [read_documents(path, field=column) for column in columns]
-    for source, target in zip(*readers, strict=True):
-        yield source.text.strip(), target.text.strip()
+    for number, row in enumerate(zip(*readers, strict=True)):
+        source, target = (cell.text.strip() for cell in row)
+        if number or columns != PLACES or not _are_names(source.casefold(), target.casefold()):
+            yield source, target
+
+
+def _are_names(source: str, target: str) -> bool:
+    """Is this first row a header rather than a pair?"""
+    return source != target and {source, target} <= HEADERS
 
 
 def _columns(path: Path) -> tuple[str, str]:
-    """Those of FIELDS that the file has."""
+    """The columns of the sources and of the targets: the first names that the file has, or the first two."""
     if not path.exists():
         raise DataError(f"{path}: no such file (must be a file of pairs, two files A+B, or docstrings)")
-    for names in FIELDS:
+    for names in (*NAMED, PLACES):
         try:
             for name in names:
                 next(iter(read_documents(path, field=name)), None)
@@ -103,7 +127,8 @@ def _columns(path: Path) -> tuple[str, str]:
             problem = error
             continue
         return names
-    raise DataError(f"{path}: no columns source and target, instruction and output, or 1 and 2 ({problem})")
+    known = ", ".join(" and ".join(names) for names in NAMED)
+    raise DataError(f"{path}: no columns {known}, nor two columns without names ({problem})")
 
 
 def _two(first: Path, second: Path) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,10 @@
 """Text from a model, one token at a time."""
 
 from chainrule.generate.beam import Beam, Hypothesis, beam_search, search
+from chainrule.generate.choices import answer, multiple_choice
 from chainrule.generate.decoder import Decoder
 from chainrule.generate.documents import documents, known_share
+from chainrule.generate.fill import Filled, Guess, fill_masks
 from chainrule.generate.processors import choose, process
 from chainrule.generate.readers import Reader, reader
 from chainrule.generate.requests import Request, run
@@ -15,19 +17,24 @@ __all__ = [
     "Beam",
     "Candidate",
     "Decoder",
+    "Filled",
+    "Guess",
     "Hypothesis",
     "Reader",
     "Request",
     "Sampling",
     "Translation",
     "Translator",
+    "answer",
     "beam_search",
     "choose",
     "compare",
     "complete",
     "documents",
+    "fill_masks",
     "generate",
     "known_share",
+    "multiple_choice",
     "process",
     "reader",
     "run",

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import ops
-from chainrule.autograd import no_grad
 from chainrule.errors import ConfigError
 from chainrule.generate.readers import vocab_size
 from chainrule.generate.sample import Model, encoded
@@ -25,6 +24,7 @@ from chainrule.generate.sampling import check_prompt
 from chainrule.models import LanguageModel, NGram, RecurrentLM
 from chainrule.models.window import WindowModel, contexts
 from chainrule.text import Tokenizer
+from chainrule.text.utf8 import to_utf8
 
 LogProbs = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.integer[Any]]
@@ -65,12 +65,8 @@ def _(model: NGram, ids: Ids) -> npt.NDArray[np.floating[Any]]:
 
 def passed(model: LanguageModel, ids: Ids) -> npt.NDArray[np.floating[Any]]:
     """One forward pass over ids (n,) -> ln P of ids[1:] (n - 1,)"""
-    before = model.training
-    try:
-        with no_grad():
-            losses = ops.cross_entropy(model.eval()(ids[None, :-1]), targets=ids[None, 1:], reduction="none")
-    finally:
-        model.train(before)
+    with model.answering():
+        losses = ops.cross_entropy(model(ids[None, :-1]), targets=ids[None, 1:], reduction="none")
     return -losses.numpy()[0]
 
 
@@ -105,9 +101,8 @@ class Candidate:
         """ln P in total, per token, or per byte of UTF-8, which does not depend on the tokenizer."""
         if measure not in ("total", "token", "byte"):
             raise ConfigError(f"compare: by is {measure!r} (must be total, token or byte)")
-        return (
-            self.total / {"total": 1, "token": len(self.logprobs), "byte": len(self.text.encode())}[measure]
-        )
+        size = len(to_utf8(self.text))
+        return self.total / {"total": 1, "token": len(self.logprobs), "byte": size}[measure]
 
 
 def compare(

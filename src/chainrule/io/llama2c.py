@@ -9,6 +9,7 @@ This is the version without a magic number, which the published models have.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from chainrule.text import PieceBPETokenizer, Tokenizer, Vocabulary
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 
 HEADER = "7i"
+TOKENIZER = re.compile(r"tok(\d+|enizer)\.bin")  # the names of files that hold one
 ROPE_BASE, NORM_EPS = 10000.0, 1e-5  # the format does not say; its programs have these
 MOST_LAYERS = 1000  # each takes memory in Python that a file of tiny layers would not justify
 START, END = "<s>", "</s>"

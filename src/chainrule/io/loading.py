@@ -12,10 +12,20 @@ from chainrule.io.pretrained import PICKLES, load_pretrained, refuse_pickle
 from chainrule.models import Model
 from chainrule.text import Tokenizer
 
+SHOWN = 5  # files that a message names
+
 
 def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
-    """The model, for evaluation, and the tokenizer of a Hugging Face directory, a .gguf or a llama2.c .bin file."""
+    """The model, for evaluation, and the tokenizer of a Hugging Face directory, a .gguf or a llama2.c .bin file.
+
+    A directory may also hold nothing but one such file.
+    """
     path = Path(path)
+    if files := model_files(path):
+        if len(files) > 1:
+            names = ", ".join(file.name for file in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
+            raise FormatError(f"{path}: holds {len(files)} models, {names} (must be one: give the file)")
+        path = files[0]
     if path.is_dir():
         model, tokenizer = load_pretrained(path)
         if tokenizer is None:
@@ -33,6 +43,14 @@ def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
     if path.suffix in PICKLES:
         raise refuse_pickle(path)
     raise FormatError(f"{path}: no model that we know (must be a directory, .gguf, or llama2.c's .bin)")
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The .gguf and llama2.c files of a directory; none if a config.json makes the directory itself the model."""
+    if not folder.is_dir() or (folder / "config.json").exists():
+        return []
+    found = (path for path in folder.iterdir() if path.is_file() and path.suffix in (".gguf", ".bin"))
+    return sorted(path for path in found if not llama2c.TOKENIZER.fullmatch(path.name))
 
 
 def _is_pickle(start: bytes) -> bool:

@@ -66,6 +66,9 @@ def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
     if tokenizer is None:
         return Parts(arrays, config, {}, {}, ids)
     described, extra = _describe(tokenizer)
+    if config["model_type"] == "bert" and {"cls", "sep"} <= named.keys():  # what stands around a text
+        around = {role: [named[role], special[named[role]]] for role in ("cls", "sep")}
+        described = described | {"post_processor": {"type": "BertProcessing"} | around}
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     if hasattr(model.config, "block_size"):
         about["model_max_length"] = model.config.block_size

@@ -93,7 +93,7 @@ class BERTPretraining(Model):
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> logits (B, T, V) of the word that belongs at each place"""
-        return self._words(self.bert(ids, mask, segments))
+        return self.words(self.bert(ids, mask, segments))
 
     def follows(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> logits (B, 2): the second text follows, it does not"""
@@ -111,7 +111,7 @@ class BERTPretraining(Model):
         hidden = self.bert(ids, mask, segments)  # (B, T, C)
         places = np.flatnonzero(np.asarray(targets) != IGNORE)  # (N,)
         # The head is the widest layer by far: it is computed where a word is asked for, about one place in seven.
-        logits = self._words(rows_at(hidden, places))  # (N, V)
+        logits = self.words(rows_at(hidden, places))  # (N, V)
         words = ops.cross_entropy(logits, targets=np.asarray(targets).reshape(-1)[places])
         if not self.config.next_sentence:
             return (words,)
@@ -126,7 +126,8 @@ class BERTPretraining(Model):
         words = super().counts(inputs, targets)
         return (*words, *super().counts(inputs, inputs.follows)) if self.config.next_sentence else words
 
-    def _words(self, hidden: Tensor) -> Tensor:
+    def words(self, hidden: Tensor) -> Tensor:
+        """hidden (..., C) of the body -> logits (..., V)"""
         return self.cls.predictions(hidden, self.bert.embeddings.word_embeddings.weight)
 
     def _pairs(self, hidden: Tensor) -> Tensor:

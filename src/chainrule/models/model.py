@@ -6,8 +6,9 @@ A batch is (inputs, targets). Inputs are an array of ids, or a named tuple of ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
 
 import numpy as np
 
@@ -44,6 +45,16 @@ class Model(Layer):
     """If its loss has one part: the gradient of its cross-entropy is that of the loss, not a multiple."""
     recompute = False
     """Keep what enters a block only, and compute what happens inside it again in backward."""
+
+    @contextmanager
+    def answering(self) -> Iterator[Self]:
+        """The model without dropout and without gradients; afterwards it is in the mode that it was in."""
+        before = self.training
+        try:
+            with no_grad():
+                yield self.eval()
+        finally:
+            self.train(before)
 
     def through(self, block: Callable[..., Tensor], *inputs: Any) -> Tensor:
         """`block(*inputs)`, kept or to be computed again."""

@@ -11,6 +11,7 @@ from typing import TypeVar
 from chainrule.errors import CheckpointError, DataError
 from chainrule.io import load, pretrained
 from chainrule.io.architectures import to_model
+from chainrule.io.loading import model_files
 from chainrule.models import LanguageModel, Model
 from chainrule.text import Tokenizer
 from chainrule.train import checkpoint, kinds
@@ -51,6 +52,8 @@ def best_of(path: Path) -> Checkpoint:
 
 def is_model_alone(path: Path) -> bool:
     """True for what `io.load` reads: a model without its training."""
+    if model_files(path) and not (path / "checkpoints").is_dir():
+        return True
     return path.is_file() or ((path / "config.json").is_file() and not (path / "manifest.json").is_file())
 
 

@@ -1,0 +1,19 @@
+"""Options that were given and that nobody would read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+
+def given(options: Any, but: Collection[str] = ()) -> Iterator[str]:
+    """The fields of a dataclass that are not as by default, those of its parts too, in their order."""
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if is_dataclass(value):
+            yield from given(value, but)
+        elif field.name not in but:
+            default = field.default if field.default_factory is MISSING else field.default_factory()
+            if value != default:
+                yield field.name
