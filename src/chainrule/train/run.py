@@ -133,6 +133,11 @@ class Run:
             trainer.stopping.waited = 0
 
     @property
+    def family(self) -> str:
+        """Of the model, as the command line names it."""
+        return str(describe(self.model)["model_type"])
+
+    @property
     def finished(self) -> bool:
         """All planned steps are made."""
         return self.trainer.finished
@@ -179,7 +184,7 @@ class Run:
 
     def _recorded(self) -> AbstractContextManager[None]:
         facts = {
-            "family": describe(self.model)["model_type"],
+            "family": self.family,
             "parameters": self.model.count(),
             "data": facts_of(self.corpus),
             "per_nat": self.material.measures(1.0, self.trainer.exam),
