@@ -30,7 +30,7 @@ from chainrule.train.plan import Plan
 from chainrule.train.preflight import examine
 from chainrule.train.runs import build, trained_on, unchanged
 from chainrule.train.start import begun_with
-from chainrule.train.trainer_state import named, progress_of, restore
+from chainrule.train.trainer_state import flat, progress_of, restore
 
 
 class Run:
@@ -209,7 +209,7 @@ class Run:
                 trained=trained if trainer.average else {},
                 optimizer=trainer.optimiser.state(),
                 training=training,
-                carried=named(trainer.carried),
+                carried=flat(trainer.carried),
             ),
             keep=self._kept(),
         )
