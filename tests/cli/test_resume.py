@@ -56,11 +56,14 @@ def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixtur
     before = Path("gpt/log.jsonl").read_bytes()
     main(["train", "gpt", "--resume", "gpt"])
     out = capsys.readouterr().out
-    assert "the run is finished, at step 2" in out and "train gpt --resume gpt --max-steps 4" in out
+    assert (
+        "the run is finished, at step 2: it is judged again" in out
+        and "train gpt --resume gpt --max-steps 4" in out
+    )
     assert "validation loss" in out and Path("gpt/log.jsonl").read_bytes() == before
     main(["train", "gpt", "--resume", "gpt", "--max-steps", "4"])
     out = capsys.readouterr().out
-    assert "from step 2 to step 4; the learning rate is that of a run planned so from the start" in out
+    assert "planned anew: 4 steps" in out and "from step 2 to step 4; learning rate now" in out
     assert [record["step"] for record in read(Path("gpt/log.jsonl")) if "loss" in record] == [1, 2, 3, 4]
     assert checkpoint.load(Path("gpt")).training["train"]["max_steps"] == 4
     err = refused("train", "gpt", "--resume", "gpt", "--max-steps", "3", capsys=capsys)
@@ -120,7 +123,7 @@ def test_a_run_of_another_kind_is_named_with_what_takes_it(capsys: pytest.Captur
         err = refused(*args, capsys=capsys)
         assert model in err and "chainrule sample" in err and "chainrule train gpt --resume" in err
     err = refused("train", "mlp", "--resume", "gpt", capsys=capsys)
-    assert "gpt holds a gpt, not a mlp (say train gpt --resume gpt)" in err
+    assert "gpt is a run of gpt, not of mlp (go on with:" in err and "train gpt --resume gpt)" in err
 
 
 @pytest.mark.usefixtures("gpt")
@@ -233,6 +236,9 @@ def test_a_run_that_patience_ended_goes_on_as_advised(
     main(["train", "gpt", "text.txt", *SMALL, *often, "--out", "run"])
     assert "best at step 2, 1.0000 nats" in capsys.readouterr().out
     main(["train", "gpt", "--resume", "run"])
-    assert "finished, at step 4; " in (out := capsys.readouterr().out) and "--max-steps 20\n" in out
+    assert (
+        "finished, at step 4 of 10 planned: " in (out := capsys.readouterr().out)
+        and "--max-steps 20\n" in out
+    )
     main(["train", "gpt", "--resume", "run", "--max-steps", "20"])
     assert "best at step 6, 0.5000 nats" in capsys.readouterr().out

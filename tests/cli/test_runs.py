@@ -47,11 +47,13 @@ def test_every_run_is_listed_with_its_results(runs: Path, capsys: pytest.Capture
     assert [run["family"] for run in found.values()] == ["lstm", "gpt", "skip-gram"]
     assert {run["state"] for run in found.values()} == {"finished"}
     one = found["runs/one"]
-    best = min(record["validation"] for record in read(runs / "one/log.jsonl") if "validation" in record)
+    judged = [(r["validation"], r["step"]) for r in read(runs / "one/log.jsonl") if "validation" in r]
+    best, at = min(judged)
     assert (one["steps"], one["best_validation"]) == (6, best)
     main(["train", "gpt", "--resume", "runs/one", "--json"])  # is finished: says the same of itself
     said = json.loads(capsys.readouterr().out)
     assert said["parameters"] == one["parameters"]
+    assert (said["best_step"], said["best_loss"]) == (at, best)
     if best == said["nats_per_token"]:
         assert one["bits_per_byte"] == pytest.approx(said["bits_per_byte"])
     main(["runs", "list"])

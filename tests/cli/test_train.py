@@ -66,6 +66,7 @@ def test_train_and_sample(folder: Path, family: str, capsys: pytest.CaptureFixtu
     assert said.keys() >= {"run", "model", "parameters", "steps", "nats_per_token", "bits_per_byte"}
     assert (said["model"], said["steps"], said["run"]) == (family, 4, f"runs/{family}")
     assert "validation loss" in err
+    assert (said["best_step"], said["best_loss"]) == (4, said["nats_per_token"])  # judged once, at the end
     model, _ = load_model(said["run"])
     assert model.count() == said["parameters"]
 
@@ -83,7 +84,7 @@ def test_a_run_is_resumed_as_what_it_is(folder: Path, capsys: pytest.CaptureFixt
     main(["train", "gru", "--resume", "run"])
     capsys.readouterr()
     for args, message in [
-        (["train", "--resume", "run"], "run holds a gru, not a gpt (say train gru --resume run)"),
+        (["train", "--resume", "run"], "run is a run of gru, not of gpt (go on with: "),
         (
             ["train", "gru", "--resume", "run", "--n-hidden", "8"],
             "--n-hidden is 8, in the run 16 (leave it out)",

@@ -9,7 +9,6 @@ from typing import Any
 from chainrule.cli.show import command_line
 from chainrule.cli.train_options import TrainOptions
 from chainrule.errors import ConfigError
-from chainrule.models import describe
 from chainrule.train import Run
 from chainrule.train.materials import material_of
 
@@ -20,10 +19,9 @@ FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "patience")
 def resumed(asked: TrainOptions, folder: Path) -> Run:
     """Data and settings come from the checkpoint; what is given all the same must agree with it, or is `FREE`."""
     run = Run.resume(folder)
-    family = describe(run.model)["model_type"]
-    if family != asked.family:
+    if run.family != asked.family:
         raise ConfigError(
-            f"resume: {folder} holds a {family}, not a {asked.family} (say train {family} --resume {folder})"
+            f"resume: {folder} is a run of {run.family}, not of {asked.family} (go on with: {command_for(run)})"
         )
     same_folder(asked.out, folder)
     kind = material_of(asked.family)
@@ -41,6 +39,10 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
     total = run.trainer.plan.total
     if "max_steps" in asked.given and asked.training.max_steps != total:
         run.extend(asked.training.max_steps)
+        asked.say(
+            f"planned anew: {asked.training.max_steps:,} steps, with the learning rate of a run of that length "
+            "(it is high again where it had fallen)"
+        )
     return run
 
 
@@ -61,24 +63,29 @@ def same_folder(out: Path | None, folder: Path) -> None:
         raise ConfigError(f"resume: out is {out}, the run is in {folder} (leave it out)")
 
 
+def command_for(run: Run) -> str:
+    """What to type to go on with a run."""
+    return f"{command_line()} train {run.family} --resume {run.folder}"
+
+
 def remedy(run: Run) -> str:
     """How to go on with a smaller rate from the last checkpoint; a run that made no step is not there any more."""
     if not run.folder.exists():
         return ""
-    again = f"{command_line()} train {describe(run.model)['model_type']} --resume {run.folder}"
-    return f"; go on from the last checkpoint with: {again} --lr {run.trainer.config.lr / 10:g}"
+    return f"; go on from the last checkpoint with: {command_for(run)} --lr {run.trainer.config.lr / 10:g}"
 
 
 def going_on(run: Run) -> str:
     """From where to where a resumed run goes, or that it is at its end."""
-    steps, trainer = run.trainer.steps, run.trainer
+    trainer = run.trainer
+    steps, total, budget = trainer.steps, trainer.plan.total, trainer.config.budget
     if run.finished:
-        again = f"{command_line()} train {describe(run.model)['model_type']} --resume {run.folder}"
-        more = 2 * max(steps, trainer.plan.total or 0)  # patience may have ended it before its plan did
-        return f"the run is finished, at step {steps:,}; to go on, plan more: {again} --max-steps {more}"
-    total = trainer.plan.total
-    end = f"step {total:,}" if total else f"the end of {trainer.config.budget:g} seconds"
-    return (
-        f"from step {steps:,} to {end}; the learning rate is that of a run planned so from the start, now "
-        f"{trainer.plan.lr(steps):.2g}"
-    )
+        # Patience, or a machine that has become slow, may have ended it before its plan did.
+        before = "" if total is None or steps >= total else f" of {total:,} planned"
+        more = 2 * max(steps, total or 0)
+        return (
+            f"the run is finished, at step {steps:,}{before}: it is judged again, not trained; "
+            f"to train on, plan more steps: {command_for(run)} --max-steps {more}"
+        )
+    end = f"step {total:,}" if total else f"the end of its {budget:g} seconds"
+    return f"goes on from step {steps:,} to {end}; learning rate now {trainer.plan.lr(steps):.2g}"

@@ -17,7 +17,7 @@ from chainrule.cli.fields import size_fields, sizes_of
 from chainrule.cli.new_run import made, new_run
 from chainrule.cli.parse import flags, options
 from chainrule.cli.progress import Progress
-from chainrule.cli.resuming import going_on, remedy, resumed
+from chainrule.cli.resuming import command_for, going_on, remedy, resumed
 from chainrule.cli.settings import as_flags, from_file
 from chainrule.cli.show import bits, command_line, size
 from chainrule.cli.train_options import Training, TrainOptions
@@ -25,10 +25,10 @@ from chainrule.cli.trials import find_lr, learn_one_batch
 from chainrule.cli.wording import near
 from chainrule.data import available
 from chainrule.errors import ConfigError
-from chainrule.models import LanguageModel, Seq2Seq, describe
+from chainrule.models import LanguageModel, Seq2Seq
 from chainrule.models import family as family_of
 from chainrule.models.families import KNOWN
-from chainrule.train import Run
+from chainrule.train import Result, Run
 from chainrule.train.materials import PIECED, defaults, material_of
 from chainrule.train.skips import NotFinite
 
@@ -63,15 +63,16 @@ class Train(TrainOptions):
         except NotFinite as error:
             raise NotFinite(f"{error}{remedy(run)}") from error
         if self.json:
-            print(json.dumps(summary(run, result.validation) | {"interrupted": result.interrupted}))
+            print(json.dumps(summary(run, result)))
         else:
             print(f"validation loss {bits(run, result.validation)} after {result.steps:,} steps")
-        if result.best and not self.json:
-            step, loss = result.best
-            print(f"best at step {step:,}, {bits(run, loss)}: the one that is used from here on")
+            if result.best:
+                step, loss = result.best
+                print(f"best at step {step:,}, {bits(run, loss)}: sample, eval and export take that one")
         if result.interrupted:
-            again = f"{command_line()} train {self.family} --resume {run.folder}"
-            self.say(f"interrupted; go on with: {again}")
+            self.say(
+                f"interrupted after step {result.steps:,}, which is saved; go on with: {command_for(run)}"
+            )
             raise SystemExit(130)
         if not self.json:
             writes = isinstance(run.model, LanguageModel | Seq2Seq)
@@ -88,16 +89,22 @@ class Train(TrainOptions):
             learn_one_batch(run, as_json=self.json)
 
 
-def summary(run: Run, validation: float) -> dict[str, Any]:
-    """A run in numbers, for machines; losses are of the validation text."""
-    return {
-        "run": str(run.folder),
-        "model": describe(run.model)["model_type"],
-        "parameters": run.model.count(),
-        "steps": run.trainer.steps,
-        "seconds": round(run.trainer.seconds, 3),
-        run.material.unit: validation,
-    } | run.material.measures(validation, run.trainer.exam)
+def summary(run: Run, result: Result) -> dict[str, Any]:
+    """A run in numbers, for machines; losses are of the validation text, the best one in the same unit as the last."""
+    best = run.trainer.doctor.best
+    return (
+        {
+            "run": str(run.folder),
+            "model": run.family,
+            "parameters": run.model.count(),
+            "steps": result.steps,
+            "seconds": round(result.seconds, 3),
+            run.material.unit: result.validation,
+        }
+        | run.material.measures(result.validation, run.trainer.exam)
+        | ({"best_step": best[0], "best_loss": best[1]} if best else {})
+        | {"interrupted": result.interrupted}
+    )
 
 
 def command(family: str, words: Sequence[str] = ()) -> type[Train]:

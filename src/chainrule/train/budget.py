@@ -37,11 +37,8 @@ LADDER = [  # layers, heads, width, context, windows per batch, highest rate
 SHARE = 0.03  # of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
 COUNTED = 20_000_000  # characters that are counted, at most
-RATIO, FALL, SPREAD = (
-    1.0,
-    0.15,
-    0.1,
-)  # of a GPT's bits to those of five-grams, at 10¹³ operations and per factor ten
+# A GPT's bits in relation to those of five-grams: at 10¹³ operations, less per factor ten, and give or take.
+RATIO, FALL, SPREAD = 1.0, 0.15, 0.1
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from chainrule.errors import ChainruleWarning, CheckpointError
 from chainrule.files import flush, flush_folder
 from chainrule.io import safetensors
 from chainrule.io.architectures import check_size
+from chainrule.train.folders import LOG
 
 FORMAT = 1
 KEEP = 2  # checkpoints of a run: the newest, and the one before it
@@ -46,9 +47,7 @@ class Checkpoint:
     training: dict[str, Any]  # the step, the settings, the data
     # What has nothing to say has no file.
     carried: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    trained: Mapping[str, npt.NDArray[Any]] = field(
-        default_factory=dict
-    )  # if `model` is a mean of the weights
+    trained: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # where `model` is a mean of them
     tokenizer_config: dict[str, Any] = field(default_factory=dict)
     generation_config: dict[str, Any] = field(default_factory=dict)
 
@@ -152,7 +151,7 @@ def find(path: Path) -> Path:
         raise CheckpointError(f"{folder}: cannot be mended ({error.strerror or error})") from error
     found = _complete(folder)
     if not found:
-        if (path / "log.jsonl").is_file():
+        if (path / LOG).is_file():
             raise CheckpointError(f"{path}: stopped before its first checkpoint (remove it and begin again)")
         what = (
             "holds no checkpoint" if path.is_dir() else "is a file" if path.exists() else "no such directory"

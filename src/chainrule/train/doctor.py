@@ -100,6 +100,11 @@ class Doctor:
             return [*self._overfits(), *self._once([curve(self.losses, self.choices).finding])]
         return list(self._overfits())
 
+    @property
+    def best(self) -> tuple[int, float] | None:
+        """The step with the lowest validation loss so far, and that loss; the earliest of several."""
+        return min(((step, loss) for step, loss, _ in self.evaluations), key=lambda e: e[1], default=None)
+
     def weights(self, params: Parameters, optimiser: Optimizer) -> list[Finding]:
         """Layers without a gradient and updates too small to matter, at the full rate, by the gradient of this step."""
         about = of_parameters(parameters(params, optimiser, self.config.lr))

@@ -35,7 +35,7 @@ from chainrule.train.gradient import Work, backward
 from chainrule.train.interrupt import Interrupt
 from chainrule.train.log import Logger, shorten
 from chainrule.train.objectives import check_objective
-from chainrule.train.pieces import number
+from chainrule.train.pieces import row_count
 from chainrule.train.plan import Plan
 from chainrule.train.scaling import LossScale, NoScale
 from chainrule.train.skips import NotFinite, Skips, explain
@@ -169,7 +169,7 @@ class Trainer:
             precision(self.config.precision),
             np.errstate(all="ignore"),  # what is not finite is seen below
         ):
-            work = Work(inputs, targets, self._state(number(inputs)))
+            work = Work(inputs, targets, self._state(row_count(inputs)))
             loss, carried = backward(self.model, work, pieces=self.config.accumulate, factor=factor)
         norm = clip_global_norm(parameters, self.config.clip * factor) / factor
         finite = math.isfinite(loss + norm)

@@ -15,10 +15,8 @@ MATERIALS: dict[str, type[Material]] = {
     "bert-classifier": Labels,
 }
 
-PIECED = (
-    "bert",
-    "bert-classifier",
-)  # read word pieces with [CLS] and [SEP]; all others characters, unless told
+# These read word pieces with [CLS] and [SEP]; all others characters, unless told.
+PIECED = ("bert", "bert-classifier")
 
 # Highest learning rates where that of small language models is too high.
 RATES = {"seq2seq": 1e-3, "bert": 1e-3, "bert-classifier": 1e-3}

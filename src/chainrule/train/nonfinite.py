@@ -19,7 +19,7 @@ from chainrule.autograd.types import Array
 from chainrule.inspect.probe import untouched
 from chainrule.models import IGNORE, Model
 from chainrule.train.gradient import Work, backward, in_pieces, losses_of
-from chainrule.train.pieces import number, take
+from chainrule.train.pieces import named, row_count, take
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,14 @@ def search(model: Model, work: Work, *, pieces: int = 1) -> Origin | None:
             if origin:
                 row = None if origin.row is None else origin.row + before
                 return replace(origin, weight=weight, row=row)
-            before += number(part.inputs)
+            before += row_count(part.inputs)
     return None
 
 
 def broken(model: Model) -> Entry | None:
     """The first parameter that is not finite."""
-    named = model.named_parameters()
-    return next((Entry.of(name, p.array) for name, p in named if not finite(p)), None)
+    weights = model.named_parameters()
+    return next((Entry.of(name, p.array) for name, p in weights if not finite(p)), None)
 
 
 def _in_piece(model: Model, work: Work) -> Origin | None:
@@ -142,7 +142,7 @@ def _located(origin: Origin, model: Model, work: Work) -> Origin:
             return replace(origin, row=place[0], position=place[1], ids=tuple(ids[place[0]].tolist()))
     if origin.phase != "forward":
         return origin
-    row = _narrow(lambda part: _fails(model, _rows(work, part)), number(work.inputs))
+    row = _narrow(lambda part: _fails(model, _rows(work, part)), row_count(work.inputs))
     if row is None or not texts:
         return replace(origin, row=row)
     ids, position = texts[-1][row], None
@@ -154,8 +154,8 @@ def _located(origin: Origin, model: Model, work: Work) -> Origin:
 
 def _texts(inputs: Any) -> list[Array]:
     """The arrays of tokens (B, T) among the inputs."""
-    named = {"ids": inputs} if isinstance(inputs, np.ndarray) else inputs._asdict()
-    return [a for name, a in named.items() if a.ndim == 2 and a.dtype.kind in "iu" and name != "segments"]
+    arrays = named(inputs).items()
+    return [a for name, a in arrays if a.ndim == 2 and a.dtype.kind in "iu" and name != "segments"]
 
 
 def _place(entry: Entry, B: int, T: int) -> tuple[int, int] | None:

@@ -15,14 +15,19 @@ def cut(rows: Any, count: int) -> Iterator[Any]:
     >>> [piece.tolist() for piece in cut(np.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
-    size = number(rows)
+    size = row_count(rows)
     for part in np.array_split(np.arange(size), min(count, size)):
         yield take(rows, slice(part[0], part[-1] + 1))
 
 
-def number(rows: Any) -> int:
+def row_count(rows: Any) -> int:
     """How many rows there are."""
-    return len(rows) if isinstance(rows, np.ndarray) else number(rows[0])
+    return len(rows) if isinstance(rows, np.ndarray) else row_count(rows[0])
+
+
+def named(inputs: Any) -> dict[str, Any]:
+    """The arrays of inputs by name; a single one is ids."""
+    return {"ids": inputs} if isinstance(inputs, np.ndarray) else inputs._asdict()
 
 
 def take(rows: Any, part: slice) -> Any:

@@ -26,7 +26,7 @@ from chainrule.models import Model
 from chainrule.text import BPETokenizer, Tokenizer
 from chainrule.train.gradient import Work, backward
 from chainrule.train.log import clock
-from chainrule.train.pieces import number, take
+from chainrule.train.pieces import row_count, take
 
 if TYPE_CHECKING:
     from chainrule.train.loop import Trainer
@@ -77,7 +77,7 @@ def _targets(model: Model, batches: list[tuple[Any, Array]]) -> Finding:
     rows = [
         (step, row, any(model.counts(take(inputs, slice(row, row + 1)), targets[row : row + 1])))
         for step, (inputs, targets) in enumerate(batches)
-        for row in range(number(inputs))
+        for row in range(row_count(inputs))
     ]
     empty = [(step, row) for step, row, counts in rows if not counts]
     said = f"{len(empty)} of {len(rows)} rows of the first {len(batches)} batches have no target"

@@ -26,6 +26,7 @@ from chainrule.text import Tokenizer
 from chainrule.train import checkpoint, kinds
 from chainrule.train.folders import LOG, refuse_checkpoint
 from chainrule.train.log import read
+from chainrule.train.pieces import named
 from chainrule.train.run import Run
 from chainrule.train.skips import Skips
 
@@ -69,18 +70,17 @@ class Replay:
 
     def arrays(self) -> Names:
         """Everything by name, as it is saved: `gradient/wte.weight`."""
-        inputs = (
-            [("ids", self.inputs)] if isinstance(self.inputs, np.ndarray) else self.inputs._asdict().items()
-        )
         groups: dict[str, Any] = {
-            "batch": {**dict(inputs), "targets": self.targets},
+            "batch": named(self.inputs) | {"targets": self.targets},
             "activation": self.activations,
             "activation_gradient": self.activation_gradients,
             "weight": self.weights,
             "gradient": self.gradients,
             "update": self.updates,
         }
-        return {f"{group}/{name}": value for group, named in groups.items() for name, value in named.items()}
+        return {
+            f"{group}/{name}": value for group, arrays in groups.items() for name, value in arrays.items()
+        }
 
 
 def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda done: None) -> Replay:
@@ -197,7 +197,7 @@ def _report(
 
 def _texts(tokenizer: Tokenizer, inputs: Any, targets: Array) -> list[dict[str, str]]:
     """The rows of a batch: what is read, and what is to be said."""
-    fields = {"ids": inputs} if isinstance(inputs, np.ndarray) else inputs._asdict()
+    fields = named(inputs)
     rows = []
     for number, wanted in enumerate(targets):
         row = {}

@@ -30,7 +30,7 @@ from chainrule.train.plan import Plan
 from chainrule.train.preflight import examine
 from chainrule.train.runs import build, trained_on, unchanged
 from chainrule.train.start import begun_with
-from chainrule.train.trainer_state import named, progress_of, restore
+from chainrule.train.trainer_state import flat, progress_of, restore
 
 
 class Run:
@@ -133,6 +133,11 @@ class Run:
             trainer.stopping.waited = 0
 
     @property
+    def family(self) -> str:
+        """Of the model, as the command line names it."""
+        return str(describe(self.model)["model_type"])
+
+    @property
     def finished(self) -> bool:
         """All planned steps are made."""
         return self.trainer.finished
@@ -179,7 +184,7 @@ class Run:
 
     def _recorded(self) -> AbstractContextManager[None]:
         facts = {
-            "family": describe(self.model)["model_type"],
+            "family": self.family,
             "parameters": self.model.count(),
             "data": facts_of(self.corpus),
             "per_nat": self.material.measures(1.0, self.trainer.exam),
@@ -204,7 +209,7 @@ class Run:
                 trained=trained if trainer.average else {},
                 optimizer=trainer.optimiser.state(),
                 training=training,
-                carried=named(trainer.carried),
+                carried=flat(trainer.carried),
             ),
             keep=self._kept(),
         )

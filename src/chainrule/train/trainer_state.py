@@ -44,13 +44,13 @@ def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
     trainer.optimiser.load(saved.optimizer)
 
 
-def named(state: State | None) -> dict[str, Any]:
+def flat(state: State | None) -> dict[str, Any]:
     """The state of a recurrent model with a name for each array: layer.part"""
     return {f"{i}.{j}": part for i, layer in enumerate(state or ()) for j, part in enumerate(layer)}
 
 
 def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
-    """The state that `named` took apart."""
+    """The state that `flat` took apart."""
     if not arrays or not isinstance(model, RecurrentLM):
         return None
     shape = enumerate(model.start(1))

@@ -22,11 +22,8 @@ from chainrule.train.scheduled_sampling import ScheduledSampling, known_steps
 SPLIT = Split(validation=0.05, test=0.0)
 POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded
 TOGETHER = 64  # sources that are translated at a time
-MARKS = (
-    ("<s>", "</s>"),
-    ("[CLS]", "[SEP]"),
-    ("<|endoftext|>", "<|endoftext|>"),
-)  # what begins and ends a target
+# What begins and ends a target.
+MARKS = (("<s>", "</s>"), ("[CLS]", "[SEP]"), ("<|endoftext|>", "<|endoftext|>"))
 
 
 @dataclass(frozen=True)
