@@ -404,6 +404,13 @@ def test_both_generations_say_how_positions_are_scaled(tmp_path: Path) -> None:
         assert load_pretrained(tmp_path / "x")[0].config.rope_scaling == scaling
 
 
+def test_a_llama_without_key_heads_has_one_for_each_query_head(tmp_path: Path) -> None:
+    model = make("llama", **SIZES["llama"] | {"n_kv_head": 6}, vocab_size=11)
+    save_pretrained(model, None, tmp_path / "x")
+    change_config(tmp_path / "x", num_key_value_heads=None, head_dim=None)
+    assert same(load_pretrained(tmp_path / "x")[0], model)
+
+
 CONTEXT = "original_max_position_embeddings"
 
 
@@ -427,6 +434,7 @@ CONTEXT = "original_max_position_embeddings"
         ({"rope_scaling": LLAMA3 | {"type": "llama3", CONTEXT: 0}}, f"{CONTEXT} is 0"),
         ({"rope_scaling": LLAMA3 | {"type": "llama3", CONTEXT: 2.5}}, f"{CONTEXT} is 2.5"),
         ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5"),
         ({"head_dim": 7}, "a head of 7 numbers"),
         ({"head_dim": 8}, "asks for .* parameters"),
         ({"head_dim": 2}, "q_proj.weight has shape"),

@@ -205,6 +205,7 @@ def test_shapes_from_ids_to_logits() -> None:
     [
         ({"n_embd": 13}, "n_embd is 13, n_head 3"),
         ({"n_layer": 0}, "n_layer is 0"),
+        ({"n_hidden": 0}, "n_hidden is 0"),
         ({"vocab_size": -1}, "vocab_size is -1"),
         ({"dropout": 1.0}, "dropout is 1.0"),
     ],

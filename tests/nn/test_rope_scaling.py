@@ -57,6 +57,7 @@ def test_no_pair_turns_faster_nor_slower_than_the_factor_allows(scaling: Any, pa
         ({"rope_type": "linear"}, r"\(must be factor\)"),
         ({"rope_type": "linear", "factor": 2.0, "more": 1}, r"factor, more \(must be factor\)"),
         ({"rope_type": "linear", "factor": -1.0}, r"factor is -1.0 \(must be a positive number\)"),
+        ({"rope_type": "linear", "factor": 0.5}, r"factor is 0.5 \(must be at least 1"),
         ({"rope_type": "linear", "factor": math.nan}, "factor is nan"),
         ({"rope_type": "linear", "factor": "2"}, "factor is '2'"),
         (3, "rope_scaling is 3"),

@@ -17,11 +17,8 @@ from chainrule.nn.rope_scaling import KINDS, LinearScaling, Llama3Scaling, RopeS
 NAMES = ("llama", "qwen2")
 MODELS: dict[type[Any], type[Model]] = {LlamaConfig: Llama}
 PREFIX, HEAD = "model.", "lm_head.weight"
-QWEN = {
-    "intermediate_size": 22016,
-    "max_position_embeddings": 32768,
-    "vocab_size": 151936,
-}  # unless a file says
+# What a file of theirs means by leaving it out, where that is not Llama's.
+QWEN = {"intermediate_size": 22016, "max_position_embeddings": 32768, "vocab_size": 151936}
 UNUSED = ("rotary_emb.inv_freq",)  # older files keep the frequencies with the weights
 
 
@@ -37,6 +34,7 @@ def read_config(settings: Settings) -> LlamaConfig:
     settings.must("hidden_act", "silu")
     settings.must("mlp_bias", False)
     settings.must("use_sliding_window", False)
+    settings.must("partial_rotary_factor", 1.0, 1)
     context = settings.integer("max_position_embeddings", default=2048)
     rope = settings.section("rope_parameters")  # newer files; holds what was in two places
     base = settings.number("rope_theta", default=10000.0)
@@ -59,7 +57,7 @@ def read_config(settings: Settings) -> LlamaConfig:
 
 def read_scaling(section: Settings, context: int) -> RopeScaling | None:
     """Slower rotary positions, by one of the ways that we have; older files say type, newer ones rope_type."""
-    section.must("partial_rotary_factor", 1.0)
+    section.must("partial_rotary_factor", 1.0, 1)
     kinds = {name: name for name in ("default", *KINDS)}
     kind = section.choice("rope_type" if section.has("rope_type") else "type", kinds, "default")
     if kind == "default":

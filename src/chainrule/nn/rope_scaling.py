@@ -30,6 +30,10 @@ class RopeScaling:
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 < value < math.inf:
                 raise ConfigError(f"rope_scaling: {name} is {value!r} (must be a positive number)")
+        if self.factor < 1:
+            raise ConfigError(
+                f"rope_scaling: factor is {self.factor} (must be at least 1: pairs are slowed down)"
+            )
 
     def slowed(self, frequency: Array) -> Array:
         """Radians per position of each pair -> those that are used instead."""

@@ -62,9 +62,8 @@ def _angles(x: Any, positions: Any, base: float, frequency: Any) -> tuple[Array,
 
 @lru_cache(maxsize=8)  # every layer asks for the same one, forward and again in the next step
 def _table(t: bytes, shape: Shape, theta: bytes, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    angle = np.frombuffer(t).reshape(*shape, 1) * np.frombuffer(
-        theta
-    )  # float64: far positions turn many times
+    # In float64: far positions turn many times.
+    angle = np.frombuffer(t).reshape(*shape, 1) * np.frombuffer(theta)
     cos, sin = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
     cos.flags.writeable = sin.flags.writeable = False
     return cos, sin
