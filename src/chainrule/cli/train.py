@@ -39,7 +39,7 @@ from chainrule.train.materials import PIECED, defaults, material_of
 from chainrule.train.runs import SETTINGS, free_folder, load_any
 
 # The families that have a command, in the order they are named to people.
-COMMON = [name for name in KNOWN if name not in ("bert-tagger", "bert-embedder")]
+COMMON = [name for name in KNOWN if name != "bert-embedder"]
 Training = tyro.conf.OmitArgPrefixes[TrainConfig]
 # Settings of a training that are chosen for a budget, unless they are given.
 CHOSEN = ("batch_size", "lr", "warmup", "max_steps", "eval_every", "save_every")
