@@ -92,7 +92,9 @@ class Command:
     def _answer(self, task: Task, model: Any, tokenizer: Tokenizer, prompts: list[str]) -> None:
         for name in given(self, but=(*ASKED, *task.reads)):
             raise ConfigError(f"sample: {name} is given for {task.who}, which does not write (leave it out)")
-        for answer in task.run(model, tokenizer, prompts, self.sampling):
+        with Progress("answer"):
+            found = list(task.run(model, tokenizer, prompts, self.sampling))
+        for answer in found:
             print(json.dumps(answer, ensure_ascii=False) if self.json else task.in_words(answer))
 
     def _stream(self, model: Model, tokenizer: Tokenizer, prompt: str) -> None:
