@@ -47,6 +47,13 @@ def labelled(*labels: str) -> list[dict[str, str]]:
         {"question": {"stem": WANTED[0], "choices": labelled("x", "y", "z")}, "answerKey": "y", "id": "q7"},
         {"goal": WANTED[0], "sol1": TEXTS[0], "sol2": TEXTS[1], "sol3": TEXTS[2], "label": 1},  # PIQA
         {"question": WANTED[0], "A": TEXTS[0], "B": TEXTS[1], "C": TEXTS[2], "answer": "b"},
+        {
+            "question": WANTED[0],
+            "A": TEXTS[0],
+            "C": TEXTS[1],
+            "D": TEXTS[2],
+            "answer": "C",
+        },  # the name of a field
     ],
 )
 def test_layouts_of_published_sets(tmp_path: Path, record: dict[str, Any]) -> None:

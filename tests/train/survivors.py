@@ -39,6 +39,7 @@ SETTINGS: dict[str, Any] = {
     "eval_windows": 4,
     "save_every": 2,
 }
+FILES = {"seq2seq": "pairs.jsonl", "bert-classifier": "labels.jsonl", "bert-tagger": "tags.conll"}
 TEXT = load("pydoc").text[:12_000]
 
 
@@ -49,6 +50,8 @@ def write_data(folder: Path) -> None:
     rows = [(" ".join(words[i : i + 3]), " ".join(words[i + 3 : i + 6])) for i in range(0, 1200, 4)]
     pairs = [{"source": source, "target": target} for source, target in rows]
     labels = [{"text": text, "label": label} for pair in rows for text, label in zip(pair, "ab", strict=True)]
+    tags = ("".join(f"{word}\t{len(word) % 3}\n" for word in first.split()) for first, _ in rows)
+    (folder / "tags.conll").write_text("\n".join(tags), encoding="utf-8")
     for name, table in (("pairs.jsonl", pairs), ("labels.jsonl", labels)):
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in table), encoding="utf-8")
 
@@ -60,7 +63,7 @@ def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run | WordRun
         return WordRun.new(folder / name, load(folder / "text.txt"), config, kind=trainer, dim=4)
     known = {f.name for f in fields(KNOWN[trainer].config)}
     size: dict[str, Any] = {field: value for field, value in SIZES.items() if field in known}
-    file = {"seq2seq": "pairs.jsonl", "bert-classifier": "labels.jsonl"}.get(trainer, "text.txt")
+    file = FILES.get(trainer, "text.txt")
     data: Any = material_of(trainer).find(folder / file)
     tokenizer: Tokenizer | None = WordPieceTokenizer.train(TEXT, 200) if trainer.startswith("bert") else None
     return Run.new(folder / name, data, TrainConfig(**SETTINGS | settings), trainer, tokenizer, **size)

@@ -28,6 +28,7 @@ COMMANDS = {
     "train seq2seq": ("train:seq2seq", "train a model that reads one text and writes another, on pairs"),
     "train bert": ("train:bert", "train a model that reads in both directions, on text with hidden words"),
     "train bert-classifier": ("train:bert-classifier", "train a BERT to label texts"),
+    "train bert-tagger": ("train:bert-tagger", "train a BERT to label words"),
     "train word2vec": ("train_word2vec:word2vec", "learn a vector for each word of a text"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "eval": ("evaluate", "judge a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice"),

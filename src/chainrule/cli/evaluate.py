@@ -41,9 +41,9 @@ class Command:
     run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
     data: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = None
-    """Other data of the same kind, all of which is used."""
+    """Other data of the same kind, all of which is used; with --choices a file of questions."""
     limit: int = 10_000
-    """Windows, pairs or texts at most."""
+    """Windows, pairs, texts or questions at most."""
     batch_size: int = 32
     """Of them at a time."""
     choices: bool = False

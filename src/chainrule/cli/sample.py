@@ -32,7 +32,7 @@ Weights = Literal["fp32", "bf16", "int8", "int4"]
 class Command:
     """Let a trained model go on from prompts; others answer them.
 
-    An encoder-decoder translates each prompt, a classifier labels it, a BERT guesses the word at each [MASK] in it.
+    An encoder-decoder translates each prompt, a classifier labels it, a tagger its words, a BERT guesses each [MASK].
 
     Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --top-p 0.9 --seed 3
     """
@@ -72,7 +72,7 @@ class Command:
             options = self._samplings() if self.beam is None else self._beam(self.beam)
             found = translations(model, tokenizer, prompts, options, scored=self.logprobs)
         elif not isinstance(model, LanguageModel):
-            rule = "must be a language model, an encoder-decoder, a classifier or a BERT"
+            rule = "must be a language model, an encoder-decoder, a classifier, a tagger or a BERT"
             raise ConfigError(f"{self.run_folder}: holds a {type(model).__name__} ({rule})")
         elif self.beam is not None:
             found = self._searched(model, tokenizer, prompts, self._beam(self.beam))
@@ -92,7 +92,9 @@ class Command:
     def _answer(self, task: Task, model: Any, tokenizer: Tokenizer, prompts: list[str]) -> None:
         for name in given(self, but=(*ASKED, *task.reads)):
             raise ConfigError(f"sample: {name} is given for {task.who}, which does not write (leave it out)")
-        for answer in task.run(model, tokenizer, prompts, self.sampling):
+        with Progress("answer"):
+            found = list(task.run(model, tokenizer, prompts, self.sampling))
+        for answer in found:
             print(json.dumps(answer, ensure_ascii=False) if self.json else task.in_words(answer))
 
     def _stream(self, model: Model, tokenizer: Tokenizer, prompt: str) -> None:

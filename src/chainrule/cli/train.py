@@ -33,7 +33,7 @@ from chainrule.train.materials import PIECED, defaults, material_of
 from chainrule.train.skips import NotFinite
 
 # The families that have a command, in the order they are named to people.
-COMMON = [name for name in KNOWN if name not in ("bert-tagger", "bert-embedder")]
+COMMON = [name for name in KNOWN if name != "bert-embedder"]
 
 CHARACTERS = "char: each character is a token; or the path of a tokenizer's file. Default: char, or that of the shards."
 WORD_PIECES = (

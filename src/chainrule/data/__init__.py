@@ -27,6 +27,7 @@ from chainrule.data.segmented import Segmented, SpecialIds, segmented
 from chainrule.data.shards import Shards, build
 from chainrule.data.splits import Parts, Split
 from chainrule.data.streams import Streams
+from chainrule.data.tagged import Tagged, TaggedBatches, encode_words, read_tagged
 
 __all__ = [
     "BUILT_IN",
@@ -59,11 +60,14 @@ __all__ = [
     "SpecialIds",
     "Split",
     "Streams",
+    "Tagged",
+    "TaggedBatches",
     "TwinBatches",
     "Twins",
     "available",
     "balanced",
     "build",
+    "encode_words",
     "label_ids",
     "load",
     "load_pairs",
@@ -73,6 +77,7 @@ __all__ = [
     "read_labelled",
     "read_names",
     "read_questions",
+    "read_tagged",
     "segment_mask",
     "segmented",
     "shift",

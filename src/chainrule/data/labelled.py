@@ -28,6 +28,11 @@ class Labelled(NamedTuple):
     label: str
     other: str | None = None
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels of it: one."""
+        return (self.label,)
+
 
 def read_labelled(
     name: Name, *, text: str = "text", label: str = "label", other: str | None = None

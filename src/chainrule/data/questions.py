@@ -67,7 +67,7 @@ def _first(record: Record, names: Sequence[str], what: str, where: str) -> str:
 
 
 def _choices(record: Record, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The texts, and their labels if there are any."""
+    """The texts, and their labels if there are any; a field for each choice is a label."""
     for name in LISTS:
         if name in record:
             return _listed(record[name], f"{where}: {name!r}")
@@ -77,7 +77,7 @@ def _choices(record: Record, where: str) -> tuple[tuple[str, ...], tuple[str, ..
     if not names:
         rule = f"must be {', '.join(LISTS)}, or A, B, C, or choice1, choice2; there are {some(record)}"
         raise DataError(f"{where} has no field for the choices ({rule})")
-    return tuple(_text(record[name], f"{where}: {name!r}") for name in names), ()
+    return tuple(_text(record[name], f"{where}: {name!r}") for name in names), tuple(names)
 
 
 def _columns(record: Record) -> list[str]:

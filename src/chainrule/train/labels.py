@@ -18,6 +18,7 @@ from chainrule.data import (
     Segmented,
     SpecialIds,
     Split,
+    TaggedBatches,
     label_ids,
     load_pairs,
     read_labelled,
@@ -43,12 +44,13 @@ class LabelCorpus:
 
     name: str
     version: str
-    texts: tuple[Labelled, ...] = field(repr=False)
+    texts: tuple[Any, ...] = field(repr=False)
+    """`Labelled` or `Tagged`: what has a `text` and `labels`."""
 
     @cached_property
     def sha256(self) -> str:
         """Of all texts and labels in order."""
-        rows = "\0".join(f"{row.label}\0{row.text}" for row in self.texts)
+        rows = "\0".join("\0".join((*row.labels, row.text)) for row in self.texts)
         return hashlib.sha256(rows.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -65,12 +67,13 @@ class Labels(Material):
     decides: ClassVar[tuple[str, ...]] = ("vocab_size", "classes", "labels")
     unit: ClassVar[str] = "nats_per_label"
     perplexity: ClassVar[bool] = False
+    what: ClassVar[str] = "texts"
     corpus: LabelCorpus
     tokenizer: Tokenizer
     names: dict[str, int]
     """The number of each label."""
-    training: list[Labelled]
-    validation: list[Labelled]
+    training: list[Any]
+    validation: list[Any]
 
     @classmethod
     def find(cls, name: str | os.PathLike[str]) -> LabelCorpus:
@@ -88,14 +91,16 @@ class Labels(Material):
     @classmethod
     def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None, *, judge_only: bool = False) -> Self:
         """Without a tokenizer a vocabulary of word pieces is made of the texts to train on."""
-        names = label_ids([row.label for row in data.texts])
+        names = label_ids([label for row in data.texts for label in row.labels])
         if len(names) < 2 and not judge_only:
             raise DataError(f"{data.name}: {len(names)} different labels (must be at least two)")
-        parts: dict[str, list[Labelled]] = {"train": [], "validation": []}
+        parts: dict[str, list[Any]] = {"train": [], "validation": []}
         for row in data.texts:
             parts["validation" if judge_only else SPLIT.part(row.text)].append(row)
         if not all(parts.values()) and not judge_only:
-            raise DataError(f"{data.name}: {len(data.texts)} texts (must be enough to hold back one in ten)")
+            raise DataError(
+                f"{data.name}: {len(data.texts)} {cls.what} (must be enough to hold back one in ten)"
+            )
         tokenizer = tokenizer or WordPieceTokenizer.train([row.text for row in parts["train"]], VOCABULARY)
         SpecialIds.of(tokenizer.special_ids)
         return cls(data, tokenizer, names, parts["train"], parts["validation"])
@@ -116,7 +121,7 @@ class Labels(Material):
             )
         return replace(self, names={name: number for number, name in enumerate(known)})
 
-    def batches(self, model: BERTClassifier, config: TrainConfig) -> LabelledBatches:
+    def batches(self, model: BERTClassifier, config: TrainConfig) -> LabelledBatches | TaggedBatches:
         """Texts in random order, of like lengths."""
         return self._batches(self.training, model, config)
 
@@ -125,7 +130,9 @@ class Labels(Material):
         rows = [self.validation[i] for i in spread(len(self.validation), config.eval_windows)]
         return list(self._batches(rows, model, config).once())
 
-    def _batches(self, rows: list[Labelled], model: BERTClassifier, config: TrainConfig) -> LabelledBatches:
+    def _batches(
+        self, rows: list[Any], model: BERTClassifier, config: TrainConfig
+    ) -> LabelledBatches | TaggedBatches:
         return LabelledBatches(
             [self.tokenizer.encode(row.text) for row in rows],
             [self.names[row.label] for row in rows],
@@ -137,7 +144,7 @@ class Labels(Material):
         )
 
     def scores(self, model: BERTClassifier, exam: Sequence[tuple[Segmented, Ids]]) -> dict[str, float]:
-        """The share of texts whose label is the one the model scores highest."""
+        """The share of labels that are the ones the model scores highest."""
         with no_grad():
             return {
                 "accuracy": share_right((model(*x).numpy().argmax(axis=-1), labels) for x, labels in exam)
@@ -145,10 +152,10 @@ class Labels(Material):
 
     def amount(self) -> str:
         """How much there is, in words."""
-        counts = Counter(row.label for row in self.corpus.texts).most_common()
+        counts = Counter(label for row in self.corpus.texts for label in row.labels).most_common()
         said = ", ".join(f"{count:,} {name}" for name, count in counts[:SHOWN])
         more = f" and {len(counts) - SHOWN} other labels" if len(counts) > SHOWN else ""
-        return f"{len(self.corpus.texts):,} texts of {self.corpus.name}: {said}{more}"
+        return f"{len(self.corpus.texts):,} {self.what} of {self.corpus.name}: {said}{more}"
 
 
 def _refuse_header(path: Path, rows: Sequence[Labelled]) -> None:

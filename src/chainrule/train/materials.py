@@ -6,6 +6,7 @@ from chainrule.train.config import TrainConfig
 from chainrule.train.labels import Labels
 from chainrule.train.masked_text import MaskedText
 from chainrule.train.material import Material, Text
+from chainrule.train.tags import Tags
 from chainrule.train.translations import Translations
 
 # Of the families that do not go on from a text; all others are language models.
@@ -13,13 +14,14 @@ MATERIALS: dict[str, type[Material]] = {
     "seq2seq": Translations,
     "bert": MaskedText,
     "bert-classifier": Labels,
+    "bert-tagger": Tags,
 }
 
-# These read word pieces with [CLS] and [SEP]; all others characters, unless told.
-PIECED = ("bert", "bert-classifier")
+# Those that read word pieces with [CLS] and [SEP]; all others read characters, unless told.
+PIECED = ("bert", "bert-classifier", "bert-tagger")
 
 # Highest learning rates where that of small language models is too high.
-RATES = {"seq2seq": 1e-3, "bert": 1e-3, "bert-classifier": 1e-3}
+RATES = dict.fromkeys(("seq2seq", *PIECED), 1e-3)
 
 
 def defaults(family: str) -> TrainConfig:
