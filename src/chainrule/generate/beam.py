@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from chainrule import ops
 from chainrule.errors import ChainruleError, ConfigError
-from chainrule.generate.processors import best
+from chainrule.generate.processors import Ids, Logits, best
 from chainrule.generate.readers import Reader, reader, vocab_size
 from chainrule.generate.sample import Model
 from chainrule.generate.sampling import check_prompt, check_whole
@@ -46,6 +46,11 @@ class Beam:
         if not np.isfinite(self.length_penalty):
             raise ConfigError(f"beam: length_penalty is {self.length_penalty} (must be a number)")
 
+    @property
+    def candidates(self) -> int:
+        """So many that enough go on even if every text can be finished by every stop token."""
+        return self.width * (1 + len(self.stop_tokens))
+
     def score(self, logprob: float, length: int) -> float:
         return float(logprob / ((5 + length) / 6) ** self.length_penalty)
 
@@ -70,15 +75,14 @@ class Search:
     """Those that go on: tokens and ln P, the likeliest first. There is a row of the reader for each."""
     found: list[Hypothesis] = field(default_factory=list)
 
-    def step(self, logprobs: npt.NDArray[np.floating[Any]], beam: Beam) -> tuple[list[int], list[int]]:
-        """logprobs (live, V) of what follows each -> which row each text that goes on comes from, and its new token"""
+    def step(self, tokens: Ids, logprobs: Logits, beam: Beam) -> tuple[list[int], list[int]]:
+        """The likeliest tokens after each (live, n) -> the row that each text that goes on has, and its token"""
         before = np.array([logprob for _, logprob in self.live])
-        sums = (before[:, None] + logprobs).ravel()  # (live V,)
+        sums = (before[:, None] + logprobs).ravel()  # (live n,)
         rows: list[int] = []
         going: list[tuple[tuple[int, ...], float]] = []
-        # So many that enough go on even if every text can be finished by every stop token.
-        for rank, place in enumerate(best(sums, beam.width * (1 + len(beam.stop_tokens)))):
-            row, token = divmod(int(place), logprobs.shape[1])
+        for rank, place in enumerate(np.argsort(-sums, kind="stable")[: beam.candidates].tolist()):
+            row, token = place // logprobs.shape[1], int(tokens.flat[place])
             text, logprob = self.live[row][0], float(sums[place])
             if logprob == -np.inf or len(going) == beam.width:
                 break
@@ -116,15 +120,18 @@ def search(texts: Reader, starts: Sequence[Sequence[int]], beam: Beam) -> list[l
     pieces: list[Sequence[int]] = list(starts)
     for _ in range(beam.max_new_tokens):
         logits = texts.read(pieces)
-        if np.isnan(logits).any():
-            raise ChainruleError("beam: the model's logits are not finite (its training diverged)")
         logprobs = ops.log_softmax(logits)
+        if np.isnan(logprobs[:, 0]).any():  # one that is NaN makes its whole row so
+            raise ChainruleError("beam: the model's logits are not finite (its training diverged)")
+        likeliest = best(logprobs, beam.candidates)  # (rows, n)
+        logprobs = np.take_along_axis(logprobs, likeliest, axis=1)
         rows: list[int] = []
         pieces, first = [], 0
         for one in searches:
             count = len(one.live)
             if count:
-                parents, tokens = one.step(logprobs[first : first + count], beam)
+                own = slice(first, first + count)
+                parents, tokens = one.step(likeliest[own], logprobs[own], beam)
                 rows += [first + parent for parent in parents]
                 pieces += [[token] for token in tokens]
             first += count
