@@ -104,14 +104,10 @@ def test_equal_and_impossible_scores() -> None:
 
 def test_the_same_for_any_number_of_threads() -> None:
     table = np.stack([normal(seed, 4001, 2) for seed in range(40)])
-    before = native.get_threads()
-    try:
-        found = []
-        for threads in (1, 2, 3):
-            native.set_threads(threads)
-            found.append(best(table, 9).tolist())
-    finally:
-        native.set_threads(before)
+    found = []
+    for threads in (1, 2, 3):
+        native.set_threads(threads)
+        found.append(best(table, 9).tolist())
     assert found[0] == found[1] == found[2]
 
 

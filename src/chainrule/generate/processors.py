@@ -189,7 +189,7 @@ def fewest(scores: Logits, weights: Logits, mass: float, least: float = 0.0) -> 
     highest few are mostly enough.
     """
     if native_runs(scores.dtype):
-        count, edge = native.kernels().fewest(scores, weights, mass, least)
+        count, edge = native.kernels().fewest(np.ascontiguousarray(scores), weights, mass, least)
         return count, edge
     n = FIRST
     while True:
@@ -212,7 +212,7 @@ def best(scores: Logits, n: int) -> Ids:
         if not native_runs(scores.dtype):
             return np.array([best(row, n) for row in scores])
         ids = np.empty((len(scores), n), np.int64)
-        native.kernels().highest(ids, scores)
+        native.kernels().highest(ids, np.ascontiguousarray(scores))
         return ids
     high = np.flatnonzero(scores >= np.partition(scores, -n)[-n])
     return high[np.argsort(-scores[high], kind="stable")][:n]
