@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -71,12 +70,22 @@ Edge fewest(const float* score_n, const float* weight_n, size_t n, double mass, 
 }
 
 void highest(int64_t* place_n, const float* score_v, size_t V, size_t n) {
-    std::vector<uint32_t> places(V);
-    std::iota(places.begin(), places.end(), 0);
-    std::partial_sort(places.begin(), places.begin() + n, places.end(), [&](uint32_t a, uint32_t b) {
-        return score_v[a] > score_v[b] || (score_v[a] == score_v[b] && a < b);
-    });
-    std::copy_n(places.begin(), n, place_n);
+    struct Place {
+        float score;
+        int64_t place;
+    };
+    const auto before = [](Place a, Place b) { return a.score > b.score || (a.score == b.score && a.place < b.place); };
+    std::vector<Place> heap(n);  // the best so far, the last of them on top
+    for (size_t v = 0; v < n; ++v) heap[v] = {score_v[v], static_cast<int64_t>(v)};
+    std::make_heap(heap.begin(), heap.end(), before);
+    for (size_t v = n; n && v < V; ++v) {
+        if (!(score_v[v] > heap[0].score)) continue;
+        std::pop_heap(heap.begin(), heap.end(), before);
+        heap.back() = {score_v[v], static_cast<int64_t>(v)};
+        std::push_heap(heap.begin(), heap.end(), before);
+    }
+    std::sort_heap(heap.begin(), heap.end(), before);
+    for (size_t i = 0; i < n; ++i) place_n[i] = heap[i].place;
 }
 
 }  // namespace chainrule

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule import ops
 from chainrule.errors import ChainruleError, ConfigError
-from chainrule.generate.processors import Ids, Logits, best
+from chainrule.generate.processors import best
 from chainrule.generate.readers import Reader, reader, vocab_size
 from chainrule.generate.sample import Model
 from chainrule.generate.sampling import check_prompt, check_whole
@@ -55,6 +55,9 @@ class Beam:
         return float(logprob / ((5 + length) / 6) ** self.length_penalty)
 
 
+Follow: TypeAlias = tuple[list[int], list[float]]  # tokens, the likeliest first, and ln P of each
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """A text that was found."""
@@ -75,15 +78,18 @@ class Search:
     """Those that go on: tokens and ln P, the likeliest first. There is a row of the reader for each."""
     found: list[Hypothesis] = field(default_factory=list)
 
-    def step(self, tokens: Ids, logprobs: Logits, beam: Beam) -> tuple[list[int], list[int]]:
-        """The likeliest tokens after each (live, n) -> the row that each text that goes on has, and its token"""
-        before = np.array([logprob for _, logprob in self.live])
-        sums = (before[:, None] + logprobs).ravel()  # (live n,)
+    def step(self, likeliest: Sequence[Follow], beam: Beam) -> tuple[list[int], list[int]]:
+        """The likeliest that follow each live text -> which row each text that goes on comes from, and its new token"""
+        sums = [
+            (before + logprob, row, token)
+            for row, (_, before) in enumerate(self.live)
+            for token, logprob in zip(*likeliest[row], strict=True)
+        ]
+        sums.sort(key=lambda option: -option[0])  # of equal ones the first stays first
         rows: list[int] = []
         going: list[tuple[tuple[int, ...], float]] = []
-        for rank, place in enumerate(np.argsort(-sums, kind="stable")[: beam.candidates].tolist()):
-            row, token = place // logprobs.shape[1], int(tokens.flat[place])
-            text, logprob = self.live[row][0], float(sums[place])
+        for rank, (logprob, row, token) in enumerate(sums[: beam.candidates]):
+            text = self.live[row][0]
             if logprob == -np.inf or len(going) == beam.width:
                 break
             if token not in beam.stop_tokens:
@@ -123,15 +129,14 @@ def search(texts: Reader, starts: Sequence[Sequence[int]], beam: Beam) -> list[l
         logprobs = ops.log_softmax(logits)
         if np.isnan(logprobs[:, 0]).any():  # one that is NaN makes its whole row so
             raise ChainruleError("beam: the model's logits are not finite (its training diverged)")
-        likeliest = best(logprobs, beam.candidates)  # (rows, n)
-        logprobs = np.take_along_axis(logprobs, likeliest, axis=1)
+        ids = best(logprobs, beam.candidates)  # (rows, n)
+        likeliest = list(zip(ids.tolist(), np.take_along_axis(logprobs, ids, axis=1).tolist(), strict=True))
         rows: list[int] = []
         pieces, first = [], 0
         for one in searches:
             count = len(one.live)
             if count:
-                own = slice(first, first + count)
-                parents, tokens = one.step(likeliest[own], logprobs[own], beam)
+                parents, tokens = one.step(likeliest[first : first + count], beam)
                 rows += [first + parent for parent in parents]
                 pieces += [[token] for token in tokens]
             first += count
