@@ -4,13 +4,12 @@
 
 #include <nanobind/stl/string.h>
 
-#include "arrays.hpp"
+#include "ids.hpp"
 
 namespace chainrule {
 namespace {
 
 using Words = Array<const int32_t, 1>;
-using Ids = Array<const int64_t, 1>;
 
 Weights weights_of(const Words& words, int format, size_t outputs, size_t inputs) {
     if (format < 0 || format > 3) throw std::invalid_argument("format must be from 0 to 3");

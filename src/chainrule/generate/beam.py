@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +46,16 @@ class Beam:
         if not np.isfinite(self.length_penalty):
             raise ConfigError(f"beam: length_penalty is {self.length_penalty} (must be a number)")
 
+    @property
+    def candidates(self) -> int:
+        """So many that enough go on even if every text can be finished by every stop token."""
+        return self.width * (1 + len(self.stop_tokens))
+
     def score(self, logprob: float, length: int) -> float:
         return float(logprob / ((5 + length) / 6) ** self.length_penalty)
+
+
+Follow: TypeAlias = tuple[list[int], list[float]]  # tokens, the likeliest first, and ln P of each
 
 
 @dataclass(frozen=True)
@@ -70,16 +78,18 @@ class Search:
     """Those that go on: tokens and ln P, the likeliest first. There is a row of the reader for each."""
     found: list[Hypothesis] = field(default_factory=list)
 
-    def step(self, logprobs: npt.NDArray[np.floating[Any]], beam: Beam) -> tuple[list[int], list[int]]:
-        """logprobs (live, V) of what follows each -> which row each text that goes on comes from, and its new token"""
-        before = np.array([logprob for _, logprob in self.live])
-        sums = (before[:, None] + logprobs).ravel()  # (live V,)
+    def step(self, likeliest: Sequence[Follow], beam: Beam) -> tuple[list[int], list[int]]:
+        """The likeliest that follow each live text -> which row each text that goes on comes from, and its new token"""
+        sums = [
+            (before + logprob, row, token)
+            for row, (_, before) in enumerate(self.live)
+            for token, logprob in zip(*likeliest[row], strict=True)
+        ]
+        sums.sort(key=lambda option: -option[0])  # of equal ones the first stays first
         rows: list[int] = []
         going: list[tuple[tuple[int, ...], float]] = []
-        # So many that enough go on even if every text can be finished by every stop token.
-        for rank, place in enumerate(best(sums, beam.width * (1 + len(beam.stop_tokens)))):
-            row, token = divmod(int(place), logprobs.shape[1])
-            text, logprob = self.live[row][0], float(sums[place])
+        for rank, (logprob, row, token) in enumerate(sums[: beam.candidates]):
+            text = self.live[row][0]
             if logprob == -np.inf or len(going) == beam.width:
                 break
             if token not in beam.stop_tokens:
@@ -116,15 +126,17 @@ def search(texts: Reader, starts: Sequence[Sequence[int]], beam: Beam) -> list[l
     pieces: list[Sequence[int]] = list(starts)
     for _ in range(beam.max_new_tokens):
         logits = texts.read(pieces)
-        if np.isnan(logits).any():
-            raise ChainruleError("beam: the model's logits are not finite (its training diverged)")
         logprobs = ops.log_softmax(logits)
+        if np.isnan(logprobs[:, 0]).any():  # one that is NaN makes its whole row so
+            raise ChainruleError("beam: the model's logits are not finite (its training diverged)")
+        ids = best(logprobs, beam.candidates)  # (rows, n)
+        likeliest = list(zip(ids.tolist(), np.take_along_axis(logprobs, ids, axis=1).tolist(), strict=True))
         rows: list[int] = []
         pieces, first = [], 0
         for one in searches:
             count = len(one.live)
             if count:
-                parents, tokens = one.step(logprobs[first : first + count], beam)
+                parents, tokens = one.step(likeliest[first : first + count], beam)
                 rows += [first + parent for parent in parents]
                 pieces += [[token] for token in tokens]
             first += count

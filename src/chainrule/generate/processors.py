@@ -22,11 +22,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from chainrule import native, ops
 from chainrule.errors import ChainruleError
+from chainrule.generate.compiled import runs as native_runs
 from chainrule.generate.sampling import Sampling
 
 Logits: TypeAlias = npt.NDArray[np.floating[Any]]
 Ids: TypeAlias = npt.NDArray[np.integer[Any]]
+Truths: TypeAlias = npt.NDArray[np.bool_]
 
 FIRST, FURTHER = 512, 8  # likeliest tokens to look at, and how many times more if they are not enough
 
@@ -106,9 +109,11 @@ def frequency(logits: Logits, written: Sequence[int], each: float, once: float) 
 
 def temperature(logits: Logits, T: float) -> Logits:
     """(l - max l) / T: a shift changes no probability, and without it a small T would overflow"""
+    shifted: Logits = logits - logits.max()
+    if T == 1:
+        return shifted
     with np.errstate(over="ignore"):  # -inf: so unlikely that it is never drawn
-        scaled: Logits = ((logits - logits.max()).astype(np.float64) / T).astype(logits.dtype)
-    return scaled
+        return (shifted.astype(np.float64) / T).astype(logits.dtype)
 
 
 # -- tokens that are ruled out ------------------------------------------------------------------------------
@@ -116,17 +121,19 @@ def temperature(logits: Logits, T: float) -> Logits:
 
 def top_k(logits: Logits, k: int) -> Logits:
     """The k likeliest"""
-    return logits if k >= len(logits) else first(logits, k, np.partition(logits, -k)[-k])
+    if k >= len(logits):
+        return logits
+    return only(logits, first(logits, k, np.partition(logits, -k)[-k]))
 
 
 def top_p(logits: Logits, p: float) -> Logits:
     """The fewest likeliest tokens whose probabilities add up to p"""
-    return first(logits, *likeliest(logits, p))
+    return only(logits, first(logits, *likeliest(logits, p)))
 
 
 def min_p(logits: Logits, share: float) -> Logits:
     """P_i ≥ share · max P, that is l_i ≥ max l + ln share"""
-    return np.where(logits >= logits.max() + np.log(share), logits, -np.inf).astype(logits.dtype)
+    return only(logits, logits >= logits.max() + np.log(share))
 
 
 def typical(logits: Logits, mass: float) -> Logits:
@@ -136,26 +143,24 @@ def typical(logits: Logits, mass: float) -> Logits:
     weights = np.exp(scores - scores.max())
     whole = total(weights)
     surprise = scores.max() + np.log(whole) - scores
-    distance = np.abs(surprise - np.average(surprise, weights=weights))
-    n = FIRST
-    while True:
-        nearest = best(-distance, n)
-        cumulative = np.cumsum(weights[nearest], dtype=np.float64)
-        if cumulative[-1] >= mass * whole or n >= len(scores):
-            break
-        n *= FURTHER
-    left = np.full_like(logits, -np.inf)
-    kept = possible[nearest[: np.searchsorted(cumulative, mass * whole) + 1]]
-    left[kept] = logits[kept]
-    return left
+    nearness = -np.abs(surprise - np.average(surprise, weights=weights)).astype(logits.dtype)
+    kept = np.zeros(len(logits), bool)
+    kept[possible[first(nearness, *fewest(nearness, weights, mass * whole))]] = True
+    return only(logits, kept)
 
 
-def first(logits: Logits, k: int, edge: float) -> Logits:
-    """The k likeliest, the last of which has the score `edge`; of those with this score, the first ones"""
-    kept = logits > edge
-    equal = np.flatnonzero(logits == edge)
+def first(scores: Logits, k: int, edge: float) -> Truths:
+    """Which scores are the k highest, the last of which is `edge`; of those equal to it, the first ones"""
+    kept = scores > edge
+    equal = np.flatnonzero(scores == edge)
     kept[equal[: k - np.count_nonzero(kept)]] = True
-    return np.where(kept, logits, -np.inf).astype(logits.dtype, copy=False)
+    return kept
+
+
+def only(logits: Logits, kept: Truths) -> Logits:
+    left = np.full_like(logits, -np.inf)
+    np.copyto(left, logits, where=kept)
+    return left
 
 
 # -- the draw -----------------------------------------------------------------------------------------------
@@ -169,23 +174,30 @@ def draw(logits: Logits, u: float) -> int:
 
 
 def likeliest(logits: Logits, share: float) -> tuple[int, float]:
-    """How many of the likeliest tokens, at least one, have this share of all probability, and the score of the last
+    """How many of the likeliest tokens, at least one, have this share of all probability, and the score of the last"""
+    left = logits if logits.min() > -np.inf else logits[logits > -np.inf]
+    weights: Logits = ops.softmax(left)
+    whole = total(weights)  # 1, but for rounding
+    # All that weigh less than the mean of what need not be reached have together no more than that.
+    return fewest(left, weights, share * whole, least=(1 - share) * whole / len(left))
 
-    To sort the whole vocabulary would take longer than everything else, and the likeliest few are mostly enough.
+
+def fewest(scores: Logits, weights: Logits, mass: float, least: float = 0.0) -> tuple[int, float]:
+    """How many of the highest scores, at least one, have weights that add up to `mass`, and the last of them
+
+    None of them weighs less than `least`. To sort the whole vocabulary would take longer than everything else, and the
+    highest few are mostly enough.
     """
-    left = (
-        logits if logits.min() > -np.inf else logits[logits > -np.inf]
-    )  # many equal scores are slow to part
-    peak = left.max()
-    mass = share * total(np.exp(left - peak))
+    if native_runs(scores.dtype):
+        count, edge = native.kernels().fewest(np.ascontiguousarray(scores), weights, mass, least)
+        return count, edge
     n = FIRST
     while True:
-        n = min(n, len(left))
-        scores = np.sort(np.partition(left, -n)[-n:])[::-1]
-        cumulative = np.cumsum(np.exp(scores - peak), dtype=np.float64)
-        if cumulative[-1] >= mass or n == len(left):  # the sum of all may be rounded to less than the mass
+        ids = best(scores, n)
+        cumulative = np.cumsum(weights[ids], dtype=np.float64)
+        if cumulative[-1] >= mass or n >= len(scores):  # the sum of all may be rounded to less than the mass
             last = int(np.searchsorted(cumulative, min(mass, cumulative[-1])))
-            return last + 1, scores[last]
+            return last + 1, scores[ids[last]]
         n *= FURTHER
 
 
@@ -194,7 +206,13 @@ def total(weights: Logits) -> float:
 
 
 def best(scores: Logits, n: int) -> Ids:
-    """The ids of the n highest scores, highest first; of equal ones the first"""
-    n = min(n, len(scores))
-    ids = np.flatnonzero(scores >= np.partition(scores, -n)[-n])
-    return ids[np.argsort(-scores[ids], kind="stable")][:n]
+    """The ids of the n highest scores, highest first; of equal ones the first. scores (V,) -> (n,), (B, V) -> (B, n)"""
+    n = min(n, scores.shape[-1])
+    if scores.ndim == 2:
+        if not native_runs(scores.dtype):
+            return np.array([best(row, n) for row in scores])
+        ids = np.empty((len(scores), n), np.int64)
+        native.kernels().highest(ids, np.ascontiguousarray(scores))
+        return ids
+    high = np.flatnonzero(scores >= np.partition(scores, -n)[-n])
+    return high[np.argsort(-scores[high], kind="stable")][:n]

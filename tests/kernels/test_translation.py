@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +18,6 @@ from chainrule.generate.compiled import Compiler
 from chainrule.generate.interpreter import Interpreter
 from chainrule.generate.targets import ByOps, Compiled
 from chainrule.models import Seq2Seq, Seq2SeqConfig
-
-pytestmark = pytest.mark.skipif(not native.available(), reason="the extension was not built")
 
 SIZE = Seq2SeqConfig(n_layer=2, n_head=3, n_embd=33, n_hidden=65, block_size=40, vocab_size=257)
 VARIANTS = {
@@ -49,13 +46,6 @@ def by_ops(model: Seq2Seq) -> Translator:
     """Of which translations call the layers, with whatever kernels there are"""
     with cr.backend("reference"):
         return Translator(model)
-
-
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = native.get_threads()
-    yield
-    native.set_threads(before)
 
 
 @pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
@@ -117,7 +107,7 @@ def test_a_row_has_the_same_bits_alone_and_beside_others() -> None:
         assert (alone.read(TARGET[i : i + 1, 36:37], np.array([0]), 36) == after[i]).all()
 
 
-def test_the_same_bits_for_any_number_of_threads(threads: None) -> None:
+def test_the_same_bits_for_any_number_of_threads() -> None:
     def written(beam: int) -> list[Any]:
         translation = Translation(translator, SOURCE, MASK)
         found = translate(translator, SOURCE, MASK, start=1, end=2, beam=beam, max_new_tokens=12)
@@ -131,14 +121,10 @@ def test_the_same_bits_for_any_number_of_threads(threads: None) -> None:
         assert [written(1), written(4)] == want, f"{count} threads"
 
 
-@pytest.mark.parametrize("level", native.cpu_levels() if native.available() else [])
+@pytest.mark.parametrize("level", native.cpu_levels())
 def test_every_level_agrees_with_the_layers(level: str) -> None:
-    before = native.cpu_level()
-    try:
-        assert native.kernels().set_cpu_level(level)
-        test_compiled_logits_are_those_of_the_layers(SIZE)
-    finally:
-        assert native.kernels().set_cpu_level(before)
+    assert native.kernels().set_cpu_level(level)
+    test_compiled_logits_are_those_of_the_layers(SIZE)
 
 
 @pytest.mark.parametrize("weights", ["fp32", "int8"])

@@ -1,0 +1,40 @@
+#include "select.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <nanobind/stl/pair.h>
+
+#include "arrays.hpp"
+
+namespace chainrule {
+namespace {
+
+std::pair<size_t, float> fewest_of(ConstVector scores, ConstVector weights, double mass, double least) {
+    const float* weight_n = pointer(weights, "weights", scores.size());
+    const float* end = weight_n + scores.size();
+    if (std::none_of(weight_n, end, [&](float weight) { return weight >= least; }))
+        throw std::invalid_argument("some weight must be at least `least`");
+    WithoutGil release;
+    const Edge edge = fewest(scores.data(), weight_n, scores.size(), mass, least);
+    return {edge.count, edge.score};
+}
+
+void highest_of(Array<int64_t, 2> places, ConstMatrix scores) {
+    const size_t R = scores.shape(0), V = scores.shape(1), n = places.shape(1);
+    if (places.shape(0) != R || n > V)
+        throw std::invalid_argument("places must have a row for each of scores, at most as wide");
+    WithoutGil release;
+    for_rows(R, V, [&](size_t first, size_t count) {
+        for (size_t r = first; r < first + count; ++r) highest(places.data() + r * n, scores.data() + r * V, V, n);
+    });
+}
+
+}  // namespace
+
+void bind_select(nb::module_& m) {
+    m.def("fewest", &fewest_of, "scores"_a.noconvert(), "weights"_a.noconvert(), "mass"_a, "least"_a);
+    m.def("highest", &highest_of, "places"_a.noconvert(), "scores"_a.noconvert());
+}
+
+}  // namespace chainrule
