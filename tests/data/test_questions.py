@@ -45,7 +45,13 @@ def labelled(*labels: str) -> list[dict[str, str]]:
         },  # ARC
         {"question_stem": WANTED[0], "choices": {"text": TEXTS, "label": ["1", "2", "3"]}, "answerKey": "2"},
         {"question": {"stem": WANTED[0], "choices": labelled("x", "y", "z")}, "answerKey": "y", "id": "q7"},
-        {"goal": WANTED[0], "sol1": TEXTS[0], "sol2": TEXTS[1], "sol3": TEXTS[2], "label": 1},  # PIQA
+        {
+            "question": WANTED[0],
+            "choice1": TEXTS[0],
+            "choice2": TEXTS[1],
+            "choice3": TEXTS[2],
+            "answer": "choice2",
+        },
         {"question": WANTED[0], "A": TEXTS[0], "B": TEXTS[1], "C": TEXTS[2], "answer": "b"},
         {
             "question": WANTED[0],
@@ -157,3 +163,18 @@ def test_files_without_questions(tmp_path: Path) -> None:
         assert message in str(caught.value)
     with pytest.raises(DataError, match="no such file"):
         read_questions(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize("name", ["choice", "sol", "option", "ending0"])
+def test_fields_that_count_from_1_leave_a_number_open_unless_the_file_has_a_0(
+    tmp_path: Path, name: str
+) -> None:
+    def record(answer: int | str) -> dict[str, Any]:
+        return {"goal": WANTED[0], "label": answer} | {f"{name}{i + 1}": TEXTS[i] for i in range(3)}
+
+    for answer in (1, 2, "1"):
+        with pytest.raises(DataError, match=rf"'{answer}', which may be {name}{answer} or {name}.* is 0"):
+            read_questions(written(tmp_path / "q.jsonl", record("A"), record(answer)))
+    for zero in (0, "0"):  # as in PIQA
+        found = read_questions(written(tmp_path / "q.jsonl", record(1), record(zero), record("1")))
+        assert [question.answer for question in found] == [1, 0, 1]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chainrule.data import IGNORE, SpecialIds, Tagged, TaggedBatches, encode_words, read_tagged
 from chainrule.errors import DataError
-from chainrule.text import WordPieceTokenizer
+from chainrule.text import BPETokenizer, WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer.train("the lower the better; a lowly tower!", 45)
 SPECIAL = SpecialIds.of(TOKENIZER.special_ids)
@@ -86,3 +86,11 @@ def test_long_sentences_lose_their_end() -> None:
     ((ids, _, _), labels) = batches.batch(0)
     assert ids.shape == (1, 8) and ids[0, -1] == SPECIAL.sep
     assert labels.tolist() == [[IGNORE, 0, 1, 2, 3, 4, 5, IGNORE]] and batches.truncated == 1.0
+
+
+def test_a_tokenizer_without_unk_serves_where_every_word_has_tokens() -> None:
+    tokenizer = BPETokenizer.train("the lower the better", 270, special_tokens=["[CLS]", "[SEP]"])
+    ids, firsts = encode_words(tokenizer, ["the", "lower"])
+    assert tokenizer.decode(ids[firsts[1] :]) == "lower"
+    with pytest.raises(DataError, match=r"the word '' has no tokens \(must .*\[UNK\]"):
+        encode_words(tokenizer, ["the", ""])

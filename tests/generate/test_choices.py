@@ -7,7 +7,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.data import Question
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ChainruleError, ConfigError, DataError
 from chainrule.generate import answer, multiple_choice, score
 from chainrule.text import CharTokenizer
 
@@ -68,3 +68,21 @@ def test_shares_chance_and_progress() -> None:
         multiple_choice(model, LETTERS, [])
     with pytest.raises(DataError, match=r"q\.csv: line 7: .*'x'"):
         multiple_choice(model, LETTERS, [Question("ab", ("x", "c"), 0, "q.csv: line 7")])
+
+
+def test_of_equal_choices_each_is_a_share_of_the_answer() -> None:
+    """Nothing of them was ever seen: ln P is -inf, and whoever stands first must not win."""
+    ends = cr.models.Terminals(LETTERS.vocab_size, None)
+    ids = LETTERS.encode("abab")
+    model = cr.models.NGram.fit([ids], order=2, vocab_size=LETTERS.vocab_size, ends=ends)
+    for right in range(3):
+        found = multiple_choice(model, LETTERS, [Question("a", ("c", "d", "dd"), right)], between="")
+        assert [found[name] for name in found if "accuracy" in name] == pytest.approx([1 / 3] * 3)
+
+
+def test_a_model_that_diverged_answers_nothing() -> None:
+    model = random_model(0)
+    model.load({name: np.full_like(value, np.nan) for name, value in model.state().items()})
+    for right in (0, 1):
+        with pytest.raises(ChainruleError, match="logits are not finite"):
+            multiple_choice(model, LETTERS, [Question("a", ("b", "c"), right)])

@@ -6,6 +6,9 @@ question   question, prompt, ctx, question_stem, stem, goal
 choices    a list of texts: choices, endings, options; texts with labels, as {"text": [...], "label": [...]} or
            [{"text", "label"}, ...]; or a field for each: A, B, C; ending0, ending1; choice1, choice2; sol1, sol2
 answer     answer, answerKey, label, gold: the label of a choice, its number from 0, its letter, or its text
+
+Of fields that begin with choice1 some sets count from 0 and some from 1: there a number is taken only if another
+answer of the file is 0.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from chainrule.errors import DataError
 QUESTIONS = ("question", "prompt", "ctx", "question_stem", "stem", "goal")
 LISTS = ("choices", "endings", "options")
 NUMBERED = ("choice", "ending", "option", "sol")
+FIRST = rf"({'|'.join(NUMBERED)})0*1"  # the name of a field from which on they count from 1
 ANSWERS = ("answer", "answerKey", "label", "gold")
 
 
@@ -39,13 +43,15 @@ class Question(NamedTuple):
 def read_questions(path: Path) -> list[Question]:
     """The questions of a file, in its order."""
     unit = "record" if kind(path) == ".parquet" else "line"
-    found = [_question(record, f"{path}: {unit} {number}") for number, record in records(path)]
+    rows = list(records(path))
+    from_0 = any(str(record.get(name)).strip() == "0" for _, record in rows for name in ANSWERS)
+    found = [_question(record, f"{path}: {unit} {number}", from_0) for number, record in rows]
     if not found:
         raise DataError(f"{path}: no questions (must have a header, and a question per row)")
     return found
 
 
-def _question(record: Record, where: str) -> Question:
+def _question(record: Record, where: str, from_0: bool) -> Question:
     if isinstance(inner := record.get("question"), dict):  # as in ARC's own files
         record = {name: value for name, value in record.items() if name != "question"} | inner
     name = _first(record, QUESTIONS, "question", where)
@@ -54,7 +60,13 @@ def _question(record: Record, where: str) -> Question:
     if len(choices) < 2:
         raise DataError(f"{where}: {len(choices)} choices (must be at least two)")
     name = _first(record, ANSWERS, "answer", where)
-    return Question(text, choices, _answer(record[name], choices, labels, f"{where}: {name!r}"), where)
+    number = _answer(record[name], choices, labels, f"{where}: {name!r}")
+    said = str(record[name]).strip()
+    if said == str(number) and re.fullmatch(FIRST, labels[0] if labels else "") and not from_0:
+        both = " or ".join(labels[number - 1 : number + 1])
+        rule = "give the field's name; no answer of the file is 0, which would tell"
+        raise DataError(f"{where}: {name!r} is {said!r}, which may be {both} ({rule})")
+    return Question(text, choices, number, where)
 
 
 def _first(record: Record, names: Sequence[str], what: str, where: str) -> str:

@@ -69,12 +69,17 @@ def encode_words(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Ids]:
     >>> firsts.tolist() == [0, len(tokenizer.encode("low"))]
     True
     """
-    unknown = np.array(
-        [tokenizer.special_ids["[UNK]"]]
-    )  # of what leaves nothing, such as a control character
-    parts = [ids if (ids := tokenizer.encode(word)).size else unknown for word in words]
+    parts = [ids if (ids := tokenizer.encode(word)).size else _unknown(tokenizer, word) for word in words]
     places = np.cumsum([0, *(len(part) for part in parts)])
     return np.concatenate([np.empty(0, np.int32), *parts]), places[:-1]
+
+
+def _unknown(tokenizer: Tokenizer, word: str) -> Ids:
+    """For a word that leaves nothing, such as a control character."""
+    if "[UNK]" not in tokenizer.special_ids:
+        rule = "must have at least one, or the tokenizer [UNK]: leave the word out"
+        raise DataError(f"tagged: the word {word!r} has no tokens ({rule})")
+    return np.array([tokenizer.special_ids["[UNK]"]], np.int32)
 
 
 class TaggedBatches(Bucketed):

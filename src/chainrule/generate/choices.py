@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from chainrule.data.questions import Question
-from chainrule.errors import ChainruleError, ConfigError, DataError
+from chainrule.errors import ConfigError, DataError
 from chainrule.generate.sample import Model
-from chainrule.generate.score import By, Candidate, compare
+from chainrule.generate.score import By, compare
 from chainrule.text import Tokenizer
 from chainrule.text.utf8 import to_utf8
 
@@ -16,27 +15,29 @@ from chainrule.text.utf8 import to_utf8
 def answer(model: Model, tokenizer: Tokenizer, question: Question, between: str = " ") -> dict[By, int]:
     """The number of the choice with the highest ln P after the question: in total, per token, per byte of the choice
 
-    `between` stands between question and choice. White space at its end is scored with the choice, since the tokens of
-    most tokenizers begin with it, but is none of the choice's bytes.
+    Of equal ones it is the first. `between` stands between question and choice. White space at its end is scored with
+    the choice, since the tokens of most tokenizers begin with it, but is none of the choice's bytes.
     """
+    return {by: numbers[0] for by, numbers in likeliest(model, tokenizer, question, between).items()}
+
+
+def likeliest(model: Model, tokenizer: Tokenizer, question: Question, between: str) -> dict[By, list[int]]:
+    """The numbers of all choices that share the highest score."""
     before = question.text + between
     stem = before.rstrip()
     space = before[len(stem) :]
     texts = [space + choice for choice in question.choices]
     try:
-        found = compare(model, tokenizer, stem, texts, by="total")
-    except ChainruleError as error:
+        found = {each.text: each for each in compare(model, tokenizer, stem, texts, by="total")}
+    except (ConfigError, DataError) as error:
         raise DataError(f"{question.where}: {error}") from error
-
-    def per_byte(candidate: Candidate) -> float:
-        return candidate.total / len(to_utf8(candidate.text[len(space) :]))
-
-    best: dict[By, Candidate] = {
-        "total": found[0],
-        "token": max(found, key=lambda candidate: candidate.by("token")),
-        "byte": max(found, key=per_byte),
+    candidates = [found[text] for text in texts]
+    scores: dict[By, list[float]] = {
+        "total": [each.total for each in candidates],
+        "token": [each.by("token") for each in candidates],
+        "byte": [each.total / len(to_utf8(each.text[len(space) :])) for each in candidates],
     }
-    return {measure: texts.index(candidate.text) for measure, candidate in best.items()}
+    return {by: [i for i, one in enumerate(each) if one == max(each)] for by, each in scores.items()}
 
 
 def multiple_choice(
@@ -49,6 +50,7 @@ def multiple_choice(
 ) -> dict[str, float]:
     """The share of questions that `answer` answers rightly by each measure, and the share for which guessing is enough
 
+    Of k choices with the same score each is 1/k of the answer, so that the order of the choices does not matter.
     `tell` hears how many questions are done.
 
     >>> import chainrule as cr
@@ -60,10 +62,11 @@ def multiple_choice(
     """
     if not questions:
         raise ConfigError("multiple choice: no questions (must be at least one)")
-    right: Counter[By] = Counter()
+    right: dict[By, float] = {"total": 0.0, "token": 0.0, "byte": 0.0}
     for done, question in enumerate(questions, start=1):
-        for measure, chosen in answer(model, tokenizer, question, between).items():
-            right[measure] += question.choices[chosen] == question.choices[question.answer]
+        wanted = question.choices[question.answer]
+        for by, numbers in likeliest(model, tokenizer, question, between).items():
+            right[by] += sum(question.choices[i] == wanted for i in numbers) / len(numbers)
         tell(done)
     n = len(questions)
     return {

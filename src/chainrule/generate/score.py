@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import ops
-from chainrule.errors import ConfigError
+from chainrule.errors import ChainruleError, ConfigError
 from chainrule.generate.readers import vocab_size
 from chainrule.generate.sample import Model, encoded
 from chainrule.generate.sampling import check_prompt
@@ -119,5 +119,7 @@ def compare(
         if not ids.size:
             raise ConfigError(f"compare: candidate {text!r} (must have at least one token)")
         logs = score(model, np.concatenate([before, ids]))[len(before) - 1 :]
+        if np.isnan(logs).any():  # which has no place in an order
+            raise ChainruleError("compare: the model's logits are not finite (its training diverged)")
         found.append(Candidate(text, tuple(logs.tolist())))
     return sorted(found, key=lambda candidate: -candidate.by(by))  # of equal ones the first
