@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +21,11 @@ from chainrule.models import IGNORE, Model, make
 from chainrule.optim.schedules import cosine
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.average import Average
+from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.gradient import Work, backward
 from chainrule.train.pieces import cut, join
 from chainrule.train.plan import Plan
+from chainrule.train.trainer_state import progress_of, restore
 
 IDS = np.random.default_rng(0).integers(0, 11, 2000)
 
@@ -327,6 +330,19 @@ def test_skipping_gives_up_after_a_while() -> None:
     with pytest.raises(ChainruleError, match=r"at step 24 .*after 20 such steps in a row"):
         trainer.run(told)
     assert len(told.losses) == 23
+
+
+def test_a_run_that_is_resumed_has_not_forgotten_what_it_skipped(tmp_path: Path) -> None:
+    first, second = (trainer_of(on_nan="skip", max_steps=100) for _ in range(2))
+    for trainer in (first, second):
+        poisoned(trainer, set(range(3, 100)))
+    while first.steps < 18:  # 15 of them skipped
+        first._advance(Told(), 0.0)
+    saved = Checkpoint(first.model.state(), first.optimiser.state(), {}, {}, progress_of(first))
+    second.model.load(saved.model)
+    restore(second, saved, tmp_path)
+    with pytest.raises(ChainruleError, match=r"at step 24 .*after 20 such steps in a row"):
+        second.run(Told())
 
 
 # -- samples and schedules ------------------------------------------------------------------------------------
