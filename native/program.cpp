@@ -53,15 +53,25 @@ void Buffer::reserve(size_t rows) {
 }
 
 void Caches::make(size_t sequences, size_t positions) {
-    sequences_ = sequences, positions_ = whole_panels(positions);
+    positions_ = whole_panels(positions);
     memory_.reset();  // before there is more, so that it can be had again
     memory_ = std::make_unique<Scratch>(sequences * floats());
 }
 
-void Caches::grow(size_t sequences) {
-    auto larger = std::make_unique<Scratch>(sequences * floats());
-    std::copy_n(memory_->data(), sequences_ * floats(), larger->data());
-    memory_ = std::move(larger), sequences_ = sequences;
+void Caches::grow(size_t sequences, size_t positions, const std::vector<size_t>& held) {
+    Caches larger(heads, D);
+    larger.make(sequences, positions);
+    for (size_t s = 0; s < held.size(); ++s) copy(s, larger, s, held[s]);
+    memory_ = std::move(larger.memory_), positions_ = larger.positions_;
+}
+
+void Caches::copy(size_t from, const Caches& target, size_t to, size_t count) const {
+    for (size_t h = 0; h < heads; ++h) {
+        const Cache old = at(from, h), fresh = target.at(to, h);
+        std::copy_n(old.keys, whole_panels(count) * D, fresh.keys);
+        for (size_t d = 0; d < D; d += PANEL)  // a panel of features has all positions
+            std::copy_n(old.values + d * old.positions, count * PANEL, fresh.values + d * fresh.positions);
+    }
 }
 
 size_t Program::buffer(size_t width) {
@@ -89,11 +99,11 @@ void Program::linear(size_t out, size_t in, Weights weights, const float* bias, 
 void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin) {
     const size_t D = at(out).width / heads;
     caches_.push_back(std::make_unique<Caches>(kv_heads, D));
-    caches_.back()->make(sequences_, positions);
+    caches_.back()->make(sequences(), room_);
     const steps::Heads shared{at(qkv), heads, kv_heads, D, *caches_.back()};
     steps_.push_back(std::make_unique<steps::Remember>(shared, cos, sin));
     steps_.push_back(std::make_unique<steps::Attend>(shared, at(out), false));
-    scratch_ = std::max(scratch_, attend_scratch(positions, D));
+    scratch_ = std::max(scratch_, attend_scratch(room_, D));
 }
 
 void Program::look(size_t out, size_t q, size_t heads, Weights weights, const float* bias) {
@@ -137,6 +147,11 @@ void Program::read(const Batch& sources, const float* memory_rc) {
 
 void Program::run(const Batch& batch) {
     for (auto& buffer : buffers_) buffer->reserve(buffer->last ? batch.pieces.size() : batch.rows());
+    size_t needed = 0;
+    for (const Piece& piece : batch.pieces) needed = std::max(needed, piece.past + piece.count);
+    if (needed > room_) grow(sequences(), std::min(positions, std::max(needed, 2 * room_)));
+    for (const Piece& piece : batch.pieces)
+        held_[piece.sequence] = std::max(held_[piece.sequence], piece.past + piece.count);
     walk(steps_, batch);
 }
 
@@ -147,20 +162,18 @@ void Program::walk(const Steps& steps, const Batch& batch) const {
     parallel_for(threads, [&](size_t thread) { walk.join(scratch.data() + thread * scratch_); });
 }
 
-void Program::grow(size_t sequences) {
-    for (auto& layer : caches_) layer->grow(sequences);
-    sequences_ = sequences;
+void Program::grow(size_t sequences, size_t room) {
+    for (auto& layer : caches_) {
+        layer->grow(sequences, room, held_);
+        scratch_ = std::max(scratch_, attend_scratch(room, layer->D));
+    }
+    held_.resize(sequences), room_ = room;
 }
 
 void Program::copy(size_t from, size_t to, size_t count) {
-    for (auto& layer : caches_) {
-        for (size_t h = 0; h < layer->heads; ++h) {
-            const Cache source = layer->at(from, h), target = layer->at(to, h);
-            std::copy_n(source.keys, whole_panels(count) * layer->D, target.keys);
-            for (size_t d = 0; d < layer->D; d += PANEL)  // a panel of features has all positions
-                std::copy_n(source.values + d * source.positions, count * PANEL, target.values + d * target.positions);
-        }
-    }
+    count = std::min(count, held_[from]);
+    for (auto& layer : caches_) layer->copy(from, *layer, to, count);
+    held_[to] = std::max(held_[to], count);
 }
 
 }  // namespace chainrule

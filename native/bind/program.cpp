@@ -130,6 +130,8 @@ public:
     // width of the last buffer)
     void run(Matrix result, Array<const int32_t, 1> tokens, Ids sequences, Ids counts, Ids past,
              std::optional<Ids> sources) {
+        WithoutGil release;
+        std::lock_guard<std::mutex> alone(mutex_);  // before the checks: another thread may change what they look at
         const size_t pieces = sequences.size(), width = result.shape(1);
         pointer(counts, "counts", pieces);
         pointer(past, "past", pieces);
@@ -155,9 +157,6 @@ public:
         }
         pointer(tokens, "tokens", batch.rows());
         if (!pieces) return;
-
-        WithoutGil release;
-        std::lock_guard<std::mutex> alone(mutex_);
         program_.run(batch);
         for (size_t i = 0; i < pieces; ++i)
             std::copy_n(program_.result(i), width, result.data() + i * width);
@@ -165,10 +164,10 @@ public:
 
     // The first `count` positions of one sequence, for another one too.
     void copy(size_t from, size_t to, size_t count) {
-        if (from >= program_.sequences() || to >= program_.sequences()) throw std::invalid_argument("no such sequence");
-        if (count > program_.positions) throw std::invalid_argument("count must be within the positions");
         WithoutGil release;
         std::lock_guard<std::mutex> alone(mutex_);
+        if (from >= program_.sequences() || to >= program_.sequences()) throw std::invalid_argument("no such sequence");
+        if (count > program_.positions) throw std::invalid_argument("count must be within the positions");
         if (from != to) program_.copy(from, to, count);
     }
 

@@ -63,7 +63,9 @@ public:
     const size_t heads, D;
 
     void make(size_t sequences, size_t positions);  // room for so many, which hold nothing
-    void grow(size_t sequences);                    // room for more; the others keep what they hold
+    // Room for more. The first held[i] positions of sequence i stay.
+    void grow(size_t sequences, size_t positions, const std::vector<size_t>& held);
+    void copy(size_t from, const Caches& target, size_t to, size_t count) const;  // the first positions of a sequence
     Cache at(size_t sequence, size_t head) const {
         float* start = memory_->data() + sequence * floats() + head * (floats() / heads);
         return {start, start + positions_ * D, positions_};
@@ -72,7 +74,7 @@ public:
 private:
     size_t floats() const { return heads * positions_ * (D + whole_panels(D)); }  // of a sequence
 
-    size_t sequences_ = 0, positions_ = 0;
+    size_t positions_ = 0;
     std::unique_ptr<Scratch> memory_;
 };
 
@@ -85,9 +87,9 @@ public:
 
 class Program {
 public:
-    Program(size_t sequences, size_t positions) : positions(positions), sequences_(sequences) {}
-    const size_t positions;
-    size_t sequences() const { return sequences_; }
+    Program(size_t sequences, size_t positions) : positions(positions), held_(sequences) {}
+    const size_t positions;  // of a sequence at most; there is room for as many as have been needed
+    size_t sequences() const { return held_.size(); }
 
     size_t buffer(size_t width);
     size_t width(size_t buffer) const { return buffers_.at(buffer)->width; }
@@ -107,8 +109,8 @@ public:
     size_t memory_width() const { return memory_ ? memory_->width : 0; }  // 0 if the program looks at no source
 
     void run(const Batch& batch);
-    void grow(size_t sequences);                      // room for more of them
-    void copy(size_t from, size_t to, size_t count);  // the first `count` positions in the cache of a sequence
+    void grow(size_t sequences) { grow(sequences, room_); }  // room for more of them
+    void copy(size_t from, size_t to, size_t count);         // the first `count` positions in the cache of a sequence
     const float* result(size_t row) const { return buffers_.back()->row(row); }  // of the buffer made last
     size_t result_width() const { return buffers_.empty() ? 0 : buffers_.back()->width; }
 
@@ -117,8 +119,10 @@ private:
 
     using Steps = std::vector<std::unique_ptr<Step>>;
     void walk(const Steps& steps, const Batch& batch) const;
+    void grow(size_t sequences, size_t room);
 
-    size_t sequences_;
+    std::vector<size_t> held_;  // positions that were written, of each sequence
+    size_t room_ = PANEL;       // positions that the caches of all of them have
     std::vector<std::unique_ptr<Buffer>> buffers_;
     Steps steps_;
     std::vector<std::unique_ptr<Caches>> caches_;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -89,6 +91,68 @@ def test_rows_fork_end_and_change_places_as_those_of_the_layers(data: st.DataObj
         fast.keep(rows)
         slow.keep(rows)
         assert fast.owners.tolist() == slow.owners.tolist()
+
+
+def test_caches_grow_with_what_is_written() -> None:
+    model = model_of(replace(SIZE, block_size=150))
+    fast, slow = (Translation(translator, SOURCE, MASK) for translator in (Translator(model), by_ops(model)))
+    for count, rows in (
+        (31, [0, 1, 1, 3]),
+        (1, [3, 2, 1, 0, 0, 0]),
+        (1, [5, 4, 3, 2, 1]),
+        (31, [0] * 9),
+        (86, [8]),
+    ):
+        ids = RNG.integers(257, size=(len(fast.owners), count))
+        np.testing.assert_allclose(fast.read(ids), slow.read(ids), rtol=0, atol=1e-5)
+        fast.keep(rows)
+        slow.keep(rows)
+
+
+def test_caches_take_no_room_for_what_may_be_written() -> None:
+    def held(block_size: int) -> int:
+        translator = Translator(model_of(replace(SIZE, block_size=block_size)))
+        native.kernels().give_back()
+        before = native.kernels().held_bytes()
+        translation = Translation(translator, SOURCE, MASK)
+        translation.read(TARGET[:, :2])
+        translation.keep([0, 1, 2, 3] * 5)
+        translation.read(TARGET[0, :20])
+        return native.kernels().held_bytes() - before
+
+    assert held(20_000) < 2 * held(40)
+
+
+def test_two_threads_do_not_change_what_a_third_has_checked() -> None:
+    """It waits for the first, and the second has read other sources by then."""
+    program = Compiler(model_of(replace(SIZE, n_layer=6, block_size=400)).program(), "fp32", 400).open(64)
+    memory = RNG.normal(size=(64 * 9, 33)).astype(np.float32)
+    others = np.full(64, 1)
+    others[0] = 9
+    found = {name: np.empty((1, 257), np.float32) for name in ("before", "after", "meanwhile")}
+
+    def read(counts: Array) -> None:
+        program.read(memory[: counts.sum()], counts)
+
+    def ask(name: str) -> None:
+        program.run(found[name], np.zeros(1, np.int32), *arrays([63], [1], [0], [63]))
+
+    def work() -> None:
+        logits, tokens = np.empty((20, 257), np.float32), np.zeros(20 * 400, np.int32)
+        program.run(logits, tokens, *arrays([*range(20)], [400] * 20, [0] * 20, [*range(20)]))
+
+    read(others)
+    ask("after")
+    read(np.full(64, 9))
+    ask("before")
+    jobs = [Thread(target=work), Thread(target=read, args=(others,)), Thread(target=ask, args=("meanwhile",))]
+    for job in jobs:
+        job.start()
+        time.sleep(0.02)
+    for job in jobs:
+        job.join()
+    assert not (found["before"] == found["after"]).all()
+    assert any((found["meanwhile"] == found[name]).all() for name in ("before", "after"))
 
 
 def test_a_row_has_the_same_bits_alone_and_beside_others() -> None:
@@ -189,8 +253,16 @@ def test_a_model_with_adapters_is_run_by_its_layers(change: Any) -> None:
 
 def test_float64_and_captures_are_run_by_the_layers() -> None:
     assert isinstance(Translation(model_of().to("float64"), SOURCE)._rows, ByOps)
-    with cr.capture("*"):
-        assert isinstance(Translation(model_of(), SOURCE)._rows, ByOps)
+    translator = Translator(model_of())
+    for inside in (cr.capture("*"), cr.backend("reference")):
+        with inside:
+            assert isinstance(Translation(translator, SOURCE)._rows, ByOps)
+    with cr.capture("*") as seen:
+        later = Translator(model_of())
+        Translation(translator, SOURCE).read(TARGET[:, 0])
+    assert any("decoder.layers.1.encoder_attn" in name for name in seen)
+    for made in (translator, later):
+        assert isinstance(Translation(made, SOURCE)._rows, Compiled)
 
 
 def arrays(*lists: list[int]) -> list[Array]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
-from chainrule.generate.weights import FORMATS, Words, pack, pad
+from chainrule.generate.weights import FORMATS, Floats, Words, pack, pad
 from chainrule.nn import Embedding, LayerNorm, Linear, RMSNorm
 from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Look, Norm, Project, joint_bias
 
@@ -38,6 +38,7 @@ class Compiler:
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.registers: dict[str, tuple[int, int]] = {}  # number and width
         self.packed: dict[tuple[int, ...], Words] = {}  # by parameters: a tied matrix is packed once
+        self.turns: dict[bytes, tuple[Floats, Floats]] = {}  # by frequencies, which all layers share
         for step in program:
             self.add(step)
 
@@ -64,7 +65,7 @@ class Compiler:
             case Attend(out, qkv, heads, kv_heads, rotary):
                 source, width = self.registers[qkv]
                 D = width // (heads + 2 * kv_heads)
-                cos, sin = (None, None) if rotary is None else angles(self.context, rotary)
+                cos, sin = (None, None) if rotary is None else self.angles(rotary)
                 self.call("attention", self.new(out, heads * D), source, heads, kv_heads, cos, sin)
             case Look(out, q, heads, layers):
                 source, width = self.registers[q]
@@ -112,12 +113,14 @@ class Compiler:
             self.packed[key][...] = loose
         return self.packed[key]
 
+    def angles(self, frequency: Array) -> tuple[Floats, Floats]:
+        """cos and sin of the angle of each position and pair, (context, D/2) each"""
+        key = frequency.tobytes()
+        if key not in self.turns:
+            angle = np.outer(np.arange(self.context), frequency)
+            self.turns[key] = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+        return self.turns[key]
+
 
 def padded(bias: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
     return None if bias is None else pad(bias[None])[0]
-
-
-def angles(n: int, frequency: Array) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """cos and sin of the angle of each position and pair, (n, D/2) each"""
-    angle = np.outer(np.arange(n), frequency)
-    return np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)

@@ -1,8 +1,8 @@
 """How the rows of a translation remember what they have read: in the extension's caches, or in arrays beside the ops.
 
 Compiled    the decoder's program runs in C++, one call for a token of every row
-ByOps       the decoder's layers are called one after the other: in float64, under `capture`, with adapters, and
-            where the extension was not built
+ByOps       the decoder's layers are called one after the other: in float64, under `capture`, which looks inside,
+            with adapters, and where the extension was not built or is not wanted
 """
 
 from __future__ import annotations

@@ -46,24 +46,24 @@ class Translator:
             raise ConfigError(f"Translation: got {type(model).__name__} (must be a Seq2Seq)")
         self.model = copy.deepcopy(model).eval() if model.training else model
         self.config: Seq2SeqConfig = model.config
-        self._compiler = (
-            Compiler(self.model.program(), "fp32", model.config.block_size) if has_program(model) else None
-        )
+        self._compiler = None
+        if has_program(model):
+            self._compiler = Compiler(self.model.program(), "fp32", model.config.block_size)
 
     def start(self, source: npt.ArrayLike, mask: Array | None) -> tuple[int, Rows]:
         """source (B, S), mask (B, S) -> B, and rows of which each is about one of them"""
         with no_grad():
             memory = self.model.encode(np.asarray(source), mask)  # (B, S, C)
-        if self._compiler is None:
+        if self._compiler is None or mode.captures or mode.backend != "native":
             return len(memory), ByOps(self.model, memory, mask)
         return len(memory), Compiled(self._compiler, memory.numpy(), mask)
 
 
 def has_program(model: Seq2Seq) -> bool:
-    """Whether the extension can run it: a program has no adapters, and nobody can look inside."""
+    """Whether the extension can run it: a program has no adapters."""
     named = list(model.named_parameters())
     adapted = any({"lora_A", "adapter"} & set(name.split(".")) for name, _ in named)
-    return runs(named[0][1].array.dtype) and not adapted and not mode.captures
+    return runs(named[0][1].array.dtype) and not adapted
 
 
 class Translation:
