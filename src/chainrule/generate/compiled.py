@@ -23,7 +23,7 @@ def runs(dtype: npt.DTypeLike) -> bool:
     return mode.backend == "native" and native.available() and dtype == np.float32
 
 
-def compiled(program: Sequence[Instruction], weights: str, batch: int, context: int) -> Any:
+def compiled(program: Sequence[Instruction | Look], weights: str, batch: int, context: int) -> Any:
     """A `Program` of the extension with its own copy of the weights, in the format `weights`."""
     return Compiler(program, weights, context).open(batch)
 
@@ -31,7 +31,7 @@ def compiled(program: Sequence[Instruction], weights: str, batch: int, context: 
 class Compiler:
     """A program with a copy of its weights, packed: calls that make a `Program` of the extension, or several."""
 
-    def __init__(self, program: Sequence[Instruction], weights: str, context: int) -> None:
+    def __init__(self, program: Sequence[Instruction | Look], weights: str, context: int) -> None:
         self.weights = weights
         self.code = FORMATS.index(weights)
         self.context = context
@@ -49,7 +49,7 @@ class Compiler:
             getattr(program, name)(*arguments)
         return program
 
-    def add(self, step: Instruction) -> None:
+    def add(self, step: Instruction | Look) -> None:
         match step:
             case Embed(out, table, positions, scale):
                 V, C = table.weight.shape

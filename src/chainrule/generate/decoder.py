@@ -29,22 +29,8 @@ Ids = npt.NDArray[np.integer[Any]]
 class Engine(Protocol):
     """What runs a program: the C++ extension, or the interpreter in NumPy."""
 
-    def run(
-        self,
-        logits: Floats,
-        tokens: Ids,
-        sequences: Ids,
-        counts: Ids,
-        past: Ids,
-        sources: Ids | None = None,
-    ) -> None:
-        """The next counts[i] tokens follow the past[i] of cache sequences[i]; logits[i] come after the last one
-
-        If the program looks at sources, sequence i is about sources[i].
-        """
-
-    def read(self, memory: Floats, counts: Ids) -> None:
-        """Sources: what an encoder made of them, the next counts[i] rows of memory for the i-th"""
+    def run(self, logits: Floats, tokens: Ids, sequences: Ids, counts: Ids, past: Ids) -> None:
+        """The next counts[i] tokens follow the past[i] of cache sequences[i]; logits[i] come after the last one"""
 
     def copy(self, source: int, target: int, count: int) -> None:
         """The first `count` positions of a cache, for another sequence too"""

@@ -13,14 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import nn, ops
-from chainrule.autograd.types import Array
 from chainrule.generate.weights import Floats, rounded
 from chainrule.machine import one_blas_thread
 from chainrule.nn import Embedding, Linear, RMSNorm
-from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Look, Norm, Project, joint_bias
+from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Norm, Project, joint_bias
 
 Ids = npt.NDArray[np.integer[Any]]
-Kept = dict[tuple[int, int], tuple[Floats, Floats]]  # keys and values, (Hk, S, D) each
 
 
 @dataclass
@@ -28,7 +26,6 @@ class State:
     """New tokens of one sequence on their way through the program."""
 
     sequence: int
-    source: int
     tokens: Ids
     positions: Ids
     registers: dict[str, Any] = field(default_factory=dict)  # rows (T, width)
@@ -39,31 +36,16 @@ class Interpreter:
 
     def __init__(self, program: Sequence[Instruction], weights: str, batch: int, context: int) -> None:
         self.weights = weights
-        self.cache: Kept = {}  # by instruction and sequence
-        self.looks: dict[int, tuple[Floats, Array | None, int]] = {}  # by instruction: W, b, heads
-        self.sources: Kept = {}  # by instruction and source
+        # Keys and values, (Hk, S, D) each, by instruction and sequence
+        self.cache: dict[tuple[int, int], tuple[Floats, Floats]] = {}
         self.steps = [self._prepare(i, step) for i, step in enumerate(program)]
 
-    def read(self, memory: Floats, counts: Ids) -> None:
-        for source, rows in enumerate(np.split(memory, np.cumsum(counts)[:-1])):
-            for index, (W, b, heads) in self.looks.items():
-                both = ops.linear(rows, W, b).reshape(len(rows), 2 * heads, -1).swapaxes(0, 1)  # (2H, S, D)
-                self.sources[index, source] = both[:heads], both[heads:]
-
-    def run(
-        self,
-        logits: Floats,
-        tokens: Ids,
-        sequences: Ids,
-        counts: Ids,
-        past: Ids,
-        sources: Ids | None = None,
-    ) -> None:
+    def run(self, logits: Floats, tokens: Ids, sequences: Ids, counts: Ids, past: Ids) -> None:
         pieces = np.split(tokens, np.cumsum(counts)[:-1])
         with one_blas_thread():
             for i, (piece, sequence, before) in enumerate(zip(pieces, sequences, past, strict=True)):
                 positions = np.arange(before, before + len(piece))
-                state = State(int(sequence), 0 if sources is None else int(sources[i]), piece, positions)
+                state = State(int(sequence), piece, positions)
                 for step in self.steps:
                     step(state, state.registers)
                 logits[i] = state.registers["logits"]
@@ -103,15 +85,6 @@ class Interpreter:
                 return project
             case Attend():
                 return lambda s, r: self._attend(index, step, s, r)
-            case Look(out, q, heads, layers):
-                self.looks[index] = self._matrix(*layers), joint_bias(layers), heads
-
-                def look(s: State, r: dict[str, Any]) -> None:
-                    k, v = self.sources[index, s.source]
-                    queries = r[q].reshape(len(r[q]), heads, -1).swapaxes(0, 1)  # (H, T, D)
-                    r[out] = ops.attention(queries, k, v).swapaxes(0, 1).reshape(r[q].shape)
-
-                return look
             case Gate(out, x):
                 return lambda s, r: r.update({out: ops.swiglu(*np.split(r[x], 2, axis=-1))})
             case Last(out, x):

@@ -42,7 +42,7 @@ from chainrule.nn import (
 )
 from chainrule.nn.attention import Cache
 from chainrule.nn.init import normal, parameter, zeros
-from chainrule.nn.program import Instruction
+from chainrule.nn.program import Instruction, Look
 
 # Of each decoder block: what it remembers of its own past, and of the source.
 Caches: TypeAlias = Sequence[tuple[Cache | None, Cache | None]]
@@ -216,7 +216,7 @@ class Seq2Seq(Model):
             label_smoothing=self.config.label_smoothing if self.training else 0.0,
         )
 
-    def program(self) -> list[Instruction]:
+    def program(self) -> list[Instruction | Look]:
         """The decoder and the head over new tokens with a cache, for `generate.Translation`."""
         return program_of(self)
 

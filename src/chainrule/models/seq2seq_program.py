@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from chainrule.models.seq2seq import DecoderLayer, Seq2Seq, Stack
 
 
-def program_of(model: Seq2Seq) -> list[Instruction]:
+def program_of(model: Seq2Seq) -> list[Instruction | Look]:
     """From tokens and what the encoder made of their sources to logits"""
     decoder: Stack = model.model["decoder"]
     layers = cast("list[DecoderLayer]", decoder.layers)
-    end: list[Instruction] = [Last("last", "hidden")]
+    end: list[Instruction | Look] = [Last("last", "hidden")]
     if decoder.layer_norm is not None:
         end.append(Norm("last", "last", decoder.layer_norm))
     return [
@@ -36,11 +36,11 @@ def embedded(decoder: Stack, table: Embedding) -> Embed:
     return Embed("hidden", table, places, decoder.scale)
 
 
-def of_layer(layer: DecoderLayer, activation: str) -> list[Instruction]:
+def of_layer(layer: DecoderLayer, activation: str) -> list[Instruction | Look]:
     """From register "hidden" to "hidden"; with post-norm a sublayer reads that too."""
     x = "normed" if layer.pre else "hidden"
     own, source = layer.self_attn, layer.encoder_attn
-    sublayers: list[tuple[LayerNorm, list[Instruction]]] = [
+    sublayers: list[tuple[LayerNorm, list[Instruction | Look]]] = [
         (
             layer.self_attn_layer_norm,
             [

@@ -71,7 +71,8 @@ class Attend:
 class Look:
     """out = attention of the queries q over the source, whose keys and values are these layers of its memory
 
-    They are computed once, when the source is read; sequences that share a source share them.
+    They are computed once, when the source is read; sequences that share a source share them. Only the extension knows
+    this one: elsewhere the layers of an encoder-decoder are called.
     """
 
     out: str
@@ -108,7 +109,7 @@ class Head:
     bias: Param | None = None
 
 
-Instruction: TypeAlias = Embed | Norm | Project | Attend | Look | Gate | Last | Head
+Instruction: TypeAlias = Embed | Norm | Project | Attend | Gate | Last | Head
 
 
 def check_linear(layers: Sequence[Linear]) -> None:
