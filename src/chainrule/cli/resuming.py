@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from chainrule.cli.settings import read_settings
 from chainrule.cli.show import command_line
 from chainrule.cli.train_options import TrainOptions
 from chainrule.errors import ConfigError
 from chainrule.train import Run
+from chainrule.train.folders import SETTINGS
 from chainrule.train.materials import material_of
 
 # Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
@@ -24,6 +26,10 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             f"resume: {folder} is a run of {run.family}, not of {asked.family} (go on with: {command_for(run)})"
         )
     same_folder(asked.out, folder)
+    if asked.init is not None and str(asked.init) != _begun_with(folder):
+        raise ConfigError(
+            f"resume: init is {asked.init}, the run in {folder} goes on with its own weights (leave out one of the two)"
+        )
     kind = material_of(asked.family)
     if asked.data != kind.default and kind.find(asked.data) != run.corpus:
         raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
@@ -44,6 +50,12 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             "(it is high again where it had fallen)"
         )
     return run
+
+
+def _begun_with(folder: Path) -> str | None:
+    """What its own settings name as the model it began with."""
+    settings = folder / SETTINGS
+    return read_settings(settings).get("init") if settings.exists() else None
 
 
 def agree(

@@ -23,11 +23,16 @@ def from_file(words: Sequence[str], family: str) -> dict[str, Any]:
     path = _named(words)
     if path is None:
         return {}
-    found = dict(_options(_read(path)))
+    found = read_settings(path)
     named = found.pop("family", family)
     if named != family:
         raise ConfigError(f"{path}: family is {named!r} (must be {family}: say train {named})")
     return found
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The options in a file, by the names of their fields."""
+    return dict(_options(_read(path)))
 
 
 def as_flags(settings: Mapping[str, Any], known: Collection[str]) -> list[str]:

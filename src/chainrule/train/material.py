@@ -149,6 +149,11 @@ class Text(Material):
     @classmethod
     def _of_text(cls, corpus: Corpus, tokenizer: Tokenizer, judge_only: bool) -> Self:
         """The text is cut before it is encoded, so every tokenizer is judged by the same text."""
+        if tokenizer.vocab_size < 2 and not judge_only:
+            raise DataError(
+                f"{corpus.name}: a vocabulary of one token, {tokenizer.piece(0)!r} (must be at least two: where there "
+                "is no choice nothing is learnt; bring a text of several characters)"
+            )
         training, validation = ("", corpus.text) if judge_only else split(corpus.text)
         size = len(validation.encode("utf-8", "surrogatepass"))
         return cls(corpus, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
