@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -99,3 +100,64 @@ def test_a_text_of_one_letter(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.txt").write_text("a" * 10_000)
     err = refused("train", "gpt", "a.txt", *TINY, "--out", "run", capsys=capsys)
     assert "a.txt: a vocabulary of one token, 'a' (must be at least two" in err
+
+
+@pytest.mark.usefixtures("gpt")
+def test_the_settings_of_an_extended_run_repeat_it(capsys: pytest.CaptureFixture[str]) -> None:
+    before = tomllib.loads(Path("gpt/config.toml").read_text())
+    main(["train", "gpt", "--resume", "gpt", "--max-steps", "3", "--lr", "1e-3", "--find-lr"])
+    assert tomllib.loads(Path("gpt/config.toml").read_text()) == before  # a trial writes nothing
+    main(["train", "gpt", "--resume", "gpt", "--max-steps", "3", "--lr", "1e-3"])
+    after = tomllib.loads(Path("gpt/config.toml").read_text())
+    assert after == before | {"max_steps": 3, "lr": 1e-3}
+    main(["train", "gpt", "--config", "gpt/config.toml", "--out", "again"])
+    assert "after 3 steps" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("gpt")
+def test_a_text_too_short_to_judge_by(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.txt").write_text("a")
+    err = refused("eval", "gpt", "a.txt", capsys=capsys)
+    assert "1 token, block_size 16" in err and "bring more text, or a model with a smaller block_size)" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--block-size", "10000000"], "training text: 4,500 tokens, --block-size 10000000 (must have more"),
+        (["--batch-size", "100000000"], "--batch-size is 100000000, --block-size 16: a step takes "),
+        (["--batch-size", "100000000", "--recompute"], "--batch-size is 100000000, --block-size 16: a step"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_the_model_is_made(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("chainrule.train.run.make")
+    assert message in refused("train", "gpt", "text.txt", *TINY, *words, "--out", "run", capsys=capsys)
+    assert not Path("run").exists()
+
+
+def test_memory_that_is_not_there_is_named_without_shapes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def greedy(*_: object, **__: object) -> None:
+        np.empty(1 << 58, np.uint8)
+
+    monkeypatch.setattr("chainrule.train.run.make", greedy)
+    err = refused("train", "gpt", "text.txt", *TINY, "--out", "run", capsys=capsys)
+    assert err == (
+        "error: not enough memory: 256. PiB more were asked for (make the model, the batch or the context smaller)\n"
+    )
+
+
+def test_one_is_no_plural(capsys: pytest.CaptureFixture[str]) -> None:
+    train("--n-head", "1", "--max-steps", "1", "--out", "run")
+    out = capsys.readouterr().out
+    assert "GPT with 1 layer, 1 head, width 16" in out and "after 1 step\n" in out
+
+
+def test_a_report_of_a_run_on_a_budget_names_no_steps_that_were_not_planned() -> None:
+    train("--budget", "0.05", "--out", "run")
+    main(["runs", "report", "run"])
+    page = Path("run/report.html").read_text()
+    assert "budget" in page and "max_steps" not in page

@@ -14,6 +14,7 @@ from chainrule.errors import ConfigError
 from chainrule.io import pretrained
 from chainrule.machine import check_memory
 from chainrule.models import Model, describe, make, n_params
+from chainrule.models import family as family_of
 from chainrule.optim import EarlyStopping
 from chainrule.random import seed
 from chainrule.text import Tokenizer
@@ -93,6 +94,7 @@ class Run:
         sizes = size | material.sizes()
         if start is None:
             check_memory(n_params({"model_type": model} | sizes))
+            material.check(family_of(model).config(**sizes), config)
             made = make(model, **sizes)
         else:
             made = begun_with(start, model, sizes)
