@@ -6,6 +6,7 @@ import difflib
 import importlib
 import io
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -71,7 +72,7 @@ def main(args: Sequence[str] | None = None) -> None:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         raise SystemExit(2) from None
     except MemoryError as error:
-        print(f"error: not enough memory ({error}); make the model or the batch smaller", file=sys.stderr)
+        print(f"error: {_too_large(error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -83,6 +84,13 @@ def main(args: Sequence[str] | None = None) -> None:
         what = error.filename or "standard output"
         print(f"error: {what}: cannot be used ({error.strerror or error})", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _too_large(error: MemoryError) -> str:
+    """How much more memory was asked for, if the error says so; not the shape of an array that nobody knows."""
+    asked = re.search(r"llocate ([\d.]+ \w+) for", str(error))
+    more = f": {asked[1]} more were asked for" if asked else ""
+    return f"not enough memory{more} (make the model, the batch or the context smaller)"
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -22,7 +22,15 @@ from chainrule.models import describe
 from chainrule.train import TrainConfig
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.materials import material_of
-from chainrule.train.runs import best_of, build, is_model_alone, load_model, trained_on, unchanged
+from chainrule.train.runs import (
+    best_of,
+    build,
+    is_model_alone,
+    load_model,
+    refuse_broken,
+    trained_on,
+    unchanged,
+)
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
 
@@ -96,6 +104,7 @@ class Command:
             raise ConfigError(f"eval: {name} is given without choices (must be with it, or left out)")
         saved = self._saved()
         model, tokenizer = load(self.run_folder) if saved is None else build(saved)
+        refuse_broken(self.run_folder, model)
         kind = material_of(describe(model)["model_type"])
         name, sha256, config = (
             ("", "", TrainConfig()) if saved is None else trained_on(saved, self.run_folder)
