@@ -292,7 +292,9 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     for args in ([], ["--help"], ["-h"]):
         main(args)
         out = capsys.readouterr().out
-        assert all(name in out for name, (_, about) in COMMANDS.items() if about)
+        assert all(
+            re.search(rf"^  {name}  +{about}$", out, re.M) for name, (_, about) in COMMANDS.items() if about
+        )
     main(["--version"])
     assert capsys.readouterr().out == f"chainrule {cr.__version__}\n"
 

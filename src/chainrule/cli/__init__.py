@@ -130,7 +130,8 @@ def _overview(group: str = "") -> str:
     """All commands, or those that begin with a word if there are any."""
     about = {name: about for name, (_, about) in COMMANDS.items() if about}
     of_group = {name: text for name, text in about.items() if name.split()[0] == group}
-    listed = [f"  {name:<17}{text}" for name, text in (of_group or about).items()]
+    width = max(map(len, about)) + 2
+    listed = [f"  {name:<{width}}{text}" for name, text in (of_group or about).items()]
     return "\n".join(
         [
             "usage: chainrule COMMAND [OPTIONS]",
