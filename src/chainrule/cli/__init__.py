@@ -7,9 +7,12 @@ import importlib
 import io
 import os
 import re
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from chainrule.errors import ChainruleError, ConfigError
@@ -112,18 +115,39 @@ def _dispatch(args: list[str]) -> None:
     words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
     if not words:
         raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args)})")
-    from chainrule.cli.parse import options, parse
-    from chainrule.cli.wording import flagged
-
     name = " ".join(args[:words])
     file, colon, kind = COMMANDS[name][0].partition(":")
-    module = importlib.import_module(f"chainrule.cli.{file}")
+    with _quick_to_leave():
+        from chainrule.cli.parse import options, parse
+        from chainrule.cli.wording import flagged
+
+        module = importlib.import_module(f"chainrule.cli.{file}")
     rest = args[words:]
     command = module.command(kind, rest) if colon else module.Command
     try:
         parse(command, f"chainrule {name}", [*getattr(command, "before", ()), *rest]).run()
     except ChainruleError as error:  # it names the fields of a dataclass; the person gave flags
         raise type(error)(flagged(str(error), options(command))) from error
+
+
+@contextmanager
+def _quick_to_leave() -> Iterator[None]:
+    """While modules load, Ctrl-C ends the process at once: nothing is to be cleaned up, and an import may lose or
+    disguise an exception."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(*_: Any) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(130)
 
 
 def _overview(group: str = "") -> str:
