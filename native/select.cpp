@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "memory.hpp"
+#include "softmax.hpp"
 
 namespace chainrule {
 namespace {
@@ -67,6 +69,17 @@ Edge fewest(const float* score_n, const float* weight_n, size_t n, double mass, 
     while (sum < mass && count < left);
     for (size_t i = 0; i < n; ++i) count += score_n[i] > edge;
     return {count, edge};
+}
+
+Edge likeliest(const float* score_n, size_t n, double share) {
+    const Scratch weights(n);
+    const float* weight_n = weights.data();
+    softmax().forward(weights.data(), score_n, 1, n);
+    double sums[8] = {};  // so many that none waits for the one before
+    for (size_t i = 0; i < n; ++i) sums[i % 8] += weight_n[i];
+    const double whole = std::accumulate(sums, sums + 8, 0.0);  // 1, but for rounding
+    // All that weigh less than the mean of what need not be reached have together no more than that.
+    return fewest(score_n, weight_n, n, share * whole, (1 - share) * whole / n);
 }
 
 void highest(int64_t* place_n, const float* score_v, size_t V, size_t n) {

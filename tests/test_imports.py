@@ -58,6 +58,15 @@ print(time.process_time() - start)
     assert seconds < 0.2
 
 
+def test_every_public_name_is_found_on_first_use() -> None:
+    result = python("""
+import chainrule
+for name in chainrule.__all__:
+    assert name in dir(chainrule) and getattr(chainrule, name) is getattr(chainrule, name), name
+""")
+    assert result.returncode == 0, result.stderr
+
+
 def test_nothing_opens_a_socket() -> None:
     """Importing every module, with an audit hook that sees each use of a socket."""
     modules = [

@@ -1,6 +1,7 @@
 #include "select.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <nanobind/stl/pair.h>
@@ -10,13 +11,21 @@
 namespace chainrule {
 namespace {
 
-std::pair<size_t, float> fewest_of(ConstVector scores, ConstVector weights, double mass, double least) {
+std::pair<size_t, float> fewest_of(ConstVector scores, ConstVector weights, double mass) {
     const float* weight_n = pointer(weights, "weights", scores.size());
-    const float* end = weight_n + scores.size();
-    if (std::none_of(weight_n, end, [&](float weight) { return weight >= least; }))
-        throw std::invalid_argument("some weight must be at least `least`");
+    if (std::none_of(weight_n, weight_n + scores.size(), [](float weight) { return weight >= 0; }))
+        throw std::invalid_argument("some weight must be at least 0");
     WithoutGil release;
-    const Edge edge = fewest(scores.data(), weight_n, scores.size(), mass, least);
+    const Edge edge = fewest(scores.data(), weight_n, scores.size(), mass, 0);
+    return {edge.count, edge.score};
+}
+
+std::pair<size_t, float> likeliest_of(ConstVector scores, double share) {
+    const float *score_n = scores.data(), *end = score_n + scores.size();
+    if (std::none_of(score_n, end, [](float score) { return std::isfinite(score); }) || !(0 <= share && share <= 1))
+        throw std::invalid_argument("some score must be finite, and the share from 0 to 1");
+    WithoutGil release;
+    const Edge edge = likeliest(score_n, scores.size(), share);
     return {edge.count, edge.score};
 }
 
@@ -33,7 +42,8 @@ void highest_of(Array<int64_t, 2> places, ConstMatrix scores) {
 }  // namespace
 
 void bind_select(nb::module_& m) {
-    m.def("fewest", &fewest_of, "scores"_a.noconvert(), "weights"_a.noconvert(), "mass"_a, "least"_a);
+    m.def("fewest", &fewest_of, "scores"_a.noconvert(), "weights"_a.noconvert(), "mass"_a);
+    m.def("likeliest", &likeliest_of, "scores"_a.noconvert(), "share"_a);
     m.def("highest", &highest_of, "places"_a.noconvert(), "scores"_a.noconvert());
 }
 

@@ -16,6 +16,9 @@ struct Edge {
 // positive weight. The caller knows that what weighs less than `least` comes after all that is asked for.
 Edge fewest(const float* score_n, const float* weight_n, size_t n, double mass, double least);
 
+// The same with weights softmax(score), and this share of their sum as the mass.
+Edge likeliest(const float* score_n, size_t n, double share);
+
 // The places of the n highest of V scores, the highest first; n is at most V.
 void highest(int64_t* place_n, const float* score_v, size_t V, size_t n);
 

@@ -11,21 +11,6 @@ import importlib
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from chainrule import ops
-from chainrule.autograd import (
-    Op,
-    Param,
-    Parameters,
-    Tensor,
-    backend,
-    capture,
-    checkpoint,
-    gradcheck,
-    gradcheck_model,
-    no_grad,
-    precision,
-    scope,
-)
 from chainrule.errors import (
     ChainruleError,
     CheckpointError,
@@ -36,8 +21,6 @@ from chainrule.errors import (
     GraphError,
     ShapeError,
 )
-from chainrule.native import get_threads, set_threads
-from chainrule.random import seed
 
 if TYPE_CHECKING:
     from chainrule import (
@@ -48,31 +31,58 @@ if TYPE_CHECKING:
         io,
         models,
         nn,
+        ops,
         optim,
         scalar,
         scaling,
         text,
         train,
     )
+    from chainrule.autograd import (
+        Op,
+        Param,
+        Parameters,
+        Tensor,
+        backend,
+        checkpoint,
+        no_grad,
+        precision,
+        scope,
+    )
+    from chainrule.autograd.capture import capture
+    from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
     from chainrule.models import Model
+    from chainrule.native import get_threads, set_threads
+    from chainrule.random import seed
     from chainrule.text import Tokenizer
 
 __version__ = "0.1.0"
 
-# Rooms opened on first use, so that `import chainrule` costs little more than NumPy's own import.
+# Rooms opened on first use, so that the command line is ready at once: for --help, and for Ctrl-C.
 _LAZY = {
+    "autograd",
     "data",
     "foundations",
     "generate",
     "inspect",
     "io",
     "models",
+    "native",
     "nn",
+    "ops",
     "optim",
+    "random",
     "scalar",
     "scaling",
     "text",
     "train",
+}
+# In which of them the names are that have none before them.
+_HOMES = {
+    **dict.fromkeys(("Op", "Param", "Parameters", "Tensor", "backend", "capture", "checkpoint"), "autograd"),
+    **dict.fromkeys(("gradcheck", "gradcheck_model", "no_grad", "precision", "scope"), "autograd"),
+    **dict.fromkeys(("get_threads", "set_threads"), "native"),
+    "seed": "random",
 }
 
 
@@ -91,11 +101,15 @@ def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return importlib.import_module(f"chainrule.{name}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"chainrule.{_HOMES[name]}"), name)
+        globals()[name] = value  # asked for once
+        return value
     raise AttributeError(f"module 'chainrule' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_LAZY])
+    return sorted({*__all__, *_LAZY})
 
 
 __all__ = [

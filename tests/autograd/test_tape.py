@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -502,3 +504,9 @@ def test_what_is_computed_again_can_be_used_as_often_as_what_is_kept() -> None:
     one.backward()
     with pytest.raises(cr.GraphError, match="gelu was already used by an earlier backward"):
         two.backward()
+
+
+def test_the_engine_alone_opens_the_ops_when_the_first_is_called() -> None:
+    code = "from chainrule.autograd import Tensor; print((Tensor([1.0]) + 1).data)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[2.]"

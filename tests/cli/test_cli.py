@@ -292,7 +292,9 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     for args in ([], ["--help"], ["-h"]):
         main(args)
         out = capsys.readouterr().out
-        assert all(name in out for name, (_, about) in COMMANDS.items() if about)
+        assert all(
+            re.search(rf"^  {name}  +{about}$", out, re.M) for name, (_, about) in COMMANDS.items() if about
+        )
     main(["--version"])
     assert capsys.readouterr().out == f"chainrule {cr.__version__}\n"
 
@@ -325,9 +327,28 @@ def test_data_list(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def test_the_command_line_starts_without_the_heavy_rooms() -> None:
-    code = "import sys, chainrule.cli; print({'tyro', 'rich', 'chainrule.train'} & set(sys.modules))"
+    code = "import sys, chainrule.cli; print({'numpy', 'tyro', 'rich', 'chainrule.train'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+@pytest.mark.parametrize("module", ["numpy", "tyro", "chainrule.train"])
+def test_an_interrupt_while_modules_load_is_one_line(module: str) -> None:
+    code = f"""
+import os, signal, sys
+
+class Impatient:
+    def find_spec(self, name, *_):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Impatient())
+from chainrule.cli import main
+main(["train", "gpt", "none.txt"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "interrupted\n", 130)
 
 
 def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:

@@ -48,6 +48,19 @@ def test_a_run_goes_out_and_comes_back(run: Path, tmp_path: Path, capsys: pytest
         assert sample(capsys, tmp_path / f"again-{format}") == text
 
 
+def test_llama_cpp_has_one_gelu(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tanh = make("gpt", vocab_size=2, n_layer=1, n_head=1, n_embd=4, activation="gelu_tanh")
+    save_pretrained(tanh, CharTokenizer("ab"), tmp_path / "tanh")
+    for source, format, warned in (
+        (run, "gguf", True),
+        (run, "hf", False),
+        (tmp_path / "tanh", "gguf", False),
+    ):
+        out = tmp_path / f"{source.name}-{format}"
+        main(["export", str(source), "--out", str(out), "--format", format])
+        assert ("train with --activation gelu_tanh" in capsys.readouterr().err) == warned
+
+
 def test_a_model_that_came_in_is_trained_and_judged(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -79,6 +92,14 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
+        (
+            ["import", "{run}", "--out", "x"],
+            "a run of ours (must be a model of another program; sample, eval,",
+        ),
+        (
+            ["import", "{run}/checkpoints", "--out", "x"],
+            "holds no model (must have config.json, or one .gguf",
+        ),
         (["import", "nowhere", "--out", "x"], "nowhere: cannot be read"),
         (["import", "{run}/log.jsonl", "--out", "x"], "no model that we know"),
         (["export", "{run}", "--out", "{run}"], "is there already"),

@@ -91,6 +91,19 @@ def test_states(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["runs", "report", "runs/new"])
 
 
+def test_a_report_of_a_damaged_run_says_so(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (checkpoint.find(runs / "one") / "model.safetensors").write_bytes(b"")
+    main(["runs", "report", "runs/one", "--out", "pages/one.html"])
+    out, err = capsys.readouterr()
+    assert out == "pages/one.html\n" and err.startswith("damaged: ") and err.count("\n") == 1
+    (runs / "one/log.jsonl").write_text("garbage\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["runs", "report", "runs/one"])
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and "runs/one/log.jsonl: no line of it can be read" in err
+    assert not Path("runs/one/report.html").exists()
+
+
 def test_runs_are_compared(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["runs", "compare", "runs/one", "runs/deep/two"])
     out = capsys.readouterr().out
@@ -152,6 +165,7 @@ def test_a_report_stands_alone_and_holds_everything(runs: Path, capsys: pytest.C
     assert capsys.readouterr().out == "runs/one/report.html\n"
     page = Path("runs/one/report.html").read_text(encoding="utf-8")
     assert "http" not in page and "url(" not in page and "@import" not in page
+    assert "grid-column" not in page  # a small chart that were wider than the others would have larger labels
     seen = Checked()
     seen.feed(page)
     assert not seen.open
@@ -190,24 +204,28 @@ def test_what_is_no_run_is_refused(runs: Path, capsys: pytest.CaptureFixture[str
         (["runs", "report", "text.txt"], "text.txt: is a file"),
         (["runs", "compare", "runs/one"], "got 1 run (must be at least two)"),
         (["runs", "lst"], "did you mean runs list?"),
-        (["replay", "runs/one", "--step", "9"], "--step is 9, runs/one has the steps 1 to 7"),
+        (["replay", "runs/one", "--step", "9"], "--step is 9, runs/one has the steps 1 to 6 (choose"),
+        (["replay", "runs/one", "--step", "7", "--save", "new/a.npz"], "has the steps 1 to 6 (choose"),
+        (["replay", "runs/one", "--step", "0"], "has the steps 1 to 6 (choose"),
+        (["replay", "runs/one/checkpoints/step_000006", "--step", "9"], "is a checkpoint"),
         (["replay", "runs/words", "--step", "1"], "holds word vectors"),
     ]:
         with pytest.raises(SystemExit) as stop:
             main(args)
         err = capsys.readouterr().err
         assert stop.value.code == 2 and message in err and err.count("\n") == 1
+    assert not Path("new").exists()
     Path("empty").mkdir()
     main(["runs", "list", "empty"])
     assert "no runs in empty" in capsys.readouterr().out
 
 
 def test_replay_by_command(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["replay", "runs/one", "--step", "6", "--save", "step.npz"])
+    main(["replay", "runs/one", "--step", "6", "--save", "arrays/of/step.npz"])
     out = capsys.readouterr().out
     assert "the same as in log.jsonl, bit for bit (replayed from the checkpoint of step 4)" in out
     assert "h.0.mlp.gelu" in out and "h.0.attn.c_attn.weight" in out and "wanted:" in out
-    arrays = np.load("step.npz")
+    arrays = np.load("arrays/of/step.npz")
     assert {name.split("/")[0] for name in arrays} == {
         "batch", "activation", "activation_gradient", "weight", "gradient", "update",
     }  # fmt: skip
@@ -218,5 +236,5 @@ def test_replay_by_command(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
     found = json.loads(capsys.readouterr().out)
     assert found["same"] and found["since"] == 0 and found["layers"] and found["parameters"]
     with pytest.raises(SystemExit):
-        main(["replay", "runs/one", "--step", "6", "--save", "step.npz"])
+        main(["replay", "runs/one", "--step", "6", "--save", "arrays/of/step.npz"])
     assert "step.npz: is there already" in capsys.readouterr().err

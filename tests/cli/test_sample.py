@@ -61,6 +61,13 @@ def test_every_option_of_sampling_has_a_flag(sample: Any) -> None:
     assert sample(*flags) != sample(*flags, "--seed", "4")
 
 
+def test_pairs_of_a_bias_follow_one_flag_or_several(sample: Any, run_folder: Path) -> None:
+    third = load_model(run_folder)[1].decode([3])
+    flags = ("--prompt", "The", "--max-new-tokens", "9", "--temperature", "0", "--logit-bias")
+    assert sample(*flags, "5", "90", "7", "-inf", "3", "99") == f"The{9 * third}\n"
+    assert sample(*flags, "5", "90", "--logit-bias", "3", "99") == sample(*flags, "5", "90", "3", "99")
+
+
 def test_a_stop_string_ends_the_text_before_it(sample: Any) -> None:
     result = json.loads(sample("--prompt", "The quick ", "--temperature", "0", "--stop", "jumps", "--json"))
     assert result["text"] == "brown fox " and result["finish"] == "stop"
@@ -117,7 +124,9 @@ def test_a_search_gives_the_best_first(sample: Any) -> None:
         ("--logit-bias 500 1", "--logit-bias has token 500 (must be from 0 to"),
         ("--num-samples 0", "--num-samples is 0"),
         ("--beam 2 --num-samples 3", "--num-samples is 3, --beam 2"),
-        ("--beam 0", "--beam 0"),
+        ("--beam 0", "--beam is 0 (must be an integer, from 1 to 1000)"),
+        ("--beam 1000000", "--beam is 1000000 (must be an integer, from 1 to 1000)"),
+        ("--logit-bias 3 2 5", "--logit-bias"),
         ("--beam 2 --stop a", "--stop is given with beam"),
         ("--beam 2 --temperature 0.5", "--temperature is given with beam (a search does not draw"),
         ("--beam 2 --top-k 5", "--top-k is given with beam"),
@@ -158,7 +167,7 @@ def test_an_encoder_decoder_translates(translator: Path, tmp_path: Path, capsys:
 
     model, tokenizer = load_any(translator)
     assert isinstance(model, Seq2Seq)
-    sources = ["abc", "d", "abcdabcdabcd"]  # the last is longer than the context
+    sources = ["abc", "d", "abcdabcd"]  # the last fills the context
     (tmp_path / "sources.txt").write_text("\n".join(sources))
     many = ("--prompts-file", str(tmp_path / "sources.txt"))
     assert call(*many, "--temperature", "0").splitlines() == translate_texts(model, tokenizer, sources)
@@ -175,6 +184,10 @@ def test_an_encoder_decoder_translates(translator: Path, tmp_path: Path, capsys:
     for flags, message in (
         (["--weights", "int8"], "must be fp32"),
         (["--prompt", ""], "at least one token"),
+        (
+            ["--prompt", "abc" * 30],
+            "bcabc…' of 90 tokens (must be at most 8, the context of the model: make it",
+        ),
         (["--prompt", "abc", "--beam", "2", "--logprobs"], "--logprobs is given with beam"),
         (["--prompt", "abc", "--beam", "2", "--top-p", "0.5"], "--top-p is given with beam"),
     ):

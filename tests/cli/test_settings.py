@@ -56,6 +56,13 @@ def test_what_is_printed_can_be_read_back(capsys: pytest.CaptureFixture[str]) ->
     assert Path("run/config.toml").read_text() == text
 
 
+def test_what_the_file_says_of_the_command_is_printed_too(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run.toml").write_text('out = "runs/mine"\njson = true\nlr = 1\nweight_decay = 0\nbudget = "10m"\n')
+    found = printed("--config", "run.toml", capsys=capsys)
+    assert (found["out"], found["json"], found["lr"], found["budget"]) == ("runs/mine", True, 1.0, 600.0)
+    assert not {"out", "json"} & printed(capsys=capsys).keys()
+
+
 def test_flags_with_underscores_are_the_same_flags(capsys: pytest.CaptureFixture[str]) -> None:
     found = printed("--n_layer=3", "--block_size", "32", "--batch_size=8", capsys=capsys)
     assert (found["n_layer"], found["block_size"], found["batch_size"]) == (3, 32, 8)
@@ -86,8 +93,17 @@ def test_the_rate_follows_the_family_and_where_the_weights_come_from(
     ("content", "message"),
     [
         ("n_layers = 6", "'n_layers' is no option (did you mean n_layer?)"),
-        ("n_layer = 'six'", "--n-layer: got 'six' (must be an integer)"),
-        ("n_layer = [6]", "n_layer is a list (must be a number, a text, true or false)"),
+        ("n_layer = 'six'", 'run.toml: n_layer is "six" (must be an integer, without quotes)'),
+        ("n_layer = [6]", "run.toml: n_layer is [6] (must be an integer, without quotes)"),
+        ("n_layer = true", "run.toml: n_layer is true (must be an integer, without quotes)"),
+        ("n_layer = 6.0", "run.toml: n_layer is 6.0 (must be an integer, without quotes)"),
+        ('bias = "no"', 'run.toml: bias is "no" (must be true or false, without quotes)'),
+        ("bias = 1", "run.toml: bias is 1 (must be true or false, without quotes)"),
+        ('lr = "1e-3"', 'run.toml: lr is "1e-3" (must be a number, without quotes)'),
+        ("schedule = 1", "run.toml: schedule is 1 (must be a text in quotes)"),
+        ("out = false", "run.toml: out is false (must be a text in quotes)"),
+        ("data = true", "run.toml: data is true (must be a text in quotes)"),
+        ("budget = true", "run.toml: budget is true (must be a number, without quotes)"),
         ("n_layer = ", "run.toml: is no TOML"),
         ('family = "rnn"', "family is 'rnn' (must be gpt: say train rnn)"),
         ("lr = -1.0", "--lr is -1.0 (must be a positive number)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ def test_pairs_are_learnt_and_judged(capsys: pytest.CaptureFixture[str]) -> None
     judged = result("eval", "s", "others.tsv", capsys=capsys)
     assert judged["exact"] > 0.8 and judged["data"] == "others.tsv"
     assert judged["perplexity"] == pytest.approx(np.exp(judged["nats_per_token"]))
+    others = len(set(Path("others.tsv").read_text().splitlines()))
+    assert (judged["pairs"], judged["cut"]) == (others, 0) and "bleu" in judged
     held_back = result("eval", "s", capsys=capsys)
     assert held_back["nats_per_token"] == pytest.approx(found["nats_per_token"], rel=1e-3)
     model, tokenizer = load_any("s")
@@ -63,6 +66,21 @@ def test_pairs_are_learnt_and_judged(capsys: pytest.CaptureFixture[str]) -> None
         json.loads(line) for line in Path("s/log.jsonl").read_text().splitlines() if '"sample"' in line
     ]
     assert [record["step"] for record in samples] == [300] and " -> " in samples[0]["sample"]
+
+
+def test_eval_says_what_it_could_not_judge(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pairs("pairs.tsv", 200, seed=1)
+    main(["train", "seq2seq", "pairs.tsv", *TINY, "--max-steps", "1", "--out", "s"])
+    sides = ("ab", "AB"), ("a" * 16, "B" * 15), ("a" * 17, "B"), ("a", "B" * 16)  # the last two do not fit
+    Path("long.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in sides))
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    found = result("eval", "s", "long.tsv", capsys=capsys)
+    assert (found["pairs"], found["cut"], found["bleu"]) == (4, 2, None)
+    main(["eval", "s", "long.tsv"])
+    out = capsys.readouterr().out
+    assert "2: a side is longer than the context" in out and "pip install 'chainrule[eval]'" in out
 
 
 def write_labels(path: str, count: int) -> None:

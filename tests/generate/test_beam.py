@@ -87,6 +87,7 @@ def test_nothing_to_write_is_the_empty_text() -> None:
     ("options", "message"),
     [
         ({"width": 0}, "beam width is 0"),
+        ({"width": 1001}, r"beam width is 1001 \(must be an integer, from 1 to 1000\)"),
         ({"n_best": 5}, r"n_best is 5 \(must be an integer, from 1 to 4\)"),
         ({"max_new_tokens": -1}, "max_new_tokens is -1"),
         ({"length_penalty": float("nan")}, "length_penalty is nan"),

@@ -67,7 +67,7 @@ def test_dead_units(dead: int, level: str) -> None:
 def test_layers_that_overflow() -> None:
     broken = LayerReport("h.1.relu", "relu", 2, 1, Distribution.of(np.array([1.0, math.inf])), None, None, ())
     (found,) = of_layers(layer(0), broken, fresh=False)
-    assert found.measured == "h.1.relu is the first of 1 layers with values that are not finite"
+    assert found.measured == "h.1.relu is the first of 1 layer with values that are not finite"
 
 
 # The factor per layer is the third root of what four layers do.

@@ -46,8 +46,18 @@ def test_the_fewest_that_have_a_mass_are_those_that_sorting_finds(score: Logits,
     mass = share * float(weights.sum(dtype=np.float64))
     order = np.argsort(-score, kind="stable").tolist()
     count = by_sorting(order, weights, mass)
-    for least in (0.0, (1 - share) * float(weights.sum(dtype=np.float64)) / len(score)):
-        assert extension.fewest(score, weights, mass, least) == (count, score[order[count - 1]])
+    assert extension.fewest(score, weights, mass) == (count, score[order[count - 1]])
+
+
+@some
+@given(scores, shares)
+def test_the_likeliest_are_those_that_sorting_finds(score: Logits, share: float) -> None:
+    weights = cr.ops.softmax(score)
+    order = np.argsort(-score, kind="stable").tolist()
+    count = by_sorting(order, weights, share * float(weights.sum(dtype=np.float64)))
+    assert likeliest(score, share) == (count, score[order[count - 1]])
+    hidden = np.append(np.float32(-np.inf), score)
+    assert likeliest(hidden, share) == (count, score[order[count - 1]])
 
 
 @some
@@ -114,10 +124,13 @@ def test_the_same_for_any_number_of_threads() -> None:
 def test_the_extension_refuses_what_does_not_fit() -> None:
     ones = np.ones(3, np.float32)
     with pytest.raises(ValueError, match="weights has 2 elements, expected 3"):
-        extension.fewest(ones, ones[:2], 1.0, 0.0)
-    for score, least in ((ones, 2.0), (ones[:0], 0.0)):
-        with pytest.raises(ValueError, match="at least `least`"):
-            extension.fewest(score, score, 1.0, least)
+        extension.fewest(ones, ones[:2], 1.0)
+    for score in (-ones, ones[:0]):
+        with pytest.raises(ValueError, match="at least 0"):
+            extension.fewest(score, score, 1.0)
+    for score, share in ((ones[:0], 0.5), (np.float32(-np.inf) * ones, 0.5), (ones, 1.5), (ones, np.nan)):
+        with pytest.raises(ValueError, match="from 0 to 1"):
+            extension.likeliest(score, share)
     for shape in ((1, 4), (2, 2)):
         with pytest.raises(ValueError, match="a row for each"):
             extension.highest(np.empty(shape, np.int64), ones[None])

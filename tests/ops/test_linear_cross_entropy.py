@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib
 import re
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule import native
-from chainrule.autograd import Param, Parameters, foreseen
+from chainrule.autograd import Param, Parameters, Tensor, foreseen
+from chainrule.autograd.ahead import Foreseen
 from chainrule.autograd.types import Array
-from chainrule.errors import DataError, GraphError, ShapeError
+from chainrule.errors import ConfigError, DataError, GraphError, ShapeError
 from chainrule.ops import cross_entropy, linear, linear_cross_entropy
 
 module = importlib.import_module("chainrule.ops.linear_cross_entropy")
@@ -97,47 +98,83 @@ def test_bad_input() -> None:
         linear_cross_entropy(x, W, targets=ids, weights=[1.0])
 
 
-def foreseen_and_not(dy: float, **constants) -> tuple[list[Array], list[Array]]:
-    """(loss, dx, dW), with dW in a flat block: made ahead, and in backward."""
+def foreseen_and_not(dy: float, learns: bool, **constants: Any) -> tuple[list[Array], list[Array]]:
+    """(loss, dx, dW), with dW in a flat block: made ahead, and in backward. With `learns` x is there too."""
     x, W, ids = case(N=40, V=33, C=16)
     results = []
     for known in (True, False):
-        params = Parameters([("W", Param(W))])
-        leaf = cr.Tensor(x.astype(np.float32), requires_grad=True)
+        leaf: Tensor = Param(x) if learns else Tensor(x.astype(np.float32), requires_grad=True)
+        params = Parameters([("W", Param(W)), *([("x", leaf)] if isinstance(leaf, Param) else [])])
         params.grad[...] = 1
         with foreseen(dy) if known else nullcontext():
             loss = linear_cross_entropy(leaf, params["W"], targets=ids, **constants)
-        ahead = (params["W"].grad != 1).any()
-        assert ahead == (known and native.available() and constants.get("reduction") != "none")
+        assert type(loss.array) is np.ndarray
+        assert (params["W"].grad != 1).any() == (known and constants.get("reduction") != "none")
         loss.backward(np.full(loss.shape, dy, np.float32))
+        assert leaf.grad is not None
         results.append([loss.data, leaf.grad, params["W"].grad])
     return results[0], results[1]
 
 
+@pytest.mark.parametrize("learns", [False, True])
+@pytest.mark.parametrize("backend", ["native", "reference"])
 @pytest.mark.parametrize("dy", [1.0, 0.3])
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_gradients_made_ahead_have_the_same_bits(
-    monkeypatch: pytest.MonkeyPatch, dy: float, precision: str, reduction: str
+    monkeypatch: pytest.MonkeyPatch, dy: float, precision: str, reduction: str, backend: str, learns: bool
 ) -> None:
     monkeypatch.setattr(module, "CHUNK", 7 * 33)
     monkeypatch.setattr(module, "KEEP", 0)
-    with cr.precision(precision):
+    with cr.precision(precision), cr.backend(backend):
         ahead, later = foreseen_and_not(
-            float(np.float32(dy)), ignore_index=3, label_smoothing=0.1, reduction=reduction
+            float(np.float32(dy)), learns, ignore_index=3, label_smoothing=0.1, reduction=reduction
         )
     for got, want in zip(ahead, later, strict=True):
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.skipif(not native.available(), reason="gradients are made ahead by the kernel only")
-def test_a_gradient_other_than_foreseen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def made_ahead(monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Foreseen, Parameters]:
     monkeypatch.setattr(module, "KEEP", 0)
     x, W, ids = case()
-    leaf = cr.Tensor(x.astype(np.float32), requires_grad=True)
-    with foreseen(1.0):
-        loss = 0.5 * linear_cross_entropy(leaf, W.astype(np.float32), targets=ids)
+    params = Parameters([("W", Param(W))])
+    with foreseen(1.0) as known:
+        loss = linear_cross_entropy(
+            Tensor(x.astype(np.float32), requires_grad=True), params["W"], targets=ids
+        )
+    return loss, known, params
+
+
+def test_a_gradient_other_than_foreseen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss, _, _ = made_ahead(monkeypatch)
     with pytest.raises(
-        GraphError, match=r"made its gradients for a gradient of 1, and gets 0\.5 \(.*foreseeable"
+        GraphError, match=r"made its gradients for a gradient of 1\.0, and gets 0\.5 \(.*foreseeable"
     ):
+        (0.5 * loss).backward()
+
+
+def test_what_was_made_ahead_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss, known, _ = made_ahead(monkeypatch)
+    with pytest.raises(
+        GraphError, match="linear_cross_entropy: made its gradients ahead, and backward did not"
+    ):
+        known.check()
+    loss.backward(retain=True)
+    known.check()
+    with pytest.raises(GraphError, match="linear_cross_entropy made its gradients ahead, for one"):
         loss.backward()
+
+
+def test_a_hook_that_comes_too_late_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss, _, params = made_ahead(monkeypatch)
+    params["W"].register_hook(lambda grad: 0 * grad)
+    with pytest.raises(GraphError, match="a hook on W came after linear_cross_entropy had added"):
+        loss.backward()
+
+
+def test_complaints_are_the_same_where_a_gradient_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEEP", 0)
+    x, W, _ = case()
+    leaf = Tensor(x.astype(np.float32), requires_grad=True)
+    with foreseen(1.0), pytest.raises(ConfigError, match=r"linear_cross_entropy: .*missing.*'targets'"):
+        linear_cross_entropy(leaf, W.astype(np.float32))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule import native, nn
-from chainrule.autograd import tape
+from chainrule.autograd import foreseen, tape
 from chainrule.autograd.mode import mode
 from chainrule.errors import ConfigError
 from chainrule.generate.weights import FORMATS, pack
@@ -273,15 +273,21 @@ def test_the_work_is_the_products_that_are_made(config: Any, batch: Batch) -> No
     assert sum(backward.values()) == total(work).backward + total(work).again
 
 
-def test_many_logits_are_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_logits_are_computed_once_where_the_gradient_is_foreseen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     config, batch = GPTConfig(1, 2, 8, 8, 20), Batch(2, 8)
     monkeypatch.setitem(linear_cross_entropy.forward.__globals__, "KEEP", 100)
     monkeypatch.setattr(parts, "KEEP", 100)
     model = made(config)
     inputs, targets = texts(config, batch)
-    _, backward = step_products(lambda: model.loss(inputs, targets))
     head = flops(parts_of(config), batch)["head"]
-    assert head.again == head.forward and backward["linear_cross_entropy"] == 3 * head.forward
+    _, backward = step_products(lambda: model.loss(inputs, targets))
+    assert backward["linear_cross_entropy"] == 3 * head.forward
+    with foreseen(1.0):
+        ahead, backward = step_products(lambda: model.loss(inputs, targets))
+    assert ahead["linear_cross_entropy"] == 3 * head.forward == head.total
+    assert "linear_cross_entropy" not in backward
     params = model.parameters()
     assert kept_bytes(model.loss(inputs, targets), params) == expected(config, batch)
 

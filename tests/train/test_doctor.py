@@ -416,7 +416,7 @@ def test_a_run_begins_with_what_is_not_well(tmp_path: Path, capsys: pytest.Captu
 def test_the_doctor_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = new_run(tmp_path, "watched")
     watched.train()
-    monkeypatch.setattr("chainrule.train.run.examine", lambda trainer: [])
+    monkeypatch.setattr("chainrule.train.run.examine", lambda *_, **__: [])
     for name in ("step", "evaluation", "weights"):
         monkeypatch.setattr(Doctor, name, lambda *_: [])
     alone = new_run(tmp_path, "alone")

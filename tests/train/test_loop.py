@@ -325,7 +325,7 @@ def test_a_step_left_out_for_the_scale_of_fp16_is_told() -> None:
 
 
 def test_skipping_gives_up_after_a_while() -> None:
-    trainer, told = trainer_of(on_nan="skip", max_steps=100), Told()
+    trainer, told = trainer_of(on_nan="skip", max_steps=100, eval_every=100), Told()
     poisoned(trainer, set(range(3, 100)))
     with pytest.raises(ChainruleError, match=r"at step 24 .*after 20 such steps in a row"):
         trainer.run(told)
@@ -343,6 +343,35 @@ def test_a_run_that_is_resumed_has_not_forgotten_what_it_skipped(tmp_path: Path)
     restore(second, saved, tmp_path)
     with pytest.raises(ChainruleError, match=r"at step 24 .*after 20 such steps in a row"):
         second.run(Told())
+
+
+@pytest.mark.parametrize("save_every", [1, 100])
+def test_weights_that_the_update_itself_breaks_are_no_result_and_not_kept(save_every: int) -> None:
+    """The loss and the gradient of the step were finite."""
+    trainer, told, kept = trainer_of(max_steps=3, save_every=save_every, on_nan="skip"), Told(), []
+    step = trainer.optimiser.step
+
+    def sick(lr: float | None = None) -> None:
+        step(lr)
+        if trainer.steps == 2:
+            next(iter(trainer.model.parameters().values())).array[0, 1] = math.inf
+
+    trainer.optimiser.step = sick  # type: ignore[method-assign]
+    with pytest.raises(ChainruleError, match=r"weight\[0, 1\] is inf after step 3 \(must be finite\)"):
+        trainer.run(told, save=lambda: kept.append(trainer.steps))
+    assert all(np.isfinite(told.losses)) and 3 not in kept
+    assert told.notes[-1]["finding"]["about"] == "not finite"
+    with pytest.raises(
+        ChainruleError, match=r"validation loss .* after step 3"
+    ):  # nor when it is judged again
+        trainer.run(told)
+
+
+def test_a_validation_that_is_not_finite_is_no_result() -> None:
+    trainer, told = trainer_of(max_steps=3), Told()
+    trainer.evaluate = lambda: math.inf  # type: ignore[method-assign]
+    with pytest.raises(ChainruleError, match="validation loss inf, every weight is finite after step 3"):
+        trainer.run(told)
 
 
 # -- samples and schedules ------------------------------------------------------------------------------------
@@ -383,6 +412,7 @@ def test_the_rate_follows_the_schedule(name: str, rates: list[float]) -> None:
         ({"ema": math.nan}, "ema is nan"),
         ({"on_nan": "pray"}, "on_nan is pray .*stop, skip"),
         ({"patience": -1}, "patience is -1"),
+        ({"lr": 1e-3, "weight_decay": 1e3}, "lr is 0.001, weight_decay 1000 .*product must be below 1"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:

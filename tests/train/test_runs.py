@@ -241,7 +241,7 @@ def test_a_saved_model_is_the_model(tmp_path: Path) -> None:
 
 
 def test_a_rate_that_is_too_high_stops_before_the_weights_break(tmp_path: Path) -> None:
-    run = new_run(tmp_path, lr=1e30, warmup=0)
+    run = new_run(tmp_path, lr=1e30, weight_decay=0.0, warmup=0)
     with (
         pytest.raises(ChainruleError, match=r"at step \d+ .*smaller lr than 1e\+30"),
         np.errstate(all="ignore"),

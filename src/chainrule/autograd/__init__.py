@@ -1,8 +1,9 @@
 """The engine: it records calls of ops on a tape and replays them in reverse. It knows no op."""
 
+from chainrule.autograd.ahead import foreseen
 from chainrule.autograd.capture import Capture, Captured, capture
 from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
-from chainrule.autograd.mode import backend, enable_grad, foreseen, no_grad, precision, scope
+from chainrule.autograd.mode import backend, enable_grad, no_grad, precision, scope
 from chainrule.autograd.op import Example, Op
 from chainrule.autograd.param import Param, Parameters
 from chainrule.autograd.recompute import checkpoint

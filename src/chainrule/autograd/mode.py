@@ -12,6 +12,7 @@ from chainrule.errors import ConfigError
 from chainrule.native import PRECISIONS
 
 if TYPE_CHECKING:
+    from chainrule.autograd.ahead import Foreseen
     from chainrule.autograd.capture import Capture
 
 BACKENDS = ("native", "reference")
@@ -30,7 +31,7 @@ class _Mode(threading.local):
         self.precision = "fp32"
         self.scope = ""
         self.captures: tuple[Capture, ...] = ()
-        self.foreseen: float | None = None
+        self.foreseen: Foreseen | None = None
 
 
 mode = _Mode()
@@ -90,20 +91,6 @@ def precision(name: str) -> Iterator[None]:
         yield
     finally:
         mode.precision = before
-
-
-@contextmanager
-def foreseen(dy: float) -> Iterator[None]:
-    """A loss computed inside will get the gradient `dy`, by one `backward()`, and gradients are not zeroed before that.
-
-    So an op that says how (`Op(ahead=)`) makes its gradients together with its value, and what would be computed twice
-    is computed once. The gradients of parameters are added before `backward()` is called.
-    """
-    before, mode.foreseen = mode.foreseen, dy
-    try:
-        yield
-    finally:
-        mode.foreseen = before
 
 
 @contextmanager

@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from chainrule import native
+from chainrule.autograd.ahead import Foreseen, Made
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.types import Array, Grads, Needs, Saved, is_float
-from chainrule.errors import ChainruleError, ConfigError, GraphError, ShapeError
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, is_float
+from chainrule.errors import ChainruleError, ConfigError, ShapeError
 
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]
 Backward: TypeAlias = Callable[[Any, Saved, Needs], Grads]
@@ -46,8 +47,8 @@ class Op:
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
     smaller ops, for fused operations. `again` takes the inputs out of `saved`: the op is cheap, so in backward a large
-    output is computed again rather than kept from forward. `ahead` makes value and gradients in one go, for a `dy` that
-    is foreseen (or returns None where that saves nothing).
+    output is computed again rather than kept from forward. `ahead`, in NumPy and native, makes value and gradients
+    in one go, for a `dy` that is foreseen (or returns None where that saves nothing).
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Op:
         native: tuple[Forward, Backward] | None = None,
         strided: bool = False,
         again: Callable[[Saved], Sequence[Array]] | None = None,
-        ahead: Ahead | None = None,
+        ahead: tuple[Ahead, Ahead] | tuple[()] = (),
     ) -> None:
         self.name = name
         self.forward = forward
@@ -98,7 +99,7 @@ class Op:
         if not plain:
             arrays = as_floats(as_arrays(arrays))
         if self.ahead and mode.foreseen is not None and True in needs and not mode.captures:
-            made = self._make_ahead(self.ahead, mode.foreseen, args, arrays, needs, constants)
+            made = self._make_ahead(mode.foreseen, args, arrays, needs, constants)
             if made is not None:
                 return made
         outputs, saved = self.run_forward(arrays, constants)
@@ -119,25 +120,24 @@ class Op:
         return results[0] if single else tuple(results)
 
     def _make_ahead(
-        self,
-        ahead: Ahead,
-        dy: float,
-        args: tuple[Any, ...],
-        arrays: list[Any],
-        needs: list[bool],
-        constants: Any,
+        self, known: Foreseen, args: tuple[Any, ...], arrays: list[Any], needs: list[bool], constants: Any
     ) -> Tensor | None:
         """The value, recorded with its gradients; those of parameters are in their place already."""
-        if not self._native_serves(arrays):
-            return None
         wanted = [need and (arg.into() or need) for arg, need in zip(args, needs, strict=True)]
-        made = ahead(dy, wanted, *arrays, **constants)
+        ahead = self.ahead[1 if self._native_serves(arrays) else 0]
+        made = self._called(ahead, arrays, constants, (known.dy, wanted))
         if made is None:
             return None
         value, grads = made
-        left = tuple([need is True for need in wanted])
-        entry = record(Made(self.name, dy, grads), self._name(), args, [value], True, (), left, constants)
-        return Tensor.recorded(value, entry, 0)
+        placed = [isinstance(n, Into) and grad is n.array for n, grad in zip(wanted, grads, strict=True)]
+        left = tuple([need and not there for need, there in zip(needs, placed, strict=True)])
+        saved = tuple([None if there else grad for there, grad in zip(placed, grads, strict=True)])
+        op = Made(self.name, known.dy, tuple([arg for arg, there in zip(args, placed, strict=True) if there]))
+        known.made.append(op)
+        value = np.asarray(value)
+        return Tensor.recorded(
+            value, record(op, self._name(), args, [value], True, saved, left, constants), 0
+        )
 
     def _name(self) -> str:
         return f"{mode.scope}.{self.name}" if mode.scope else self.name
@@ -146,12 +146,23 @@ class Op:
         """The forward pass on arrays, native where it can be."""
         floats = all(a is None or is_float(a) for a in arrays)
         forward = self.native[0] if self.native and floats and self._native_serves(arrays) else self.forward
+        found: tuple[Any, Saved] = self._called(forward, arrays, constants)
+        return found
+
+    def _called(
+        self,
+        function: Callable[..., Any],
+        arrays: Sequence[Array | None],
+        constants: dict[str, Any],
+        first: tuple[Any, ...] = (),
+    ) -> Any:
+        """function(*first, *arrays, **constants), with complaints that name the op and what it was given"""
         try:
-            return forward(*arrays, **constants)
+            return function(*first, *arrays, **constants)
         except ChainruleError:
             raise
         except TypeError as error:  # a missing or unknown argument, or one that is no array
-            message = str(error).replace(f"{forward.__name__}()", f"{self.name}()")
+            message = str(error).replace(f"{function.__name__}()", f"{self.name}()")
             if "incompatible function arguments" in message:  # a constant that the kernel does not know
                 given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
                 message = f"a constant has the wrong type ({given})"
@@ -186,24 +197,6 @@ class Op:
             elif is_float(a):
                 return False
         return True
-
-
-@dataclass
-class Made:
-    """On the tape instead of an op whose gradients were made with its value."""
-
-    name: str
-    dy: float
-    grads: Grads
-    again: Callable[[Saved], Sequence[Array]] | None = None
-
-    def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
-        if float(dy) != self.dy:
-            raise GraphError(
-                f"backward: {self.name} made its gradients for a gradient of {self.dy:g}, and gets {float(dy):g} "
-                "(set `foreseeable = False` in a model whose loss is a multiple of its cross-entropy)"
-            )
-        return self.grads
 
 
 def _contiguous(x: Array) -> Array:

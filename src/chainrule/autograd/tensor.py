@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -11,6 +12,16 @@ import numpy as np
 from chainrule.autograd.tape import Hook, Output, Record, replay, run_hooks
 from chainrule.autograd.types import Array, Into, Shape, is_float
 from chainrule.errors import GraphError, ShapeError
+
+
+class _Operations(dict[str, "Callable[..., Tensor]"]):
+    """By name, since the engine knows none of them: `chainrule.ops` fills it, and opens when the first is called."""
+
+    def __missing__(self, name: str) -> Callable[..., Tensor]:
+        importlib.import_module("chainrule.ops")
+        if name not in self:
+            raise KeyError(name)
+        return self[name]
 
 
 class Tensor:
@@ -39,8 +50,7 @@ class Tensor:
     )
     __array_ufunc__ = None  # so that `ndarray + Tensor` comes to us instead of NumPy looping over it
 
-    # Filled by chainrule.ops: the engine calls operations by name and knows none of them.
-    ops: ClassVar[dict[str, Callable[..., Tensor]]] = {}
+    ops: ClassVar[dict[str, Callable[..., Tensor]]] = _Operations()
 
     array: Array
     grad: Array | None

@@ -6,9 +6,13 @@ import difflib
 import importlib
 import io
 import os
+import re
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from chainrule.errors import ChainruleError, ConfigError
@@ -71,7 +75,7 @@ def main(args: Sequence[str] | None = None) -> None:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         raise SystemExit(2) from None
     except MemoryError as error:
-        print(f"error: not enough memory ({error}); make the model or the batch smaller", file=sys.stderr)
+        print(f"error: {_too_large(error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -83,6 +87,13 @@ def main(args: Sequence[str] | None = None) -> None:
         what = error.filename or "standard output"
         print(f"error: {what}: cannot be used ({error.strerror or error})", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _too_large(error: MemoryError) -> str:
+    """How much more memory was asked for, if the error says so; not the shape of an array that nobody knows."""
+    asked = re.search(r"llocate ([\d.]+ \w+) for", str(error))
+    more = f": {asked[1]} more were asked for" if asked else ""
+    return f"not enough memory{more} (make the model, the batch or the context smaller)"
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -104,12 +115,13 @@ def _dispatch(args: list[str]) -> None:
     words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
     if not words:
         raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args)})")
-    from chainrule.cli.parse import options, parse
-    from chainrule.cli.wording import flagged
-
     name = " ".join(args[:words])
     file, colon, kind = COMMANDS[name][0].partition(":")
-    module = importlib.import_module(f"chainrule.cli.{file}")
+    with _quick_to_leave():
+        from chainrule.cli.parse import options, parse
+        from chainrule.cli.wording import flagged
+
+        module = importlib.import_module(f"chainrule.cli.{file}")
     rest = args[words:]
     command = module.command(kind, rest) if colon else module.Command
     try:
@@ -118,11 +130,32 @@ def _dispatch(args: list[str]) -> None:
         raise type(error)(flagged(str(error), options(command))) from error
 
 
+@contextmanager
+def _quick_to_leave() -> Iterator[None]:
+    """While modules load, Ctrl-C ends the process at once: nothing is to be cleaned up, and an import may lose or
+    disguise an exception."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(*_: Any) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(130)
+
+
 def _overview(group: str = "") -> str:
     """All commands, or those that begin with a word if there are any."""
     about = {name: about for name, (_, about) in COMMANDS.items() if about}
     of_group = {name: text for name, text in about.items() if name.split()[0] == group}
-    listed = [f"  {name:<17}{text}" for name, text in (of_group or about).items()]
+    width = max(map(len, about)) + 2
+    listed = [f"  {name:<{width}}{text}" for name, text in (of_group or about).items()]
     return "\n".join(
         [
             "usage: chainrule COMMAND [OPTIONS]",

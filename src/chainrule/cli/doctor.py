@@ -17,7 +17,7 @@ import chainrule
 from chainrule import native
 from chainrule.cli.findings import words
 from chainrule.cli.progress import Progress
-from chainrule.cli.show import size
+from chainrule.cli.show import size, steps
 from chainrule.cli.sources import show
 from chainrule.inspect import Finding
 from chainrule.io import load_tokenizer
@@ -76,7 +76,7 @@ def of_run(folder: Path) -> tuple[str, list[Finding]]:
         return f"{folder}: a run without a checkpoint", of_log(folder)
     run = Run.resume(folder)
     findings = [*of_log(folder, run), *of_losses(run), of_weights(run)]
-    about = f"{size(run.model)}, {run.material.amount()}, after {run.trainer.steps:,} steps"
+    about = f"{size(run.model)}, {run.material.amount()}, after {steps(run.trainer.steps)}"
     return f"{about}; for its inside: chainrule diagnose {folder}", findings
 
 

@@ -22,7 +22,16 @@ from chainrule.models import describe
 from chainrule.train import TrainConfig
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.materials import material_of
-from chainrule.train.runs import best_of, build, is_model_alone, load_model, trained_on, unchanged
+from chainrule.train.runs import (
+    best_of,
+    build,
+    is_model_alone,
+    load_model,
+    refuse_broken,
+    trained_on,
+    unchanged,
+)
+from chainrule.train.translations import Translations
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
 
@@ -61,7 +70,7 @@ class Command:
         if self.json:
             print(json.dumps(found))
         else:
-            show(found, as_json=False)
+            show(found | in_words(found), as_json=False)
 
     def _choose(self, progress: Progress) -> dict[str, Any]:
         """How often the right choice is the one that the model expects most."""
@@ -96,6 +105,7 @@ class Command:
             raise ConfigError(f"eval: {name} is given without choices (must be with it, or left out)")
         saved = self._saved()
         model, tokenizer = load(self.run_folder) if saved is None else build(saved)
+        refuse_broken(self.run_folder, model)
         kind = material_of(describe(model)["model_type"])
         name, sha256, config = (
             ("", "", TrainConfig()) if saved is None else trained_on(saved, self.run_folder)
@@ -116,4 +126,28 @@ class Command:
         measured = {material.unit: sum(parts)} | material.measures(sum(parts), exam)
         if material.perplexity:  # of the words: the next sentence is no word
             measured["perplexity"] = math.exp(parts[0]) if parts[0] < 700 else math.inf
-        return {"run": str(self.run_folder), "data": self.data or name} | measured | scores
+        found = {"run": str(self.run_folder), "data": self.data or name} | measured | scores
+        return (
+            found | self._of_pairs(material, model, scores) if isinstance(material, Translations) else found
+        )
+
+    def _of_pairs(self, material: Translations, model: Any, scores: dict[str, float]) -> dict[str, Any]:
+        """How many were judged, how many only in part, and that BLEU is unknown where it could not be computed."""
+        pairs = [material.validation[i] for i in spread(len(material.validation), self.limit)]
+        most, encode = model.config.block_size, material.tokenizer.encode
+        cut = sum(  # the end of a target is a token too
+            len(encode(source)) > most or len(encode(target)) + 1 > most for source, target in pairs
+        )
+        return {"pairs": len(pairs), "cut": cut, "bleu": scores.get("bleu")}
+
+
+def in_words(found: dict[str, Any]) -> dict[str, str]:
+    """What a number alone would not tell a person."""
+    words = {}
+    if found.get("cut"):
+        words["cut"] = (
+            f"{found['cut']:,}: a side is longer than the context, and was read and judged up to there"
+        )
+    if found.get("bleu", 0) is None:
+        words["bleu"] = "not known: sacrebleu is not installed (pip install 'chainrule[eval]')"
+    return words

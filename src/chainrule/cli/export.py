@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,11 +12,11 @@ import tyro
 
 from chainrule.cli.progress import Progress
 from chainrule.cli.show import size
-from chainrule.errors import ConfigError
+from chainrule.errors import ChainruleWarning, ConfigError
 from chainrule.files import new_folder
 from chainrule.io import gguf, llama2c, save_pretrained
 from chainrule.io.architectures import has_twin
-from chainrule.models import Model
+from chainrule.models import GPT, Model
 from chainrule.text import Tokenizer
 from chainrule.train import load_any
 
@@ -48,6 +49,13 @@ class Command:
             model, tokenizer = load_any(self.run_folder)
         with Progress(f"write {self.out}"):
             self._write(model, tokenizer)
+        if self.format == "gguf" and isinstance(model, GPT) and model.config.activation == "gelu":
+            warnings.warn(
+                "llama.cpp will compute a little else: this GPT has the exact GELU, there is only the approximate one "
+                "(train with --activation gelu_tanh what shall run there)",
+                ChainruleWarning,
+                stacklevel=2,
+            )
         files = sorted(path.name for path in self.out.iterdir())
         if self.json:
             print(json.dumps({"out": str(self.out), "parameters": model.count(), "files": files}))

@@ -39,10 +39,11 @@ def made(asked: TrainOptions, make: Callable[..., Run]) -> Run:
     start, tokenizer = _start(asked)
     # With a model to begin with only what is said counts: the rest is as it is there.
     sizes = {n: getattr(asked, n) for n in sizes_of(asked.family) if start is None or n in asked.given}
-    if asked.planned != asked.training:
+    run = make(folder, data, asked.planned, asked.family, tokenizer, start, **sizes)
+    if asked.planned != asked.training:  # said of a run that is there
         said = f"begins with {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
         asked.say(f"{said} (--lr for another)")
-    return make(folder, data, asked.planned, asked.family, tokenizer, start, **sizes)
+    return run
 
 
 def _chosen(asked: TrainOptions, make: Callable[..., Run], folder: Path, corpus: Corpus) -> Run:

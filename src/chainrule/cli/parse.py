@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -26,6 +26,7 @@ def parse(command: type[T], program: str, args: list[str]) -> T:
         return tyro.cli(command, prog=program, args=args)  # prints the help and exits
     args = [_seconds(word, before) for before, word in zip(["", *args], args, strict=False)]
     known = options(command)
+    args = _pair_by_pair(known, args)
     _refuse_values_of_switches(known, args)
     explanation = io.StringIO()
     try:
@@ -43,6 +44,26 @@ def _seconds(word: str, before: str) -> str:
         return word
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", value)
     return f"{flag}{equals}{float(found[1]) * UNITS[found[2]]}" if found else word
+
+
+def _pair_by_pair(known: dict[str, Any], args: list[str]) -> list[str]:
+    """--logit-bias 3 2 5 -inf as --logit-bias 3 2 --logit-bias 5 -inf: of the parser a flag gets one pair."""
+    mappings = {flag_of(name) for name, kind in known.items() if get_origin(kind) is Mapping}
+    found: list[str] = []
+    for word in args:
+        *_, flag, key, value = ["", "", "", *found]
+        if flag in mappings and _is_number(key) and _is_number(value) and _is_number(word):
+            found.append(flag)
+        found.append(word)
+    return found
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def flags(words: Sequence[str]) -> frozenset[str]:

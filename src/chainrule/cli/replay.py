@@ -13,8 +13,10 @@ import tyro
 from chainrule.cli.diagnose import tables
 from chainrule.cli.findings import words
 from chainrule.cli.progress import Progress
+from chainrule.errors import ConfigError
 from chainrule.files import new_file
 from chainrule.train import Replay, replay
+from chainrule.train.history import History
 from chainrule.train.log import shorten
 
 ROWS = 4  # of a batch that are shown
@@ -37,6 +39,7 @@ class Command:
     """Print everything but the arrays as one JSON object."""
 
     def run(self) -> None:
+        check_step(self.run_folder, self.step)
         with Progress("replaying") as progress:
             found = replay(
                 self.run_folder, self.step, lambda done: progress.say(f"step {done:,} of {self.step:,}")
@@ -55,6 +58,15 @@ class Command:
         print("\n".join([*rows(found), "", *map(words, found.report.findings), "", *tables(found.report)]))
         if self.save:
             print(f"\narrays in {self.save}: {', '.join(sorted({n.split('/')[0] for n in found.arrays()}))}")
+
+
+def check_step(folder: Path, step: int) -> None:
+    """A finished run has no step after its last; of any other, the one at which it stopped may be asked for."""
+    made = History.of(folder)
+    if made.state == "finished" and made.steps and not 1 <= step <= made.steps:
+        raise ConfigError(
+            f"replay: step is {step}, {folder} has the steps 1 to {made.steps} (choose one of them)"
+        )
 
 
 def verdict(found: Replay) -> str:

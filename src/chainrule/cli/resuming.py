@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from chainrule.cli.settings import read_settings, toml
 from chainrule.cli.show import command_line
-from chainrule.cli.train_options import TrainOptions
+from chainrule.cli.train_options import TrainOptions, settled
 from chainrule.errors import ConfigError
+from chainrule.files import alone, write
 from chainrule.train import Run
+from chainrule.train.folders import LOCK, SETTINGS
 from chainrule.train.materials import material_of
 
 # Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
@@ -24,6 +27,10 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             f"resume: {folder} is a run of {run.family}, not of {asked.family} (go on with: {command_for(run)})"
         )
     same_folder(asked.out, folder)
+    if asked.init is not None and str(asked.init) != _begun_with(folder):
+        raise ConfigError(
+            f"resume: init is {asked.init}, the run in {folder} goes on with its own weights (leave out one of the two)"
+        )
     kind = material_of(asked.family)
     if asked.data != kind.default and kind.find(asked.data) != run.corpus:
         raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
@@ -44,6 +51,22 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             "(it is high again where it had fallen)"
         )
     return run
+
+
+def _begun_with(folder: Path) -> str | None:
+    """What its own settings name as the model it began with."""
+    settings = folder / SETTINGS
+    return read_settings(settings).get("init") if settings.exists() else None
+
+
+def renew_settings(run: Run) -> None:
+    """Let the file that repeats a run say what it does from here on; a run of a program has no such file."""
+    path, now = run.folder / SETTINGS, vars(run.trainer.config)
+    if not path.exists():
+        return
+    with alone(run.folder / LOCK):
+        kept = {name: value for name, value in read_settings(path).items() if name not in now}
+        write(path, toml(kept | settled(run.trainer.config)).encode())
 
 
 def agree(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,9 @@ import tyro
 
 from chainrule.cli.html.report import page
 from chainrule.cli.progress import Progress
+from chainrule.errors import DataError
 from chainrule.files import write
+from chainrule.train.folders import LOG
 from chainrule.train.history import History
 
 
@@ -29,5 +32,16 @@ class Command:
     def run(self) -> None:
         path = self.out or self.run_folder / "report.html"
         with Progress("reading"):
-            write(path, page(History.of(self.run_folder)).encode("utf-8", "replace"))
+            history = History.of(self.run_folder)
+            check_log(history)
+            write(path, page(history).encode("utf-8", "replace"))
+        if history.problem:
+            print(f"{history.state}: {history.problem}", file=sys.stderr)
         print(path)
+
+
+def check_log(history: History) -> None:
+    """A page without a line of the log would look like a run that has just begun."""
+    log = history.folder / LOG
+    if not history.records and log.is_file() and log.stat().st_size:
+        raise DataError(f"{log}: no line of it can be read (must be as training wrote it: put a copy back)")

@@ -17,8 +17,10 @@ from chainrule.cli.translating import listed, translations
 from chainrule.cli.unused import given
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Beam, Request, Sampling, beam_search, complete, score, write
+from chainrule.generate.beam import WIDEST
 from chainrule.generate.readers import check_fp32
 from chainrule.generate.sample import Model, encoded
+from chainrule.generate.sampling import check_whole
 from chainrule.models import LanguageModel, Seq2Seq
 from chainrule.text import TextStream, Tokenizer
 from chainrule.train.runs import load_any
@@ -47,7 +49,8 @@ class Command:
     """Texts for each prompt: drawn with the seeds --seed, --seed + 1, ...; with --beam, the best ones."""
     sampling: tyro.conf.UseAppendAction[tyro.conf.OmitArgPrefixes[Sampling]] = field(default_factory=Sampling)
     beam: int | None = None
-    """Search for the likeliest text instead of drawing one: so many unfinished texts are kept at each step."""
+    """Search for the likeliest text instead of drawing one: so many unfinished texts are kept at each step,
+    at most 1000."""
     length_penalty: float = 0.6
     """With --beam: 0 compares texts by log-probability, which favours short ones; the higher, the longer."""
     weights: Weights = "fp32"
@@ -152,6 +155,7 @@ class Command:
             )
 
     def _beam(self, width: int) -> Beam:
+        check_whole("beam", width, 1, WIDEST)
         if width < self.num_samples:
             raise ConfigError(
                 f"sample: num_samples is {self.num_samples}, beam {width} (must be at most as many)"

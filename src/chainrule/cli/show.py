@@ -13,8 +13,8 @@ from chainrule.train import Run
 from chainrule.train.material import Text
 
 SIZES = {
-    "n_layer": "{} layers",
-    "n_head": "{} heads",
+    "n_layer": "{} layer{s}",
+    "n_head": "{} head{s}",
     "n_embd": "width {}",
     "n_hidden": "hidden width {}",
     "block_size": "context {}",
@@ -24,8 +24,14 @@ SIZES = {
 def size(model: Model) -> str:
     """One line about a model."""
     c = model.config
-    said = [words.format(getattr(c, name)) for name, words in SIZES.items() if getattr(c, name, None)]
+    sizes = {words: getattr(c, name, None) for name, words in SIZES.items()}
+    said = [words.format(n, s="s" * (n != 1)) for words, n in sizes.items() if n]
     return f"{type(model).__name__} with {', '.join(said)}: {model.count():,} parameters"
+
+
+def steps(n: int) -> str:
+    """1 step, 2,000 steps"""
+    return f"{n:,} step{'s' * (n != 1)}"
 
 
 def bits(run: Run, nats: float) -> str:

@@ -17,9 +17,9 @@ from chainrule.cli.fields import size_fields, sizes_of
 from chainrule.cli.new_run import made, new_run
 from chainrule.cli.parse import flags, options
 from chainrule.cli.progress import Progress
-from chainrule.cli.resuming import command_for, going_on, remedy, resumed
-from chainrule.cli.settings import as_flags, from_file
-from chainrule.cli.show import bits, command_line, size
+from chainrule.cli.resuming import command_for, going_on, remedy, renew_settings, resumed
+from chainrule.cli.settings import as_flags, from_file, named_file
+from chainrule.cli.show import bits, command_line, size, steps
 from chainrule.cli.train_options import Training, TrainOptions
 from chainrule.cli.trials import find_lr, learn_one_batch
 from chainrule.cli.wording import near
@@ -57,6 +57,7 @@ class Train(TrainOptions):
             run = resumed(self, self.resume) if self.resume else new_run(self)
         self.say(f"{size(run.model)}, {run.material.amount()}; run {run.folder}")
         if self.resume:
+            renew_settings(run)
             self.say(going_on(run))
         try:
             result = run.train(Console(stderr=self.json, highlight=False))
@@ -65,7 +66,7 @@ class Train(TrainOptions):
         if self.json:
             print(json.dumps(summary(run, result)))
         else:
-            print(f"validation loss {bits(run, result.validation)} after {result.steps:,} steps")
+            print(f"validation loss {bits(run, result.validation)} after {steps(result.steps)}")
             if result.best:
                 step, loss = result.best
                 print(f"best at step {step:,}, {bits(run, loss)}: sample, eval and export take that one")
@@ -118,7 +119,8 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         family = "gpt"
     config = family_of(family).config
     sizes = size_fields(config, sizes_of(family))
-    file, kind = from_file(words, family), material_of(family)
+    path, kind = named_file(words), material_of(family)
+    file = from_file(path, family)
     data: Any = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA", help=kind.about)]
     sizes.append(("data", data, field(default=file.pop("data", kind.default))))
     sizes.append(("training", Training, field(default_factory=partial(defaults, family))))
@@ -131,7 +133,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     )
     shared: dict[str, Any] = {"family": family, "__doc__": about_it}
     new: Any = make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
-    new.before = tuple(as_flags(file, options(new)))
+    new.before = tuple(as_flags(path, file, options(new)))
     new.given = flags([*new.before, *words])
     return new
 

@@ -83,7 +83,11 @@ class TrainOptions:
                 for name, value in said.items()
                 if name in self.given or name not in (*model, *CHOSEN)
             }
-        return toml(self._own | said)
+        where = {
+            "out": self.out,
+            "json": self.json or None,
+        }  # of the command, not of the run: not in its record
+        return toml(self._own | where | said)
 
     def record(self, run: Run) -> str:
         """The same of a run that has begun, with what was chosen for it."""

@@ -12,6 +12,7 @@ from chainrule.errors import DataError
 from chainrule.generate import Beam, Request, Sampling, Translation, Translator, run, search
 from chainrule.models import Seq2Seq
 from chainrule.text import Tokenizer
+from chainrule.train.log import shorten
 from chainrule.train.translations import marks
 
 TOGETHER = 32  # sources in one loop
@@ -27,16 +28,18 @@ def translations(
     *,
     scored: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Of each source one translation for each `Sampling`, or the best that a search finds
-
-    Of a source beyond the model's context its beginning is read.
-    """
+    """Of each source one translation for each `Sampling`, or the best that a search finds"""
     start, end = marks(tokenizer)
     limit = model.config.block_size
-    encoded = [tokenizer.encode(source)[:limit] for source in sources]
+    encoded = [tokenizer.encode(source) for source in sources]
     for source, ids in zip(sources, encoded, strict=True):
         if not ids.size:
             raise DataError(f"sample: prompt {source!r} (must have at least one token to translate)")
+        if ids.size > limit:  # a translation of a part would pass for one of the whole
+            raise DataError(
+                f"sample: prompt {shorten(source, 40)!r} of {ids.size:,} tokens "
+                f"(must be at most {limit:,}, the context of the model: make it shorter)"
+            )
     translator = Translator(model)
     for first in range(0, len(sources), TOGETHER):
         some = sources[first : first + TOGETHER]

@@ -39,7 +39,7 @@ class Batches:
 
     def __init__(self, ids: Ids, *, batch_size: int, block_size: int, seed: int = 0) -> None:
         check_sizes(batch_size, block_size)
-        _check_length("training text", ids, block_size)
+        check_length("training text", ids, block_size)
         self.ids = ids
         self.batch_size = batch_size
         self.block_size = block_size
@@ -60,7 +60,7 @@ class Batches:
 def windows(ids: Ids, *, batch_size: int, block_size: int, limit: int) -> Iterator[tuple[Ids, Ids]]:
     """Batches for evaluation: at most `limit` windows that do not overlap, spread evenly over the text."""
     check_sizes(batch_size, block_size)
-    _check_length("validation text", ids, block_size)
+    check_length("validation text", ids, block_size)
     count = (len(ids) - 1) // block_size
     chosen = spread(count, limit)
     for first in range(0, len(chosen), batch_size):
@@ -76,9 +76,10 @@ def cut(ids: Ids, starts: Ids, block_size: int) -> tuple[Ids, Ids]:
     return rows[:, :-1], rows[:, 1:]
 
 
-def _check_length(what: str, ids: Ids, block_size: int) -> None:
+def check_length(what: str, ids: Ids, block_size: int) -> None:
+    """A window needs a token more than it is long: the last target."""
     if len(ids) <= block_size:
         raise DataError(
-            f"{what}: {len(ids)} tokens, block_size {block_size} "
-            "(must have more tokens than block_size: bring more text or make block_size smaller)"
+            f"{what}: {len(ids):,} token{'s' * (len(ids) != 1)}, block_size {block_size} (must have more tokens than "
+            "block_size: bring more text, or a model with a smaller block_size)"
         )

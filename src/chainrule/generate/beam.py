@@ -23,13 +23,15 @@ from chainrule.generate.readers import Reader, reader, vocab_size
 from chainrule.generate.sample import Model
 from chainrule.generate.sampling import check_prompt, check_whole
 
+WIDEST = 1000  # each text kept has a cache of its own
+
 
 @dataclass(frozen=True)
 class Beam:
     """How to search."""
 
     width: int = 4
-    """Texts kept at each step."""
+    """Texts kept at each step, at most 1000."""
     n_best: int = 1
     """Texts to return, at most `width`."""
     length_penalty: float = 0.6
@@ -40,7 +42,7 @@ class Beam:
     """A text is finished by any of these, which is not part of it."""
 
     def __post_init__(self) -> None:
-        check_whole("beam width", self.width, 1)
+        check_whole("beam width", self.width, 1, WIDEST)
         check_whole("n_best", self.n_best, 1, self.width)
         check_whole("max_new_tokens", self.max_new_tokens, 0)
         if not np.isfinite(self.length_penalty):

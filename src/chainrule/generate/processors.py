@@ -113,7 +113,8 @@ def temperature(logits: Logits, T: float) -> Logits:
     if T == 1:
         return shifted
     with np.errstate(over="ignore"):  # -inf: so unlikely that it is never drawn
-        return (shifted.astype(np.float64) / T).astype(logits.dtype)
+        # In float64, but without an array of them, whose fresh pages would cost more than the division.
+        return np.divide(shifted, T, out=shifted, dtype=np.float64, casting="same_kind")
 
 
 # -- tokens that are ruled out ------------------------------------------------------------------------------
@@ -176,20 +177,20 @@ def draw(logits: Logits, u: float) -> int:
 def likeliest(logits: Logits, share: float) -> tuple[int, float]:
     """How many of the likeliest tokens, at least one, have this share of all probability, and the score of the last"""
     left = logits if logits.min() > -np.inf else logits[logits > -np.inf]
+    if native_runs(logits.dtype):
+        count, edge = native.kernels().likeliest(np.ascontiguousarray(left), share)
+        return count, edge
     weights: Logits = ops.softmax(left)
-    whole = total(weights)  # 1, but for rounding
-    # All that weigh less than the mean of what need not be reached have together no more than that.
-    return fewest(left, weights, share * whole, least=(1 - share) * whole / len(left))
+    return fewest(left, weights, share * total(weights))
 
 
-def fewest(scores: Logits, weights: Logits, mass: float, least: float = 0.0) -> tuple[int, float]:
+def fewest(scores: Logits, weights: Logits, mass: float) -> tuple[int, float]:
     """How many of the highest scores, at least one, have weights that add up to `mass`, and the last of them
 
-    None of them weighs less than `least`. To sort the whole vocabulary would take longer than everything else, and the
-    highest few are mostly enough.
+    To sort the whole vocabulary would take longer than everything else, and the highest few are mostly enough.
     """
     if native_runs(scores.dtype):
-        count, edge = native.kernels().fewest(np.ascontiguousarray(scores), weights, mass, least)
+        count, edge = native.kernels().fewest(np.ascontiguousarray(scores), weights, mass)
         return count, edge
     n = FIRST
     while True:

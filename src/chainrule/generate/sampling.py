@@ -48,7 +48,7 @@ class Sampling:
     presence_penalty: float = 0.0
     """Taken from the score of a token that was written at all."""
     logit_bias: Mapping[int, float] = field(default_factory=dict)
-    """Added to the scores of tokens by id; -inf forbids one."""
+    """Added to the scores of tokens by id; -inf forbids one. On the command line: ID BIAS ID BIAS ..."""
     stop: tuple[str, ...] = ()
     """End before the first of these strings; none of it is written."""
     stop_tokens: tuple[int, ...] = ()

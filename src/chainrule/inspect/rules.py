@@ -19,7 +19,7 @@ def of_layers(layers: Sequence[LayerReport], *, fresh: bool) -> Iterator[Finding
         yield Finding(
             "problem",
             "activations",
-            f"{broken[0]} is the first of {len(broken)} layers with values that are not finite",
+            f"{broken[0]} is the first of {len(broken)} layer{'s' * (len(broken) > 1)} with values that are not finite",
             "The forward pass overflows there.",
             "Draw smaller weights before it, or normalise its input.",
         )

@@ -27,6 +27,8 @@ def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
             raise FormatError(f"{path}: holds {len(files)} models, {names} (must be one: give the file)")
         path = files[0]
     if path.is_dir():
+        if not (path / "config.json").exists():
+            raise DataError(f"{path}: holds no model (must have config.json, or one .gguf or .bin file)")
         model, tokenizer = load_pretrained(path)
         if tokenizer is None:
             raise DataError(f"{path}: holds no tokenizer (must have tokenizer.json)")

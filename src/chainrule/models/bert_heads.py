@@ -172,6 +172,11 @@ class BERTEmbedder(Model):
         return (there + back) * 0.5
 
 
+def fits_head(trained: Model, kind: type[Model]) -> bool:
+    """There is a body in `trained` that a model of this kind can take."""
+    return kind in CONFIGS and isinstance(getattr(trained, "bert", None), BERT)
+
+
 def fine_tune(trained: Model, kind: type[M], **sizes: Any) -> M:
     """A new model of another kind on a copy of the body of `trained`; what it does not have starts anew.
 
@@ -182,7 +187,7 @@ def fine_tune(trained: Model, kind: type[M], **sizes: Any) -> M:
     >>> cr.models.fine_tune(trained, cr.models.BERTClassifier, classes=3).config.classes
     3
     """
-    if kind not in CONFIGS or not isinstance(getattr(trained, "bert", None), BERT):
+    if not fits_head(trained, kind):
         known = ", ".join(each.__name__ for each in CONFIGS)
         raise ConfigError(
             f"fine_tune: {type(trained).__name__} to {getattr(kind, '__name__', kind)} "

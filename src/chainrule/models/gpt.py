@@ -150,6 +150,8 @@ class GPT(LanguageModel):
     (1, 3, 10)
     """
 
+    foreseeable = True
+
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)
         self.wte = Embedding(config.vocab_size, config.n_embd, init=partial(normal, std=STD))

@@ -176,6 +176,8 @@ class Llama(LanguageModel):
     (1, 3, 10)
     """
 
+    foreseeable = True
+
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)
         self.embed_tokens = Embedding(config.vocab_size, config.n_embd, init=init)

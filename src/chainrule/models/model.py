@@ -25,6 +25,12 @@ class Model(Layer):
     def __init__(self, config: Any) -> None:
         self.config = config
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Whoever writes a loss of their own says anew what is known of it."""
+        super().__init_subclass__(**options)
+        if {"loss", "losses", "loss_from"} & vars(cls).keys():
+            cls.foreseeable = vars(cls).get("foreseeable", False)
+
     @classmethod
     def n_params(cls, config: Any) -> int:
         """The number of parameters of a model of this size, without making it."""
@@ -41,8 +47,8 @@ class Model(Layer):
 
     divisible = True
     """A batch may be cut into pieces: its loss is made of theirs."""
-    foreseeable = True
-    """If its loss has one part: the gradient of its cross-entropy is that of the loss, not a multiple."""
+    foreseeable = False
+    """Its loss is a `linear_cross_entropy` and nothing else, so that the gradient of that is known beforehand."""
     recompute = False
     """Keep what enters a block only, and compute what happens inside it again in backward."""
 

@@ -59,6 +59,7 @@ class RecurrentLM(LanguageModel):
     """Base of the three: a subclass names its `cell`."""
 
     cell: ClassVar[type[Recurrent]]
+    foreseeable = True
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config)

@@ -154,6 +154,8 @@ class Seq2Seq(Model):
     (1, 2, 10)
     """
 
+    foreseeable = True
+
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__(config)
         shared = config.source_vocab_size is None

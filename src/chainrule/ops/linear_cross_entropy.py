@@ -11,7 +11,7 @@ the loss is foreseen; their gradients never exist for more than a chunk.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -115,24 +115,40 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def ahead(
-    dy: float,
-    needs: Sequence[Any],
-    x: Array,
-    W: Array,
-    *,
-    targets: Any,
-    reduction: str = "mean",
-    **options: Any,
+    dy: float, needs: Needs, x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any
 ) -> tuple[Array, Grads] | None:
     """Value and gradients of a chunk while its logits are there, instead of computing them twice."""
     shape = _logits_shape(x, W)
-    goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
-    if goal.target.ndim == 2 or reduction == "none" or _kept(shape):
+    if reduction == "none" or _kept(shape):
         return None
+    goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
+    slope = goal.scaled(np.asarray(dy, x.dtype))
+    X = rows(x)  # (N, C)
+    losses = np.empty(len(X), x.dtype)
+    dX, dW = np.empty_like(X) if needs[0] else None, _room(W, needs[1])
+    for chunk in _chunks(len(X), len(W)):
+        z = times(X[chunk], W.T)
+        losses[chunk], peak, total = row_losses(z, goal.rows(chunk))
+        row_gradients(z, z, peak, total, slope.rows(chunk))  # [LC.1]
+        if dX is not None:
+            dX[chunk] = times(z, W)  # [LC.2]
+        if dW is not None:
+            dW += times(z.T, X[chunk])  # [LC.3]
+    return reduced(losses, shape, reduction), (None if dX is None else dX.reshape(x.shape), dW)
+
+
+def native_ahead(
+    dy: float, needs: Needs, x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any
+) -> tuple[Array, Grads] | None:
+    shape = _logits_shape(x, W)
+    if reduction == "none" or _kept(shape):
+        return None
+    goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
+    if goal.target.ndim == 2:
+        return ahead(dy, needs, x, W, targets=targets, reduction=reduction, **options)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), np.float32)
-    dX = native.empty_like(X) if needs[0] else None
-    dW = _room(W, needs[1])
+    dX, dW = native.empty_like(X) if needs[0] else None, _room(W, needs[1])
     slope = goal.scaled(np.asarray(dy, np.float32)).scale
     native.kernels().linear_cross_entropy_forward(
         losses, peak, total, X, W, *goal, *_cut(X, W), dX, dW, slope
@@ -198,5 +214,5 @@ linear_cross_entropy = Op(
     example,
     composed=composed,
     native=(native_forward, native_backward),
-    ahead=ahead,
+    ahead=(ahead, native_ahead),
 )

@@ -208,8 +208,8 @@ class Angles(Part):
 class Head(Part):
     """Logits and their loss. `tied`: the matrix is the embedding's.
 
-    Many logits are not kept but computed again, unless the gradient of the loss is foreseen, as in training. A bias
-    is one more column of the matrix, whose input is 1.
+    Many logits are not kept. Without a foreseen gradient (`autograd.foreseen`, as in training) they are computed again,
+    which is not counted. A bias is one more column of the matrix, whose input is 1.
     """
 
     width: int
@@ -236,7 +236,7 @@ class Head(Part):
 
     def work(self, batch: Batch, *, dense: bool = False) -> Work:
         forward = 2 * self.logits(batch) * (self.width + (1 if self.bias else 0))
-        return Work(forward, 2 * forward, forward if self.logits(batch) > KEEP else 0)
+        return Work(forward, 2 * forward)
 
     def kept(self, batch: Batch) -> Iterator[Kept]:
         if self.bias:  # the joined matrix, and its inputs

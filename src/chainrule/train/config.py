@@ -85,6 +85,11 @@ class TrainConfig(Looking, Learning):
         if self.budget is not None:
             self._finite(lambda value: value > 0, "a positive number of seconds", "budget")
         self._finite(lambda value: value >= 0, "at least 0", "weight_decay")
+        if self.weight_decay * self.lr >= 1:  # a step would leave nothing of a weight, or turn it round
+            raise ConfigError(
+                f"train: lr is {self.lr:g}, weight_decay {self.weight_decay:g} (their product must be below 1, "
+                "the share of a weight that a step takes away: make one of them smaller)"
+            )
         self._finite(lambda value: 0 <= value <= self.lr, f"from 0 to lr, {self.lr:g}", "min_lr")
         self._finite(lambda value: 0 <= value < 1, "at least 0 and below 1", "beta2", "ema")
         self._finite(lambda value: 0 < value < 1, "between 0 and 1", "decay")

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainrule.autograd import Tensor, foreseen
+from chainrule.autograd.ahead import Foreseen
 from chainrule.autograd.types import Array
 from chainrule.models import Model, RecurrentLM
 from chainrule.models.rnn_lm import State
@@ -37,12 +38,15 @@ def backward(model: Model, work: Work, *, pieces: int = 1, factor: float = 1.0) 
     loss, states = 0.0, []
     for part, counted in zip(parts, counts, strict=True):
         shares = [n / total for n, total in zip(counted, totals, strict=True)]
-        with _foreseen(model, factor, shares):
+        with _foreseen(model, factor, shares) as known:
             losses, state = losses_of(model, part)
         loss += sum(each.item() * share for each, share in zip(losses, shares, strict=True) if share)
         states.append(state)
         if any(shares):
             _weighted(losses, shares).backward(np.asarray(factor, np.float32))
+        if known:
+            known.check()
+        del losses  # before the next piece comes
     return loss, None if states[0] is None else join(states)
 
 
@@ -61,10 +65,16 @@ def losses_of(model: Model, work: Work) -> tuple[tuple[Tensor, ...], State | Non
     return (loss,), state
 
 
-def _foreseen(model: Model, factor: float, shares: list[float]) -> AbstractContextManager[None]:
+def _foreseen(
+    model: Model, factor: float, shares: list[float]
+) -> AbstractContextManager[Foreseen] | AbstractContextManager[None]:
     """What the loss will get in backward, if that is known."""
-    known = model.foreseeable and len(shares) == 1 and shares[0]
-    return foreseen(float(np.float32(factor) * np.float32(shares[0]))) if known else nullcontext()
+    if not model.foreseeable or len(shares) != 1 or not shares[0]:
+        return nullcontext()
+    if shares[0] == 1:
+        return foreseen(factor)
+    number = model.parameters().dtype.type  # what the product will be rounded to
+    return foreseen(float(number(factor) * number(shares[0])))
 
 
 def _weighted(losses: tuple[Tensor, ...], shares: list[float]) -> Tensor:

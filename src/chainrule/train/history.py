@@ -137,7 +137,9 @@ def _settings(folder: Path, saved: Checkpoint | None) -> dict[str, Any]:
     except (OSError, ValueError):  # of a run made by a program
         written = dict(saved.config) if saved else {}
     training = saved.training.get("train") if saved else None
-    now = training if isinstance(training, dict) else {}
+    now = dict(training) if isinstance(training, dict) else {}
+    if now.get("budget") is not None:  # which decides how many steps there are
+        now.pop("max_steps", None)
     return written | {name: value for name, value in now.items() if value is not None}
 
 

@@ -38,7 +38,7 @@ from chainrule.train.objectives import check_objective
 from chainrule.train.pieces import row_count
 from chainrule.train.plan import Plan
 from chainrule.train.scaling import LossScale, NoScale
-from chainrule.train.skips import NotFinite, Skips, explain
+from chainrule.train.skips import Skips, check_sound, explain, noted
 from chainrule.train.sources import BatchSource
 
 
@@ -107,7 +107,9 @@ class Trainer:
         Dropout is drawn of the seed of the configuration. If all steps were made before, the model is only judged.
         """
         if self.finished:
-            return Result(self.steps, self.evaluate(), self.seconds, False, self.best)
+            validation = self.evaluate()
+            check_sound(self.model, self.config, self.steps, validation)
+            return Result(self.steps, validation, self.seconds, False, self.best)
         keep_freed_memory()
         began = time.perf_counter() - self.seconds
         validation, judged = math.nan, -1
@@ -121,9 +123,11 @@ class Trainer:
                 if self._due(self.config.eval_every):
                     validation, judged = self._judge(log, save), self.steps
                 if self._due(self.config.save_every):
+                    self._check(log)
                     save()
             stopped = interrupt.asked and not self.finished
             if stopped:  # whoever asked may not wait; and what the unbroken run does not do leaves no trace
+                self._check(log)
                 save()
                 validation = validation if judged == self.steps else self.evaluate()
             else:
@@ -134,11 +138,8 @@ class Trainer:
     def _advance(self, log: Logger, began: float) -> None:
         """One step, and what there is to tell of it."""
         lr = self.plan.lr(self.steps)
-        try:
+        with noted(log, self.steps + 1):
             loss, norm = self.update(lr)
-        except NotFinite as error:  # written down here, said by whoever catches it
-            log.note(self.steps + 1, {"finding": error.finding.to_dict()})
-            raise
         self.seconds = time.perf_counter() - began
         left = self.plan.seconds_left(self.steps, self.seconds)
         log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
@@ -219,6 +220,7 @@ class Trainer:
         """The loss on what was held back; with patience, a new best is saved at once."""
         validation = self.evaluate()
         log.evaluation(self.steps, validation, seconds=self.seconds)
+        self._check(log, validation)
         self.tell(log, self.doctor.evaluation(self.steps, validation))
         if not self.skips.reason:  # the gradient is that of a step that was taken
             self.tell(log, self.doctor.weights(self.model.parameters(), self.optimiser))
@@ -227,6 +229,11 @@ class Trainer:
             if self.stopping.best_step == self.steps:
                 save()
         return validation
+
+    def _check(self, log: Logger, validation: float = 0.0) -> None:
+        """Nothing broken is kept, nor called a result."""
+        with noted(log, self.steps):
+            check_sound(self.model, self.config, self.steps, validation)
 
     @property
     def best(self) -> tuple[int, float] | None:

@@ -12,12 +12,13 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from chainrule.data import BUILT_IN, Corpus, Encoded, Shards, load, split, windows
-from chainrule.data.batches import Ids
+from chainrule.data.batches import Ids, check_length
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import write
 from chainrule.models import IGNORE, LanguageModel
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
+from chainrule.train.room import check_room
 from chainrule.train.sources import BatchSource, source
 
 SAMPLE = 100  # tokens
@@ -71,6 +72,9 @@ class Material:
     def sizes(self) -> dict[str, Any]:
         """The values of the fields in `decides`."""
         raise NotImplementedError
+
+    def check(self, sizes: Any, config: TrainConfig) -> None:
+        """Refuse what the data or this machine are too small for, before a model with the config `sizes` is made."""
 
     def fitted(self, model: Any) -> Self:
         """The same with what the model knows already, such as the numbers of labels."""
@@ -149,6 +153,11 @@ class Text(Material):
     @classmethod
     def _of_text(cls, corpus: Corpus, tokenizer: Tokenizer, judge_only: bool) -> Self:
         """The text is cut before it is encoded, so every tokenizer is judged by the same text."""
+        if tokenizer.vocab_size < 2 and not judge_only:
+            raise DataError(
+                f"{corpus.name}: a vocabulary of one token, {tokenizer.piece(0)!r} (must be at least two: where there "
+                "is no choice nothing is learnt; bring a text of several characters)"
+            )
         training, validation = ("", corpus.text) if judge_only else split(corpus.text)
         size = len(validation.encode("utf-8", "surrogatepass"))
         return cls(corpus, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
@@ -169,6 +178,12 @@ class Text(Material):
     def sizes(self) -> dict[str, Any]:
         """The tokenizer decides the vocabulary."""
         return {"vocab_size": self.tokenizer.vocab_size}
+
+    def check(self, sizes: Any, config: TrainConfig) -> None:
+        """A row has at least as many tokens as the context."""
+        check_length("training text", self.training, sizes.block_size)
+        check_length("validation text", self.validation, sizes.block_size)
+        check_room(sizes, config, sizes.block_size)
 
     def batches(self, model: LanguageModel, config: TrainConfig) -> BatchSource:
         """Random windows, or streams for a recurrent model."""

@@ -38,18 +38,22 @@ LONG = 0.5  # seconds: the first time is slow, so a step is worked through up to
 STOP = re.compile(r"end|eos|/s>", re.IGNORECASE)  # in the names of tokens that end a text
 
 
-def examine(trainer: Trainer) -> list[Finding]:
-    """All that can be said before step 0, what is well included."""
+def examine(trainer: Trainer, *, fresh: bool = True) -> list[Finding]:
+    """All that can be said before step 0, what is well included.
+
+    Weights that are not `fresh` were trained: they know something, and the vocabulary is theirs.
+    """
     batches = [trainer.batches.batch(step) for step in range(BATCHES)]
     rows = tokens_of(trainer.batches)
     found = [_targets(trainer.model, batches), *_truncated(trainer.batches)]
     fits = [_fits(trainer, rows)]
     if rows and fits[0].level == "ok" and trainer.tokenizer is not None:
         own = {name: ids for name, ids in rows.items() if _limit(trainer.model.config, name) is None}
-        found += [*_stop(trainer.tokenizer, own, batches), *_unused(trainer.tokenizer, own)]
+        found += _stop(trainer.tokenizer, own, batches)
+        found += _unused(trainer.tokenizer, own) if fresh else ()
     found += fits
     if fits[0].level == "ok":
-        found += _first_step(trainer)
+        found += _first_step(trainer, fresh and not trainer.steps)
     return found
 
 
@@ -194,10 +198,10 @@ class Measured(NamedTuple):
     bytes: int
 
 
-def _first_step(trainer: Trainer) -> Iterator[Finding]:
+def _first_step(trainer: Trainer, fresh: bool) -> Iterator[Finding]:
     measured = measure(trainer)
     choices = trainer.model.choices
-    if choices and not trainer.steps:
+    if choices and fresh:
         yield initial_loss(measured.loss, choices)
     yield _forecast(trainer, measured)
 

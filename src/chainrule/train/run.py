@@ -14,6 +14,7 @@ from chainrule.errors import ConfigError
 from chainrule.io import pretrained
 from chainrule.machine import check_memory
 from chainrule.models import Model, describe, make, n_params
+from chainrule.models import family as family_of
 from chainrule.optim import EarlyStopping
 from chainrule.random import seed
 from chainrule.text import Tokenizer
@@ -29,7 +30,7 @@ from chainrule.train.materials import defaults, material_of
 from chainrule.train.plan import Plan
 from chainrule.train.preflight import examine
 from chainrule.train.runs import build, trained_on, unchanged
-from chainrule.train.start import begun_with
+from chainrule.train.start import begun_with, check_family
 from chainrule.train.trainer_state import flat, progress_of, restore
 
 
@@ -86,11 +87,14 @@ class Run:
         **size: Any,
     ) -> Run:
         """What `new` would start, to be looked at: nothing is written."""
+        if start is not None:
+            check_family(start, model)
         material = material_of(model).of(data, tokenizer)
         seed(config.seed)
         sizes = size | material.sizes()
         if start is None:
             check_memory(n_params({"model_type": model} | sizes))
+            material.check(family_of(model).config(**sizes), config)
             made = make(model, **sizes)
         else:
             made = begun_with(start, model, sizes)
@@ -173,7 +177,8 @@ class Run:
                 # what was said before is not said again
                 deque(trainer.doctor.recall(read(self.log_path)), maxlen=0)
             else:
-                trainer.tell(log, (f for f in examine(trainer) if f.level != "ok" or f.about == "forecast"))
+                found = examine(trainer, fresh=self.from_seed)
+                trainer.tell(log, (f for f in found if f.level != "ok" or f.about == "forecast"))
                 self.save()  # from here on the run can go on, whenever it is stopped
 
             def save() -> None:

@@ -18,6 +18,7 @@ from chainrule.train import checkpoint, kinds
 from chainrule.train.checkpoint import Checkpoint
 from chainrule.train.config import TrainConfig
 from chainrule.train.material import Data
+from chainrule.train.nonfinite import broken
 
 D = TypeVar("D", bound=Data)
 
@@ -37,9 +38,18 @@ def load_any(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
 
     Of a run with patience it is the best checkpoint, of any other the newest.
     """
-    if is_model_alone(Path(path)):
-        return load(path)
-    return build(best_of(Path(path)))
+    found = load(path) if is_model_alone(Path(path)) else build(best_of(Path(path)))
+    refuse_broken(path, found[0])
+    return found
+
+
+def refuse_broken(path: str | os.PathLike[str], model: Model) -> None:
+    """A model whose weights are not all numbers can do nothing."""
+    if entry := broken(model):
+        raise CheckpointError(
+            f"{path}: {entry.name}{list(entry.index)} is {entry.value} (weights must be finite: take an earlier "
+            "checkpoint, or train again with a smaller lr)"
+        )
 
 
 def best_of(path: Path) -> Checkpoint:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from chainrule import random
@@ -12,16 +16,19 @@ from chainrule.models import Model
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.gradient import Work
-from chainrule.train.nonfinite import Entry, Origin, search
+from chainrule.train.log import Logger
+from chainrule.train.nonfinite import Entry, Origin, broken, search
 
 MOST = 20  # steps in a row that may be left out
 AROUND = 12  # tokens to each side that are shown with one that makes trouble
 
 
 class NotFinite(ChainruleError):
-    """A step that was not taken, and why."""
+    """A step that was not taken, or a model that is no use any more, and why."""
 
-    finding: Finding
+    def __init__(self, message: str, finding: Finding | None = None) -> None:
+        super().__init__(message)
+        self.finding = finding
 
 
 class Skips:
@@ -37,9 +44,35 @@ class Skips:
         self.reason = f"{what} (must be finite): {finding.measured}; try: {finding.advice}"
         if stop or self.in_a_row > MOST:
             before = "" if stop else f" after {MOST} such steps in a row"
-            error = NotFinite(f"train: {self.reason}; the step was not taken{before}")
-            error.finding = finding
-            raise error
+            raise NotFinite(f"train: {self.reason}; the step was not taken{before}", finding)
+
+
+@contextmanager
+def noted(log: Logger, step: int) -> Iterator[None]:
+    """What is not finite in here is written down; whoever catches it says so."""
+    try:
+        yield
+    except NotFinite as error:
+        if error.finding:
+            log.note(step, {"finding": error.finding.to_dict()})
+        raise
+
+
+def check_sound(model: Model, config: TrainConfig, step: int, validation: float = 0.0) -> None:
+    """Refuse to keep or to judge a model that an update has broken: its loss and gradient may have been finite."""
+    entry = broken(model)
+    if entry is None and math.isfinite(validation):
+        return
+    weight = (
+        "every weight is finite" if entry is None else f"{entry.name}{list(entry.index)} is {entry.value}"
+    )
+    said = f"{weight} after step {step}"
+    if not math.isfinite(validation):
+        said = f"validation loss {validation}, {said}"
+    smaller = f"a smaller lr than {config.lr:g}, a smaller weight_decay than {config.weight_decay:g}"
+    meaning = "The update itself took the weights where nothing can be computed."
+    finding = Finding("problem", "not finite", said, meaning, smaller)
+    raise NotFinite(f"train: {said} (must be finite): try {smaller}; the step is not kept", finding)
 
 
 def explain(model: Model, work: Work, config: TrainConfig, step: int, tokenizer: Tokenizer | None) -> Finding:

@@ -9,11 +9,21 @@ from typing import Any
 from chainrule.errors import ConfigError
 from chainrule.models import Model, describe, fine_tune, n_params
 from chainrule.models import family as family_of
+from chainrule.models.bert_heads import fits_head
 
 HEAD = ("classes", "labels")  # what the head of a classifier follows from
 
 # Fields of a model's config that say how it learns, not what it computes once it has learnt.
 LEARNING = {"dropout", "label_smoothing", "scheduled_sampling"}
+
+
+def check_family(start: Model, family: str) -> None:
+    """Weights fit a model of their own family, or the body of a BERT another head."""
+    kind, theirs = family_of(family).model, describe(start)["model_type"]
+    if type(start) is not kind and not fits_head(start, kind):
+        raise ConfigError(
+            f"train: a {family} cannot begin with the weights of a {theirs} (must be one itself: say train {theirs})"
+        )
 
 
 def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:

@@ -43,7 +43,6 @@ summary { cursor: pointer; color: var(--faint); }
 footer { margin-top: 3rem; font-size: .85rem; color: var(--faint); }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 0 1rem; }
 .pair svg text { font-size: 24px; } .pair .line { stroke-width: 4; } .pair .dots circle { r: 7px; }
-.pair > :last-child:nth-child(odd) { grid-column: span 2; }
 @media (max-width: 40rem) { main { padding: 1.2rem .8rem 3rem; } h1 { font-size: 1.35rem; } th { width: 8rem; }
   svg text { font-size: 24px; } .line { stroke-width: 4; } .dots circle { r: 7px; } .pair { display: block; }
   .legend { margin-left: 0; width: 100%; } .legend span { margin: 0 .9rem 0 0; } .columns { display: block; }
