@@ -333,7 +333,7 @@ def test_skipping_gives_up_after_a_while() -> None:
 
 
 def test_a_run_that_is_resumed_has_not_forgotten_what_it_skipped(tmp_path: Path) -> None:
-    first, second = (trainer_of(on_nan="skip", max_steps=100) for _ in range(2))
+    first, second = (trainer_of(on_nan="skip", max_steps=100, eval_every=100) for _ in range(2))
     for trainer in (first, second):
         poisoned(trainer, set(range(3, 100)))
     while first.steps < 18:  # 15 of them skipped
