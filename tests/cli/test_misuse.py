@@ -161,3 +161,12 @@ def test_a_report_of_a_run_on_a_budget_names_no_steps_that_were_not_planned() ->
     main(["runs", "report", "run"])
     page = Path("run/report.html").read_text()
     assert "budget" in page and "max_steps" not in page
+
+
+def test_a_batch_of_hidden_words_that_does_not_fit_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("chainrule.train.run.make")
+    words = [*TINY, "--batch-size", "100000000", "--out", "run"]
+    err = refused("train", "bert", "text.txt", *words, capsys=capsys)
+    assert "--batch-size is 100000000, --block-size 16: a step takes " in err and not Path("run").exists()

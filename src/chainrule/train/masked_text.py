@@ -14,6 +14,7 @@ from chainrule.models import BERTPretraining
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.material import Material, Text, held_back, joined, share_right
+from chainrule.train.room import check_room
 
 VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none
 
@@ -56,6 +57,10 @@ class MaskedText(Material):
     def sizes(self) -> dict[str, Any]:
         """The tokenizer decides the vocabulary."""
         return {"vocab_size": self.tokenizer.vocab_size}
+
+    def check(self, sizes: Any, config: TrainConfig) -> None:
+        """A batch is drawn whole, however few windows the text has."""
+        check_room(sizes, config, sizes.block_size)
 
     def batches(self, model: BERTPretraining, config: TrainConfig) -> MaskedBatches:
         """Windows in random order; other words are hidden in each epoch."""
