@@ -21,8 +21,9 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError, ShapeError
+from chainrule.errors import ShapeError
 from chainrule.models.model import Model
+from chainrule.models.rules import a_share, at_least_one, heads_divide, positive
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
 from chainrule.random import next_key
@@ -61,17 +62,11 @@ class BERTConfig:
     """Added to the variance before its root."""
 
     def __post_init__(self) -> None:
-        for name in ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "n_segments"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"BERT: {name} is {getattr(self, name)} (must be at least 1)")
-        if self.n_embd % self.n_head:
-            raise ConfigError(
-                f"BERT: n_embd is {self.n_embd}, n_head {self.n_head} (heads must divide the width)"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"BERT: dropout is {self.dropout} (must be at least 0 and below 1)")
-        if not self.norm_eps > 0:
-            raise ConfigError(f"BERT: norm_eps is {self.norm_eps} (must be positive)")
+        counts = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "n_segments")
+        at_least_one("BERT", self, counts)
+        heads_divide("BERT", self)
+        a_share("BERT", self, ("dropout",))
+        positive("BERT", self, ("norm_eps",))
 
     def body_params(self, *, pooled: bool) -> int:
         """The number of parameters of the encoder, with or without the pooler."""

@@ -19,9 +19,10 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError, ShapeError
+from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.model import IGNORE
+from chainrule.models.rules import a_share, at_least_one, heads_divide, one_of, positive
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
 from chainrule.nn.program import Attend, Embed, Head, Instruction, Last, Norm, Project
@@ -64,22 +65,11 @@ class GPTConfig:
     """Width inside the MLP; four times n_embd unless given."""
 
     def __post_init__(self) -> None:
-        for name in ("n_layer", "n_head", "n_embd", "block_size", "vocab_size", "n_hidden"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"GPT: {name} is {value} (must be at least 1)")
-        if self.n_embd % self.n_head:
-            raise ConfigError(
-                f"GPT: n_embd is {self.n_embd}, n_head {self.n_head} (heads must divide the width)"
-            )
-        if self.activation not in ACTIVATIONS:
-            raise ConfigError(
-                f"GPT: activation is {self.activation!r} (must be one of {', '.join(ACTIVATIONS)})"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"GPT: dropout is {self.dropout} (must be at least 0 and below 1)")
-        if not self.norm_eps > 0:
-            raise ConfigError(f"GPT: norm_eps is {self.norm_eps} (must be positive)")
+        at_least_one("GPT", self, ("n_layer", "n_head", "n_embd", "block_size", "vocab_size", "n_hidden"))
+        heads_divide("GPT", self)
+        one_of("GPT", self, "activation", ACTIVATIONS)
+        a_share("GPT", self, ("dropout",))
+        positive("GPT", self, ("norm_eps",))
 
     @property
     def inside(self) -> int:

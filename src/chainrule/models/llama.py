@@ -23,6 +23,7 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.model import IGNORE
+from chainrule.models.rules import at_least_one, heads_divide, one_of, positive
 from chainrule.nn import (
     Embedding,
     GatedFeedForward,
@@ -80,28 +81,17 @@ class LlamaConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rope_scaling", rope_scaling(self.rope_scaling))  # a file has its fields
-        for name in COUNTS:
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"Llama: {name} is {value} (must be at least 1)")
-        if self.head_dim is None and self.n_embd % self.n_head:
-            raise ConfigError(
-                f"Llama: n_embd is {self.n_embd}, n_head {self.n_head} "
-                "(heads must divide the width, unless head_dim is given)"
-            )
-        if self.attention_bias not in BIASES:
-            raise ConfigError(
-                f"Llama: attention_bias is {self.attention_bias!r} (must be one of {', '.join(BIASES)})"
-            )
+        at_least_one("Llama", self, COUNTS)
+        if self.head_dim is None:
+            heads_divide("Llama", self, unless=", unless head_dim is given")
+        one_of("Llama", self, "attention_bias", BIASES)
         if self.n_head % self.n_kv_head:
             raise ConfigError(f"Llama: n_head is {self.n_head}, n_kv_head {self.n_kv_head} (must divide)")
         if self.head_size % 2:
             raise ConfigError(
                 f"Llama: a head of {self.head_size} numbers (must be even: rotary positions turn pairs)"
             )
-        for name in ("rope_base", "norm_eps"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"Llama: {name} is {getattr(self, name)} (must be positive)")
+        positive("Llama", self, ("rope_base", "norm_eps"))
 
     @property
     def head_size(self) -> int:

@@ -16,6 +16,7 @@ from typing import cast
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
+from chainrule.models.rules import at_least_one
 from chainrule.models.window import WindowModel
 from chainrule.nn import MLP, BatchNorm, Embedding
 from chainrule.nn.init import normal
@@ -44,9 +45,7 @@ class MLPConfig:
     """Normalise what goes into each tanh by the statistics of the batch."""
 
     def __post_init__(self) -> None:
-        for name in ("block_size", "n_embd", "n_hidden", "n_layer", "vocab_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"MLP: {name} is {getattr(self, name)} (must be at least 1)")
+        at_least_one("MLP", self, ("block_size", "n_embd", "n_hidden", "n_layer", "vocab_size"))
 
     @property
     def sizes(self) -> list[int]:

@@ -16,7 +16,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError
+from chainrule.models.rules import at_least_one
 from chainrule.models.window import WindowModel
 from chainrule.nn.init import parameter, zeros
 
@@ -36,9 +36,7 @@ class NeuralNGramConfig:
     """Different tokens."""
 
     def __post_init__(self) -> None:
-        for name in ("block_size", "vocab_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"NeuralNGram: {name} is {getattr(self, name)} (must be at least 1)")
+        at_least_one("NeuralNGram", self, ("block_size", "vocab_size"))
 
     @property
     def n_params(self) -> int:

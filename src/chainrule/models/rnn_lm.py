@@ -20,9 +20,10 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError, ShapeError
+from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.model import IGNORE
+from chainrule.models.rules import a_share, at_least_one
 from chainrule.nn import GRU, LSTM, RNN, Embedding, Linear, Stack
 from chainrule.nn.init import normal
 from chainrule.nn.recurrent import Recurrent
@@ -48,11 +49,8 @@ class RecurrentConfig:
     """Share of what passes from a layer to the next, and to the head, set to 0 in training."""
 
     def __post_init__(self) -> None:
-        for name in ("n_layer", "n_embd", "n_hidden", "block_size", "vocab_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"recurrent model: {name} is {getattr(self, name)} (must be at least 1)")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"recurrent model: dropout is {self.dropout} (must be at least 0 and below 1)")
+        at_least_one("recurrent model", self, ("n_layer", "n_embd", "n_hidden", "block_size", "vocab_size"))
+        a_share("recurrent model", self, ("dropout",))
 
 
 class RecurrentLM(LanguageModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chainrule.errors import ConfigError
+from chainrule.models.rules import a_share, at_least_one, heads_divide, one_of, positive
 
 COUNTS = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "source_vocab_size")
 SHARES = ("dropout", "label_smoothing", "scheduled_sampling")
@@ -60,26 +60,12 @@ class Seq2SeqConfig:
     """Share of its own guesses among what the decoder reads in training; grows from 0 to this until the last step."""
 
     def __post_init__(self) -> None:
-        for name in COUNTS:
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"Seq2Seq: {name} is {value} (must be at least 1)")
-        if self.n_embd % self.n_head:
-            raise ConfigError(
-                f"Seq2Seq: n_embd is {self.n_embd}, n_head {self.n_head} (heads must divide the width)"
-            )
+        at_least_one("Seq2Seq", self, COUNTS)
+        heads_divide("Seq2Seq", self)
         for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ConfigError(
-                    f"Seq2Seq: {name} is {getattr(self, name)!r} (must be one of {', '.join(choices)})"
-                )
-        for name in SHARES:
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(
-                    f"Seq2Seq: {name} is {getattr(self, name)} (must be at least 0 and below 1)"
-                )
-        if not self.norm_eps > 0:
-            raise ConfigError(f"Seq2Seq: norm_eps is {self.norm_eps} (must be positive)")
+            one_of("Seq2Seq", self, name, choices)
+        a_share("Seq2Seq", self, SHARES)
+        positive("Seq2Seq", self, ("norm_eps",))
 
     @classmethod
     def base(cls) -> Seq2SeqConfig:

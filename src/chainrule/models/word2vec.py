@@ -21,7 +21,8 @@ import numpy.typing as npt
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import DataError
+from chainrule.models.rules import at_least_one
 from chainrule.nn import Embedding, Layer
 from chainrule.nn.init import uniform, zeros
 
@@ -45,9 +46,7 @@ class Word2VecConfig:
     """Farthest neighbour, in words to either side."""
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "dim", "window"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"word2vec: {name} is {getattr(self, name)} (must be at least 1)")
+        at_least_one("word2vec", self, ("vocab_size", "dim", "window"))
 
     @property
     def n_params(self) -> int:
