@@ -1,6 +1,10 @@
 #include "pool.hpp"
 
 #include <unistd.h>
+#ifdef __linux__
+#include <pthread.h>
+#include <sched.h>
+#endif
 
 #include <atomic>
 #include <chrono>
@@ -11,6 +15,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace chainrule {
 namespace {
@@ -40,31 +45,34 @@ public:
     const pid_t owner = getpid();
 
     // False if another caller holds the pool; that caller's threads are busy, so nothing is lost by working alone.
+    //
+    // Threads that poll meet in `guests_` alone, since a mutex would put the one that comes second to sleep; those that
+    // sleep are woken through `mutex_`. The orders are sequential, so that of two threads of which one says "I sleep"
+    // and looks for work, and the other says "there is work" and looks for sleepers, at least one sees the other.
     bool run(size_t blocks, Task task, void* context, size_t threads) {
         std::unique_lock<std::mutex> only_caller(busy_, std::try_to_lock);
         if (!only_caller) return false;
-        bool sleepers;
-        {
+        helpers_.store(grow(threads - 1), std::memory_order_relaxed);
+        task_ = task;
+        context_ = context;
+        blocks_ = blocks;
+        next_.store(0, std::memory_order_relaxed);
+        guests_.fetch_and(~CLOSED);
+        job_.fetch_add(1);
+        if (sleeping_.load() > 0) {
+            keep_apart();
             std::lock_guard<std::mutex> lock(mutex_);
-            helpers_ = grow(threads - 1);
-            task_ = task;
-            context_ = context;
-            blocks_ = blocks;
-            next_.store(0, std::memory_order_relaxed);
-            open_ = true;
-            job_.fetch_add(1, std::memory_order_release);
-            sleepers = sleeping_ > 0;
+            start_.notify_all();
         }
-        if (sleepers) start_.notify_all();
         take_blocks(task, context, blocks);
         // A helper that has not come by now finds the job closed: nobody waits for a thread that is slow to wake.
-        {
-            std::lock_guard<std::mutex> lock(mutex_);
-            open_ = false;
-        }
-        if (!spin([this] { return running_.load(std::memory_order_acquire) == 0; })) {
+        guests_.fetch_or(CLOSED);
+        auto left = [this] { return guests_.load() == CLOSED; };
+        if (!spin(left)) {
             std::unique_lock<std::mutex> lock(mutex_);
-            done_.wait(lock, [this] { return running_.load(std::memory_order_acquire) == 0; });
+            waiting_.store(true);
+            done_.wait(lock, left);
+            waiting_.store(false);
         }
         if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
         return true;
@@ -85,49 +93,70 @@ private:
     // Start threads until there are `count`; fewer if the system refuses. Detached, they live as long as the process.
     size_t grow(size_t count) {
         try {
-            for (; threads_ < count; ++threads_)
-                std::thread(&Pool::help, this, threads_, job_.load(std::memory_order_relaxed)).detach();
+            while (threads_.size() < count) {
+                std::thread thread(&Pool::help, this, threads_.size(), job_.load(std::memory_order_relaxed));
+                threads_.push_back(thread.native_handle());
+                thread.detach();
+                apart_from_ = -1;
+            }
         } catch (const std::system_error&) {
         }
-        return std::min(threads_, count);
+        return std::min(threads_.size(), count);
+    }
+
+    // Linux likes to wake a thread on the CPU of the one that calls it. There it would wait, for milliseconds, until the
+    // caller has done the work alone: helpers may run wherever this process may, except on the CPU of the caller.
+    void keep_apart() {
+#ifdef __linux__
+        const int here = sched_getcpu();
+        cpu_set_t allowed;
+        if (here < 0 || here == apart_from_ || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+        CPU_CLR(here, &allowed);
+        if (CPU_COUNT(&allowed) == 0) return;
+        for (pthread_t thread : threads_) pthread_setaffinity_np(thread, sizeof allowed, &allowed);
+        apart_from_ = here;
+#endif
     }
 
     void help(size_t index, uint64_t seen) {
         inside = true;
         for (;;) {
-            auto called = [&] { return job_.load(std::memory_order_acquire) != seen; };
-            const bool soon = spin(called);
-            std::unique_lock<std::mutex> lock(mutex_);
-            if (!soon) {
-                ++sleeping_;
+            auto called = [&] { return job_.load() != seen; };
+            if (!spin(called)) {
+                std::unique_lock<std::mutex> lock(mutex_);
+                sleeping_.fetch_add(1);
                 start_.wait(lock, called);
-                --sleeping_;
+                sleeping_.fetch_sub(1);
             }
-            seen = job_.load(std::memory_order_relaxed);
-            if (!open_ || index >= helpers_) continue;  // over already, or wants fewer threads
-            running_.fetch_add(1, std::memory_order_relaxed);
-            const Task task = task_;
-            void* const context = context_;
-            const size_t blocks = blocks_;
-            lock.unlock();
-            take_blocks(task, context, blocks);
-            lock.lock();
-            if (running_.fetch_sub(1, std::memory_order_release) == 1) done_.notify_one();
+            seen = job_.load();
+            if (index >= helpers_.load(std::memory_order_relaxed)) continue;  // this job wants fewer threads
+            if (!(guests_.fetch_add(1) & CLOSED)) take_blocks(task_, context_, blocks_);
+            if (guests_.fetch_sub(1) == CLOSED + 1 && waiting_.load()) {
+                std::lock_guard<std::mutex> lock(mutex_);
+                done_.notify_one();
+            }
         }
     }
 
-    std::mutex busy_;   // held by the caller for a whole job
-    std::mutex mutex_;  // guards what follows; the atomics are also polled without it
-    std::condition_variable start_, done_;
-    std::atomic<uint64_t> job_{0};
-    std::atomic<size_t> running_{0};  // helpers at work
-    std::atomic<size_t> next_{0};     // the next block to take
-    std::exception_ptr failure_;
-    bool open_ = false;
-    size_t threads_ = 0, helpers_ = 0, sleeping_ = 0;
+    static constexpr size_t CLOSED = size_t(1) << 32;
+
+    std::mutex busy_;                     // held by the caller for a whole job
+    std::atomic<uint64_t> job_{0};        // counts the jobs
+    std::atomic<size_t> guests_{CLOSED};  // helpers inside, and whether the job is over; what a job is may change only
+                                          // while it is closed, and be read only by those who came while it was not
+    std::atomic<size_t> next_{0};         // the next block to take
     size_t blocks_ = 0;
     Task task_ = nullptr;
     void* context_ = nullptr;
+    std::atomic<size_t> helpers_{0};      // that the job wants
+    std::vector<std::thread::native_handle_type> threads_;  // that there are
+    int apart_from_ = -1;                 // the CPU they keep away from
+
+    std::mutex mutex_;  // for those who sleep
+    std::condition_variable start_, done_;
+    std::atomic<size_t> sleeping_{0};     // helpers
+    std::atomic<bool> waiting_{false};    // the caller
+    std::exception_ptr failure_;
 };
 
 // The pool is never destroyed: at exit its threads sleep on it. A forked child has none of the parent's threads, and

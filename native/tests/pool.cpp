@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -43,6 +44,23 @@ void nested_jobs() {
     for (int count : done) require(count == 1, "a nested block was not done exactly once");
 }
 
+// Helpers that went to sleep are woken, and a caller whose helper is slow waits for it, awake and then asleep.
+void jobs_after_pauses() {
+    for (size_t job = 0; job < 200; ++job) {
+        std::this_thread::sleep_for(std::chrono::microseconds(job % 2 ? 500 : 150));
+        one_job(20);
+    }
+    const auto caller = std::this_thread::get_id();
+    for (size_t job = 0; job < 20; ++job) {
+        std::vector<int> done(40, 0);
+        parallel_for(40, [&](size_t block) {
+            if (std::this_thread::get_id() != caller) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            done[block] += 1;
+        });
+        for (int count : done) require(count == 1, "the caller went on before its helper");
+    }
+}
+
 // A block that throws ends its job; the caller sees the exception and the pool goes on.
 void failing_job() {
     bool seen = false;
@@ -64,16 +82,13 @@ int main() {
         set_threads(threads);
         many_jobs();
         nested_jobs();
+        jobs_after_pauses();
         for (int i = 0; i < 50; ++i) failing_job();
     }
     std::vector<std::thread> callers;  // only one of them gets the pool, the others work alone
     for (int i = 0; i < 4; ++i) callers.emplace_back(many_jobs);
     for (std::thread& caller : callers) caller.join();
 
-    for (int i = 0; i < 3; ++i) {  // threads that have gone to sleep wake up again
-        usleep(2000);
-        one_job(16);
-    }
     give_back();
     require(held_bytes() == 0, "memory was lost");
     std::puts("pool: well");
