@@ -1,7 +1,7 @@
 #include "pool.hpp"
 
 #include <unistd.h>
-#ifdef __linux__
+#if defined(__linux__) && !defined(__ANDROID__)
 #include <pthread.h>
 #include <sched.h>
 #endif
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -61,7 +62,7 @@ public:
         job_.fetch_add(1);
         if (sleeping_.load() > 0) {
             keep_apart();
-            std::lock_guard<std::mutex> lock(mutex_);
+            { std::lock_guard<std::mutex> lock(mutex_); }  // who has looked for work in vain is waiting now
             start_.notify_all();
         }
         take_blocks(task, context, blocks);
@@ -92,31 +93,43 @@ private:
 
     // Start threads until there are `count`; fewer if the system refuses. Detached, they live as long as the process.
     size_t grow(size_t count) {
+        if (threads_.size() >= count) return count;
         try {
+            threads_.reserve(count);
             while (threads_.size() < count) {
                 std::thread thread(&Pool::help, this, threads_.size(), job_.load(std::memory_order_relaxed));
                 threads_.push_back(thread.native_handle());
                 thread.detach();
-                apart_from_ = -1;
             }
         } catch (const std::system_error&) {
+        } catch (const std::bad_alloc&) {
         }
+        forget_cpus();
         return std::min(threads_.size(), count);
     }
 
-    // Linux likes to wake a thread on the CPU of the one that calls it. There it would wait, for milliseconds, until the
-    // caller has done the work alone: helpers may run wherever this process may, except on the CPU of the caller.
+    // Linux likes to wake a thread on the CPU of the one that calls it. There it would wait, for milliseconds, while the
+    // caller does the work alone. So helpers may run wherever the caller may, except where it is now, if that leaves a
+    // CPU for each. They stay there until a caller elsewhere wakes them: on a machine that is full of other programs a
+    // helper may wait for a CPU while another one is free.
+#if defined(__linux__) && !defined(__ANDROID__)
     void keep_apart() {
-#ifdef __linux__
+        cpu_set_t others;
         const int here = sched_getcpu();
-        cpu_set_t allowed;
-        if (here < 0 || here == apart_from_ || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-        CPU_CLR(here, &allowed);
-        if (CPU_COUNT(&allowed) == 0) return;
-        for (pthread_t thread : threads_) pthread_setaffinity_np(thread, sizeof allowed, &allowed);
-        apart_from_ = here;
-#endif
+        if (here < 0 || sched_getaffinity(0, sizeof others, &others) != 0) return;
+        CPU_CLR(here, &others);
+        if (CPU_EQUAL(&others, &cpus_) || CPU_COUNT(&others) < static_cast<int>(threads_.size())) return;
+        for (pthread_t thread : threads_) pthread_setaffinity_np(thread, sizeof others, &others);
+        cpus_ = others;
     }
+
+    void forget_cpus() { CPU_ZERO(&cpus_); }
+
+    cpu_set_t cpus_{};  // of the helpers, once they were kept apart
+#else
+    void keep_apart() {}
+    void forget_cpus() {}
+#endif
 
     void help(size_t index, uint64_t seen) {
         inside = true;
@@ -138,11 +151,11 @@ private:
         }
     }
 
-    static constexpr size_t CLOSED = size_t(1) << 32;
+    static constexpr uint32_t CLOSED = uint32_t(1) << 31;
 
     std::mutex busy_;                     // held by the caller for a whole job
     std::atomic<uint64_t> job_{0};        // counts the jobs
-    std::atomic<size_t> guests_{CLOSED};  // helpers inside, and whether the job is over; what a job is may change only
+    std::atomic<uint32_t> guests_{CLOSED};  // helpers inside, and whether the job is over; what a job is may change only
                                           // while it is closed, and be read only by those who came while it was not
     std::atomic<size_t> next_{0};         // the next block to take
     size_t blocks_ = 0;
@@ -150,7 +163,6 @@ private:
     void* context_ = nullptr;
     std::atomic<size_t> helpers_{0};      // that the job wants
     std::vector<std::thread::native_handle_type> threads_;  // that there are
-    int apart_from_ = -1;                 // the CPU they keep away from
 
     std::mutex mutex_;  // for those who sleep
     std::condition_variable start_, done_;

@@ -56,18 +56,17 @@ void multiply_unit(float* c_mn, size_t ldc, const float* a, size_t a_panel, size
                    const float* b_packed, const float* bias_n, bool accumulate, size_t M, size_t N, size_t K) {
     const size_t whole = M - M % TILE_ROWS;
     TileProduct* const rest = rest_product<term>(M - whole);
-    constexpr size_t LINE = 16;  // floats
-    const size_t tiles = M / TILE_ROWS + 1, part = (K * TILE_COLS / LINE + tiles - 1) / tiles * LINE;
+    const size_t tiles = whole ? whole / TILE_ROWS : 1, lines = K * TILE_VECS, part = (lines + tiles - 1) / tiles;
     for (size_t n = 0; n < N; n += TILE_COLS) {
         const size_t cols = N - n < TILE_COLS ? N - n : TILE_COLS;
         const float* b = b_packed + n * K;
         const float* bias = bias_n ? bias_n + n : nullptr;
         const float* panel = a;
         float* c = c_mn + n;
-        const float *next = b + TILE_COLS * K, *const end = n + TILE_COLS < N ? next + TILE_COLS * K : next;
+        size_t asked = n + TILE_COLS < N ? 0 : lines;  // of the lines of the next panel
         for (size_t m = 0; m < whole; m += TILE_ROWS, panel += a_panel, c += TILE_ROWS * ldc) {
-            for (const float* stop = next + part < end ? next + part : end; next < stop; next += LINE)
-                __builtin_prefetch(next, 0, 2);
+            for (size_t i = 0; i < part && asked < lines; ++i, ++asked)
+                __builtin_prefetch(b + (lines + asked) * LANES, 0, 2);
             tile_product<TILE_ROWS, term>(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
         }
         if (rest) rest(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);

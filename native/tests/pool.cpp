@@ -1,9 +1,6 @@
 // The pool and the memory store under load from several callers; run by `make sanitize` under ThreadSanitizer.
 #include "pool.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -78,7 +75,7 @@ void failing_job() {
 }  // namespace
 
 int main() {
-    for (int threads : {1, 2, 3, 8}) {
+    for (int threads : {1, 2, 3, 8, 2}) {
         set_threads(threads);
         many_jobs();
         nested_jobs();
