@@ -38,7 +38,6 @@ from chainrule.text import CharTokenizer
 from chainrule.train import verdict
 
 BATCH = 512  # names per update
-PARTS = 3  # of a batch, by length
 
 
 class Names:
@@ -112,10 +111,11 @@ def find_rate(names: Names, make: Callable[[], MLPLM]) -> None:
     say("rates for plain SGD", model.count(), low=choice.low, high=choice.high, lowest_loss_at=choice.best)
 
 
-def train(names: Names, model: LanguageModel, steps: int, lr: float = 0.01) -> float:
+def train(names: Names, model: LanguageModel, steps: int, lr: float = 0.01, parts: int = 1) -> float:
     """AdamW with a cosine to 0, one pass after the other over shuffled names; returns the seconds it took.
 
-    A batch is taken in parts of names of like length, so that little of it is padding: the gradient is the same.
+    A batch can be taken in parts of names of like length, so that little of it is padding. The gradient is the same,
+    unless the model mixes the names of a batch, as batch norm does.
     """
     inputs, targets = names.batch(names.train)
     lengths = np.array([len(row) + 1 for row in names.train])
@@ -127,11 +127,13 @@ def train(names: Names, model: LanguageModel, steps: int, lr: float = 0.01) -> f
         if step % passes == 0:
             order = generator("order", step // passes, seed=0).permutation(len(inputs))
         chosen = order[step % passes * BATCH :][:BATCH]
-        chosen = chosen[np.argsort(lengths[chosen], kind="stable")]
         optimizer.zero_grad()
-        for part in np.array_split(chosen, PARTS):
-            T, share = lengths[part].max(), lengths[part].sum() / lengths[chosen].sum()
-            (model.loss(inputs[part, :T], targets[part, :T]) * float(share)).backward()
+        if parts == 1:
+            model.loss(inputs[chosen], targets[chosen]).backward()
+        else:
+            for part in np.array_split(chosen[np.argsort(lengths[chosen], kind="stable")], parts):
+                T, share = lengths[part].max(), lengths[part].sum() / lengths[chosen].sum()
+                (model.loss(inputs[part, :T], targets[part, :T]) * float(share)).backward()
         optimizer.step(rate(step))
     return time.perf_counter() - began
 
@@ -170,7 +172,7 @@ def main() -> None:
     say(f"MLP, context {context}, once", model.count(), test=names.loss(model, names.test))
     cr.seed(0)
     gpt = GPT(GPTConfig(4, 4, 96, block_size=16, vocab_size=names.vocab_size, dropout=0.25))
-    seconds = train(names, gpt, args.gpt_steps, lr=3e-3)
+    seconds = train(names, gpt, args.gpt_steps, lr=3e-3, parts=3)
     losses = {part: names.loss(gpt, getattr(names, part)) for part in ("train", "dev", "test")}
     say("GPT, 4 layers of width 96", gpt.count(), **losses, seconds=round(seconds, 1))
 
