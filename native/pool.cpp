@@ -153,21 +153,22 @@ private:
 
     static constexpr uint32_t CLOSED = uint32_t(1) << 31;
 
-    std::mutex busy_;                     // held by the caller for a whole job
-    std::atomic<uint64_t> job_{0};        // counts the jobs
-    std::atomic<uint32_t> guests_{CLOSED};  // helpers inside, and whether the job is over; what a job is may change only
-                                          // while it is closed, and be read only by those who came while it was not
-    std::atomic<size_t> next_{0};         // the next block to take
+    std::mutex busy_;               // held by the caller for a whole job
+    std::atomic<uint64_t> job_{0};  // counts the jobs
+    // Helpers inside, and whether the job is over: what a job is may change only while it is closed, and be read only by
+    // those who came while it was not.
+    std::atomic<uint32_t> guests_{CLOSED};
+    std::atomic<size_t> next_{0};  // the next block to take
     size_t blocks_ = 0;
     Task task_ = nullptr;
     void* context_ = nullptr;
-    std::atomic<size_t> helpers_{0};      // that the job wants
+    std::atomic<size_t> helpers_{0};                        // that the job wants
     std::vector<std::thread::native_handle_type> threads_;  // that there are
 
     std::mutex mutex_;  // for those who sleep
     std::condition_variable start_, done_;
-    std::atomic<size_t> sleeping_{0};     // helpers
-    std::atomic<bool> waiting_{false};    // the caller
+    std::atomic<size_t> sleeping_{0};   // helpers
+    std::atomic<bool> waiting_{false};  // the caller
     std::exception_ptr failure_;
 };
 

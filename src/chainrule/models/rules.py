@@ -1,18 +1,22 @@
-"""What the sizes of every model must obey. `kind` begins the message; a field that is None is not given."""
+"""What the sizes of every model must obey. `kind` begins the message."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 from chainrule.errors import ConfigError
 
 
 def at_least_one(kind: str, config: Any, names: Iterable[str]) -> None:
-    """Numbers of things: layers, heads, tokens."""
+    """Numbers of things: layers, heads, tokens. None is fine where it is the default."""
+    optional = {field.name for field in fields(config) if field.default is None}
     for name in names:
         value = getattr(config, name)
-        if value is not None and value < 1:
+        if value is None and name in optional:
+            continue
+        if value is None or value < 1:
             raise ConfigError(f"{kind}: {name} is {value} (must be at least 1)")
 
 
