@@ -50,7 +50,7 @@ sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and U
 	  -k 'not memory'  # the store is bypassed there, and the sanitizer itself needs terabytes of addresses
 
 bench: $(VENV)/installed-peers  ## Compare speed and memory with PyTorch, into benchmarks/RESULTS.md (about twenty minutes)
-	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python -m benchmarks
 
 lint: $(VENV)/installed-lint  ## Check style, types and the direction of imports
 	@$(BIN)/ruff check

@@ -1,6 +1,6 @@
 """Every comparison with PyTorch on this machine, written to benchmarks/RESULTS.md:        make bench
 
-    python benchmarks/run.py [--quick] [--only steps kernels decode sizes]
+    python -m benchmarks [--quick] [--only steps kernels decode sizes]
 
 The programs run in turn, a few steps each, so that whatever else happens on the machine hits all of them alike; what is
 reported are ratios of medians. Needs PyTorch (pip install 'chainrule[peers]') and a C++ compiler for the limits.
@@ -31,7 +31,7 @@ class Program:
 
     def __init__(self, script: str, *arguments: str) -> None:
         self.worker = subprocess.Popen(
-            [sys.executable, str(HERE / script), *arguments, "--serve"],
+            [sys.executable, "-m", f"benchmarks.peers.{script}", *arguments, "--serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -76,16 +76,16 @@ def steps(threads: int, quick: bool) -> list[str]:
         "eager | to compiled | memory, MB | to eager | page faults per step |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    from gpt_step import SIZES
+    from benchmarks.peers.step_chainrule import SIZES
 
     plan = {"a": (12, 10), "b": (4, 2), "c": (3, 1)}
     for config, size in SIZES.items():
         rounds, count = plan[config] if not quick else (2, 1)
         common = ("--config", config, "--threads", str(threads))
         progress(f"training step {config}: starting three programs")
-        ours = Program("gpt_step.py", *common)
-        eager = Program("torch_gpt_step.py", *common)
-        compiled = Program("torch_gpt_step.py", *common, "--mode", "compile")
+        ours = Program("step_chainrule", *common)
+        eager = Program("step_torch", *common)
+        compiled = Program("step_torch", *common, "--mode", "compile")
         for i in range(rounds):
             progress(f"training step {config}: round {i + 1} of {rounds}")
             for program in (ours, eager, compiled):
@@ -105,7 +105,7 @@ def half(threads: int, quick: bool) -> list[str]:
     """bf16 on the smallest size: a CPU without bf16 instructions is slow in PyTorch beyond patience."""
     common = ("--config", "a", "--threads", str(threads), "--dtype", "bf16", "--warmup", "1")
     progress("training step a in bf16")
-    ours, theirs = Program("gpt_step.py", *common), Program("torch_gpt_step.py", *common)
+    ours, theirs = Program("step_chainrule", *common), Program("step_torch", *common)
     for _ in range(2):
         ours.ask("5")
         theirs.ask("1")
@@ -120,7 +120,7 @@ def half(threads: int, quick: bool) -> list[str]:
 
 
 def kernels(threads: int, quick: bool, limits: dict[str, float]) -> list[str]:
-    from kernels import CASES
+    from benchmarks.peers.kernels import CASES
 
     lines = [
         "## Kernels, forward and backward",
@@ -132,7 +132,7 @@ def kernels(threads: int, quick: bool, limits: dict[str, float]) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     common = ("--threads", str(threads))
-    ours, theirs = Program("kernels.py", *common), Program("kernels.py", "--lib", "torch", *common)
+    ours, theirs = Program("kernels", *common), Program("kernels", "--lib", "torch", *common)
     for name, case in CASES.items():
         progress(case.title)
         for _ in range(1 if quick else 3):
@@ -148,7 +148,7 @@ def kernels(threads: int, quick: bool, limits: dict[str, float]) -> list[str]:
 
 
 def one_line(script: str, *arguments: str) -> dict:
-    command = [sys.executable, str(HERE / script), *arguments]
+    command = [sys.executable, "-m", f"benchmarks.peers.{script}", *arguments]
     return json.loads(
         subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
     )
@@ -169,11 +169,11 @@ def decode(threads: int, quick: bool) -> list[str]:
         for dtype in ("fp32",):  # PyTorch has no fast bf16 product on a CPU without bf16 instructions
             progress(f"decode {model}, PyTorch {dtype}")
             peers[dtype] = one_line(
-                "torch_decode.py", "--model", model, "--dtype", dtype, "--threads", str(threads)
+                "decode_torch", "--model", model, "--dtype", dtype, "--threads", str(threads)
             )
         for weights in ("fp32", "bf16", "int8", "int4"):
             progress(f"decode {model} {weights}")
-            ours = one_line("decode.py", "--model", model, "--weights", weights, "--threads", str(threads))
+            ours = one_line("decode_chainrule", "--model", model, "--weights", weights, "--threads", str(threads))
             theirs = peers["fp32"]
             lines.append(
                 f"| {model} | {weights} | 1 | {ours['ms_per_token']:.2f} | {ours['tokens_per_s']:.1f} | "
@@ -216,7 +216,7 @@ def sizes() -> list[str]:
 def machine_limits(threads: int) -> dict[str, float]:
     compiler = os.environ.get("CXX") or shutil.which("c++")
     if not compiler:
-        raise SystemExit("run.py: no C++ compiler (c++ or $CXX) to measure the limits of the machine with")
+        raise SystemExit("benchmarks: no C++ compiler (c++ or $CXX) to measure the limits of the machine with")
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "limits"
         source = str(HERE / "limits.cpp")
@@ -242,7 +242,6 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--output", type=Path, default=HERE / "RESULTS.md")
     args = parser.parse_args()
-    sys.path.insert(0, str(HERE))
     from chainrule import native
 
     limits = machine_limits(args.threads)

@@ -1,6 +1,6 @@
 """Scores grow with the square of the length: the time of attention for n, 2n, 4n, ... as a Markdown table.
 
-    python benchmarks/attention_growth.py
+    python -m benchmarks.lessons.attention_growth
 
 One sequence, 4 heads of 64 channels, without a mask, forward, on one thread, by its own clock. Beside the time the
 multiply-adds, whose ratio is 4 exactly; the linear layers of the same block only double.        R-456 (seed 004 §9.6)

@@ -1,8 +1,8 @@
 """Unigram next to sentencepiece, WordPiece, plain BPE and words next to tokenizers, words next to our own Python too:
 training and encoding, in turn, the best of some rounds.
 
-    CHAINRULE_DATA=... python benchmarks/subword.py        needs sentencepiece and tokenizers
-    python benchmarks/subword.py book.txt --megabytes 5 --rounds 1
+    CHAINRULE_DATA=... python -m benchmarks.peers.subword        needs sentencepiece and tokenizers
+    python -m benchmarks.peers.subword book.txt --megabytes 5 --rounds 1
 
 Prints a table in Markdown; ratios above 1 mean that Chainrule is faster. Both sides train Unigram on two threads, and
 do all the rest on one. sentencepiece knows only lines, and gets them in one call; we get documents with line ends.

@@ -1,4 +1,4 @@
-"""The PyTorch side of benchmarks/decode.py: the same shapes, random weights, a cache filled by hand, no gradients."""
+"""The PyTorch side of benchmarks/peers/decode_chainrule.py: the same shapes, random weights, a cache filled by hand, no gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from decode import GPT2, LLAMA135, arguments, measure
+from benchmarks.peers.decode_chainrule import GPT2, LLAMA135, arguments, measure
 
 
 class Model:

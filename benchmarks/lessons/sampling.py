@@ -1,6 +1,6 @@
 """What choosing a token costs beside the step of the model that scores it: GPT-2's vocabulary of 50,257 tokens.
 
-    python benchmarks/sampling.py                                  prints one JSON line per option
+    python -m benchmarks.lessons.sampling                                  prints one JSON line per option
 
 Scores are drawn from a normal distribution of deviation 3, whose likeliest tokens have about the shares that those of
 a language model have; equal ones are the worst case. `share` is of a step of GPT-2 in fp32 after 512 tokens, as in
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from decode import GPT2
+from benchmarks.peers.decode_chainrule import GPT2
 
 from chainrule.generate import Decoder, Sampling, choose
 from chainrule.models import GPT, GPTConfig

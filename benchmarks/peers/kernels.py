@@ -1,6 +1,6 @@
 """Single kernels, forward and backward, in this package or in PyTorch.
 
-    python benchmarks/kernels.py --lib chainrule --serve
+    python -m benchmarks.peers.kernels --lib chainrule --serve
 
 After {"ready": true, "cases": [...]} each line "CASE N" on standard input times N calls of a case and prints
 {"ms": [...]}. benchmarks/run.py runs both libraries in turn and puts the limits of the machine beside them.

@@ -1,6 +1,6 @@
 """softmax(s q kᵀ) v as separate ops and as one: memory and time, as a Markdown table (docs/kernels.md).
 
-    python benchmarks/attention.py
+    python -m benchmarks.lessons.attention_memory
 
 One batch entry of 4 heads of 64 channels, causal, forward and backward, on one thread, timed by its own clock.
 Each measurement runs in a process of its own: its memory is the growth of the peak over what the inputs need.

@@ -1,6 +1,6 @@
 """One training step of an encoder-decoder next to torch.nn.Transformer: forward, loss, backward, clipping, AdamW.
 
-    python benchmarks/seq2seq_step.py --config a --threads 2          prints one JSON line
+    python -m benchmarks.peers.seq2seq --config a --threads 2          prints one JSON line
 
 Both run in turn on the same batches of unequal sentences, so that whatever else happens on the machine hits both alike;
 only the ratio of medians means anything, above 1 if PyTorch takes longer. tests/peers/test_seq2seq.py shows that both

@@ -1,6 +1,6 @@
 """word2vec beside gensim: the same words, the same settings, an epoch of each in turn.
 
-    CHAINRULE_DATA=... python benchmarks/word2vec.py [--epochs 5] [--seeds 3] [--model cbow] [--threads 2]
+    CHAINRULE_DATA=... python -m benchmarks.peers.word2vec [--epochs 5] [--seeds 3] [--model cbow] [--threads 2]
 
 Prints a Markdown table: effective words per second (those that subsampling leaves, as gensim counts them) and
 Spearman's correlation with WordSim-353. Needs gensim (pip install 'chainrule[peers]') and the texts of the data.

@@ -1,7 +1,7 @@
 """Byte-level BPE next to tiktoken and tokenizers: training and encoding, in turn, the best of some rounds.
 
-    CHAINRULE_DATA=... python benchmarks/bpe.py            needs tiktoken and tokenizers
-    python benchmarks/bpe.py book.txt --train-mb 20 --rounds 1
+    CHAINRULE_DATA=... python -m benchmarks.peers.bpe            needs tiktoken and tokenizers
+    python -m benchmarks.peers.bpe book.txt --train-mb 20 --rounds 1
 
 Encoding uses GPT-2's vocabulary if $CHAINRULE_DATA holds it, otherwise one that is trained first. Training needs more
 text than there is: further copies have their letters rotated, which gives other words with the same frequencies.

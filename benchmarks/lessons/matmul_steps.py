@@ -1,6 +1,6 @@
 """A matrix product from three loops to all cores: GFLOP/s of every step, as a Markdown table (docs/kernels.md).
 
-python benchmarks/matmul_steps.py [n]           needs the native kernels and a C++ compiler ($CXX, or c++)
+python -m benchmarks.lessons.matmul_steps [n]           needs the native kernels and a C++ compiler ($CXX, or c++)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def compiled() -> ctypes.CDLL:
             "-Wno-psabi",
             "-DCHAINRULE_LEVEL=steps",
         ]
-        source, include = HERE / "matmul_steps.cpp", HERE.parent / "native" / "include"
+        source, include = HERE / "matmul_steps.cpp", HERE.parents[1] / "native" / "include"
         command = [os.environ.get("CXX", "c++"), *flags, f"-I{include}", str(source), "-o", str(library)]
         subprocess.run(command, check=True)
         steps = ctypes.CDLL(str(library))

@@ -1,6 +1,6 @@
 """A BERT pre-trained on texts, then fine-tuned: next to one that was not pre-trained, and to a bag of words.
 
-    CHAINRULE_DATA=FOLDER python benchmarks/bert.py --minutes 20
+    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.bert --minutes 20
 
 FOLDER holds text/*.txt to pre-train on, and classify/ with SST-2 (sentiment of sentences), TREC (kinds of questions)
 and AG News (titles and descriptions: an embedder has to find the pairs). Each line is a JSON object. SST-2 is judged on

@@ -1,6 +1,6 @@
 """What the weight formats of inference cost: bits per byte of a trained run's validation text, read token by token.
 
-chainrule train gpt pydoc --budget 420 --out runs/loss && python benchmarks/format_loss.py runs/loss
+chainrule train gpt pydoc --budget 420 --out runs/loss && python -m benchmarks.recipes.format_loss runs/loss
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The training step of gpt_step.py in PyTorch, as a user would write it: eager or compiled, fp32 or bf16 autocast.
 
-    python benchmarks/torch_gpt_step.py --config a --mode eager --dtype fp32 --threads 2 [--serve]
+    python -m benchmarks.peers.step_torch --config a --mode eager --dtype fp32 --threads 2 [--serve]
 
 Same sizes, same work, same protocol; tests/peers/test_gpt.py shows that both give the same losses.
 """
@@ -12,7 +12,7 @@ import contextlib
 import numpy as np
 import torch
 import torch.nn.functional as F
-from gpt_step import SIZES, arguments, flop_per_step, main
+from benchmarks.peers.step_chainrule import SIZES, arguments, flop_per_step, main
 from torch import Tensor, nn
 
 

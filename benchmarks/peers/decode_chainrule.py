@@ -1,7 +1,7 @@
 """Text generation: reading a prompt, then one token after the other with a key-value cache. Weights are random.
 
-    python benchmarks/decode.py --model gpt2 --weights int8 --threads 2           prints one JSON line
-    python benchmarks/torch_decode.py --model gpt2 --dtype bf16 --threads 2       the same in PyTorch
+    python -m benchmarks.peers.decode_chainrule --model gpt2 --weights int8 --threads 2           prints one JSON line
+    python -m benchmarks.peers.decode_torch --model gpt2 --dtype bf16 --threads 2       the same in PyTorch
 
 `read_share` is the memory that a step must read, weights and cache, as a share of what the machine could read in that
 time; the limit is measured at the start, by all threads summing a large array.

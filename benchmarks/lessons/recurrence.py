@@ -1,6 +1,6 @@
 """What recurrent models remember, at full size: recall over a distance, order of words, copies; mean of several seeds.
 
-python benchmarks/recurrence.py                        about ten minutes on two cores; --quick takes one
+python -m benchmarks.lessons.recurrence                        about ten minutes on two cores; --quick takes one
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A list of names (one per line), from counting to attention: losses in nats per character, the end of a name included.
 
-    CHAINRULE_DATA=FOLDER python benchmarks/names.py                 FOLDER holds names.txt; about half an hour
-    python benchmarks/names.py --data identifiers --steps 300        any list that `chainrule data list` knows
+    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds names.txt; about half an hour
+    python -m benchmarks.recipes.names --data identifiers --steps 300        any list that `chainrule data list` knows
 
 Each line is a JSON object with the number of parameters beside every loss. Eight names of ten are for training, one for
 choosing (dev), one for the last line (test).
