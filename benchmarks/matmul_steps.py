@@ -43,9 +43,9 @@ def compiled() -> ctypes.CDLL:
             "-shared",
             "-fPIC",
             "-Wno-psabi",
-            "-DCHAINRULE_LEVEL=steps",
+            "-DCHAINRULE_ISA=steps",
         ]
-        source, include = HERE / "matmul_steps.cpp", HERE.parent / "native" / "include"
+        source, include = HERE / "matmul_steps.cpp", HERE.parent / "native"
         command = [os.environ.get("CXX", "c++"), *flags, f"-I{include}", str(source), "-o", str(library)]
         subprocess.run(command, check=True)
         steps = ctypes.CDLL(str(library))
