@@ -42,7 +42,7 @@ test-reference: $(REFERENCE)/installed  ## Run the battery on an install without
 # The kernels compiled with checks of every access, on the inputs of their tests; the pool with checks for races.
 sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and UBSan, the pool under ThreadSanitizer
 	@mkdir -p build
-	@$(CXX) -std=c++17 -O1 -g -fsanitize=thread -Inative/include native/tests/pool.cpp native/pool.cpp native/memory.cpp \
+	@$(CXX) -std=c++17 -O1 -g -fsanitize=thread -Inative native/tests/pool.cpp native/runtime/pool.cpp native/runtime/memory.cpp \
 	  -o build/pool-test -pthread && build/pool-test
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \

@@ -173,7 +173,9 @@ def decode(threads: int, quick: bool) -> list[str]:
             )
         for weights in ("fp32", "bf16", "int8", "int4"):
             progress(f"decode {model} {weights}")
-            ours = one_line("decode_chainrule", "--model", model, "--weights", weights, "--threads", str(threads))
+            ours = one_line(
+                "decode_chainrule", "--model", model, "--weights", weights, "--threads", str(threads)
+            )
             theirs = peers["fp32"]
             lines.append(
                 f"| {model} | {weights} | 1 | {ours['ms_per_token']:.2f} | {ours['tokens_per_s']:.1f} | "
@@ -216,7 +218,9 @@ def sizes() -> list[str]:
 def machine_limits(threads: int) -> dict[str, float]:
     compiler = os.environ.get("CXX") or shutil.which("c++")
     if not compiler:
-        raise SystemExit("benchmarks: no C++ compiler (c++ or $CXX) to measure the limits of the machine with")
+        raise SystemExit(
+            "benchmarks: no C++ compiler (c++ or $CXX) to measure the limits of the machine with"
+        )
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "limits"
         source = str(HERE / "limits.cpp")

@@ -1,8 +1,8 @@
 // From three loops to a register tile: C = A B for row-major n × n matrices, one step at a time.
-// The steps after these (packing, threads) are native/kernels/gemm.cpp and native/gemm.cpp. Explained in docs/kernels.md
-#include "tile.hpp"  // of native/include: the tile the kernels themselves use
+// The steps after these (packing, threads) are native/gemm/gemm.isa.cpp and gemm.cpp. Explained in docs/kernels.md
+#include "gemm/tile.hpp"  // of native: the tile the kernels themselves use
 
-using namespace chainrule::CHAINRULE_LEVEL;
+using namespace chainrule::CHAINRULE_ISA;
 
 namespace {
 

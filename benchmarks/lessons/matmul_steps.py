@@ -43,9 +43,9 @@ def compiled() -> ctypes.CDLL:
             "-shared",
             "-fPIC",
             "-Wno-psabi",
-            "-DCHAINRULE_LEVEL=steps",
+            "-DCHAINRULE_ISA=steps",
         ]
-        source, include = HERE / "matmul_steps.cpp", HERE.parents[1] / "native" / "include"
+        source, include = HERE / "matmul_steps.cpp", HERE.parents[1] / "native"
         command = [os.environ.get("CXX", "c++"), *flags, f"-I{include}", str(source), "-o", str(library)]
         subprocess.run(command, check=True)
         steps = ctypes.CDLL(str(library))

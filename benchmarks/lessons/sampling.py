@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from benchmarks.peers.decode_chainrule import GPT2
 
+from benchmarks.peers.decode_chainrule import GPT2
 from chainrule.generate import Decoder, Sampling, choose
 from chainrule.models import GPT, GPTConfig
 from chainrule.random import generator

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+
 from benchmarks.peers.decode_chainrule import GPT2, LLAMA135, arguments, measure
 
 

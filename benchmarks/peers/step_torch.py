@@ -12,8 +12,9 @@ import contextlib
 import numpy as np
 import torch
 import torch.nn.functional as F
-from benchmarks.peers.step_chainrule import SIZES, arguments, flop_per_step, main
 from torch import Tensor, nn
+
+from benchmarks.peers.step_chainrule import SIZES, arguments, flop_per_step, main
 
 
 class Block(nn.Module):
