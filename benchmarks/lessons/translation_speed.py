@@ -1,6 +1,6 @@
 """Tokens per second of an encoder-decoder that writes: its compiled decoder beside its layers, in turn.
 
-    python -m benchmarks.lessons.translation_speed                                 prints one JSON line per batch and beam
+    python -m benchmarks.lessons.translation_speed          prints one JSON line per batch and beam
 
 Sources have 8 to 20 tokens, every translation 30. `ratio` is of the median times.
 """

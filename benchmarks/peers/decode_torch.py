@@ -1,4 +1,4 @@
-"""The PyTorch side of benchmarks/peers/decode_chainrule.py: the same shapes, random weights, a cache filled by hand, no gradients."""
+"""The PyTorch side of decode_chainrule.py: the same shapes, random weights, a cache filled by hand, no gradients."""
 
 from __future__ import annotations
 

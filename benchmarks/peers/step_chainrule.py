@@ -1,7 +1,7 @@
 """One training step of a GPT: forward, loss, backward, clipping, AdamW, on a fresh batch each time.
 
     python -m benchmarks.peers.step_chainrule --config a --threads 2              prints one JSON line
-    python -m benchmarks.peers.step_chainrule --config a --threads 2 --serve      for an interleaved comparison with another program
+    python -m benchmarks.peers.step_chainrule --config a --threads 2 --serve      for an interleaved comparison
 
 With --serve it prints {"ready": true, ...} after warm-up; then each line "N" on standard input makes it run N steps and
 print {"ms": [...], "loss": ..., "rss_mb": ...}. Only ratios of medians taken in one interleaved run mean anything.

@@ -1,6 +1,6 @@
 """Recipes: commands that train a model from data to result, run as anybody would and written to RESULTS-recipes.md.
 
-    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.commands [--only shakespeare pronunciation translation] [--seeds 3]
+    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.commands [--only shakespeare ...] [--seeds 3]
 
 FOLDER holds text/tinyshakespeare.txt, parallel/cmudict.train.dict and parallel/multi30k (see docs/data.md). Names and
 BERT have programs of their own: names.py and bert.py.
