@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "gemm.hpp"
-#include "pool.hpp"
+#include "gemm/gemm.hpp"
+#include "runtime/pool.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -8,9 +8,9 @@
 #include <chrono>
 #include <thread>
 
-#include "arrays.hpp"
+#include "bind/arrays.hpp"
 #include "families.hpp"  // made by CMake: CHAINRULE_FAMILIES(X) is X(layernorm) ..., one for each other file here
-#include "levels.hpp"
+#include "runtime/isa.hpp"
 
 namespace chainrule {
 

@@ -1,7 +1,7 @@
 """BERT's way from text to words: clean, lower-case, strip accents, split at white space and punctuation.
 
 Each step looks at one character at a time, so all of them together are one table from a character to what takes its
-place. It is filled as characters turn up, and so is its copy in the C++ code (native/include/wordpiece.hpp). Classes of
+place. It is filled as characters turn up, and so is its copy in the C++ code (native/text/wordpiece.hpp). Classes of
 characters are those of Python's Unicode database.
 """
 

@@ -1,7 +1,7 @@
 """What the tokenizers of words share: cutting texts into words, the most frequent of them, and their numbers.
 
-In plain Python by an expression, and the same in C++ (native/words.cpp) by a scanner, which knows the rules by their
-number and asks the expressions of Python which characters are letters.
+In Python by a regular expression; in C++ (native/text/words.cpp) by a scanner, which receives the rule as a number and
+asks the expressions of Python which characters are letters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Training of the Unigram tokenizer, in plain Python: what native/unigram_*.cpp does, to be read and compared with.
+"""Training of the Unigram tokenizer in plain Python: the reference for native/text/unigram_*.cpp.
 
     p(text) = Σ over all cuts of the text into pieces  Π p(piece)
 

@@ -1,4 +1,4 @@
-"""Training of WordPiece: in plain Python, and the same in C++ (native/wordpiece_train.cpp).
+"""Training of WordPiece: in plain Python, and the same in C++ (native/text/wordpiece_train.cpp).
 
 R-269 (seed 004 §7.4.2; E-004-18)
 """
@@ -29,7 +29,7 @@ class Learner:
         self.characters = sorted(self.pieces.count)
 
     def tokens(self, limit: int, min_count: int | None) -> Iterator[str]:
-        """At most `limit`, each another one (see native/include/merger.hpp)."""
+        """At most `limit`, each another one (see native/text/merger.hpp)."""
         return islice(_merge_steps(self.pieces, min_count), limit)
 
 
