@@ -84,7 +84,7 @@ def of_run(folder: Path) -> tuple[str, list[Finding]]:
 def report() -> dict[str, str]:
     """What there is, by name."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    on = f"on, CPU level {native.cpu_level()} (of {', '.join(native.cpu_levels())})"
+    on = f"on, ISA {native.isa()} (of {', '.join(native.isas())})"
     return {
         "chainrule": chainrule.__version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",

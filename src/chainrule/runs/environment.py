@@ -4,7 +4,7 @@
      "per_nat": {"bits_per_byte": 1.44, ...},                          a loss in nats times this is in that unit
      "stretches": [{"began", "from", "ended", "to", "how", ...}]}      from start to stop, with its machine and code
 
-The same run on the same code, CPU level and data gives the same bits; where it does not, this says what was different.
+The same run on the same code, instruction set and data gives the same bits; where it does not, this says why.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def machine() -> dict[str, Any]:
         "numpy": np.__version__,
         "platform": platform.platform(),
         "native": native.available(),
-        "cpu_level": native.cpu_level(),
+        "cpu_level": native.isa(),
         "threads": native.get_threads(),
     }
 
