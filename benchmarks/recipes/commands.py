@@ -2,7 +2,7 @@
 
     CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.commands [--only shakespeare ...] [--seeds 3]
 
-FOLDER holds text/tinyshakespeare.txt, parallel/cmudict.train.dict and parallel/multi30k (see docs/data.md). Names and
+FOLDER holds text/tinyshakespeare.txt, parallel/cmudict.train.dict and parallel/multi30k (see docs/guide/data.md). Names and
 BERT have programs of their own: names.py and bert.py.
 """
 
