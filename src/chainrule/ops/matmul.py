@@ -2,7 +2,7 @@
 
     C = A B,   dA = dC Bᵀ,   dB = Aᵀ dC
 
-The derivation compares the two loop orders; docs/kernels.md goes on from there to our own kernel.
+The derivation compares the two loop orders; docs/understand/kernels.md continues with the kernel used here.
 """
 
 from __future__ import annotations

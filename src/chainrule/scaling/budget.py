@@ -129,7 +129,7 @@ def expected(corpus: Corpus, compute: float) -> tuple[float, float]:
     """Bits per byte to expect of a GPT trained with `compute` multiply-adds and additions, from and to.
 
     A table of five-grams says how hard the text is. What a GPT reaches in relation falls with the logarithm of its
-    compute: a rough rule, checked on the three runs that docs/training.md names.
+    compute: a rough rule, checked on the three runs that docs/guide/training.md names.
     """
     some = Corpus(corpus.name, corpus.version, corpus.text[:COUNTED])
     *_, longest = Ladder(some, LadderConfig(batch_size=1)).counted()
