@@ -14,7 +14,7 @@ from typing import Any
 
 from chainrule.data import load
 from chainrule.models import FAMILIES
-from chainrule.models.families import KNOWN
+from chainrule.models.registry import KNOWN
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.train import Run, TrainConfig, Trainer, WordTrainConfig, WordTrainer, checkpoint, kinds
 from chainrule.train.log import Log, read

@@ -12,7 +12,7 @@ import tyro
 
 from chainrule.cli.fields import plain_fields, size_fields
 from chainrule.errors import ConfigError
-from chainrule.models.families import KNOWN
+from chainrule.models.registry import KNOWN
 from chainrule.scaling import (
     Batch,
     flops,

@@ -16,6 +16,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.ops import reduce
@@ -127,8 +128,22 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, 3, V),), {"targets": rng.integers(0, V, size=3), "label_smoothing": 0.1})
 
 
+def abstract_forward(
+    logits: Array, *, targets: Any, reduction: str = "mean", **options: Any
+) -> tuple[Array, Saved]:
+    goal = read_goal("cross_entropy", logits.shape, logits.dtype, targets, reduction=reduction, **options)
+    losses, peak, total = abstract((3, len(goal.target)), logits.dtype)
+    return reduced(losses, logits.shape, reduction), (logits, peak, total, *goal)
+
+
 cross_entropy = Op(
-    "cross_entropy", forward, backward, example, composed=composed, native=(native_forward, native_backward)
+    "cross_entropy",
+    forward,
+    backward,
+    example,
+    composed=composed,
+    native=(native_forward, native_backward),
+    abstract=abstract_forward,
 )
 
 

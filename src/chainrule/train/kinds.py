@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chainrule.errors import CheckpointError
 from chainrule.io.architectures import family_name
-from chainrule.models.families import KNOWN
+from chainrule.models.registry import KNOWN
 from chainrule.train import checkpoint
 from chainrule.train.checkpoint import Checkpoint
 
