@@ -253,7 +253,7 @@ def main() -> None:
     report = [
         "# Measured against PyTorch",
         "",
-        f"{datetime.date.today()}, {cpu_name()} ({native.cpu_level()}), {args.threads} threads, Python "
+        f"{datetime.date.today()}, {cpu_name()} ({native.isa()}), {args.threads} threads, Python "
         f"{platform.python_version()}, PyTorch {torch_version}. Limits of the machine: {limits['gflops']:.0f} GFLOP/s "
         f"of fused multiply-adds, {limits['read_gb_s']:.0f} GB/s read, {limits['copy_gb_s']:.0f} GB/s copied.",
         "",

@@ -77,7 +77,7 @@ def prepare(args):
     import numpy as np
 
     import chainrule as cr
-    from chainrule.train.gradient import Work, backward
+    from chainrule.models.gradient import Work, backward
 
     L, H, C, T, B, V = SIZES[args.config]
     cr.set_threads(args.threads)

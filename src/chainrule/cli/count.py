@@ -13,6 +13,7 @@ import tyro
 from chainrule.cli.fields import plain_fields, size_fields
 from chainrule.errors import ConfigError
 from chainrule.models.registry import KNOWN
+from chainrule.runs.load import load_any
 from chainrule.scaling import (
     Batch,
     flops,
@@ -26,7 +27,6 @@ from chainrule.scaling import (
 from chainrule.scaling.architectures import BUILDERS, Parts
 from chainrule.scaling.presets import PRESETS
 from chainrule.scaling.speed import step_seconds
-from chainrule.train.runs import load_any
 
 COUNTED = [name for name, family in KNOWN.items() if family.config in BUILDERS]
 
