@@ -27,7 +27,7 @@ def abstract(shape: Shape, dtype: Any = np.float32) -> Array:
     memory = _Memory(dtype.itemsize)
     memory.nbytes = math.prod(shape) * dtype.itemsize
     try:
-        return np.ndarray(shape, dtype, buffer=memory, strides=(0,) * len(shape))  # type: ignore[arg-type]
+        return np.ndarray(shape, dtype, buffer=memory, strides=(0,) * len(shape))
     except ValueError:
         raise ConfigError(f"an array of shape {shape} (is larger than any memory)") from None
 

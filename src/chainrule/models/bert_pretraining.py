@@ -88,8 +88,8 @@ class BERTPretraining(Model):
 
     def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 1) -> tuple[Any, Array]:
         ids, targets = super().example_batch(rows, tokens)
-        targets.reshape(-1)[masked:] = IGNORE
-        return (ids, None, None, np.zeros(rows, np.int64)), targets
+        asked = np.arange(rows * tokens).reshape(targets.shape) < masked
+        return (ids, None, None, targets[:, 0]), np.where(asked, targets, IGNORE)
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> logits (B, T, V) of the word that belongs at each place"""

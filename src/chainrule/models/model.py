@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from chainrule.autograd import Tensor, checkpoint, no_grad
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array
 from chainrule.nn import Layer
 from chainrule.nn.init import abstract_parameters
@@ -97,7 +98,7 @@ class Model(Layer):
 
     def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Array]:
         """Inputs and targets of this size, all of them 0: for what depends on shapes alone."""
-        return np.zeros((rows, tokens), np.int64), np.zeros((rows, tokens), np.int64)
+        return abstract((rows, tokens), np.int64), abstract((rows, tokens), np.int64)
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """The mean loss of a batch, in nats; with several parts, their sum."""

@@ -24,6 +24,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import IGNORE, Model
@@ -221,7 +222,7 @@ class Seq2Seq(Model):
 
     def example_batch(self, rows: int, tokens: int, source: int = 1, masked: int = 0) -> tuple[Any, Array]:
         ids, targets = super().example_batch(rows, tokens)
-        return (np.zeros((rows, source), np.int64), None, ids), targets
+        return (abstract((rows, source), np.int64), None, ids), targets
 
     def program(self) -> list[Instruction | Look]:
         """The decoder and the head over new tokens with a cache, for `generate.Translation`."""

@@ -23,7 +23,15 @@ from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal, rows, times
-from chainrule.ops.cross_entropy import Goal, cross_entropy, read_goal, reduced, row_gradients, row_losses
+from chainrule.ops.cross_entropy import (
+    Goal,
+    abstract_goal,
+    cross_entropy,
+    read_goal,
+    reduced,
+    row_gradients,
+    row_losses,
+)
 from chainrule.ops.linear import linear
 
 NAME = "linear_cross_entropy"
@@ -212,10 +220,11 @@ def abstract_forward(
     x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any
 ) -> tuple[Array, Saved]:
     shape = _logits_shape(x, W)
-    goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
+    goal = abstract_goal(shape, x.dtype, targets)
     losses, peak, total = abstract((3, len(goal.target)), x.dtype)
     logits = abstract((len(losses), len(W)), x.dtype) if _kept(shape) else None
-    return reduced(losses, shape, reduction), (x, W, logits, peak, total, *goal)
+    loss = abstract((), losses.dtype) if reduction != "none" else losses.reshape(shape[:-1])
+    return loss, (x, W, logits, peak, total, *goal)
 
 
 def cost(needs: Needs, x: Array, W: Array, **constants: Any) -> Work:

@@ -7,8 +7,9 @@
 """
 
 from chainrule.autograd.types import Work
-from chainrule.scaling.batch import Batch
-from chainrule.scaling.count import (
+from chainrule.trace.cost import COMPONENTS
+from chainrule.trace.count import (
+    Batch,
     flops,
     kept_for_backward,
     lora,
@@ -19,7 +20,6 @@ from chainrule.scaling.count import (
     total,
     training_memory,
 )
-from chainrule.trace.cost import COMPONENTS
 
 __all__ = [
     "COMPONENTS",

@@ -47,7 +47,7 @@ def _part(layer: str) -> str:
 
 
 def parameters(graph: Graph) -> dict[str, int]:
-    """How many numbers learn or are frozen, by component; a matrix that is used twice counts once, where it is first."""
+    """How many numbers there are by component; a matrix that is used twice counts once, where it is first."""
     found = dict.fromkeys(COMPONENTS, 0)
     where = dict(zip(map(id, graph.nodes), components(graph), strict=True))
     for param, node, _ in graph.parameters():
@@ -79,7 +79,7 @@ def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:
     if is_causal(node):
         k, v = (abstract((*x.shape[:-2], x.shape[-2] + past, x.shape[-1])) for x in (k, v))
     needs = needs if len(needs) == 3 else 3 * needs
-    return attention.cost(needs, q, k, v, causal=is_causal(node) and not dense)  # type: ignore[misc]
+    return attention.cost(needs, q, k, v, causal=is_causal(node) and not dense)
 
 
 def heads_of(node: Node) -> tuple[Array, Array, Array]:

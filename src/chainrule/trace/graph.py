@@ -1,7 +1,7 @@
 """A forward pass as a graph of op calls, recorded while it runs once on abstract arrays.
 
     graph = trace(model, ids=np.zeros((1, 8), int))
-    [node.name for node in graph.nodes]                 ['wte.embedding', 'wpe.embedding', 'add', 'h.0.ln_1.layernorm', ...]
+    [node.name for node in graph.nodes]         ['wte.embedding', 'wpe.embedding', 'add', 'h.0.ln_1.layernorm', …]
 
 Nothing is computed: a model of any size is traced in milliseconds, its weights may be abstract too.
 """

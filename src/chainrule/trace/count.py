@@ -10,20 +10,45 @@ running_memory  weights and the cache of a model that generates
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from chainrule.autograd.types import Work
 from chainrule.errors import ConfigError
-from chainrule.models import Model
 from chainrule.random import seeded
-from chainrule.scaling.batch import Batch
-from chainrule.trace import Graph, Value, cost, trace
+from chainrule.trace import cost
+from chainrule.trace.graph import Graph, Value, trace
 
 MASKED_FRACTION = 0.15  # of the words, in the training of BERT
 FLOAT = 4  # bytes of a float32
 MOMENTS = 2  # numbers that AdamW keeps per parameter
 # Per weight of a matrix, as in generate/engine/weights.py
 BITS = {"fp32": 32.0, "bf16": 16.0, "int8": 8.5, "int4": 4.5}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How much goes through a model at once: rows of so many tokens."""
+
+    rows: int = 1
+    tokens: int = 1
+    source: int = 0
+    """Tokens in a row of the encoder's text, if there is an encoder."""
+    masked: int = 0
+    """Words asked for in all rows together, of a model of masked words."""
+    past: int = 0
+    """Tokens that a cache already holds."""
+
+
+class Model(Protocol):
+    """What is asked of a model, as `models.Model` has it."""
+
+    @property
+    def reads(self) -> Sequence[str]: ...
+    def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Any]: ...
+    def loss(self, inputs: Any, targets: Any) -> Any: ...
+    def count(self) -> int: ...
 
 
 def step_batch(model: Model, rows: int, tokens: int) -> Batch:
