@@ -1,7 +1,7 @@
 """A language model for a time budget: measure this machine, choose the sizes, say what to expect.
 
 A larger model learns more from a token, a smaller one sees more of them in the same time. Both limits are met about
-where a model sees TOKENS_PER_PARAMETER tokens for each of its parameters (seed 004 §14.5). So the sizes of LADDER are
+where a model sees TOKENS_PER_PARAMETER tokens for each of its parameters. So the sizes of LADDER are
 timed from the smallest on, and the largest is taken that still sees as many. What it will reach is told from what
 counting reaches on the same text, which takes a second to find out.
 """
@@ -129,7 +129,7 @@ def expected(corpus: Corpus, compute: float) -> tuple[float, float]:
     """Bits per byte to expect of a GPT trained with `compute` multiply-adds and additions, from and to.
 
     A table of five-grams says how hard the text is. What a GPT reaches in relation falls with the logarithm of its
-    compute: a rough rule, checked on the three runs that docs/training.md names.
+    compute: a rough rule, checked on the three runs that docs/guide/training.md names.
     """
     some = Corpus(corpus.name, corpus.version, corpus.text[:COUNTED])
     *_, longest = Ladder(some, LadderConfig(batch_size=1)).counted()

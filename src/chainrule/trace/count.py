@@ -116,7 +116,7 @@ def training_memory(model: Model, batch: Batch) -> dict[str, int]:
     return {
         "weights": numbers,
         "gradients": numbers,
-        "optimiser": MOMENTS * numbers,
+        "optimizer": MOMENTS * numbers,
         "activations": kept_for_backward(model, batch),
     }
 
