@@ -377,7 +377,7 @@ def test_weights_gradients_and_optimiser() -> None:
     found = training_memory(abstract(config), Batch(2, 8))
     assert found["weights"] == model.parameters().data.nbytes
     assert found["gradients"] == model.parameters().grad.nbytes
-    assert found["optimiser"] == sum(array.nbytes for array in optimiser.arrays.values())
+    assert found["optimizer"] == sum(array.nbytes for array in optimiser.arrays.values())
     assert found["activations"] == kept_for_backward(abstract(config), Batch(2, 8))
 
 
