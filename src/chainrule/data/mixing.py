@@ -1,4 +1,4 @@
-"""Several domains in one stream, in given shares.        R-375 (seed 004 §13.4.2)
+"""Several domains in one stream, in given shares.
 
 Of every thousand draws each domain gets its share exactly, in shuffled order, so how often a domain has been drawn
 before draw i is known without counting: each domain goes through its own epochs, and any step can be computed at once.

@@ -1,4 +1,4 @@
-"""Train, validation and test: which part a document belongs to is written in its own hash.        R-205, R-463
+"""Train, validation and test: which part a document belongs to is written in its own hash.
 
 So a document stays where it is when others are added, copies of it land on the same side, and nothing has to be stored.
 """

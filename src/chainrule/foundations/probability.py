@@ -1,6 +1,6 @@
 """Chance: distributions, averages, spread, the bell curve, and belief that learns.
 
-R-061 .. R-067, R-072 .. R-075 (seed 004 §3.1-§3.8, §3.12, §3.13). A distribution is an array of probabilities
+A distribution is an array of probabilities
 along its last axis.
 """
 

@@ -7,7 +7,7 @@
 
 How it learns from text is in `bert_pretraining`, what it is for in `bert_heads`. Weights carry the names of Hugging
 Face's BertModel (`encoder.layer.0.attention.self.query.weight`); matrices are stored (out, in).
-R-332 (seed 004 §12.7; Devlin et al. 2018); conventions C-14, C-31, C-32
+(Devlin et al. 2018)
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 All of them have the body as `bert`, with the names of its weights: `fine_tune` takes it over from a model that has been
 trained. `model.bert = other.bert` even shares it: two heads on one body.
-R-332, R-340 (seed 004 §9.9.8, §12.7; Devlin et al. 2018; Reimers and Gurevych 2019 for the vectors of texts)
+(Devlin et al. 2018; Reimers and Gurevych 2019 for the vectors of texts)
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 Weights carry the names of Hugging Face's BertForPreTraining (`cls.predictions.transform.dense.weight`), or without next
 sentence those of BertForMaskedLM.
-R-367 .. R-370 (seed 004 §13.2, §13.3; Devlin et al. 2018; Liu et al. 2019 for leaving next sentence out)
+(Devlin et al. 2018; Liu et al. 2019 for leaving next sentence out)
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@
     logits = layernorm(hidden) wteᵀ                             the embedding's matrix, or one of its own, lm_head
 
 Weights carry the names of Hugging Face's GPT-2 (`h.0.attn.c_attn.weight`); matrices are stored (out, in).
-R-331 (seed 002 §17; seed 004 §12.6); conventions C-14, C-15, C-16, C-25, C-28, C-31
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
 Weights carry the names of Hugging Face's Llama (`layers.0.self_attn.q_proj.weight`); matrices are stored (out, in). No
 layer has a bias, unless attention is given some, as in Qwen 2.
-R-318, R-472 (Touvron et al. 2023; Ainslie et al. 2023 for the shared key and value heads)
+(Touvron et al. 2023; Ainslie et al. 2023 for the shared key and value heads)
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The multilayer perceptron of Bengio et al. (2003): a learned vector per token, concatenated, through hidden layers.
 
-    hidden = [C[c_1] … C[c_n]]                    the vectors of the n tokens seen, side by side
-    hidden = tanh(norm(hidden Wᵀ + b))            n_layer times; batch norm, if any, replaces the bias
-    logits = hidden Wᵀ + b
-
-R-200 .. R-203, R-209, R-215 (seed 002 §12, §15; E-002-18)
+hidden = [C[c_1] … C[c_n]]                    the vectors of the n tokens seen, side by side
+hidden = tanh(norm(hidden Wᵀ + b))            n_layer times; batch norm, if any, replaces the bias
+logits = hidden Wᵀ + b
 """
 
 from __future__ import annotations

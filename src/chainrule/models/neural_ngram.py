@@ -4,7 +4,7 @@
            = Σ_j onehot(c_j) W[j]     the same as a product, which no one needs to store
 
 For n = 2 the logits are log-counts and training finds the count model. For n > 2 the sum is a smaller family than a
-table of V^n entries: (n - 1) V² numbers.        R-192 .. R-199 (seed 002 §8 .. §10; E-002-16, E-002-17)
+table of V^n entries: (n - 1) V² numbers.
 """
 
 from __future__ import annotations

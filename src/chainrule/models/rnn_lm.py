@@ -5,7 +5,6 @@
 
 The same weights serve any length. Training goes back at most `block_size` steps through time (truncated
 back-propagation); the state itself is carried on, so what it holds may come from further back.
-R-233 .. R-244 (seed 004 §6.3 - §6.6)
 """
 
 from __future__ import annotations

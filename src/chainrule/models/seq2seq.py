@@ -11,7 +11,6 @@
     logits = hidden Eᵀ + b                                      or a matrix of its own, lm_head
 
 Weights carry the names of Hugging Face's Marian, and with norm="pre" of Pegasus: `model.encoder.layers.0.fc1.weight`.
-R-321 .. R-330, R-333 .. R-336, R-342 (seed 004 ch. 12); conventions C-14 .. C-17, C-24, C-25, C-28, C-31, E-004-33
 """
 
 from __future__ import annotations

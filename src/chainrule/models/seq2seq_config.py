@@ -69,7 +69,7 @@ class Seq2SeqConfig:
 
     @classmethod
     def base(cls) -> Seq2SeqConfig:
-        """The base model of "Attention is all you need" as seed 004 §12.1 specifies it."""
+        """The base model of "Attention is all you need"."""
         return cls(n_layer=6, n_head=8, n_embd=512, block_size=512, vocab_size=50000, norm_eps=1e-6)
 
     @property

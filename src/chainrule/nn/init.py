@@ -1,9 +1,7 @@
 """Initialisers: how a new parameter is drawn.        Derivation: docs/derivations/initialisation.md
 
-    init(shape, rng) -> array          a matrix has the shape (out, in); options are keywords:
-    Linear(3, 4, init=partial(kaiming_normal, activation="tanh"))
-
-R-139 .. R-149 (seed 002 §9, §14; seed 004 §3.6, §3.13, §12.9); convention C-17
+init(shape, rng) -> array          a matrix has the shape (out, in); options are keywords:
+Linear(3, 4, init=partial(kaiming_normal, activation="tanh"))
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Scaled dot-product attention, fused.        Derivation: docs/derivations/attention.md
 
     Z = s q kᵀ + M,   A = softmax(Z),   o = A v
-                            R-281, R-286, R-287, R-290, R-352 (seed 004 §8.4, §12.4.6; E-003-01, C-22, C-30)
 
 Saved are q, k, v, o and L, the log-sum-exp of each row of Z, but not the T×S matrix A: backward computes it
 again as exp(Z - L). A native kernel that never writes A down saves the same things as this reference.

@@ -1,7 +1,6 @@
 """Batch normalisation over all axes but the last.        Derivation: docs/derivations/batchnorm.md
 
     y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε),   μ and σ² of each feature over the N rows of the batch
-                                        R-154 .. R-161, R-359 (seed 002 §15; C-04, C-18, E-002-28, E-002-29)
 
 In training, `batchnorm`, and running averages of its statistics by `update_running`. With those, a single
 example can go through `batchnorm_eval`, or the layer be melted into the one before it by `fold_batchnorm`.
@@ -178,7 +177,7 @@ def update_running(
 ) -> tuple[Array, Array]:
     """The running (mean, var) after one more batch: r ← (1 - μ) r + μ · statistic of the batch (start: 0, 1).
 
-    The batch variance is used as it is, biased (C-18); `unbiased_rows`, the rows of the batch, undoes that.
+    The batch variance is used as it is, biased; `unbiased_rows`, the rows of the batch, undoes that.
     """
     if not 0 <= momentum <= 1:
         raise ConfigError(f"batchnorm: momentum is {momentum} (must be from 0 to 1)")
@@ -205,7 +204,7 @@ def fold_batchnorm(
 def groupnorm(x: Any, gamma: Any, beta: Any, *, groups: int, eps: float = 1e-5) -> Any:
     """Normalised over the positions of one example and the channels of one group; `groups=C`: instance norm.
 
-    x (B, ..., C), gamma (C,), beta (C,) -> y (B, ..., C), a composition of small ops (R-161).
+    x (B, ..., C), gamma (C,), beta (C,) -> y (B, ..., C), a composition of small ops.
     """
     B, *positions, C = x.shape
     if groups < 1 or C % groups:

@@ -1,7 +1,6 @@
 """Softmax and cross-entropy in one, from logits.        Derivation: docs/derivations/cross_entropy.md
 
-    loss = log Σ_j e^z_j - Σ_i t_i z_i,   dz = softmax(z) - t           R-098 .. R-101, R-103, R-106 .. R-108,
-                R-111, R-344 (seed 001; seed 004 §3.10, §12.4.2, §13.9.1, §13.9.2; C-08, C-10, C-24)
+    loss = log Σ_j e^z_j - Σ_i t_i z_i,   dz = softmax(z) - t
 
 Saved are the logits with two numbers per row: neither probabilities nor one-hot targets are ever stored. Both
 passes walk over blocks of rows that fit in the cache, so the gradient itself is the only new (N, V) array.

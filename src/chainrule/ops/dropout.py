@@ -1,7 +1,6 @@
 """Inverted dropout.        Derivation: docs/derivations/dropout.md
 
     y = x k / (1 - p),   k = 1 with probability 1 - p, else 0
-                                                R-130, R-302, R-335 (seed 002 §17.1; seed 004 §12.9; C-31)
 
 The mask is a pure function of (key, shape, p): no state, the same bits for any number of threads, and simple
 enough to be repeated inside a kernel.

@@ -1,7 +1,6 @@
 """Elementwise arithmetic with broadcasting.        Derivations: docs/derivations/elementwise.md
 
 Each input is repeated along the axes it lacks; its gradient is the sum over those repetitions (`unbroadcast`).
-R-006, R-007, R-012, R-013 (seed 002 §2 Lemmas 1-2; seed 004 §2.2, §2.4)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """GELU, x Φ(x): each element weighted by the probability that a standard normal number is smaller.
 
-Derivations: docs/derivations/activations.md        R-084, R-350 (seed 001 gelu; seed 004 §2.7; C-32)
+Derivations: docs/derivations/activations.md
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _by_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
 
 
 def gelu_forward(x: Array) -> tuple[Array, Saved]:
-    """y = x Φ(x), Φ(x) = ½ (1 + erf(x/√2)): the exact GELU        R-084, R-350"""
+    """y = x Φ(x), Φ(x) = ½ (1 + erf(x/√2)): the exact GELU"""
     return _by_blocks(lambda x: x * _normal(x)[0], x), (x,)
 
 

@@ -1,7 +1,6 @@
 """Picking elements, rows, and one entry per row.        Derivations: docs/derivations/indexing.md
 
 What is read gets its gradient put back where it came from; what is read twice gets the sum.
-R-191, R-259, R-357 (seed 002 §8; seed 004 §7.2, §7.4.3, §12.4.8)
 """
 
 from __future__ import annotations

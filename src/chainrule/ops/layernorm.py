@@ -1,7 +1,6 @@
 """Layer normalisation over the last axis.        Derivation: docs/derivations/layernorm.md
 
-y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε)         R-162 .. R-167, R-348, R-472
-                                    (seed 001; seed 004 §9.9.5, §12.3.2.2, §12.4.4; C-04, E-001-02)
+y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε)
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def forward(
 ) -> tuple[Array, Saved]:
     """Each row of x with mean 0 and variance 1, then scaled and shifted: (x - μ) / √(σ² + ε) · γ + β
 
-    x (..., C), gamma (C,), beta (C,) -> y (..., C). `eps_mode="outside"` divides by σ + ε instead (C-04).
+    x (..., C), gamma (C,), beta (C,) -> y (..., C). `eps_mode="outside"` divides by σ + ε instead.
     """
     _check(x, gamma, beta)
     mean = mean_last(x)  # (..., 1)

@@ -2,9 +2,7 @@
 
     y = x Wᵀ + b,   dx = dy W,   dW = dyᵀ x,   db = Σ dy
 
-R-019, R-345, R-346 (seed 000 §3.2; seed 004 §12.4.3; E-000-02)
-
-Weights are stored (out, in); `layout="in_out"` takes them as (in, out) and computes x W + b (C-01).
+Weights are stored (out, in); `layout="in_out"` takes them as (in, out) and computes x W + b.
 """
 
 from __future__ import annotations

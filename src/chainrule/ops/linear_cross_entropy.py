@@ -1,7 +1,6 @@
 """Output layer and cross-entropy in one.        Derivation: docs/derivations/linear_cross_entropy.md
 
-    z = x Wᵀ,   loss = log Σ_j e^z_j - Σ_i t_i z_i,   dx = dz W,   dW = dzᵀ x          R-100, R-101, R-344 .. R-346
-                                                        (seed 001; seed 004 §12.4.2, §12.4.3)
+    z = x Wᵀ,   loss = log Σ_j e^z_j - Σ_i t_i z_i,   dx = dz W,   dW = dzᵀ x
 
 The logits are the largest array of a language model, V/C times as large as the activations they come from. Beyond a
 limit they exist for one chunk of rows at a time only, in forward and once more in backward, or once if the gradient of

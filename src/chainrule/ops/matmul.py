@@ -1,8 +1,8 @@
 """Matrix product, batched, with broadcasting.        Derivation: docs/derivations/matmul.md
 
-    C = A B,   dA = dC Bᵀ,   dB = Aᵀ dC            R-045, R-046 (seed 001 "two ways of matmul"; seed 004 §1.3)
+    C = A B,   dA = dC Bᵀ,   dB = Aᵀ dC
 
-The derivation compares the two loop orders of R-045; docs/understand/kernels.md goes on from there to our own kernel.
+The derivation compares the two loop orders; docs/understand/kernels.md continues with the kernel used here.
 """
 
 from __future__ import annotations

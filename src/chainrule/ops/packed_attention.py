@@ -1,7 +1,6 @@
 """Self-attention on the output of one joint projection.        Derivation: docs/derivations/attention.md
 
     q, k, v = the thirds of qkv, cut into heads;   y = attention(q, k, v), heads joined
-                                            R-281, R-287, R-291 (seed 004 §8.4, §10.2; C-22)
 
 The heads are views of qkv, the output and the gradient of qkv are written where they belong: nothing is transposed or
 copied. Saved is what attention saves, so `cr.ops.attention_weights(*saved[:2], causal=True)` gives the maps.

@@ -1,7 +1,7 @@
 """Losses that compare: a true neighbour with sampled words, a preferred answer with a rejected one.
 
-    negative sampling   -log σ(c·p) - Σ_k log σ(-c·n_k)             R-254, R-255 (seed 004 §7.3.3, §7.3.4)
-    Bradley-Terry       -log σ(r_chosen - r_rejected)               R-413, R-414 (seed 004 §13.7.3, §13.7.4)
+    negative sampling   -log σ(c·p) - Σ_k log σ(-c·n_k)
+    Bradley-Terry       -log σ(r_chosen - r_rejected)
 
 Both are computed as softplus(-z) = log(1 + e^-z), which is finite where σ(z) itself has rounded to 0.
 Derivations: docs/derivations/pairs.md

@@ -2,7 +2,6 @@
 
 The cells of ops/recurrent.py with the loop over time inside: x (B, T, X) goes through W_x in one product before the
 loop, and the gradients of the weights are one product each after it; only the product with W_h is made step by step.
-R-233 .. R-236, R-241, R-243, R-244, R-360 (seed 004 §6.3, §6.5, §6.6; E-004-14, E-004-15)
 """
 
 from __future__ import annotations

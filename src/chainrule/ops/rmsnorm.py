@@ -1,6 +1,6 @@
 """Root-mean-square normalisation over the last axis.        Derivation: docs/derivations/rmsnorm.md
 
-y = x̂ γ,   x̂ = x r,   r = 1/√(mean(x²) + ε)               R-472 (Zhang and Sennrich 2019)
+y = x̂ γ,   x̂ = x r,   r = 1/√(mean(x²) + ε)        (Zhang and Sennrich 2019)
 
 Layer norm without its mean and shift.
 """

@@ -2,7 +2,7 @@
 
     (a, b) -> (a cos φ - b sin φ,  b cos φ + a sin φ),   φ = t θ_i,   θ_i = base^(-2i/D) unless given
 
-The score of a query at t and a key at s then depends on t - s alone. R-318 (seed 004 §11.4; C-16)
+The score of a query at t and a key at s then depends on t - s alone.
 Derivation: docs/derivations/rotary.md
 """
 

@@ -1,7 +1,6 @@
 """Shape operations.        Derivations: docs/derivations/shape.md
 
 They move or repeat numbers; their gradients move them back and add up the repetitions.
-R-047 (seed 004 §1.3), R-200 (seed 002 §12)
 """
 
 from __future__ import annotations

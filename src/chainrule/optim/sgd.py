@@ -1,7 +1,4 @@
-"""Gradient descent, plain and with momentum.        Derivation: docs/derivations/optimisers.md
-
-R-116, R-117, R-119 (seed 000 §4.1; seed 004 §5.5, §5.5.3); conventions C-07, E-000-10
-"""
+"""Gradient descent, plain and with momentum.        Derivation: docs/derivations/optimisers.md"""
 
 from __future__ import annotations
 

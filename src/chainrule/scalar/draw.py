@@ -1,6 +1,6 @@
 """A computation graph as a picture: Graphviz text, and SVG without any other program.
 
-R-002 (seed 002 Figure 1). Boxes hold a name, a value and a gradient; an operation is a small round mark in
+Boxes hold a name, a value and a gradient; an operation is a small round mark in
 front of the box it produces; edges run from the leaves on the left to the root on the right.
 """
 

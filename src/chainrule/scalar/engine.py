@@ -1,6 +1,6 @@
 """Back-propagation on one screen: numbers that remember how they were made.
 
-Derivation: docs/derivations/scalar.md            R-001 .. R-015 (seed 002 §2, §3; seed 004 §2.2-§2.5, §5.4.1)
+Derivation: docs/derivations/scalar.md
 
 An operation returns a Value that keeps its number, the Values it was made from (its children) and, towards
 each child, the slope: the partial derivative, which is a plain number because the inputs are. So the backward
@@ -159,7 +159,7 @@ class Value:
         return Value(y, (self,), (y * (1 - y),), "sigmoid")
 
     def relu(self) -> Value:
-        on = self.data > 0  # the slope at exactly 0 is 0 (C-03)
+        on = self.data > 0  # the slope at exactly 0 is 0
         return Value(self.data if on else 0.0, (self,), (float(on),), "relu")
 
 

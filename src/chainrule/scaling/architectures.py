@@ -1,7 +1,4 @@
-"""Models as lists of parts: what their configurations stand for, without making them.
-
-R-450, R-453, R-454 (seed 004 §12.1, §12.3, §12.6 .. §12.8; E-004-31)
-"""
+"""Models as lists of parts: what their configurations stand for, without making them."""
 
 from __future__ import annotations
 
@@ -166,7 +163,7 @@ def _unread(norm: Any) -> Part:
 
 
 def without_biases(parts: Parts, *components: str) -> Parts:
-    """The same model without the biases of some components, as §12.8 of the seed counts."""
+    """The same model without the biases of some components, as textbooks count."""
     return [
         replace(part, bias=False)
         if isinstance(part, Matrix | Head) and part.component in components

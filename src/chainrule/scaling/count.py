@@ -26,7 +26,7 @@ BITS = {
 
 
 def parameters(parts: Sequence[Part]) -> dict[str, int]:
-    """How many numbers learn, by component; a matrix that two parts share counts once. R-453
+    """How many numbers learn, by component; a matrix that two parts share counts once.
 
     >>> import chainrule as cr
     >>> from chainrule.scaling import parameters, parts_of
@@ -93,6 +93,6 @@ def running_memory(parts: Sequence[Part], batch: Batch, weights: str = "fp32") -
 
 
 def lora(parts: Sequence[Part], rank: int, names: Sequence[str] = ("query", "value")) -> int:
-    """Trainable numbers when every matrix of these names gets a change of this rank: r (n_in + n_out) each. R-457"""
+    """Trainable numbers when every matrix of these names gets a change of this rank: r (n_in + n_out) each."""
     chosen = [part for part in parts if isinstance(part, Matrix) and part.name in names]
     return sum(rank * (part.n_in + part.n_out) for part in chosen)

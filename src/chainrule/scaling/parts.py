@@ -3,7 +3,6 @@
 Work is in FLOPs of matrix products, a multiply-add being two; what is done element by element (norms, activations,
 softmax) is not counted. A matrix costs one product forward and two backward, for its input and for itself. Attention
 costs two products forward and five backward, since our op computes the scores again instead of keeping them.
-R-450, R-452 (seed 004 §9.6, §12.8; E-004-32)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Well-known models by name, in the sizes of their papers.        R-330, R-453, R-454 (seed 004 §12.1, §12.8)"""
+"""Well-known models by name, in the sizes of their papers."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 With teacher forcing a model never meets its own mistakes before it is used. Here the share of tokens that it guessed
 itself grows from 0 to `share` in the first `steps` steps. A guess is the likeliest token after the true ones before it,
 so all guesses of a batch take one more forward pass. No gradient goes through them.
-R-372 (seed 004 §13.9.3; Bengio et al. 2015)
+(Bengio et al. 2015)
 """
 
 from __future__ import annotations

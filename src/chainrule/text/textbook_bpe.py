@@ -1,7 +1,5 @@
 """Byte pair encoding as the book tells it: characters, and merges of the most frequent pair.
 
-    R-265 .. R-268, R-274 (seed 004 §7.4.1; E-004-16)
-
 Words are what stands between white space. Pairs are counted inside words, each as often as its word occurs; of pairs
 that are equally frequent the alphabetically first is merged. White space characters are tokens of their own, so that
 decoding restores the text.

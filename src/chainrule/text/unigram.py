@@ -1,7 +1,7 @@
 """The Unigram tokenizer of SentencePiece: pieces with probabilities, cut where their product is greatest.
 
 It works on raw text: spaces are part of the pieces (written ▁ in files), nothing is normalised, and decoding gives back
-every character. R-270 (seed 004 §7.4.2; E-004-18; Kudo 2018)
+every character. (Kudo 2018)
 """
 
 from __future__ import annotations

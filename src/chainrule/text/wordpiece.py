@@ -1,4 +1,4 @@
-"""WordPiece, the tokenizer of BERT.        R-269 (seed 004 §7.4.2; E-004-18)
+"""WordPiece, the tokenizer of BERT.
 
 A word is cut from left to right, each time at the longest piece the vocabulary holds; pieces inside a word begin with
 `##`. A word that cannot be cut so, or has more than a hundred characters, is `[UNK]` as a whole.

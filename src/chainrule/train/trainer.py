@@ -3,7 +3,6 @@
 What step n does depends on the parameters, the optimiser's state, the state a recurrent model carries, and n alone:
 batches and dropout are functions of the seed and n. So a run that is stopped and resumed gives the same bits as one
 that was not.
-R-132, R-513 (seed 002 §15.1; seed 004 §5.6)
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Documents are cut into windows. A row is [CLS] A [SEP] B [SEP]: a window, cut in
 second row another document takes the floor at B. Without next sentence a row is [CLS] window [SEP]. Which words are
 hidden is drawn anew in each epoch.
 
-R-367, R-369, R-370 (seed 004 §13.2.1, §13.2.3, §13.3; Devlin et al. 2018, Liu et al. 2019)
+(Devlin et al. 2018, Liu et al. 2019)
 """
 
 from __future__ import annotations

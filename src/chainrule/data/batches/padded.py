@@ -1,7 +1,4 @@
-"""Batches of whole documents, padded to the longest of them.
-
-R-460, R-462, R-464 (seed 004 §5.5.2, §6.2, §12.9)
-"""
+"""Batches of whole documents, padded to the longest of them."""
 
 from __future__ import annotations
 

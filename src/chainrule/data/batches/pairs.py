@@ -1,7 +1,4 @@
-"""Batches of sources with their targets, for models that read one sequence and write another.
-
-R-466 (seed 004 §12.2.5, §12.2.7)
-"""
+"""Batches of sources with their targets, for models that read one sequence and write another."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Batches:
         return self.batch_size * self.block_size
 
     def batch(self, step: int) -> tuple[Ids, Ids]:
-        """inputs (B, T) and targets (B, T), the inputs shifted by one (R-364)"""
+        """inputs (B, T) and targets (B, T), the inputs shifted by one"""
         rng = generator("order", step, seed=self.seed)
         starts = rng.integers(len(self.ids) - self.block_size, size=self.batch_size)
         return cut(self.ids, starts[:, None], self.block_size)

@@ -1,4 +1,4 @@
-"""Copies, near copies and poor texts left out, with a count of each and the reason.        R-375 (seed 004 §13.4.2)"""
+"""Copies, near copies and poor texts left out, with a count of each and the reason."""
 
 from __future__ import annotations
 

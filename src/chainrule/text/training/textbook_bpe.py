@@ -1,7 +1,4 @@
-"""Training of the textbook's byte pair encoding: in plain Python, and the same in C++ (native/text/textbook_bpe.cpp).
-
-R-265, R-267, R-268 (seed 004 §7.4.1; E-004-16)
-"""
+"""Training of the textbook's BPE: in plain Python, and the same in C++ (native/text/textbook_bpe.cpp)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@
    about a half and so makes rare pieces rarer.
 3. Prune: drop the pieces without which the text's best cuts lose least, a quarter at a time; go on with 2.
 
-R-270 (seed 004 §7.4.2; Kudo 2018)
+(Kudo 2018)
 """
 
 from __future__ import annotations
