@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule.errors import ShapeError
-from chainrule.ops import rotary
+from chainrule.ops import attention_weights, rotary
 from tests.vectors import vector
 
 
@@ -43,6 +44,20 @@ def test_scores_depend_on_the_distance_alone(interleaved: bool, t: int, s: int, 
         return float(np.sum(next(turned) * next(turned)))
 
     assert score(t + by, s + by) == pytest.approx(score(t, s), abs=1e-9)
+
+
+@pytest.mark.requirement("R-318", declared="docs/derivations/rotary.md")
+def test_relative_encodings_are_here_or_declared_out_of_scope() -> None:
+    """A bias by distance is a float mask: it is what the logarithms of the weights differ by."""
+    T, slope = 6, 0.5
+    bias = -slope * np.abs(np.subtract.outer(np.arange(T), np.arange(T))).astype(float)
+    weights = attention_weights(np.zeros((T, 4)), np.zeros((T, 4)), mask=bias)
+    scores = np.log(weights) - np.log(np.diag(weights))[:, None]
+    np.testing.assert_allclose(scores, bias, atol=1e-12)
+    page = (Path(__file__).parents[2] / "docs/derivations/rotary.md").read_text(encoding="utf-8")
+    sentence = page.split("## Scores depend on the distance alone")[1].split("##")[0]
+    assert "float `mask` of `ops.attention`" in sentence
+    assert "learned relative positions" in sentence and "out of scope" in sentence
 
 
 def test_position_zero_is_the_identity_and_norms_are_kept() -> None:
