@@ -81,7 +81,7 @@ fresh: clean  ## Remove the environments as well
 $(VENV)/installed: $(VENV)/created pyproject.toml $(NATIVE_SOURCES)
 	@echo "Installing chainrule and what it needs into $(VENV) (a minute or two the first time)"
 	@$(BIN)/python $(PIP) -e '.[test,plots]'
-	@$(BIN)/python -c "from chainrule import native; print('C++ kernels:', native.cpu_level() or 'none, ' + native.why_missing())"
+	@$(BIN)/python -c "from chainrule import native; print('C++ kernels:', native.isa() or 'none, ' + native.why_missing())"
 	@touch $@
 
 $(VENV)/installed-%: $(VENV)/installed

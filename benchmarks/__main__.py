@@ -4,9 +4,9 @@
     make bench ONLY=decode            one benchmark: writes its file of benchmarks/results, leaves README.md alone
     make bench ONLY="steps bpe" QUICK=1     few rounds, to see that it works; writes into build/bench
 
-Programs take turns, a few runs each in every round, so that whatever else the machine does slows all of them alike. Peers
-come with `pip install 'chainrule[peers]'`; llama.cpp is found through CHAINRULE_LLAMA_CPP (the folder of llama-bench) or
-PATH. CHAINRULE_DATA is a folder of texts and vocabularies; without it the text of Python's library is used.
+Programs take turns, a few runs each in every round, so that whatever else the machine does slows all of them alike.
+Peers come with `pip install 'chainrule[peers]'`; llama.cpp is found through CHAINRULE_LLAMA_CPP (the folder of
+llama-bench) or PATH. CHAINRULE_DATA is a folder of texts and vocabularies; without it the text of Python's library is used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Tables: each benchmark writes one file of benchmarks/results, and its headlines go into the table of README.md.
 
-Nobody edits what is written here: a new run replaces it. Prose is in benchmarks/NOTES.md, and around the markers in README.md.
+Nobody edits what is written here: a new run replaces it. Prose is in benchmarks/NOTES.md, and around the markers of
+README.md.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ def describe_machine(threads: int) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in PEERS if version(name))
     return (
         f"{today.day} {today:%B %Y}, {cpu_name()} ({instruction_set()}), {threads} threads, Python "
-        f"{platform.python_version()}; {versions}. The machine reaches {limits['gflops']:.0f} GFLOP/s of fused multiply-adds, "
-        f"reads {limits['read_gb_s']:.0f} GB/s and copies {limits['copy_gb_s']:.0f} GB/s."
+        f"{platform.python_version()}; {versions}. The machine reaches {limits['gflops']:.0f} GFLOP/s of fused "
+        f"multiply-adds, reads {limits['read_gb_s']:.0f} GB/s and copies {limits['copy_gb_s']:.0f} GB/s."
     )
 
 

@@ -50,9 +50,9 @@ def measure(threads: int, quick: bool) -> Table:
     rounds = 1 if quick else ROUNDS
     table = Table(
         "Generation, batch 1, random weights",
-        f"Median (minimum), programs in turn, {rounds} rounds; a time per token is a mean over {TOKENS} tokens. Ratio: to the "
-        "fastest peer. Read limit: the bytes of weights and cache that a token needs, over the median time, as a fraction of "
-        "what the machine can read. Memory: peak in total (growth over the imported library).",
+        f"Median (minimum), programs in turn, {rounds} rounds; a time per token is a mean over {TOKENS} tokens. Ratio: "
+        "to the fastest peer. Read limit: the bytes of weights and cache that a token needs, over the median time, as a "
+        "fraction of what the machine can read. Memory: peak in total (growth over the imported library).",
         ["model", "weights", "work", *PROGRAMS, "ratio of medians", "of minima", "read limit",
          *(f"memory, {name}" for name in PROGRAMS)],
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""The llama.cpp side of decode.py: a worker that runs llama-bench, llama.cpp's own benchmark, on models of the same shape.
+"""The llama.cpp side of decode.py: a worker that runs llama-bench, llama.cpp's own benchmark, on the same shapes.
 
-llama-bench is looked for in the folder $CHAINRULE_LLAMA_CPP, in its bin/ and build/bin/, and on PATH. It comes with the packages
-of llama.cpp, or from source:
+llama-bench is looked for in the folder $CHAINRULE_LLAMA_CPP, in its bin/ and build/bin/, and on PATH. It comes with
+the packages of llama.cpp, or from source:
 
     cmake -S llama.cpp -B llama.cpp/build -DCMAKE_BUILD_TYPE=Release
     cmake --build llama.cpp/build --target llama-bench -j

@@ -51,7 +51,10 @@ CASES = [
         for kind, M, N, K in MATMULS
     ),
     *(
-        Case(f"causal attention {B} × {H} × {T} × {D}", "attention", (B, H, T, D), 7e-9 * B * H * T * T * D, in_readme=big)
+        Case(
+            f"causal attention {B} × {H} × {T} × {D}", "attention", (B, H, T, D), 7e-9 * B * H * T * T * D,
+            in_readme=big,
+        )
         for B, H, T, D, big in [(16, 6, 256, 64, True), (12, 4, 64, 32, False)]
     ),
     rowwise("softmax + cross-entropy", "cross_entropy", 1024, 50257, 3, in_readme=True),
@@ -80,8 +83,8 @@ def measure(threads: int, quick: bool) -> Table:
     table = Table(
         "Kernels, forward and backward",
         f"Median (minimum) of {ROUNDS} rounds of {COUNT} in turn. PyTorch runs with malloc told to keep its pages, see "
-        "steps.md. Limit: the larger of the time of the arithmetic and of the memory that must be moved, at the speeds above; "
-        "what fits into a cache can be faster.",
+        "steps.md. Limit: the larger of the time of the arithmetic and of the memory that must be moved, at the speeds "
+        "above; what fits into a cache can be faster.",
         ["", "Chainrule", "PyTorch", "ratio of medians", "of minima", "limit", "of the limit"],
     )
     arguments = ("--threads", threads)

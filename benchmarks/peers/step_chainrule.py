@@ -9,7 +9,7 @@ from benchmarks.peers.steps import SIZES, serve_steps, windows, worker_arguments
 def main() -> None:
     args = worker_arguments(__doc__).parse_args()
     import chainrule as cr
-    from chainrule.train.gradient import Work, backward
+    from chainrule.models.gradient import Work, backward
 
     imported = resident_mb()
     cr.set_threads(args.threads)

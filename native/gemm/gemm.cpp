@@ -1,4 +1,4 @@
-// A whole matrix product: blocks that fit the caches, shared among the threads.        Explained in docs/kernels.md
+// A whole matrix product: blocks that fit the caches, shared among the threads.        Explained in docs/understand/kernels.md
 #include "gemm/gemm.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
     if (K == 0) return add_bias_only(c_mn, ldc, bias_n, accumulate, M, N);
     const Gemm& kernels = gemm_kernels();
     const bool rounded = precision != Precision::fp32;
-    if (precision == Precision::bf16 && multiplies_bf16()) precision = Precision::bf16_pairs;
+    if (precision == Precision::bf16 && uses_vdpbf16ps()) precision = Precision::bf16_pairs;
     const bool paired = precision == Precision::bf16_pairs;
     const auto words = [=](size_t k) { return paired ? (k + 1) / 2 : k; };  // that k terms of a sum take
     const auto multiply = paired ? pairs().multiply : kernels.multiply;

@@ -1,4 +1,4 @@
-// The pieces of a matrix product on one thread.        Explained step by step in docs/kernels.md
+// The pieces of a matrix product on one thread.        Explained step by step in docs/understand/kernels.md
 #include "gemm/gemm.hpp"
 
 #include "gemm/macrokernel.hpp"

@@ -1,4 +1,5 @@
-// Things that are costly to make, such as a cache: a thread borrows one and leaves it to the next.
+// A free list of objects that are costly to make, such as caches. A handle takes one, or makes one if the list is empty,
+// and puts it back when it goes out of scope.
 #pragma once
 
 #include <memory>
@@ -12,31 +13,31 @@ class FreeList {
 public:
     class Handle {
     public:
-        explicit Handle(FreeList& owner) : owner_(owner) {
-            std::lock_guard<std::mutex> lock(owner_.mutex_);
-            if (!owner_.spares_.empty()) {
-                lent_ = std::move(owner_.spares_.back());
-                owner_.spares_.pop_back();
+        explicit Handle(FreeList& list) : list_(list) {
+            std::lock_guard<std::mutex> lock(list_.mutex_);
+            if (!list_.free_.empty()) {
+                object_ = std::move(list_.free_.back());
+                list_.free_.pop_back();
             }
-            if (!lent_) lent_ = std::make_unique<T>();
+            if (!object_) object_ = std::make_unique<T>();
         }
         ~Handle() {
-            std::lock_guard<std::mutex> lock(owner_.mutex_);
-            owner_.spares_.push_back(std::move(lent_));
+            std::lock_guard<std::mutex> lock(list_.mutex_);
+            list_.free_.push_back(std::move(object_));
         }
         Handle(const Handle&) = delete;
-        T& operator*() { return *lent_; }
+        T& operator*() { return *object_; }
 
     private:
-        FreeList& owner_;
-        std::unique_ptr<T> lent_;
+        FreeList& list_;
+        std::unique_ptr<T> object_;
     };
 
-    const std::vector<std::unique_ptr<T>>& all() const { return spares_; }  // while none is lent
+    const std::vector<std::unique_ptr<T>>& all() const { return free_; }  // complete only while no handle exists
 
 private:
     std::mutex mutex_;
-    std::vector<std::unique_ptr<T>> spares_;
+    std::vector<std::unique_ptr<T>> free_;
 };
 
 }  // namespace chainrule

@@ -14,9 +14,9 @@ bool has_avx512() {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
-const Level table[] = {{"baseline", true}, {"avx2", has_avx2()}, {"avx512", has_avx512()}};
+const Isa table[] = {{"baseline", true}, {"avx2", has_avx2()}, {"avx512", has_avx512()}};
 #else
-const Level table[] = {{"baseline", true}};
+const Isa table[] = {{"baseline", true}};
 #endif
 
 constexpr size_t COUNT = sizeof table / sizeof *table;
@@ -30,45 +30,32 @@ size_t highest() {
 
 std::atomic<size_t> current{highest()};
 
+#if CHAINRULE_X86 && !defined(__clang__)  // Clang cannot compile a single file for it (gemm/bf16.isa.cpp)
+const bool cpu_has_vdpbf16ps = __builtin_cpu_supports("avx512bf16");
+
+bool isa_has_vdpbf16ps() {
+    return std::strcmp(table[current_isa()].name, "avx512") == 0;
+}
+#else
+constexpr bool cpu_has_vdpbf16ps = false;
+
+bool isa_has_vdpbf16ps() {
+    return false;
+}
+#endif
+
 }  // namespace
 
-const Level* levels(size_t* count) {
+const Isa* isas(size_t* count) {
     *count = COUNT;
     return table;
 }
 
-size_t current_level() {
+size_t current_isa() {
     return current.load(std::memory_order_relaxed);
 }
 
-#if CHAINRULE_X86 && !defined(__clang__)  // Clang cannot compile one file of a level for it (gemm/bf16.isa.cpp)
-namespace {
-
-bool level_multiplies_bf16() {
-    return std::strcmp(table[current_level()].name, "avx512") == 0;
-}
-const bool cpu_multiplies_bf16 = __builtin_cpu_supports("avx512bf16");
-
-}  // namespace
-
-bool multiplies_bf16() {
-    return level_multiplies_bf16() && cpu_multiplies_bf16;
-}
-
-bool pairs_can_run() {
-    return !level_multiplies_bf16() || cpu_multiplies_bf16;
-}
-#else
-bool multiplies_bf16() {
-    return false;
-}
-
-bool pairs_can_run() {
-    return true;
-}
-#endif
-
-bool set_level(const char* name) {
+bool set_isa(const char* name) {
     for (size_t i = 0; i < COUNT; ++i) {
         if (table[i].supported && std::strcmp(table[i].name, name) == 0) {
             current.store(i, std::memory_order_relaxed);
@@ -76,6 +63,14 @@ bool set_level(const char* name) {
         }
     }
     return false;
+}
+
+bool uses_vdpbf16ps() {
+    return isa_has_vdpbf16ps() && cpu_has_vdpbf16ps;
+}
+
+bool bf16_pairs_can_run() {
+    return !isa_has_vdpbf16ps() || cpu_has_vdpbf16ps;
 }
 
 }  // namespace chainrule

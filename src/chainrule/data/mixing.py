@@ -1,4 +1,4 @@
-"""Several domains in one stream, in given shares.        R-375 (seed 004 §13.4.2)
+"""Several domains in one stream, in given shares.
 
 Of every thousand draws each domain gets its share exactly, in shuffled order, so how often a domain has been drawn
 before draw i is known without counting: each domain goes through its own epochs, and any step can be computed at once.
@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.batches import Ids
+from chainrule.data.batches.padded import IGNORE, PAD
+from chainrule.data.batches.windows import Ids
 from chainrule.data.order import Order
-from chainrule.data.padded import IGNORE, PAD
 from chainrule.errors import ConfigError
 
 PERIOD = 1000

@@ -1,4 +1,4 @@
-"""Packed weights and programs in C++: products of every format, at every level, by any number of threads."""
+"""Packed weights and programs in C++: products of every format, at every ISA, by any number of threads."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ extension = native.kernels()
 
 @pytest.fixture(autouse=True)
 def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
+    isa, threads = native.isa(), native.get_threads()
     yield
-    assert extension.set_cpu_level(level)
+    assert extension.set_isa(isa)
     native.set_threads(threads)
 
 
@@ -41,11 +41,11 @@ def product(x: np.ndarray, W: np.ndarray, weights: str) -> np.ndarray:
     return y[:, :N]
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("weights", FORMATS)
 @pytest.mark.parametrize(("N", "K"), [(1, 1), (7, 65), (65, 48), (257, 130), (32, 257)])
-def test_products_of_every_format(N: int, K: int, weights: str, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_products_of_every_format(N: int, K: int, weights: str, isa: str) -> None:
+    assert extension.set_isa(isa)
     W = normal(N, K)
     for R in (1, 2, 3, 4, 5, 6, 7, 13, 14, 15, 29):
         x = normal(R, K)
@@ -128,12 +128,12 @@ def test_the_same_bits_for_any_number_of_threads(weights: str) -> None:
                 assert run(decoder, ids) == want, f"{threads} threads"
 
 
-def test_every_level_gives_the_same_up_to_rounding() -> None:
+def test_every_isa_gives_the_same_up_to_rounding() -> None:
     ids = np.random.default_rng(0).integers(65, size=150)
     for model in models():
         decoder, results = Decoder(model, "int8"), []
-        for level in native.cpu_levels():
-            assert extension.set_cpu_level(level)
+        for isa in native.isas():
+            assert extension.set_isa(isa)
             decoder.reset()
             results.append(decoder.prefill(ids))
         for result in results[1:]:

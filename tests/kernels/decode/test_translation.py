@@ -184,9 +184,9 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
         assert [written(1), written(4)] == want, f"{count} threads"
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
-def test_every_level_agrees_with_the_layers(level: str) -> None:
-    assert native.kernels().set_cpu_level(level)
+@pytest.mark.parametrize("isa", native.isas())
+def test_every_isa_agrees_with_the_layers(isa: str) -> None:
+    assert native.kernels().set_isa(isa)
     test_compiled_logits_are_those_of_the_layers(SIZE)
 
 

@@ -24,10 +24,10 @@ def run(op: Op, n: int, *, native: bool = True, inputs: np.ndarray | None = None
     return [y, *backward(dy, saved, (True,) * op.arity)]
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("op", OPS, ids=repr)
-def test_kernels_equal_the_reference_in_float64(op: Op, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_kernels_equal_the_reference_in_float64(op: Op, isa: str) -> None:
+    assert extension.set_isa(isa)
     for n in (0, 1, 7, 16, 65, 257, 1500):
         for got, want in zip(run(op, n), run(op, n, native=False), strict=True):
             assert got.dtype == np.float32

@@ -51,11 +51,11 @@ def bits(arrays: list[np.ndarray]) -> list[bytes]:
     return [a.tobytes() for a in arrays]
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("D, Dv", [(1, 1), (7, 16), (33, 7), (64, 64)])
 @pytest.mark.parametrize("T, S", [(1, 1), (1, 257), (7, 65), (65, 7), (65, 65), (257, 400), (300, 257)])
-def test_attention_equals_numpy(T: int, S: int, D: int, Dv: int, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_attention_equals_numpy(T: int, S: int, D: int, Dv: int, isa: str) -> None:
+    assert extension.set_isa(isa)
     for causal in (False, True):
         check(inputs(T, S, D, Dv), causal=causal)
 

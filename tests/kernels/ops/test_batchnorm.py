@@ -26,10 +26,10 @@ def run(pair: tuple, arrays: list[np.ndarray]) -> list[np.ndarray]:
     return [*outputs, saved[3], *pair[1](tuple(arrays[3:]), saved, ALL)]
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("C", [1, 7, 16, 65, 257])
-def test_batchnorm_equals_the_reference_in_float64(C: int, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_batchnorm_equals_the_reference_in_float64(C: int, isa: str) -> None:
+    assert extension.set_isa(isa)
     for lead in ((2,), (65,), (3, 5, 43)):
         arrays = inputs(*lead, C)
         want = run((batchnorm.forward, batchnorm.backward), [a.astype(np.float64) for a in arrays])

@@ -40,11 +40,11 @@ def check(got: list[Array], want: list[Array]) -> None:
         np.testing.assert_allclose(a, b, rtol=5e-6, atol=2e-6 * max(1.0, np.abs(b).max(initial=0)))
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("V", [1, 7, 16, 65, 257, 4096, 9001])  # the last are more than a block
 @pytest.mark.parametrize("N", [1, 7, 65])
-def test_equals_numpy(N: int, V: int, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_equals_numpy(N: int, V: int, isa: str) -> None:
+    assert extension.set_isa(isa)
     logits, ids = case(N, V)
     weights = np.random.default_rng(0).uniform(size=N)
     check(kernel(logits, targets=ids), exact(logits, targets=ids))

@@ -14,10 +14,10 @@ extension = native.kernels()
 native_forward, native_backward = cr.ops.dropout.native
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 16, 65, 257, 50_000])
-def test_the_mask_and_the_values_are_those_of_the_reference(n: int, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_the_mask_and_the_values_are_those_of_the_reference(n: int, isa: str) -> None:
+    assert extension.set_isa(isa)
     x, dy = np.random.default_rng(n).normal(size=(2, n)).astype(np.float32)
     want, (keep, scale) = cr.ops.dropout.forward(x, p=0.3, key=KEY)
     for threads in (1, 2, 3, 8):

@@ -21,10 +21,10 @@ def inputs(n: int) -> np.ndarray:
     return values
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("n", [0, 1, 7, 16, 65, 257])
-def test_kernels_equal_numpy(n: int, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_kernels_equal_numpy(n: int, isa: str) -> None:
+    assert extension.set_isa(isa)
     a, b, y = inputs(n)
     extension.add(y, a, b)
     np.testing.assert_array_equal(y, a + b)

@@ -28,11 +28,11 @@ def in_order(W: Array, ids: Array, dy: Array) -> Array:
     return dW
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("C", [1, 7, 16, 65, 257])
 @pytest.mark.parametrize("shape", [(0,), (1,), (7, 9), (3, 2, 50)])
-def test_equals_numpy_to_the_bit(shape: tuple[int, ...], C: int, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_equals_numpy_to_the_bit(shape: tuple[int, ...], C: int, isa: str) -> None:
+    assert extension.set_isa(isa)
     W, ids, dy = case(11, C, *shape)
     y, saved = native_forward(W, ids=ids)
     np.testing.assert_array_equal(y, W[ids])

@@ -49,11 +49,11 @@ def bits(arrays: list[np.ndarray]) -> list[bytes]:
     return [a.tobytes() for a in arrays]
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("C", [1, 7, 16, 65, 257])
 @pytest.mark.parametrize("R", [1, 7, 65, 257])
-def test_layernorm_equals_numpy(R: int, C: int, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_layernorm_equals_numpy(R: int, C: int, isa: str) -> None:
+    assert extension.set_isa(isa)
     arrays = inputs(R, C)
     for got, want in zip(kernel(*arrays, eps=1e-5), exact(*arrays, eps=1e-5), strict=True):
         assert got.dtype == np.float32 and got.shape == want.shape
@@ -116,11 +116,11 @@ def test_the_same_bits_for_any_number_of_threads(shape: tuple[int, ...]) -> None
 
 
 @pytest.mark.parametrize("shape", [(257, 384), (65, 257), (7, 7)])
-def test_the_same_bits_at_every_level_with_fused_products(shape: tuple[int, ...]) -> None:
+def test_the_same_bits_at_every_isa_with_fused_products(shape: tuple[int, ...]) -> None:
     arrays = inputs(*shape)
     results = []
-    for level in set(native.cpu_levels()) - {"baseline"}:
-        assert extension.set_cpu_level(level) and native.cpu_level() == level
+    for isa in set(native.isas()) - {"baseline"}:
+        assert extension.set_isa(isa) and native.isa() == isa
         results.append(bits(kernel(*arrays, eps=1e-5)))
     assert all(result == results[0] for result in results)
 
@@ -169,17 +169,6 @@ def test_the_extension_refuses_sizes_that_do_not_fit() -> None:
     mean = np.empty(4, np.float32)
     with pytest.raises(ValueError, match="rstd has 3 elements, expected 4"):
         extension.layernorm_forward(np.empty_like(x), mean, mean[:3], x, gamma, beta, 1e-5)
-
-
-def test_the_level_is_the_highest_or_the_one_asked_for() -> None:
-    show = "from chainrule import native; print(native.cpu_level())"
-    assert python(show, CHAINRULE_CPU="").stdout.strip() == native.cpu_levels()[-1]
-    for level in native.cpu_levels():
-        assert python(show, CHAINRULE_CPU=level).stdout.strip() == level
-    error = python(show, CHAINRULE_CPU="avx1024").stderr
-    assert (
-        f"ConfigError: CHAINRULE_CPU: got 'avx1024', this machine supports {native.cpu_levels()[0]}" in error
-    )
 
 
 def test_the_op_uses_the_kernel_for_float32_and_the_reference_otherwise() -> None:

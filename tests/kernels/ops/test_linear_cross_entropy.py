@@ -38,13 +38,13 @@ def exact(x: Array, W: Array, ids: Array, **constants: Any) -> list[Array]:
     return [np.asarray(loss), *op.backward(np.float64(1).reshape(()), saved, (True, True))]
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("keep", [0, 1 << 26])
 @pytest.mark.parametrize("shape", [(1, 1, 1), (7, 65, 16), (65, 257, 33), (257, 7, 65), (3, 5000, 7)])
 def test_equals_numpy(
-    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int, int], keep: int, level: str
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int, int], keep: int, isa: str
 ) -> None:
-    assert extension.set_cpu_level(level)
+    assert extension.set_isa(isa)
     monkeypatch.setattr(module, "CHUNK", 4096)
     monkeypatch.setattr(module, "KEEP", keep)
     arrays = case(*shape)

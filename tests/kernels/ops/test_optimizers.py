@@ -45,10 +45,10 @@ def steps(make: Callable[[Parameters], Optimizer], n: int, count: int = 3) -> li
     return [params.data.tobytes(), *(a.tobytes() for a in optimizer.arrays.values())]
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("name", ALL)
-def test_the_bits_of_numpy(name: str, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_the_bits_of_numpy(name: str, isa: str) -> None:
+    assert extension.set_isa(isa)
     for n in (1, 65, 70_000):
         with cr.backend("reference"):
             want = steps(ALL[name], n)

@@ -1,4 +1,4 @@
-"""The loops over time against the reference in float64, at every CPU level and with any number of threads."""
+"""The loops over time against the reference in float64, at every ISA and with any number of threads."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ extension = native.kernels()
 
 @pytest.fixture(autouse=True)
 def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
+    isa, threads = native.isa(), native.get_threads()
     yield
-    assert extension.set_cpu_level(level)
+    assert extension.set_isa(isa)
     native.set_threads(threads)
 
 
@@ -66,11 +66,11 @@ def exact(case: str, args: list[Any], dy: list[np.ndarray]) -> list[np.ndarray]:
     return run(op.forward, op.backward, case, wide, [d.astype(np.float64) for d in dy])
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("case", CASES)
-def test_equals_the_reference(case: str, sizes: tuple[int, ...], level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_equals_the_reference(case: str, sizes: tuple[int, ...], isa: str) -> None:
+    assert extension.set_isa(isa)
     args, dy = inputs(case, *sizes)
     before = [None if a is None else a.copy() for a in (*args, *dy)]
     for got, want in zip(kernel(case, args, dy), exact(case, args, dy), strict=True):

@@ -26,10 +26,10 @@ def kernel(x: np.ndarray, gamma: np.ndarray, dy: np.ndarray) -> list[np.ndarray]
     return [y, saved[2], *native_backward(dy, saved, (True, True))]
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("C", [1, 7, 16, 65, 257])
-def test_rmsnorm_equals_the_reference_in_float64(C: int, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_rmsnorm_equals_the_reference_in_float64(C: int, isa: str) -> None:
+    assert extension.set_isa(isa)
     for lead in ((), (0,), (1,), (65,), (2, 3, 43)):
         x, gamma, dy = inputs(*lead, C)
         y, saved = rmsnorm.forward(x.astype(np.float64), gamma.astype(np.float64))

@@ -29,11 +29,11 @@ def normal(*shape: int) -> np.ndarray:
     return np.random.default_rng(shape).normal(size=shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("D", [2, 8, 32, 64, 130])
-def test_rotary_equals_the_reference_in_float64(D: int, interleaved: bool, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_rotary_equals_the_reference_in_float64(D: int, interleaved: bool, isa: str) -> None:
+    assert extension.set_isa(isa)
     for lead in ((1,), (7,), (2, 3, 5), (0, 4), (3, 0)):
         check(normal(*lead, D), positions=np.arange(lead[-1]), interleaved=interleaved)
 

@@ -28,11 +28,11 @@ def reference(op: Op, x: np.ndarray, dy: np.ndarray) -> list[np.ndarray]:
     return [y, *op.backward(dy.astype(np.float64), saved, (True,))]
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("op", OPS, ids=repr)
 @pytest.mark.parametrize("C", [1, 7, 16, 65, 257])
-def test_kernels_equal_the_reference_in_float64(op: Op, C: int, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_kernels_equal_the_reference_in_float64(op: Op, C: int, isa: str) -> None:
+    assert extension.set_isa(isa)
     for R in (0, 1, 7, 65):
         for got, want in zip(kernel(op, *inputs(R, C)), reference(op, *inputs(R, C)), strict=True):
             assert got.dtype == np.float32 and got.shape == (R, C)

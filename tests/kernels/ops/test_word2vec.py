@@ -10,7 +10,7 @@ import pytest
 from chainrule import native
 from chainrule.autograd.types import Array
 from chainrule.random import key
-from chainrule.train.word_sampling import AliasTable
+from chainrule.tasks.word_sampling import AliasTable
 from chainrule.train.word_update import Stretch, learn, reference
 
 extension = native.kernels()
@@ -34,12 +34,12 @@ def by(method: object, case: tuple[Array, Array, Stretch], dtype: type = np.floa
     return np.stack(tables)
 
 
-@pytest.mark.parametrize("level", native.cpu_levels())
+@pytest.mark.parametrize("isa", native.isas())
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("C", [1, 7, 16, 33, 100])
 @pytest.mark.parametrize("V", [2, 5, 300])
-def test_equals_the_statement_in_numpy(V: int, C: int, average: bool, level: str) -> None:
-    assert extension.set_cpu_level(level)
+def test_equals_the_statement_in_numpy(V: int, C: int, average: bool, isa: str) -> None:
+    assert extension.set_isa(isa)
     example = case(V, C, average=average)
     want = by(reference, example, np.float64)
     assert np.abs(want - example[:2]).max() > 1e-3

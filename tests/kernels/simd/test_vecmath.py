@@ -13,12 +13,12 @@ from chainrule import native
 extension = native.kernels()
 
 
-@pytest.fixture(params=native.cpu_levels())
-def level(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = native.cpu_level()
-    assert extension.set_cpu_level(request.param)
+@pytest.fixture(params=native.isas())
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    before = native.isa()
+    assert extension.set_isa(request.param)
     yield request.param
-    assert extension.set_cpu_level(before)
+    assert extension.set_isa(before)
 
 
 def floats(low: float, high: float) -> np.ndarray:
@@ -43,22 +43,22 @@ def ulps(got: np.ndarray, want: np.ndarray) -> float:
     return float((np.abs(got - want) / unit).max())
 
 
-def test_exp(level: str) -> None:
+def test_exp(isa: str) -> None:
     x = floats(-87.0, 88.7)
-    assert ulps(apply("exp", x), np.exp(x.astype(np.float64))) < (1.1 if level != "baseline" else 2.1)
+    assert ulps(apply("exp", x), np.exp(x.astype(np.float64))) < (1.1 if isa != "baseline" else 2.1)
 
 
-def test_tanh(level: str) -> None:
+def test_tanh(isa: str) -> None:
     x = floats(-20.0, 20.0)
     assert ulps(apply("tanh", x), np.tanh(x.astype(np.float64))) < 2.1
 
 
-def test_sigmoid(level: str) -> None:
+def test_sigmoid(isa: str) -> None:
     x = floats(-80.0, 80.0)
     assert ulps(apply("sigmoid", x), 1 / (1 + np.exp(-x.astype(np.float64)))) < 3.1
 
 
-def test_normal_cdf(level: str) -> None:
+def test_normal_cdf(isa: str) -> None:
     x = floats(-9.0, 9.0)
     want = np.array([0.5 * math.erfc(-v / math.sqrt(2)) for v in x.astype(np.float64)])
     got = apply("normal_cdf", x)
@@ -67,7 +67,7 @@ def test_normal_cdf(level: str) -> None:
     assert (np.abs(got - want) / want)[inner].max() < 5e-6
 
 
-def test_edges(level: str) -> None:
+def test_edges(isa: str) -> None:
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e4, -1e4, 89.0, -104.5, -95.0] * 5, np.float32)
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(apply("exp", x), np.exp(x), rtol=1e-6, atol=1e-45)
