@@ -6,7 +6,8 @@
 
 Programs take turns, a few runs each in every round, so that whatever else the machine does slows all of them alike.
 Peers come with `pip install 'chainrule[peers]'`; llama.cpp is found through CHAINRULE_LLAMA_CPP (the folder of
-llama-bench) or PATH. CHAINRULE_DATA is a folder of texts and vocabularies; without it the text of Python's library is used.
+llama-bench) or PATH. CHAINRULE_DATA is a folder of texts and vocabularies; without it the text of Python's library is
+used.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import argparse
 import importlib
 import time
 from pathlib import Path
-from types import ModuleType
 
 from benchmarks.harness import ROOT, Unavailable, progress
 from benchmarks.report import (
@@ -29,15 +29,16 @@ from benchmarks.report import (
     readme_block,
 )
 
-README = (
-    "steps",
-    "decode",
-    "bpe",
-    "word2vec",
-    "kernels",
-    "startup",
-)  # the benchmarks behind README's table, in its order
-MORE = ("seq2seq", "subword")
+README = {
+    "steps": 8,
+    "decode": 9,
+    "bpe": 4,
+    "word2vec": 3,
+    "kernels": 4,
+    "startup": 1,
+}  # its rows, in order; minutes
+MORE = {"seq2seq": 3, "subword": 4}
+MINUTES = README | MORE
 RESULTS = ROOT / "benchmarks" / "results"
 
 
@@ -45,9 +46,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--only", nargs="+", choices=README + MORE, metavar="NAME", help=f"of {', '.join(README + MORE)}"
-    )
+    parser.add_argument("--only", nargs="+", choices=MINUTES, metavar="NAME", help=f"of {', '.join(MINUTES)}")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="few rounds; the figures mean nothing")
     parser.add_argument(
@@ -57,14 +56,10 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def benchmark(name: str) -> ModuleType:
-    return importlib.import_module(f"benchmarks.peers.{name}")
-
-
 def run(name: str, threads: int, quick: bool) -> Table:
     """Measures one; if it fails, a table that says so in its place."""
     try:
-        return benchmark(name).measure(threads, quick)
+        return importlib.import_module(f"benchmarks.peers.{name}").measure(threads, quick)
     except (Unavailable, ImportError, OSError) as reason:
         progress(f"{name} not measured: {reason}")
         return Table(name, f"Not measured: {reason}", ["", ""], headlines=[not_measured(name, str(reason))])
@@ -75,12 +70,13 @@ def main() -> None:
     names = args.only or list(README)
     folder = args.results or (ROOT / "build" / "bench" if args.quick else RESULTS)
     folder.mkdir(parents=True, exist_ok=True)
-    minutes = {name: benchmark(name).MINUTES for name in names}
-    estimate = ", ".join(f"{name} {m}" for name, m in minutes.items())
-    progress(f"{'a few minutes' if args.quick else f'about {sum(minutes.values())} minutes: {estimate}'}")
+    estimate = ", ".join(f"{name} {MINUTES[name]}" for name in names)
+    progress(
+        f"{'a few minutes' if args.quick else f'about {sum(map(MINUTES.get, names))} minutes: {estimate}'}"
+    )
     machine, headlines, began = describe_machine(args.threads), [], time.monotonic()
     for i, name in enumerate(names):
-        left = sum(minutes[later] for later in names[i:])
+        left = sum(map(MINUTES.get, names[i:]))
         progress(f"{name} ({i + 1} of {len(names)}, {(time.monotonic() - began) / 60:.0f} min so far"
                  + ("" if args.quick else f", about {left} to go") + ")")  # fmt: skip
         table = run(name, args.threads, args.quick)

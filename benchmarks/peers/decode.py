@@ -28,7 +28,6 @@ from benchmarks.report import (
     milliseconds,
 )
 
-MINUTES = 9
 GPT2 = {"n_layer": 12, "n_head": 12, "n_embd": 768, "block_size": 1024, "vocab_size": 50257}
 LLAMA135 = {
     "n_layer": 30, "n_head": 9, "n_kv_head": 3, "n_embd": 576, "n_hidden": 1536, "block_size": 2048,
@@ -51,8 +50,8 @@ def measure(threads: int, quick: bool) -> Table:
     table = Table(
         "Generation, batch 1, random weights",
         f"Median (minimum), programs in turn, {rounds} rounds; a time per token is a mean over {TOKENS} tokens. Ratio: "
-        "to the fastest peer. Read limit: the bytes of weights and cache that a token needs, over the median time, as a "
-        "fraction of what the machine can read. Memory: peak in total (growth over the imported library).",
+        "to the fastest peer. Read limit: the bytes of weights and cache that a token needs, over the median time, as "
+        "a fraction of what the machine can read. Memory: peak in total (growth over the imported library).",
         ["model", "weights", "work", *PROGRAMS, "ratio of medians", "of minima", "read limit",
          *(f"memory, {name}" for name in PROGRAMS)],
     )  # fmt: skip

@@ -15,7 +15,6 @@ import numpy as np
 from benchmarks.harness import Program, progress, race, serve, timed
 from benchmarks.report import Row, Table, bold, machine_limits, middle_and_best, milliseconds
 
-MINUTES = 4
 ROUNDS, COUNT = 5, 5
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from benchmarks.harness import Measured, Program, faster, progress, race, serve, started, timed
 from benchmarks.report import Row, Table, bold, joined, middle_and_best, milliseconds, not_measured
 
-MINUTES = 8
 SIZES = {  # layers, heads, width, context, batch, vocabulary
     "a": (4, 4, 128, 64, 12, 65),
     "b": (6, 6, 384, 256, 16, 65),
