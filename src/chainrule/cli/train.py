@@ -27,7 +27,7 @@ from chainrule.data import available
 from chainrule.errors import ConfigError
 from chainrule.models import LanguageModel, Seq2Seq
 from chainrule.models import family as family_of
-from chainrule.models.families import KNOWN
+from chainrule.models.registry import KNOWN
 from chainrule.runs import Run
 from chainrule.tasks.registry import PIECED, material_of
 from chainrule.train import Result

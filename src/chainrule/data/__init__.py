@@ -1,12 +1,12 @@
 """Corpora and documents, what is kept of them, token shards, and batches cut from them."""
 
-from chainrule.data.batches.labelled import (
-    Labelled,
-    LabelledBatches,
+from chainrule.data.batches.labeled import (
+    Labeled,
+    LabeledBatches,
     TwinBatches,
     Twins,
     label_ids,
-    read_labelled,
+    read_labeled,
 )
 from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule
 from chainrule.data.batches.packed import PackedBatches, segment_mask
@@ -42,8 +42,8 @@ __all__ = [
     "Document",
     "DocumentBatches",
     "Encoded",
-    "Labelled",
-    "LabelledBatches",
+    "Labeled",
+    "LabeledBatches",
     "Masked",
     "MaskedBatches",
     "MaskingRule",
@@ -77,7 +77,7 @@ __all__ = [
     "pad",
     "padded",
     "read_documents",
-    "read_labelled",
+    "read_labeled",
     "read_names",
     "read_questions",
     "read_tagged",

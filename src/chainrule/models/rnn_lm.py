@@ -65,13 +65,6 @@ class RecurrentLM(LanguageModel):
         # Small, so that the first logits are near 0 and the first loss near ln V.
         self.head = Linear(config.n_hidden, config.vocab_size, bias=False, init=partial(normal, std=0.02))
 
-    @classmethod
-    def n_params(cls, config: RecurrentConfig) -> int:
-        """The number of parameters, which depends on the gates of the cell."""
-        E, H, V = config.n_embd, config.n_hidden, config.vocab_size
-        inputs = E + (config.n_layer - 1) * H  # of all layers
-        return (E + H) * V + cls.cell.gates * H * (inputs + config.n_layer * (H + 1))
-
     def initial_state(self, B: int) -> State:
         """The state of B texts before their first token, zeros."""
         return self.cells.start(B)

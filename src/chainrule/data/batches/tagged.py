@@ -83,7 +83,7 @@ def _unknown(tokenizer: Tokenizer, word: str) -> Ids:
 
 
 class TaggedBatches(Bucketed):
-    """Tagged sentences in random order, like `LabelledBatches`; what does not fit loses its end.
+    """Tagged sentences in random order, like `LabeledBatches`; what does not fit loses its end.
 
     Each sentence is ids (n,), the place of each word's first token (W,) and the numbers of the tags (W,).
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from chainrule.data import (
-    Labelled,
-    LabelledBatches,
+    Labeled,
+    LabeledBatches,
     SpecialIds,
     TwinBatches,
     label_ids,
-    read_labelled,
+    read_labeled,
 )
 from chainrule.errors import DataError
 
@@ -38,8 +38,8 @@ def test_files_of_several_kinds(
 ) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
-    assert read_labelled(tmp_path / name, **columns) == [Labelled(*row) for row in want]
-    assert read_labelled(tmp_path / f"{name}.gz", **columns) == [Labelled(*row) for row in want]
+    assert read_labeled(tmp_path / name, **columns) == [Labeled(*row) for row in want]
+    assert read_labeled(tmp_path / f"{name}.gz", **columns) == [Labeled(*row) for row in want]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_files_of_several_kinds(
 def test_a_broken_file_is_named_with_the_line(name: str, content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        read_labelled(tmp_path / name)
+        read_labeled(tmp_path / name)
 
 
 def test_labels_have_numbers_that_depend_on_nothing_but_the_labels() -> None:
@@ -66,13 +66,13 @@ def test_labels_have_numbers_that_depend_on_nothing_but_the_labels() -> None:
 @pytest.mark.skipif(DATA is None, reason="needs the data sets")
 def test_real_sets(tmp_path: Path) -> None:
     folder = Path(str(DATA), "classify")
-    sst = read_labelled(folder / "sst2" / "train.tsv", text="1", label="2")
+    sst = read_labeled(folder / "sst2" / "train.tsv", text="1", label="2")
     assert len(sst) > 6900 and list(label_ids([row.label for row in sst])) == ["0", "1"]
     questions = tmp_path / "trec.txt"
     questions.write_text((folder / "trec" / "TREC.train.txt").read_text("latin-1"), encoding="utf-8")
-    trec = read_labelled(questions)
+    trec = read_labeled(questions)
     assert len(trec) == 5452 and len(label_ids([row.label for row in trec])) == 6
-    news = read_labelled(folder / "ag_news_a.csv", text="2", label="1", other="3")
+    news = read_labeled(folder / "ag_news_a.csv", text="2", label="1", other="3")
     assert len(news) == 6432 and all(row.other for row in news)
 
 
@@ -81,7 +81,7 @@ def test_real_sets(tmp_path: Path) -> None:
 
 def test_an_epoch_visits_every_text_once_with_its_label() -> None:
     texts = [np.arange(4, 4 + n) for n in range(1, 11)]
-    batches = LabelledBatches(texts, range(10), special=SPECIAL, batch_size=4, block_size=8, seed=3, pool=5)
+    batches = LabeledBatches(texts, range(10), special=SPECIAL, batch_size=4, block_size=8, seed=3, pool=5)
     found = []
     for step in range(5):
         (ids, mask, segments), labels = batches.batch(step)
@@ -92,7 +92,7 @@ def test_an_epoch_visits_every_text_once_with_its_label() -> None:
 
 
 def test_every_text_once_for_an_exam() -> None:
-    batches = LabelledBatches(
+    batches = LabeledBatches(
         [[5] * n for n in (4, 1, 3)], [0, 1, 0], special=SPECIAL, batch_size=2, block_size=8
     )
     (first, labels), (last, label) = batches.once()
@@ -101,7 +101,7 @@ def test_every_text_once_for_an_exam() -> None:
 
 
 def test_pairs_share_a_row() -> None:
-    batches = LabelledBatches(
+    batches = LabeledBatches(
         [[5] * 9, [6]], [0, 1], [[7], [8] * 9], special=SPECIAL, batch_size=2, block_size=8
     )
     (ids, _, segments), labels = batches.batch(0)
@@ -121,6 +121,6 @@ def test_twins_stay_together() -> None:
 
 def test_texts_without_labels_are_refused() -> None:
     with pytest.raises(DataError, match=r"2 texts, 1 labels \(must be as many\)"):
-        LabelledBatches([[1], [2]], [0], special=SPECIAL, batch_size=1, block_size=8)
+        LabeledBatches([[1], [2]], [0], special=SPECIAL, batch_size=1, block_size=8)
     with pytest.raises(DataError, match=r"2 texts, 2 labels, 1 second texts"):
-        LabelledBatches([[1], [2]], [0, 1], [[3]], special=SPECIAL, batch_size=1, block_size=8)
+        LabeledBatches([[1], [2]], [0, 1], [[3]], special=SPECIAL, batch_size=1, block_size=8)
