@@ -127,7 +127,7 @@ def version(package: str) -> str:
 def instruction_set() -> str:
     from chainrule import native
 
-    return native.cpu_level() or "without kernels"
+    return native.isa() or "without kernels"
 
 
 def cpu_name() -> str:

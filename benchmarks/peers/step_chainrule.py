@@ -9,7 +9,8 @@ from benchmarks.peers.steps import SIZES, serve_steps, windows, worker_arguments
 def main() -> None:
     args = worker_arguments(__doc__).parse_args()
     import chainrule as cr
-    from chainrule.models.gradient import Work, backward
+    from chainrule.models.gradient import backward
+    from chainrule.models.microbatch import Batch
 
     imported = resident_mb()
     cr.set_threads(args.threads)
@@ -25,7 +26,7 @@ def main() -> None:
         ids = batch()
         parameters.zero_grad()
         with cr.precision(args.dtype):
-            backward(model, Work(ids[:, :-1], ids[:, 1:]))  # as the trainer does
+            backward(model, Batch(ids[:, :-1], ids[:, 1:]))  # as the trainer does
         cr.optim.clip_global_norm(parameters, 1.0)
         optimizer.step()
 

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from chainrule.data import corpora
-from chainrule.data.batches.padded import IGNORE, Bucketed, pad
+from chainrule.data.batches.padded import Bucketed, pad
 from chainrule.data.batches.segmented import Segmented, SpecialIds, check_room, segmented
-from chainrule.data.batches.windows import Ids
 from chainrule.data.order import Items
 from chainrule.data.read.documents import text_lines
 from chainrule.errors import DataError
 from chainrule.text import Tokenizer
+from chainrule.types import IGNORE, Ids
 
 DOCUMENT = "-DOCSTART-"  # the word that stands between documents in CoNLL's files
 
