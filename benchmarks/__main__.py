@@ -17,7 +17,7 @@ import importlib
 import time
 from pathlib import Path
 
-from benchmarks.harness import ROOT, Unavailable, progress
+from benchmarks.harness import ROOT, Unavailable, command_line, progress
 from benchmarks.report import (
     HEADER,
     Table,
@@ -43,9 +43,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--only", nargs="+", choices=MINUTES, metavar="NAME", help=f"of {', '.join(MINUTES)}")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="few rounds; the figures mean nothing")
@@ -60,7 +58,7 @@ def run(name: str, threads: int, quick: bool) -> Table:
     """Measures one; if it fails, a table that says so in its place."""
     try:
         return importlib.import_module(f"benchmarks.peers.{name}").measure(threads, quick)
-    except (Unavailable, ImportError, OSError) as reason:
+    except (Unavailable, ModuleNotFoundError) as reason:
         progress(f"{name} not measured: {reason}")
         return Table(name, f"Not measured: {reason}", ["", ""], headlines=[not_measured(name, str(reason))])
 

@@ -7,6 +7,7 @@ for a number of times of a case.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
@@ -32,6 +33,13 @@ KEEP_PAGES = {
 
 class Unavailable(Exception):
     """A peer that is not installed or does not start; the message says why."""
+
+
+def command_line(description: str | None) -> argparse.ArgumentParser:
+    """A parser whose --help shows a module's docstring as it is written."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
 def progress(text: str) -> None:

@@ -89,16 +89,11 @@ def encoders(tokenizer: Any, threads: int) -> dict[str, Encode]:
         fast = tokenizers.Tokenizer.from_file(str(hugging_face))
     tik = tiktoken.Encoding("gpt2", pat_str=GPT2, mergeable_ranks=tokenizer.ids, special_tokens={})
     cr.set_threads(threads)
-    if threads == 1:
-        return {
-            "Chainrule": lambda parts: [ours.encode(part) for part in parts],
-            "tiktoken": lambda parts: [tik.encode_ordinary(part) for part in parts],
-            "tokenizers": lambda parts: [fast.encode(part) for part in parts],
-        }
+    os.environ["TOKENIZERS_PARALLELISM"] = "false" if threads == 1 else "true"
     return {
         "Chainrule": lambda parts: [ours.encode(part) for part in parts],
         "tiktoken": lambda parts: tik.encode_ordinary_batch(parts, num_threads=threads),
-        "tokenizers": lambda parts: fast.encode_batch(parts),
+        "tokenizers": lambda parts: fast.encode_batch_fast(parts, add_special_tokens=False),
     }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Measured, Program, faster, progress, race, serve, started, timed
+from benchmarks.harness import Measured, Program, command_line, faster, progress, race, serve, started, timed
 from benchmarks.report import (
     NOT_MEASURED,
     Row,
@@ -150,7 +150,7 @@ def step_gigabytes(model: str, weights: str, context: int) -> float:
 
 
 def worker_arguments(description: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=description)
+    parser = command_line(description)
     parser.add_argument("--model", choices=MODELS, default="gpt2")
     parser.add_argument("--weights", choices=FORMATS, default="fp32")
     parser.add_argument("--threads", type=int, default=2)

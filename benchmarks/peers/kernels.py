@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.harness import Program, progress, race, serve, timed
+from benchmarks.harness import Program, command_line, progress, race, serve, timed
 from benchmarks.report import Row, Table, bold, machine_limits, middle_and_best, milliseconds
 
 ROUNDS, COUNT = 5, 5
@@ -119,7 +119,7 @@ Call = Callable[[], object]
 
 
 def worker_arguments(description: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=description)
+    parser = command_line(description)
     parser.add_argument("--threads", type=int, default=2)
     return parser
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.harness import Measured, Program, faster, progress, race, serve, started, timed
+from benchmarks.harness import Measured, Program, command_line, faster, progress, race, serve, started, timed
 from benchmarks.report import Row, Table, bold, joined, middle_and_best, milliseconds, not_measured
 
 SIZES = {  # layers, heads, width, context, batch, vocabulary
@@ -121,7 +121,7 @@ def torch_program(mode: str, *arguments: object) -> Callable[[], Program]:
 
 
 def worker_arguments(description: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=description)
+    parser = command_line(description)
     parser.add_argument("--config", choices=SIZES, default="a")
     parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--threads", type=int, default=2)

@@ -8,7 +8,6 @@ Names and BERT have programs of their own: names.py and bert.py.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import os
@@ -19,6 +18,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from benchmarks.harness import command_line
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,7 @@ def cook(recipe: Recipe, seeds: int, folder: Path) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--only", nargs="+", choices=RECIPES, default=list(RECIPES))
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
