@@ -3,9 +3,10 @@
 from chainrule.data.batches.labeled import LabeledBatches, TwinBatches, Twins
 from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule
 from chainrule.data.batches.packed import PackedBatches, segment_mask
-from chainrule.data.batches.padded import IGNORE, DocumentBatches, pad, padded, shift
+from chainrule.data.batches.padded import DocumentBatches, pad, padded, shift
 from chainrule.data.batches.pairs import Pair, PairBatches
 from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented
+from chainrule.data.batches.source import BatchSource
 from chainrule.data.batches.streams import Streams
 from chainrule.data.batches.tagged import TaggedBatches, encode_words
 from chainrule.data.batches.windows import Batches, split, windows
@@ -23,11 +24,13 @@ from chainrule.data.read.questions import Question, read_questions
 from chainrule.data.read.tagged import Tagged, read_tagged
 from chainrule.data.shards import Shards, build
 from chainrule.data.splits import Parts, Split
+from chainrule.types import IGNORE
 
 __all__ = [
     "BUILT_IN",
     "IGNORE",
     "RULES",
+    "BatchSource",
     "Batches",
     "Cleaner",
     "Corpus",

@@ -24,7 +24,6 @@ from chainrule.data import (
     read_labeled,
     spread,
 )
-from chainrule.data.batches.windows import Ids
 from chainrule.data.read.documents import is_table
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
@@ -32,6 +31,7 @@ from chainrule.tasks.masked_lm import VOCABULARY
 from chainrule.tasks.settings import Settings
 from chainrule.tasks.task import Material, share_right
 from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.types import Ids
 
 SPLIT = Split(validation=0.1, test=0.0)
 SHOWN = 10  # labels that are told with their numbers

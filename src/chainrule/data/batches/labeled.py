@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from chainrule.data.batches.padded import Bucketed, Mask
 from chainrule.data.batches.segmented import Segmented, SpecialIds, check_room, segmented, trim
-from chainrule.data.batches.windows import Ids
+from chainrule.data.batches.source import BatchSource
 from chainrule.data.order import Items
 from chainrule.errors import DataError
+from chainrule.types import Ids
 
 
 class LabeledBatches(Bucketed):
@@ -91,7 +92,7 @@ class Twins(NamedTuple):
     partner_mask: Mask  # (B, S)
 
 
-class TwinBatches:
+class TwinBatches(BatchSource):
     """Pairs of texts that mean the same, each a row of its own; `targets` (B,) are all 0: every pair counts.
 
     >>> from chainrule.data import SpecialIds, TwinBatches

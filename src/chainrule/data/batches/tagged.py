@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from chainrule.data.batches.padded import IGNORE, Bucketed, pad
+from chainrule.data.batches.padded import Bucketed, pad
 from chainrule.data.batches.segmented import Segmented, SpecialIds, check_room, segmented
-from chainrule.data.batches.windows import Ids
 from chainrule.data.order import Items
 from chainrule.errors import DataError
 from chainrule.text import Tokenizer
+from chainrule.types import IGNORE, Ids
 
 
 def encode_words(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Ids]:
