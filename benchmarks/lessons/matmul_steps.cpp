@@ -1,5 +1,5 @@
 // From three loops to a register tile: C = A B for row-major n × n matrices, one step at a time.
-// The steps after these (packing, threads) are native/gemm/gemm.isa.cpp and gemm.cpp. Explained in docs/kernels.md
+// The steps after these (packing, threads) are native/gemm/gemm.isa.cpp and gemm.cpp. Explained in docs/understand/kernels.md
 #include "gemm/tile.hpp"  // of native: the tile the kernels themselves use
 
 using namespace chainrule::CHAINRULE_ISA;

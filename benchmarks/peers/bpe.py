@@ -27,7 +27,8 @@ from tokenizers import pre_tokenizers, trainers
 
 from chainrule import native
 from chainrule.data import corpora
-from chainrule.io import bpe_json, load_tokenizer
+from chainrule.io import load_tokenizer
+from chainrule.io.hf.tokenizers import bpe as bpe_json
 from chainrule.text import BPETokenizer
 
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"

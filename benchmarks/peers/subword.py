@@ -28,7 +28,7 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 from chainrule import native
 from chainrule.data import corpora
 from chainrule.io import load_tokenizer
-from chainrule.io.wordpiece_json import write
+from chainrule.io.hf.tokenizers.wordpiece import write
 from chainrule.text import (
     BareWordTokenizer,
     PlainBPETokenizer,

@@ -20,9 +20,9 @@ from chainrule.data import load
 from chainrule.inspect.embeddings import WordVectors, similarity_report
 from chainrule.io.vectors import read_pairs
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2VecConfig
+from chainrule.runs.word_runs import word_ids
 from chainrule.text import BareWordTokenizer
 from chainrule.train import WordTrainConfig, WordTrainer
-from chainrule.train.word_runs import word_ids
 
 TEXTS = [
     "austen", "fortunes", "jargon", "moby_dick", "sotu_1790_1989", "tinyshakespeare", "tinystories_sample",

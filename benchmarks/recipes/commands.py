@@ -2,8 +2,8 @@
 
     CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.commands [--only shakespeare ...] [--seeds 3]
 
-FOLDER holds text/tinyshakespeare.txt, parallel/cmudict.train.dict and parallel/multi30k (see docs/data.md). Names and
-BERT have programs of their own: names.py and bert.py.
+FOLDER holds text/tinyshakespeare.txt, parallel/cmudict.train.dict and parallel/multi30k (see docs/guide/data.md).
+Names and BERT have programs of their own: names.py and bert.py.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.generate import Decoder
 from chainrule.generate.weights import FORMATS
-from chainrule.train import Run
+from chainrule.runs import Run
 
 BATCH = 64  # windows read side by side
 

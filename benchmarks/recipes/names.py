@@ -19,6 +19,7 @@ import numpy as np
 import chainrule as cr
 from chainrule.autograd.types import Array
 from chainrule.data import load
+from chainrule.doctor import verdict
 from chainrule.generate import documents, known_share
 from chainrule.models import (
     GPT,
@@ -35,7 +36,6 @@ from chainrule.models import (
 from chainrule.optim import SGD, Adam, AdamW, choose, cosine, sweep
 from chainrule.random import generator
 from chainrule.text import CharTokenizer
-from chainrule.train import verdict
 
 BATCH = 512  # names per update
 

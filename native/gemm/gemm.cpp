@@ -1,4 +1,4 @@
-// A whole GEMM: blocks that fit the caches, shared among the threads.        Explained in docs/kernels.md
+// A whole GEMM: blocks that fit the caches, shared among the threads.        Explained in docs/understand/kernels.md
 #include "gemm/gemm.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Packing, rounding and the small kernels of GEMM, on one thread.        Explained step by step in docs/kernels.md
+// Packing, rounding and the small kernels of GEMM, on one thread.        Explained in docs/understand/kernels.md
 #include "gemm/gemm.hpp"
 
 #include "gemm/macrokernel.hpp"

@@ -1,4 +1,4 @@
-// Update rules over flat arrays, each in one pass over memory.        Derivation: docs/derivations/optimisers.md
+// Update rules over flat arrays, each in one pass over memory.        Derivation: docs/derivations/optimizers.md
 //
 // No fused multiply-add: to round after every product, as NumPy does, costs nothing where memory is the limit.
 #include "ops/optimizers.hpp"

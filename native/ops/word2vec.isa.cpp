@@ -1,4 +1,4 @@
-// Skip-gram and CBOW with negative sampling.        docs/word2vec.md; derivation: docs/derivations/pairs.md
+// Skip-gram and CBOW with negative sampling.        docs/guide/word2vec.md; derivation: docs/derivations/pairs.md
 #include "ops/word2vec.hpp"
 
 #include "simd/vecmath.hpp"

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chainrule.errors import ChainruleError, DataError, FormatError
-from chainrule.io import bpe_json, load_tokenizer, save_tokenizer
+from chainrule.io import load_tokenizer, save_tokenizer
 from chainrule.io.bpe_files import read_tiktoken, write_gpt2, write_tiktoken
+from chainrule.io.hf.tokenizers import bpe as bpe_json
 from chainrule.text import BPETokenizer, WordTokenizer
 from chainrule.text.pretokenize import PATTERNS
 
@@ -40,7 +41,7 @@ def test_both_notations_of_merges_are_read(tmp_path: Path) -> None:
     assert load_tokenizer(tmp_path / "tokenizer.json") == trained()
 
 
-def test_pre_tokenizers_of_others_are_recognised() -> None:
+def test_pre_tokenizers_of_others_are_recognized() -> None:
     description = bpe_json.write(trained())
     description["pre_tokenizer"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     assert bpe_json.read(description).pattern == "gpt2"

@@ -12,7 +12,7 @@ from chainrule.cli.progress import Progress
 from chainrule.cli.sources import Sources, show
 from chainrule.cli.tokenizing import find_tokenizer
 from chainrule.data import Split, build
-from chainrule.train.folders import free_folder
+from chainrule.runs.folder import free_folder
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from chainrule.cli.progress import Progress
 from chainrule.cli.sources import Sources, show
 from chainrule.cli.tokenizing import find_tokenizer
 from chainrule.data import Cleaner
-from chainrule.data.dedup import COPY, NEAR
+from chainrule.data.clean.dedup import COPY, NEAR
 from chainrule.errors import DataError
 from chainrule.text import Tokenizer
 

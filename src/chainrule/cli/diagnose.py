@@ -13,11 +13,11 @@ from chainrule import random
 from chainrule.cli.findings import words
 from chainrule.cli.progress import Progress
 from chainrule.data import Batches, load
-from chainrule.inspect import Finding, Report, diagnose
+from chainrule.doctor import Finding, Report, diagnose
 from chainrule.models import GPT, GPTConfig
+from chainrule.runs import Run
+from chainrule.runs.review import of_losses
 from chainrule.text import CharTokenizer
-from chainrule.train import Run
-from chainrule.train.checkup import of_losses
 
 
 @dataclass(frozen=True)

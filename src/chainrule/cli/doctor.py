@@ -19,13 +19,14 @@ from chainrule.cli.findings import words
 from chainrule.cli.progress import Progress
 from chainrule.cli.show import size, steps
 from chainrule.cli.sources import show
-from chainrule.inspect import Finding
+from chainrule.doctor import Finding
+from chainrule.doctor.preflight import examine
 from chainrule.io import load_tokenizer
-from chainrule.train import Run, TrainConfig
-from chainrule.train.checkup import of_log, of_losses, of_weights
-from chainrule.train.folders import LOG
-from chainrule.train.materials import material_of
-from chainrule.train.preflight import examine
+from chainrule.runs import Run
+from chainrule.runs.folder import LOG
+from chainrule.runs.review import of_log, of_losses, of_weights
+from chainrule.tasks.registry import material_of
+from chainrule.train import TrainConfig
 from chainrule.train.trials import overfit
 
 

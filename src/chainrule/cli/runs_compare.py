@@ -14,8 +14,8 @@ import tyro
 from chainrule.cli.progress import Progress
 from chainrule.cli.runs_list import TITLES, facts, said, table
 from chainrule.errors import ConfigError
-from chainrule.train.history import History
-from chainrule.train.plot import smooth
+from chainrule.runs.history import History
+from chainrule.runs.plot import smooth
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60  # characters of a curve

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import tyro
 
 from chainrule.cli.progress import Progress
-from chainrule.train.history import History, histories
-from chainrule.train.log import clock
+from chainrule.machine import clock
+from chainrule.runs.history import History, histories
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from chainrule.cli.fields import sizes_of
 from chainrule.cli.settings import toml
 from chainrule.data import Corpus
 from chainrule.io import load_tokenizer
+from chainrule.runs import Run
 from chainrule.text import CharTokenizer, Tokenizer
-from chainrule.train import Run, TrainConfig
+from chainrule.train import TrainConfig
 
 Training = tyro.conf.OmitArgPrefixes[TrainConfig]
 # Settings of a training that are chosen for a budget, unless they are given.

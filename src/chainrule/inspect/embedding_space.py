@@ -1,7 +1,4 @@
-"""The geometry of a table of vectors: is it a cone, which vectors belong together, which directions mean something.
-
-R-228 (seed 004 §7.5.2)
-"""
+"""The geometry of a table of vectors: is it a cone, which vectors belong together, which directions mean something."""
 
 from __future__ import annotations
 
@@ -12,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.autograd.types import Array
+from chainrule.doctor import limits
+from chainrule.doctor.finding import Finding
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect import limits
-from chainrule.inspect.finding import Finding
 from chainrule.random import generator
 
 

@@ -1,7 +1,4 @@
-"""Dominant eigenvalues: what happens to a state that passes the same matrix again and again.
-
-R-230 (seed 004 §1.5.3)
-"""
+"""Dominant eigenvalues: what happens to a state that passes the same matrix again and again."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ class Spectrum:
 def spectrum(A: npt.ArrayLike, name: str = "", count: int = 5) -> Spectrum:
     """The `count` largest eigenvalues of A (n, n).
 
-    >>> from chainrule.inspect import spectrum
+    >>> from chainrule.inspect.spectrum import spectrum
     >>> round(spectrum([[0.9, 0.0], [0.0, 1.1]]).radius, 6)
     1.1
     """

@@ -1,4 +1,4 @@
-"""Byte-level byte-pair encoding.                (Sennrich et al. 2016; Radford et al. 2019; R-265, R-266 for bytes)
+"""Byte-level byte-pair encoding.                (Sennrich et al. 2016; Radford et al. 2019)
 
 Text is UTF-8 bytes, split into words by a pattern (`pretokenize`); within a word the pair of tokens that was merged
 first in training is merged first again, until no pair is left that was. Nothing is unknown: every byte is a token.
@@ -18,10 +18,10 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import bpe_reference
-from chainrule.text.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.pretokenize import character_classes, check_pattern, split
 from chainrule.text.tokenizer import Ids, Tokenizer
-from chainrule.text.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
+from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER, hide, show
+from chainrule.text.unicode.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
 
 
 class BPETokenizer(Tokenizer):

@@ -17,7 +17,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.text.tokenizer import Ids
-from chainrule.text.utf8 import as_texts, batches, from_utf8, joined, to_utf8
+from chainrule.text.unicode.utf8 import as_texts, batches, from_utf8, joined, to_utf8
 
 NO_LIMIT = 2**63 - 1
 KINDS = re.compile(r"([^\w\s]+)|([^\W\d_]+)|([\d_]+)|(\s+)")  # others, letters, ...: Kind in pretokenize.hpp

@@ -1,4 +1,4 @@
-"""Words and punctuation marks as tokens.        R-264 (seed 002 §5.2)
+"""Words and punctuation marks as tokens.
 
 The rule: letters, digits and underscores that stand together are a word, with apostrophes inside it (`don't`); a
 line end is a token; any other character that is not white space is a token of its own; white space is dropped.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy.typing as npt
 
 from chainrule.text.tokenizer import Ids
-from chainrule.text.utf8 import as_texts
+from chainrule.text.unicode.utf8 import as_texts
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
 from chainrule.text.word_rules import WordNumbers, WordRule
 

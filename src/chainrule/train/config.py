@@ -8,6 +8,7 @@ from typing import Any
 
 from chainrule.errors import ConfigError
 from chainrule.native import PRECISIONS
+from chainrule.tasks.registry import RATES
 
 SCHEDULES = ("wsd", "cosine", "linear", "constant", "step", "inverse_sqrt")
 ON_NAN = ("stop", "skip")
@@ -116,3 +117,8 @@ class TrainConfig(Looking, Learning):
     def _require(self, holds: bool, name: str, rule: str) -> None:
         if not holds:
             raise ConfigError(f"train: {name} is {getattr(self, name)} (must be {rule})")
+
+
+def defaults(family: str) -> TrainConfig:
+    """How a family is trained unless told otherwise."""
+    return TrainConfig(lr=RATES[family]) if family in RATES else TrainConfig()

@@ -10,14 +10,14 @@ import numpy as np
 
 from chainrule import random
 from chainrule.autograd import precision
+from chainrule.doctor import Finding
+from chainrule.doctor.nonfinite import Entry, Origin, broken, search
 from chainrule.errors import ChainruleError
-from chainrule.inspect import Finding
 from chainrule.models import Model
+from chainrule.models.microbatch import Batch
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
-from chainrule.train.gradient import Work
 from chainrule.train.log import Logger
-from chainrule.train.nonfinite import Entry, Origin, broken, search
 
 MOST = 20  # steps in a row that may be left out
 AROUND = 12  # tokens to each side that are shown with one that makes trouble
@@ -75,10 +75,12 @@ def check_sound(model: Model, config: TrainConfig, step: int, validation: float 
     raise NotFinite(f"train: {said} (must be finite): try {smaller}; the step is not kept", finding)
 
 
-def explain(model: Model, work: Work, config: TrainConfig, step: int, tokenizer: Tokenizer | None) -> Finding:
+def explain(
+    model: Model, batch: Batch, config: TrainConfig, step: int, tokenizer: Tokenizer | None
+) -> Finding:
     """Why the batch of this step gave something that is not finite: it is worked through again, and looked at."""
     with random.step(step), precision(config.precision):
-        origin = search(model, work, pieces=config.accumulate)
+        origin = search(model, batch, accumulate=config.accumulate)
     return not_finite(origin, config, tokenizer)
 
 

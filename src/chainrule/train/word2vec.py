@@ -13,7 +13,7 @@ import numpy.typing as npt
 from chainrule.errors import ChainruleError, ConfigError, DataError
 from chainrule.models import CBOW, NOTHING, Word2Vec
 from chainrule.random import check_seed, generator, key
-from chainrule.train.word_sampling import AliasTable, keep_probability, noise
+from chainrule.tasks.word_sampling import AliasTable, keep_probability, noise
 from chainrule.train.word_update import Stretch, learn
 
 Array = npt.NDArray[Any]

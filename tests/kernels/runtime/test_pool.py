@@ -13,7 +13,8 @@ import pytest
 
 import chainrule as cr
 from chainrule import native
-from chainrule.train import Run, TrainConfig
+from chainrule.runs import Run
+from chainrule.train import TrainConfig
 from tests.test_native import python
 from tests.train.helpers import corpus
 

@@ -1,7 +1,4 @@
-"""Figures 7 to 12 and Table 1 of seed 002, and what depth and scaling do.
-
-R-489 .. R-493, R-507 (seed 002 §14, §17; seed 004 §9.9)
-"""
+"""Figures of a network at its start and in training, and what depth and scaling do."""
 
 from __future__ import annotations
 
@@ -15,21 +12,21 @@ from chainrule import ops, random
 from chainrule.cli.plots.canvas import BAD, FAINT, GOOD, INK, canvas
 from chainrule.cli.plots.report import densities
 from chainrule.data import load
+from chainrule.doctor import limits
 from chainrule.inspect import (
     dead_units,
     gradient_map,
     gradients_by_depth,
     hand_made_logits,
-    limits,
     random_stack,
     saturated_share,
     saturation_point,
     score_variance,
 )
 from chainrule.inspect.attention import random_scores
-from chainrule.inspect.laboratory import BAD as BAD_INITIALISATION
-from chainrule.inspect.laboratory import LetterConfig, LetterModel, deep_tanh, examples, train
 from chainrule.inspect.losses import moving_mean
+from chainrule.lessons.laboratory import BAD as BAD_INITIALISATION
+from chainrule.lessons.laboratory import LetterConfig, LetterModel, deep_tanh, examples, train
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,7 +120,7 @@ def histograms() -> Figure:
 
 
 def logit_table() -> str:
-    """Table 1 of seed 002: what three logits cost when the third token is right."""
+    """What three logits cost when the third token is right."""
     head = f"{'logits':<21}{'':<33}{'softmax':<27}{'loss':>8}"
     rows = [
         f"{row.name:<21}"

@@ -1,0 +1,210 @@
+"""SentencePiece's byte-pair encoding, the tokenizer of the first Llamas: characters merge to pieces, by rank.
+
+Spaces are part of the pieces (written ▁ in files and in the text's own ▁), one is put before the text, and a character
+that is no piece becomes the tokens of its bytes. Learned by other programs; here it is only read and used.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.errors import DataError, FormatError
+from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
+from chainrule.text.vocabulary import Vocabulary
+
+LONGEST = 512
+WORD = re.compile(f"{SPACE}*[^{SPACE}]+|{SPACE}+")
+
+Merges = Mapping[tuple[int, int], tuple[int, int]]
+
+
+class PieceBPETokenizer(Tokenizer):
+    """Pieces, and which two of them merge: rows of left, right and rank, the lowest rank first.
+
+    >>> from chainrule.text import PieceBPETokenizer, Vocabulary
+    >>> vocabulary = Vocabulary(["<unk>", "<s>", "▁", "l", "o", "w", "lo", "▁lo"], special=["<unk>", "<s>"])
+    >>> tokenizer = PieceBPETokenizer(vocabulary, [(3, 4, 0), (2, 6, 1)], start="<s>")
+    >>> tokenizer.encode("low lo").tolist()
+    [1, 7, 5, 7]
+    >>> tokenizer.decode([1, 7, 5, 7])
+    'low lo'
+
+    `start` is a special token that `encode` puts before every text, `prefix` a space likewise; decoding drops both.
+    """
+
+    kind = "piece_bpe"
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        merges: Iterable[tuple[int, int, int]],
+        *,
+        prefix: bool = True,
+        start: str | None = None,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.prefix = prefix
+        self.start = start
+        if start is not None and start not in vocabulary.special_ids:
+            raise DataError(f"piece_bpe: start is {start!r} (must be a special token)")
+        self.start_ids = [] if start is None else [vocabulary.ids[start]]
+        self.bytes = tuple(vocabulary.ids[name] for name in BYTES if name in vocabulary.plain)
+        if len(self.bytes) not in (0, 256):
+            raise DataError(f"piece_bpe: {len(self.bytes)} byte tokens (must be all 256, or none)")
+        self.merges = sorted((rank, left, right) for left, right, rank in merges)
+        self._table = self._merge_table()
+        self._contents = [self._content(token) for token in vocabulary.tokens]
+        self._cut = lru_cache(maxsize=1 << 16)(self._cut_word)  # words come again
+
+    @classmethod
+    def from_scores(
+        cls, vocabulary: Vocabulary, scores: Sequence[float], *, prefix: bool = True, start: str | None = None
+    ) -> PieceBPETokenizer:
+        """Two pieces that together are a piece merge, that with the highest score first, as in SentencePiece."""
+        plain = {token: id for token, id in vocabulary.plain.items() if token not in BYTES}
+        if (longest := max(map(len, plain), default=0)) > LONGEST:  # each is cut at every place
+            raise FormatError(f"piece_bpe: a piece of {longest} characters (must be at most {LONGEST})")
+        cuts = {
+            token: [n for n in range(1, len(token)) if token[:n] in plain and token[n:] in plain]
+            for token in sorted(plain, key=lambda token: (-scores[plain[token]], plain[token]))
+        }
+        merges = [
+            (plain[token[:cut]], plain[token[cut:]], rank)
+            for rank, token in enumerate(token for token in cuts if cuts[token])
+            for cut in cuts[token]
+        ]
+        return cls(vocabulary, merges, prefix=prefix, start=start)
+
+    def scores(self) -> list[float]:
+        """Scores that `from_scores` turns into these merges; those of tokens that nothing merges to come last."""
+        tokens = self.vocabulary.tokens
+        found: dict[str, float] = {}
+        for rank, left, right in self.merges:
+            found.setdefault(tokens[left] + tokens[right], -float(rank))
+        last = min(found.values(), default=0.0) - 1
+        fixed = {*self.vocabulary.special, *BYTES}
+        return [0.0 if token in fixed else found.get(token, last) for token in tokens]
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.vocabulary)
+
+    @property
+    def special_ids(self) -> Mapping[str, int]:
+        return self.vocabulary.special_ids
+
+    def encode(self, text: str) -> Ids:
+        """text -> ids (n,)"""
+        inside = self.encode_inside(" " + text if self.prefix and text else text)
+        return np.concatenate([np.array(self.start_ids, np.int32), inside])
+
+    def encode_inside(self, text: str) -> Ids:
+        words = WORD.findall(text.replace(" ", SPACE))
+        return np.array([id for word in words for id in self._cut(word)], np.int32)
+
+    def decode(self, ids: npt.ArrayLike) -> str:
+        """ids (n,) -> text; bytes that are no UTF-8 become U+FFFD, special tokens nothing"""
+        text = self.decode_bytes(ids).decode("utf-8", "replace")
+        return text.removeprefix(" ") if self.prefix else text
+
+    def decode_bytes(self, ids: npt.ArrayLike) -> bytes:
+        """ids (n,) -> UTF-8, with the space before the text if there is one"""
+        return b"".join(self._contents[id] for id in self.check_ids(ids))
+
+    def piece(self, id: int) -> str:
+        return self.vocabulary.tokens[id]
+
+    def to_dict(self) -> dict[str, Any]:
+        merges = [[left, right, rank] for rank, left, right in self.merges]
+        description = {"type": self.kind, "prefix": self.prefix, "start": self.start, "merges": merges}
+        return description | self.vocabulary.to_dict()
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> PieceBPETokenizer:
+        merges, start = description.get("merges"), description.get("start")
+        if not isinstance(merges, list) or not all(
+            isinstance(row, list) and len(row) == 3 and all(type(n) is int for n in row) for row in merges
+        ):
+            raise FormatError("piece_bpe: merges must be a list of [left, right, rank]")
+        if start is not None and not isinstance(start, str):
+            raise FormatError(f"piece_bpe: start is {start!r} (must be a token, or null)")
+        rows = [(left, right, rank) for left, right, rank in merges]
+        prefix = description.get("prefix") is True
+        return cls(Vocabulary.from_dict(description), rows, prefix=prefix, start=start)
+
+    def _merge_table(self) -> Merges:
+        """By a pair of ids: the rank of its merge, and the piece it becomes."""
+        table: dict[tuple[int, int], tuple[int, int]] = {}
+        tokens, ids = self.vocabulary.tokens, self.vocabulary.plain
+        for rank, left, right in self.merges:
+            known = 0 <= left < len(tokens) and 0 <= right < len(tokens)
+            piece = tokens[left] + tokens[right] if known else ""
+            if piece not in ids:
+                raise FormatError(f"merge of {left} and {right} gives no piece (must be in the vocabulary)")
+            if SPACE in piece.lstrip(SPACE):
+                raise FormatError(f"piece {piece!r} has a space inside (▁ must stand at its beginning)")
+            table.setdefault((left, right), (rank, ids[piece]))
+        return table
+
+    def _cut_word(self, word: str) -> list[int]:
+        ids: list[int] = []
+        for character in word:
+            id = self.vocabulary.plain.get(character)
+            ids += self._strange(character) if id is None else [id]
+        return merge(ids, self._table)
+
+    def _strange(self, character: str) -> list[int]:
+        if self.bytes:
+            return [self.bytes[byte] for byte in character.encode("utf-8", "replace")]
+        if UNKNOWN not in self.vocabulary.ids:
+            raise DataError(f"encode: unknown character {character!r} (the vocabulary has no {UNKNOWN})")
+        return [self.vocabulary.ids[UNKNOWN]]
+
+    def _content(self, token: str) -> bytes:
+        """What a token stands for in UTF-8."""
+        if token in self.vocabulary.special_ids:
+            return b""
+        if self.bytes and token in _BYTE_VALUES:
+            return _BYTE_VALUES[token]
+        return token.replace(SPACE, " ").encode("utf-8", "surrogatepass")
+
+
+_BYTE_VALUES = {name: bytes([byte]) for byte, name in enumerate(BYTES)}
+
+
+def merge(ids: Sequence[int], merges: Merges) -> list[int]:
+    """What `bpe_reference.merge_word` does, in n log n: a word of a text without spaces may be long."""
+    gone = -1
+    row = list(ids)
+    before, after = list(range(-1, len(row) - 1)), list(range(1, len(row) + 1))
+    heap: list[tuple[int, int, int, int, int]] = []  # rank, place, left, right, merged
+
+    def offer(i: int) -> None:
+        if i >= 0 and after[i] < len(row):
+            pair = (row[i], row[after[i]])
+            if pair in merges:
+                rank, merged = merges[pair]
+                heapq.heappush(heap, (rank, i, *pair, merged))
+
+    for i in range(len(row)):
+        offer(i)
+    while heap:
+        _, i, left, right, merged = heapq.heappop(heap)
+        j = after[i]
+        if row[i] != left or j >= len(row) or row[j] != right:
+            continue  # one of the two has merged with another since
+        row[i], row[j] = merged, gone
+        after[i] = after[j]
+        if after[i] < len(row):
+            before[after[i]] = i
+        offer(before[i])
+        offer(i)
+    return [id for id in row if id != gone]
