@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import ClassVar
 
 from chainrule import ops
-from chainrule.data import SpecialIds, load_pairs, segmented
+from chainrule.data import (
+    SpecialIds,
+    Tagged,
+    TaggedBatches,
+    encode_words,
+    load_pairs,
+    read_tagged,
+    segmented,
+)
 from chainrule.data.batches.segmented import check_room
-from chainrule.data.batches.tagged import Tagged, TaggedBatches, encode_words, read_tagged
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.tasks.answers import Answer, AnswerOptions
