@@ -3,8 +3,7 @@
     python -m benchmarks.lessons.sampling                                  prints one JSON line per option
 
 Scores are drawn from a normal distribution of deviation 3, whose likeliest tokens have about the probabilities of
-a language model; equal ones are the worst case. `of_a_step` is the part of a step of GPT-2 in fp32 after 512 tokens, as in
-`benchmarks/peers/decode.py`.
+a language model; equal ones are the worst case. `of_a_step` compares with a step of GPT-2 in fp32 after 512 tokens.
 """
 
 from __future__ import annotations

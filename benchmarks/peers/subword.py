@@ -2,9 +2,9 @@
 
     make bench ONLY=subword
 
-Both sides train Unigram on all threads and do the rest on one. sentencepiece knows only lines, and gets them in one call;
-we get documents with line ends. tokenizers trains WordPiece by counts, as BPE, and we by the score; its BPE drops white
-space, ours keeps it.
+Both sides train Unigram on all threads and do the rest on one. sentencepiece knows only lines, and gets them in one
+call; we get documents with line ends. tokenizers trains WordPiece by counts, as BPE, and we by the score; its BPE drops
+white space, ours keeps it.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def jobs(sample: str, threads: int) -> Iterator[Job]:
     yield from wordpiece(parts)
     yield from textbook_bpe(parts)
     yield from words(parts)
+    yield from lowercase_words(sample, parts)
     yield from unigram(sample, parts, threads)
 
 
@@ -109,7 +110,7 @@ def textbook_bpe(parts: list[str]) -> Iterator[Job]:
     from tokenizers import models, normalizers, pre_tokenizers, trainers
 
     def ours() -> Any:
-        return text.PlainBPETokenizer.train(parts, VOCABULARY, special_tokens=["<unk>"])
+        return text.TextbookBPETokenizer.train(parts, VOCABULARY, special_tokens=["<unk>"])
 
     def theirs() -> Any:
         trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, show_progress=False, special_tokens=["<unk>"])
@@ -143,6 +144,19 @@ def words(parts: list[str]) -> Iterator[Job]:
     yield Job("words, training", 1, {"Chainrule": ours, "tokenizers": theirs, "our Python": in_python(ours)})
     runs = encoding(ours(), theirs(), parts)
     yield Job("words, encoding", 1, runs | {"our Python": in_python(runs["Chainrule"])})
+
+
+def lowercase_words(sample: str, parts: list[str]) -> Iterator[Job]:
+    def train() -> Any:
+        return text.LowercaseWordTokenizer.train(sample, max_size=VOCABULARY)
+
+    trained = train()
+    yield Job("lowercase words, training", 1, {"Chainrule": train, "our Python": in_python(train)})
+
+    def encode() -> object:
+        return [trained.encode(part) for part in parts]
+
+    yield Job("lowercase words, encoding", 1, {"Chainrule": encode, "our Python": in_python(encode)})
 
 
 def unigram(sample: str, parts: list[str], threads: int) -> Iterator[Job]:

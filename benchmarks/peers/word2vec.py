@@ -20,7 +20,7 @@ from chainrule.inspect.embeddings import WordVectors, similarity_report
 from chainrule.io.vectors import read_pairs
 from chainrule.models import NOTHING, SkipGram, Word2VecConfig
 from chainrule.runs.word_runs import word_ids
-from chainrule.text import BareWordTokenizer
+from chainrule.text import LowercaseWordTokenizer
 from chainrule.train import WordTrainConfig, WordTrainer
 
 TEXTS = [
@@ -34,7 +34,7 @@ LONGEST = 10_000  # words: gensim would cut off the rest of a longer sentence
 class Ours:
     name = "Chainrule"
 
-    def __init__(self, tokenizer: BareWordTokenizer, ids: Any, threads: int, epochs: int) -> None:
+    def __init__(self, tokenizer: LowercaseWordTokenizer, ids: Any, threads: int, epochs: int) -> None:
         cr.set_threads(threads)
         cr.seed(SEED)
         self.words = tokenizer.words
@@ -55,7 +55,7 @@ class Ours:
 
 
 class Gensim:
-    def __init__(self, tokenizer: BareWordTokenizer, ids: Any, threads: int, epochs: int) -> None:
+    def __init__(self, tokenizer: LowercaseWordTokenizer, ids: Any, threads: int, epochs: int) -> None:
         import gensim
         from gensim.models import Word2Vec
 
@@ -77,7 +77,7 @@ class Gensim:
         return WordVectors(self.model.wv.index_to_key, self.model.wv.vectors)
 
 
-def sentences(tokenizer: BareWordTokenizer, ids: Any) -> list[list[str]]:
+def sentences(tokenizer: LowercaseWordTokenizer, ids: Any) -> list[list[str]]:
     """The same words between the same boundaries, as lists."""
     found, sentence = [], []
     for i in [*ids.tolist(), NOTHING]:
@@ -94,7 +94,7 @@ def measure(threads: int, quick: bool) -> Table:
     if pairs_file is None:
         raise Unavailable("word2vec needs CHAINRULE_DATA with text/ and wordsim/EN-WS-353-ALL.txt")
     text = "\n\n".join(cr.data.load(name).text for name in (TEXTS[:1] if quick else TEXTS))
-    tokenizer = BareWordTokenizer.train(text, min_count=MIN_COUNT)
+    tokenizer = LowercaseWordTokenizer.train(text, min_count=MIN_COUNT)
     ids = word_ids(text, tokenizer)
     epochs = 1 if quick else EPOCHS
     programs = [kind(tokenizer, ids, threads, epochs) for kind in (Ours, Gensim)]

@@ -143,7 +143,7 @@ def test_training_too_long_memorizes() -> None:
     assert held_out_losses[-1] > 1.2 * min(held_out_losses)
 
 
-@pytest.mark.requirement("R-134", declared="docs/derivations/optimisers.md")
+@pytest.mark.requirement("R-134", declared="docs/derivations/optimizers.md")
 def test_the_decision_on_step_sizes_is_recorded() -> None:
     decisions = DOCS.read_text(encoding="utf-8").split("## Decisions")[1]
     assert "R-134" in decisions
