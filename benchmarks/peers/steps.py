@@ -13,8 +13,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.harness import Measured, Program, command_line, faster, progress, race, serve, started, timed
-from benchmarks.report import Row, Table, bold, joined, middle_and_best, milliseconds, not_measured
+from benchmarks.harness import (
+    Measured,
+    Program,
+    Unavailable,
+    command_line,
+    faster,
+    progress,
+    race,
+    serve,
+    started,
+    timed,
+)
+from benchmarks.report import Row, Table, bold, joined, middle_and_best, milliseconds
 
 SIZES = {  # layers, heads, width, context, batch, vocabulary
     "a": (4, 4, 128, 64, 12, 65),
@@ -73,6 +84,8 @@ def one_size(
     arguments = ("--config", config, "--dtype", dtype, "--threads", threads)
     ours = Program("Chainrule", "benchmarks.peers.step_chainrule", *arguments)
     peers, reasons = started(torch_program(mode, *arguments) for mode in modes)
+    if not peers:
+        raise Unavailable("; ".join(sorted(reasons)))
     table.notes += [f"Not measured: {reason}." for reason in sorted(reasons)]
     programs = [ours, *peers]
     progress(f"training step {config} in {dtype}: {rounds} rounds of {count}")
@@ -82,7 +95,7 @@ def one_size(
     growth = [p.info["peak_mb"] - p.info["imported_mb"] for p in programs]
     for program in programs:
         program.close()
-    best = faster(others) if others else Measured("PyTorch", [float("nan")])
+    best = faster(others)
     table.rows.append(
         (
             f"{config}: {', '.join(map(str, SIZES[config]))}", dtype, middle_and_best(mine),
@@ -98,8 +111,6 @@ def one_size(
 
 
 def headline(work: str, mine: Measured, others: list[Measured]) -> Row:
-    if not others:
-        return not_measured(work, "PyTorch does not start", milliseconds(mine.median))
     best = faster(others)
     peer = f"{best.name} {milliseconds(best.median)}"
     rest = ", ".join(f"{p.name.split()[-1]} {milliseconds(p.median)}" for p in others if p is not best)
