@@ -26,7 +26,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
 from chainrule.models.seq2seq_config import Seq2SeqConfig
 from chainrule.models.seq2seq_program import program_of
 from chainrule.nn import (
@@ -43,6 +43,7 @@ from chainrule.nn import (
 from chainrule.nn.attention import Cache
 from chainrule.nn.init import normal, parameter, zeros
 from chainrule.nn.program import Instruction, Look
+from chainrule.types import IGNORE
 
 # Of each decoder block: what it remembers of its own past, and of the source.
 Caches: TypeAlias = Sequence[tuple[Cache | None, Cache | None]]

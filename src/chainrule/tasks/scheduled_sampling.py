@@ -11,15 +11,15 @@ from __future__ import annotations
 import numpy as np
 
 from chainrule.autograd import no_grad
-from chainrule.data import Pair, PairBatches
-from chainrule.data.batches.windows import Ids
+from chainrule.data import BatchSource, Pair, PairBatches
 from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq
 from chainrule.random import generator
 from chainrule.tasks.settings import Settings
+from chainrule.types import Ids
 
 
-class ScheduledSampling:
+class ScheduledSampling(BatchSource):
     """The pairs of `batches` with some inputs of the decoder replaced, by the model as it is when they are asked for.
 
     >>> import chainrule as cr

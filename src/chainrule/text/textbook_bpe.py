@@ -48,7 +48,7 @@ class Step:
 
 
 class PlainBPETokenizer(VocabularyTokenizer):
-    """Merges of characters in the order they were learnt.
+    """Merges of characters in the order they were learned.
 
     >>> from chainrule.text import PlainBPETokenizer
     >>> tokenizer = PlainBPETokenizer.train("low lower lowest", n_merges=3)
@@ -115,7 +115,7 @@ class PlainBPETokenizer(VocabularyTokenizer):
         return out
 
     def encode(self, text: str) -> Ids:
-        """text -> ids (n,), by applying the merges to each word in the order they were learnt"""
+        """text -> ids (n,), by applying the merges to each word in the order they were learned"""
         stranger = len(self.vocabulary)
         if native.available():
             ids: Ids = self._encoder.encode(to_utf8(text))
@@ -176,7 +176,7 @@ class PlainBPETokenizer(VocabularyTokenizer):
         )
 
     def _merge(self, word: list[str]) -> list[str]:
-        """Each merge in the order it was learnt, wherever it fits: the reference of the native encoder."""
+        """Each merge in the order it was learned, wherever it fits: the reference of the native encoder."""
         pieces = Pieces({tuple(word): 1})
         heap: list[int] = []
         while True:

@@ -69,8 +69,8 @@ class WordPieceTokenizer(VocabularyTokenizer):
         start = with_special([*special_tokens, UNKNOWN], learner.characters)
         check_room("WordPiece", vocab_size, len(start), "special tokens and characters")
         limit = vocab_size - len(start) + len(start.special)  # what is spelled like a special token adds none
-        learnt = learner.tokens(limit, None if min_count is None else max(1, min_count))
-        tokens = list(dict.fromkeys([*start.tokens, *learnt]))[:vocab_size]
+        learned = learner.tokens(limit, None if min_count is None else max(1, min_count))
+        tokens = list(dict.fromkeys([*start.tokens, *learned]))[:vocab_size]
         return cls(Vocabulary(tokens, start.special), rules=rules)
 
     def encode(self, text: str) -> Ids:

@@ -24,7 +24,7 @@ NO_LIMIT = 2**63 - 1
 
 
 class Learner:
-    """The characters of texts, and the merges that can be learnt from them."""
+    """The characters of texts, and the merges that can be learned from them."""
 
     def __init__(self, texts: str | Iterable[str], *, end_mark: bool) -> None:
         self.words = count_words(texts, end_mark=end_mark)
