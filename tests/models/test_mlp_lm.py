@@ -284,7 +284,9 @@ class Sealed(list[Document]):
 
 @pytest.mark.requirement("R-208")
 def test_a_grid_is_sorted_by_validation_loss(words: Words) -> None:
-    whole = Split(validation=0.1, test=0.2)(Document(bytes(w.tolist()).decode(), "words") for w in words.train)
+    whole = Split(validation=0.1, test=0.2)(
+        Document(bytes(w.tolist()).decode(), "words") for w in words.train
+    )
     parts = Parts(whole.train, whole.validation, Sealed(whole.sealed))
     assert len(parts.sealed) > 300
     with pytest.raises(AssertionError, match="were read"):
