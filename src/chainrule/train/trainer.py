@@ -27,7 +27,7 @@ from chainrule.models import Model
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, State, row_count
 from chainrule.optim import AdamW, EarlyStopping, clip_global_norm
-from chainrule.tasks.objectives import check_objective
+from chainrule.tasks.objectives import check_causality, check_objective
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.ema import Average
@@ -54,21 +54,21 @@ class Result:
 class Trainer:
     """A model of any family, its optimiser, and how far they have come.
 
-    `exam` are the batches (inputs, targets) held back, on which `evaluate` judges the model. With a tokenizer the
-    doctor can say in words which token makes trouble.
+    `evaluate` measures the loss on `eval_batches`, of (inputs, targets). With a tokenizer the doctor can name the token
+    that makes trouble.
     """
 
     def __init__(
         self,
         model: Model,
         batches: BatchSource,
-        exam: Sequence[tuple[Any, Ids]],
+        eval_batches: Sequence[tuple[Any, Ids]],
         config: TrainConfig,
         tokenizer: Tokenizer | None = None,
     ) -> None:
         self.model = model
         self.batches = batches
-        self.exam = exam
+        self.eval_batches = eval_batches
         self.config = config
         if config.accumulate > 1 and not model.divisible:
             raise ConfigError(
@@ -107,6 +107,7 @@ class Trainer:
             validation = self.evaluate()
             check_sound(self.model, self.config, self.steps, validation)
             return Result(self.steps, validation, self.seconds, False, self.best)
+        check_causality(self.model)
         keep_freed_memory()
         began = time.perf_counter() - self.seconds
         validation, judged = math.nan, -1
@@ -248,7 +249,7 @@ class Trainer:
         """The mean loss on what was held back, of the averaged weights if there are such."""
         self.model.eval()
         with precision(self.config.precision), self.averaged():
-            return self.model.mean_loss(self.exam)
+            return self.model.mean_loss(self.eval_batches)
 
     def averaged(self) -> AbstractContextManager[None]:
         """The model has in here the weights that are judged and kept: their running mean, if there is one."""

@@ -1,4 +1,4 @@
-"""The tokenizers in GGUF's settings: byte-level BPE (called `gpt2`) and SentencePiece's BPE (called `llama`)."""
+"""Tokenizers in GGUF's settings: byte-level BPE (called `gpt2`) and SentencePiece BPE (called `llama`)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import numpy as np
 from chainrule.errors import ConfigError, FormatError
 from chainrule.io.hf.tokenizers.bpe import merge_pair
 from chainrule.io.settings import Settings
-from chainrule.text import BPETokenizer, CharTokenizer, PieceBPETokenizer, Tokenizer, Vocabulary
+from chainrule.text import BPETokenizer, CharTokenizer, SentencePieceBPETokenizer, Tokenizer, Vocabulary
 from chainrule.text.unicode.byte_alphabet import hide, show
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 
 PREFIX = "tokenizer.ggml."
-NORMAL, UNKNOWN_TYPE, CONTROL, BYTE = 1, 2, 3, 6  # types of tokens; all others are special to us too
-# llama.cpp's words for the patterns that we have. It has none for GPT-4's: that of dbrx differs in nothing but white
-# space at the end of a text.
+NORMAL, UNKNOWN_TYPE, CONTROL, BYTE = 1, 2, 3, 6  # types of tokens; the others are special too
+# llama.cpp's names for the patterns. It lacks GPT-4's; that of dbrx differs only in white space at the end of a text.
 PATTERNS = {"gpt-2": "gpt2", "default": "gpt2", "llama-bpe": "llama3", "llama3": "llama3", "dbrx": "gpt4"}
 NAMES = {"gpt2": "gpt-2", "llama3": "llama-bpe", "gpt4": "dbrx"}
 
 
 def read_tokenizer(settings: Settings) -> Tokenizer:
-    """The tokenizer that a file's settings describe."""
+    """The tokenizer described by the settings of a file."""
     ours = Settings({k.removeprefix(PREFIX): v for k, v in settings.values.items() if k.startswith(PREFIX)})
     kind, tokens = ours.values.get("model"), ours.values.get("tokens")
     if not isinstance(tokens, list):
@@ -39,11 +38,11 @@ def write_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     """The settings that describe a tokenizer."""
     if isinstance(tokenizer, BPETokenizer):
         found = _write_bpe(tokenizer)
-    elif isinstance(tokenizer, PieceBPETokenizer):
+    elif isinstance(tokenizer, SentencePieceBPETokenizer):
         found = _write_pieces(tokenizer)
     elif isinstance(tokenizer, CharTokenizer) and SPACE not in tokenizer.characters:
         named = [character.replace(" ", SPACE) for character in tokenizer.characters]
-        found = _write_pieces(PieceBPETokenizer(Vocabulary(named), [], prefix=False))
+        found = _write_pieces(SentencePieceBPETokenizer(Vocabulary(named), [], prefix=False))
     else:
         raise ConfigError(
             f"gguf: cannot hold this {tokenizer.kind} tokenizer (must be bpe, piece_bpe or char)"
@@ -87,7 +86,7 @@ def _write_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
     }
 
 
-def _read_pieces(settings: Settings, tokens: list[str], types: list[float]) -> PieceBPETokenizer:
+def _read_pieces(settings: Settings, tokens: list[str], types: list[float]) -> SentencePieceBPETokenizer:
     scores = _numbers(settings, "scores", len(tokens), 0)
     special = [name for name, kind in zip(tokens, types, strict=True) if kind not in (NORMAL, BYTE)]
     vocabulary = Vocabulary(tokens, special)
@@ -96,10 +95,10 @@ def _read_pieces(settings: Settings, tokens: list[str], types: list[float]) -> P
         id = settings.integer("bos_token_id", default=1)
         start = tokens[id] if id < len(tokens) else ""
     prefix = settings.flag("add_space_prefix", True)
-    return PieceBPETokenizer.from_scores(vocabulary, scores, prefix=prefix, start=start)
+    return SentencePieceBPETokenizer.from_scores(vocabulary, scores, prefix=prefix, start=start)
 
 
-def _write_pieces(tokenizer: PieceBPETokenizer) -> dict[str, Any]:
+def _write_pieces(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:
     vocabulary = tokenizer.vocabulary
     types = {BYTES[i]: BYTE for i in range(256)} if tokenizer.bytes else {}
     types |= dict.fromkeys(vocabulary.special, CONTROL) | {UNKNOWN: UNKNOWN_TYPE}
@@ -122,6 +121,6 @@ def _numbers(settings: Settings, name: str, count: int, default: float) -> list[
     if value is None:
         return [default] * count
     if not isinstance(value, np.ndarray) or len(value) != count or not np.isfinite(value).all():
-        raise FormatError(f"{PREFIX}{name} is no list of {count} numbers (must be one for each token)")
+        raise FormatError(f"{PREFIX}{name} is not a list of {count} numbers (must be one for each token)")
     numbers: list[float] = value.tolist()
     return numbers

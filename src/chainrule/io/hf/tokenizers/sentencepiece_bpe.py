@@ -1,7 +1,7 @@
-"""SentencePiece's BPE in Hugging Face's `tokenizer.json`, as the first Llamas have it.
+"""SentencePiece BPE in Hugging Face's `tokenizer.json`, as in Llama 1 and 2.
 
-Of what their file puts around a text, the token before it is read and written; truncation and padding belong to
-batches.
+Of the post_processor, only the token before a text is read and written. Truncation and padding are not read: batches do
+that.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from chainrule.io.hf.tokenizers.parts import (
     refuse,
 )
 from chainrule.io.hf.tokenizers.unigram import decoder, normalizer, space_first
-from chainrule.text import PieceBPETokenizer, Vocabulary
+from chainrule.text import SentencePieceBPETokenizer, Vocabulary
 from chainrule.text.unigram import UNKNOWN
 
-KIND = PieceBPETokenizer
+KIND = SentencePieceBPETokenizer
 
 
 def matches(description: Description) -> bool:
-    """Is this BPE one of pieces? Bytes have a pre-tokenizer of their own."""
+    """Whether this BPE is SentencePiece's; byte-level BPE has a pre-tokenizer."""
     return bool(part(description, "model").get("byte_fallback")) or any(
         part(description, name).get("type") == kind
         for name, kind in (("normalizer", "Sequence"), ("pre_tokenizer", "Metaspace"))
     )
 
 
-def read(description: Description) -> PieceBPETokenizer:
-    """The tokenizer that a `tokenizer.json` describes."""
+def read(description: Description) -> SentencePieceBPETokenizer:
+    """The tokenizer described by a `tokenizer.json`."""
     model, (vocab, listed) = part(description, "model"), vocab_and_merges(description)
     special = added_tokens(description)
     vocabulary = Vocabulary(in_order(vocab | special), special)
     merges = [(*merge_pair(place, merge, vocab), place) for place, merge in enumerate(listed)]
-    tokenizer = PieceBPETokenizer(
+    tokenizer = SentencePieceBPETokenizer(
         vocabulary, merges, prefix=space_first(description), start=_start(description)
     )
     if bool(model.get("byte_fallback")) != bool(tokenizer.bytes):
@@ -49,8 +49,8 @@ def read(description: Description) -> PieceBPETokenizer:
     return tokenizer
 
 
-def write(tokenizer: PieceBPETokenizer) -> dict[str, Any]:
-    """What `tokenizer.json` holds for this tokenizer."""
+def write(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:
+    """The content of `tokenizer.json`."""
     vocabulary, tokens = tokenizer.vocabulary, tokenizer.vocabulary.tokens
     unknown = UNKNOWN if UNKNOWN in vocabulary.ids else None
     return describe(
