@@ -1,4 +1,4 @@
-"""Recipes: commands that train a model from data to result, run as anybody would; benchmarks/results gets a table of each.
+"""Recipes: commands that train a model from data to result, run as anybody would. Each writes a table of results.
 
     CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.commands [--only shakespeare ...] [--seeds 3]
 
