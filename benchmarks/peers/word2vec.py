@@ -17,7 +17,6 @@ import chainrule as cr
 from benchmarks.harness import progress
 from benchmarks.peers.texts import data_folder
 from benchmarks.report import Row, Table, bold
-from chainrule.inspect.embeddings import WordVectors, similarity_report
 from chainrule.io.vectors import read_pairs
 from chainrule.models import NOTHING, SkipGram, Word2VecConfig
 from chainrule.runs.word_runs import word_ids
@@ -51,8 +50,8 @@ class Ours:
             words += next(self.progress).words
         return words
 
-    def vectors(self) -> WordVectors:
-        return WordVectors(self.words, self.model.input.weight.array)
+    def vectors(self) -> tuple[Any, Any]:
+        return self.words, self.model.input.weight.array
 
 
 class Gensim:
@@ -74,8 +73,8 @@ class Gensim:
         effective, _ = self.model.train(self.sentences, total_examples=len(self.sentences), epochs=1, **rates)
         return effective
 
-    def vectors(self) -> WordVectors:
-        return WordVectors(self.model.wv.index_to_key, self.model.wv.vectors)
+    def vectors(self) -> tuple[Any, Any]:
+        return self.model.wv.index_to_key, self.model.wv.vectors
 
 
 def sentences(tokenizer: LowercaseWordTokenizer, ids: Any) -> list[list[str]]:
@@ -90,9 +89,15 @@ def sentences(tokenizer: LowercaseWordTokenizer, ids: Any) -> list[list[str]]:
     return found
 
 
-def spearman(vectors: WordVectors) -> str:
+def spearman(words: Any, vectors: Any) -> str:
+    from chainrule.inspect.embeddings import WordVectors, similarity_report
+
     pairs = data_folder("wordsim", "EN-WS-353-ALL.txt")
-    return f"{similarity_report(vectors, read_pairs(pairs))['spearman']:.3f}" if pairs else "–"
+    return (
+        f"{similarity_report(WordVectors(words, vectors), read_pairs(pairs))['spearman']:.3f}"
+        if pairs
+        else "–"
+    )
 
 
 def measure(threads: int, quick: bool) -> Table:
@@ -119,7 +124,7 @@ def measure(threads: int, quick: bool) -> Table:
     middle = [statistics.median(speed) for speed in speeds]
     for program, speed, median in zip(programs, speeds, middle, strict=True):
         cells = program.name, f"{median:,.0f}", f"{max(speed):,.0f}", bold(median / middle[1])
-        table.rows.append((*cells, spearman(program.vectors())))
+        table.rows.append((*cells, spearman(*program.vectors())))
     cells = f"{middle[0]:,.0f} words/s", f"{programs[1].name} {middle[1]:,.0f} words/s"
     table.headlines.append(
         Row(f"word2vec, skip-gram, {threads} threads", *cells, f"{middle[0] / middle[1]:.1f}")
