@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import chainrule as cr
-from chainrule.data import Batches, DocumentBatches, Encoded, LabelledBatches, PairBatches, SpecialIds
+from chainrule.data import Batches, DocumentBatches, Encoded, LabeledBatches, PairBatches, SpecialIds
 from chainrule.data.batches.padded import IGNORE
 from chainrule.doctor import Finding
 from chainrule.models import make
@@ -123,9 +123,9 @@ def test_a_run_begins_with_what_is_not_well(tmp_path: Path, capsys: pytest.Captu
     assert "note: unused tokens: 65 of" in capsys.readouterr().out
 
 
-def test_labelled_texts_that_are_cut() -> None:
+def test_labeled_texts_that_are_cut() -> None:
     special = SpecialIds(1, 2, 3)
-    batches = LabelledBatches([[4] * 20, [5, 6]], [0, 1], special=special, batch_size=2, block_size=8)
+    batches = LabeledBatches([[4] * 20, [5, 6]], [0, 1], special=special, batch_size=2, block_size=8)
     assert batches.truncated == 0.5 and set(batches.ids.tolist()) == {4, 5, 6}
     cr.seed(0)
     model = make("bert-classifier", n_layer=1, n_head=2, n_embd=16, n_hidden=16, block_size=8, vocab_size=9)

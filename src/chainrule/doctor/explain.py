@@ -11,9 +11,9 @@ from chainrule.autograd import precision
 from chainrule.doctor.finding import Code, Finding
 from chainrule.doctor.messages import finding
 from chainrule.doctor.nonfinite import Entry, Origin, broken, search
+from chainrule.doctor.settings import Settings
 from chainrule.models import Model
-from chainrule.models.gradient import Work
-from chainrule.tasks.settings import Settings
+from chainrule.models.microbatch import Batch
 from chainrule.text import Tokenizer
 
 AROUND = 12  # tokens to each side that are shown with the one that makes trouble
@@ -24,10 +24,10 @@ PHASES = {
 }
 
 
-def explain(model: Model, work: Work, config: Settings, step: int, tokenizer: Tokenizer | None) -> Finding:
+def explain(model: Model, batch: Batch, config: Settings, step: int, tokenizer: Tokenizer | None) -> Finding:
     """Why the batch of this step gave a number that is not finite: it is computed again, op by op."""
     with random.step(step), precision(config.precision):
-        origin = search(model, work, pieces=config.accumulate)
+        origin = search(model, batch, accumulate=config.accumulate)
     return not_finite(origin, config, tokenizer)
 
 

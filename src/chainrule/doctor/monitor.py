@@ -19,10 +19,10 @@ from chainrule.doctor import limits
 from chainrule.doctor.finding import Code, Finding
 from chainrule.doctor.messages import finding
 from chainrule.doctor.rules import of_curve, of_parameters
+from chainrule.doctor.settings import Settings
 from chainrule.inspect.gradients import parameters
 from chainrule.inspect.losses import curve
 from chainrule.optim import Optimizer
-from chainrule.tasks.settings import Settings
 
 LARGE = 1e4  # nats: a larger loss counts as this, or its rounding would stay behind in the sums
 FROM_WEIGHTS = {Code.GRADIENT_NOT_FINITE, Code.GRADIENT_ZERO, Code.UPDATES_SMALL}

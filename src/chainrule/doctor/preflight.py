@@ -17,18 +17,17 @@ import numpy.typing as npt
 from chainrule import random
 from chainrule.autograd import no_grad, precision
 from chainrule.autograd.types import Array
-from chainrule.data import Encoded
+from chainrule.data import BatchSource, Encoded
 from chainrule.doctor import limits
 from chainrule.doctor.finding import Code, Finding, Level
 from chainrule.doctor.messages import finding
 from chainrule.doctor.rules import initial_loss
+from chainrule.doctor.settings import Settings
 from chainrule.inspect.probe import untouched
 from chainrule.machine import clock, memory, one_blas_thread, peak_memory
 from chainrule.models import Model
-from chainrule.models.gradient import Work, backward
-from chainrule.models.microbatch import row_count, take
-from chainrule.tasks.settings import Settings
-from chainrule.tasks.sources import BatchSource
+from chainrule.models.gradient import backward
+from chainrule.models.microbatch import Batch, row_count, take
 from chainrule.text import BPETokenizer, Tokenizer
 
 BATCHES = 8  # that are looked at
@@ -63,7 +62,7 @@ def examine(
         found += _unused(tokenizer, own) if fresh else ()
     found.append(fits)
     if fits.level == "ok":
-        loss, seconds, needed = measure(model, first[0], config)
+        loss, seconds, needed = measure(model, Batch(*first[0]), config)
         if model.choices and fresh and not steps:
             found.append(initial_loss(loss, model.choices))
         found.append(_forecast(_plan(config, seconds, eval_batches, steps), needed))
@@ -168,20 +167,19 @@ def _unused(tokenizer: Tokenizer, rows: dict[str, Array]) -> Iterator[Finding]:
 # -- the first step ----------------------------------------------------------------------------------------------
 
 
-def measure(model: Model, batch: tuple[Any, Array], config: Settings) -> tuple[float, float, int]:
+def measure(model: Model, batch: Batch, config: Settings) -> tuple[float, float, int]:
     """Compute a step and forget it: the first part of its loss, its seconds, and the bytes of memory it needs."""
-    work = Work(*batch)
     times: list[float] = []
     with untouched(model), precision(config.precision), one_blas_thread(), np.errstate(all="ignore"):
         model.train()
         while not times or (len(times) < 3 and sum(times) < LONG):
             began = time.perf_counter()
             with random.seeded(config.seed):
-                loss, _ = backward(model, work, pieces=config.accumulate)
+                loss, _ = backward(model, batch, accumulate=config.accumulate)
             times.append(time.perf_counter() - began)
-        if len(model.counts(work.inputs, work.targets)) > 1:
+        if len(model.counts(batch.inputs, batch.targets)) > 1:
             with no_grad():
-                loss = model.losses(work.inputs, work.targets)[0].item()
+                loss = model.losses(batch.inputs, batch.targets)[0].item()
     # The optimizer's moments are not touched before the first step.
     return loss, min(times), peak_memory() + 2 * model.parameters().data.nbytes
 

@@ -16,13 +16,14 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
+from chainrule.models.model import Config
 from chainrule.models.rules import at_least_one
 from chainrule.models.window import WindowModel
 from chainrule.nn.init import parameter, zeros
 
 
 @dataclass(frozen=True)
-class NeuralNGramConfig:
+class NeuralNGramConfig(Config):
     """The size of a neural n-gram.
 
     >>> import chainrule as cr
@@ -37,11 +38,6 @@ class NeuralNGramConfig:
 
     def __post_init__(self) -> None:
         at_least_one("NeuralNGram", self, ("block_size", "vocab_size"))
-
-    @property
-    def n_params(self) -> int:
-        """The number of parameters."""
-        return self.block_size * self.vocab_size**2
 
 
 class NeuralNGram(WindowModel):

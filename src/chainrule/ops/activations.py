@@ -9,6 +9,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract, saves_inputs, saves_output
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import away_from_zero, native_map, normal, unbroadcast
@@ -60,6 +61,7 @@ sigmoid = Op(
     smooth_example,
     composed=sigmoid_composed,
     native=native_map("sigmoid", "sigmoid_backward", saves_output=True),
+    abstract=saves_output,
 )
 
 
@@ -86,6 +88,7 @@ tanh = Op(
     smooth_example,
     composed=tanh_composed,
     native=native_map("tanh", "tanh_backward", saves_output=True),
+    abstract=saves_output,
 )
 
 
@@ -120,7 +123,19 @@ def relu_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dx,)
 
 
-relu = Op("relu", relu_forward, relu_backward, _kinked, native=(relu_native_forward, relu_native_backward))
+def relu_abstract(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
+    y = abstract(x.shape, x.dtype)
+    return y, (x if at_zero else y, at_zero)
+
+
+relu = Op(
+    "relu",
+    relu_forward,
+    relu_backward,
+    _kinked,
+    native=(relu_native_forward, relu_native_backward),
+    abstract=relu_abstract,
+)
 
 
 def leaky_relu_forward(x: Array, *, slope: float = 0.01) -> tuple[Array, Saved]:
@@ -270,6 +285,7 @@ silu = Op(
     composed=silu_composed,
     native=native_map("silu_forward", "silu_backward"),
     again=lambda saved: saved,
+    abstract=saves_inputs,
 )
 
 
@@ -326,4 +342,5 @@ swiglu = Op(
     composed=swiglu_composed,
     native=(swiglu_native_forward, swiglu_native_backward),
     again=lambda saved: saved,
+    abstract=saves_inputs,
 )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd import Op
+from chainrule.autograd.abstract import saves_inputs
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.ops._util import native_map
 from chainrule.ops.activations import logistic, smooth_example, tanh
@@ -110,6 +111,7 @@ gelu = Op(
     smooth_example,
     native=native_map("gelu_forward", "gelu_backward"),
     again=lambda saved: saved,
+    abstract=saves_inputs,
 )
 
 ROOT_2_PI = math.sqrt(2 / math.pi)
@@ -156,4 +158,5 @@ gelu_tanh = Op(
     composed=gelu_tanh_composed,
     native=native_map("gelu_tanh_forward", "gelu_tanh_backward"),
     again=lambda saved: saved,
+    abstract=saves_inputs,
 )

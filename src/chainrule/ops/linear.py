@@ -14,8 +14,9 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import normal, rows, sum_lead, times
 from chainrule.ops.elementwise import add
@@ -106,4 +107,26 @@ def composed(x: Any, W: Any, b: Any = None, *, layout: str = "out_in") -> Any:
     return y if b is None else add(y, b)
 
 
-linear = Op("linear", forward, backward, example, composed=composed, native=(native_forward, native_backward))
+def abstract_forward(
+    x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in"
+) -> tuple[Array, Saved]:
+    _check(x, W, b, layout)
+    out = W.shape[0 if layout == "out_in" else 1]
+    return abstract((*x.shape[:-1], out), x.dtype), (x, W, layout)
+
+
+def cost(needs: Needs, x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in") -> Work:
+    product = 2 * rows(x).shape[0] * W.size
+    return Work(product, (bool(needs[0]) + bool(needs[1])) * product)
+
+
+linear = Op(
+    "linear",
+    forward,
+    backward,
+    example,
+    composed=composed,
+    native=(native_forward, native_backward),
+    abstract=abstract_forward,
+    cost=cost,
+)

@@ -29,8 +29,8 @@ def of_log(folder: Path, run: Run | None = None) -> list[Finding]:
 def of_losses(run: Run) -> list[Finding]:
     """Training and validation side by side, and the shape of the curve."""
     trainer = run.trainer
-    exam = trainer.exam[:: -(-len(trainer.exam) // BATCHES)]
-    found = [rules.of_splits(split_losses(run.model, trainer.batches, exam, len(exam)))]
+    some = trainer.eval_batches[:: -(-len(trainer.eval_batches) // BATCHES)]
+    found = [rules.of_splits(split_losses(run.model, trainer.batches, some, len(some)))]
     losses = [loss for record in read(run.log_path) if (loss := record.get("loss")) is not None]
     if len(losses) >= CURVE and run.model.choices:
         found.append(rules.of_curve(curve(losses, run.model.choices)))

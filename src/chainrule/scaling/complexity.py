@@ -23,6 +23,27 @@ def operations(n: int, d: int, hidden: int, m: int | None = None) -> dict[str, i
     return found if m is None else found | {"cross-attention": 2 * m * n * d}
 
 
+def block_parameters(d: int, hidden: int, *, cross: bool = False, norms: int = 2) -> int:
+    """Numbers of a transformer block without biases: 4 d² of attention, twice with attention to a source, 2 d hidden of
+    the MLP, and a gain and a shift per norm.
+
+    >>> block_parameters(d=512, hidden=2048)
+    3147776
+    """
+    _positive(d=d, hidden=hidden)
+    return (2 if cross else 1) * 4 * d * d + 2 * d * hidden + 2 * norms * d
+
+
+def gpt_parameters(layers: int, d: int, tokens: int, vocab_size: int) -> int:
+    """Numbers of a GPT with biases and a tied head: V d + n d, and 12 d² + 13 d per block; 2 d at the end.
+
+    >>> gpt_parameters(layers=12, d=768, tokens=1024, vocab_size=50257)
+    124439808
+    """
+    _positive(layers=layers, d=d, tokens=tokens, vocab_size=vocab_size)
+    return (vocab_size + tokens) * d + layers * (12 * d * d + 13 * d) + 2 * d
+
+
 class Costs(NamedTuple):
     """What a layer takes to let every token know of every other."""
 

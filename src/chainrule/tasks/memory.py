@@ -1,4 +1,4 @@
-"""Is there room on this machine for a training step? By formula, before the model is made."""
+"""Is there memory on this machine for a training step? Counted before the model is made."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Any
 
 from chainrule.errors import ConfigError
 from chainrule.machine import memory
-from chainrule.scaling import parts_of, step_batch, training_memory
-from chainrule.scaling.architectures import BUILDERS
-from chainrule.tasks.settings import Settings
+from chainrule.models import model_class
+from chainrule.models.model import Config
+from chainrule.trace.count import step_batch, training_memory
 
 IDS = 16  # bytes: a token and the place it is taken from, in the whole batch
 
 
-def check_room(model: Any, config: Settings, tokens: int) -> None:
-    """Refuse a batch of rows of `tokens` tokens that needs more than all memory; `model` is the config of one."""
-    needed, there = step_bytes(model, config, tokens), memory()
+def check_memory(config: Any, tokens: int, batch_size: int, accumulate: int, recompute: bool) -> None:
+    """Refuse a batch of rows of `tokens` tokens that needs more than all memory; `config` is that of a model."""
+    needed, there = step_bytes(config, tokens, batch_size, accumulate, recompute), memory()
     if needed > there:
         raise ConfigError(
-            f"train: batch_size is {config.batch_size}, block_size {model.block_size}: a step takes "
+            f"train: batch_size is {batch_size}, block_size {config.block_size}: a step takes "
             f"{needed / 2**30:,.0f} GiB, this machine has {there / 2**30:.0f} (make one of them smaller, or accumulate "
             "larger)"
         )
 
 
-def step_bytes(model: Any, config: Settings, tokens: int) -> int:
-    """What a step holds at least: of families without a list of parts the batch alone."""
-    batch = IDS * config.batch_size * tokens
-    if type(model) not in BUILDERS:
+def step_bytes(config: Any, tokens: int, batch_size: int, accumulate: int, recompute: bool) -> int:
+    """What a step holds at least; of a family whose config does not say which it is, the batch alone."""
+    batch = IDS * batch_size * tokens
+    if batch > memory() or not isinstance(config, Config):
         return batch
-    if config.recompute:  # one block at a time
-        model = replace(model, n_layer=1)
-    parts = parts_of(model)
-    rows = -(-config.batch_size // config.accumulate)
-    return batch + sum(training_memory(parts, step_batch(parts, rows, tokens)).values())
+    if recompute:  # one block at a time
+        config = replace(config, n_layer=1)  # type: ignore[type-var]
+    model = model_class(config).abstract(config)
+    rows = -(-batch_size // accumulate)
+    return batch + sum(training_memory(model, step_batch(model, rows, tokens)).values())

@@ -1,0 +1,132 @@
+"""Batches of texts with labels, for a classifier; and of pairs of texts that mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.data.batches.padded import Bucketed, Mask
+from chainrule.data.batches.segmented import Segmented, SpecialIds, check_room, segmented, trim
+from chainrule.data.batches.source import BatchSource
+from chainrule.data.order import Items
+from chainrule.errors import DataError
+from chainrule.types import Ids
+
+
+class LabeledBatches(Bucketed):
+    """Labeled texts in random order, like `DocumentBatches`; what does not fit loses its end.
+
+    >>> from chainrule.data import LabeledBatches, SpecialIds
+    >>> sizes = {"batch_size": 2, "block_size": 8}
+    >>> batches = LabeledBatches([[7, 8], [9]], [0, 1], special=SpecialIds(1, 2, 3), **sizes)
+    >>> (ids, mask, segments), labels = batches.batch(step=0)
+    >>> sorted(zip(ids.tolist(), labels.tolist()))
+    [([1, 7, 8, 2], 0), ([1, 9, 2, 0], 1)]
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[npt.ArrayLike],
+        labels: Sequence[int],
+        others: Sequence[npt.ArrayLike] | None = None,
+        *,
+        special: SpecialIds,
+        batch_size: int,
+        block_size: int,
+        seed: int = 0,
+        pool: int = 1,
+    ) -> None:
+        room = check_room(block_size, 1 if others is None else 2)
+        if not len(texts) == len(labels) == len(texts if others is None else others):
+            seconds = "" if others is None else f", {len(others)} second texts"
+            raise DataError(f"labeled: {len(texts)} texts, {len(labels)} labels{seconds} (must be as many)")
+        pairs = zip(texts, repeat(None) if others is None else others, strict=others is not None)
+        whole = [(_row(a), None if b is None else _row(b)) for a, b in pairs]
+        self.rows = [trim(a, b, room) for a, b in whole]
+        self.labels = np.asarray(labels, np.int32)
+        self.special = special
+        after, before = (
+            np.array([len(a) + (0 if b is None else len(b)) for a, b in rows]) for rows in (self.rows, whole)
+        )
+        self.truncated = float((after < before).mean())
+        """The share of the texts that lose their end."""
+        super().__init__(after, batch_size=batch_size, block_size=block_size, seed=seed, pool=pool)
+
+    @property
+    def ids(self) -> Ids:
+        """All tokens of the texts, one after another (n,)"""
+        return np.concatenate([side for row in self.rows for side in row if side is not None])
+
+    @property
+    def tokens(self) -> int:
+        """How many labels one batch holds."""
+        return self.batch_size
+
+    def batch(self, step: int) -> tuple[Segmented, Ids]:
+        """Segmented of ids (B, T), mask (B, T), segments (B, T); labels (B,)"""
+        return self._batch(self.draw(step))
+
+    def once(self) -> Iterator[tuple[Segmented, Ids]]:
+        """Batches for evaluation: every text once."""
+        return map(self._batch, self.in_turn())
+
+    def _batch(self, items: Items) -> tuple[Segmented, Ids]:
+        firsts, seconds = zip(*(self.rows[item] for item in items), strict=True)
+        return segmented(firsts, seconds, self.special), self.labels[items]
+
+
+def _row(ids: npt.ArrayLike) -> Ids:
+    return np.asarray(ids, np.int32)
+
+
+class Twins(NamedTuple):
+    """Texts and their partners, for a model that turns texts into vectors."""
+
+    ids: Ids  # (B, T)
+    mask: Mask  # (B, T)
+    partner_ids: Ids  # (B, S)
+    partner_mask: Mask  # (B, S)
+
+
+class TwinBatches(BatchSource):
+    """Pairs of texts that mean the same, each a row of its own; `targets` (B,) are all 0: every pair counts.
+
+    >>> from chainrule.data import SpecialIds, TwinBatches
+    >>> batches = TwinBatches([[7, 8]], [[9]], special=SpecialIds(1, 2, 3), batch_size=1, block_size=8)
+    >>> twins, targets = batches.batch(step=0)
+    >>> twins.ids.tolist(), twins.partner_ids.tolist()
+    ([[1, 7, 8, 2]], [[1, 9, 2]])
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[npt.ArrayLike],
+        partners: Sequence[npt.ArrayLike],
+        *,
+        special: SpecialIds,
+        batch_size: int,
+        block_size: int,
+        seed: int = 0,
+    ) -> None:
+        self.block_size = block_size
+        zeros = [0] * len(texts)
+        self.sides = [
+            LabeledBatches(
+                side, zeros, special=special, batch_size=batch_size, block_size=block_size, seed=seed
+            )
+            for side in (texts, partners)
+        ]
+
+    @property
+    def tokens(self) -> int:
+        """How many pairs one batch holds."""
+        return self.sides[0].batch_size
+
+    def batch(self, step: int) -> tuple[Twins, Ids]:
+        """Twins of ids (B, T), mask (B, T), partner_ids (B, S), partner_mask (B, S); targets (B,)"""
+        (texts, targets), (partners, _) = (side.batch(step) for side in self.sides)
+        return Twins(texts.ids, texts.mask, partners.ids, partners.mask), targets

@@ -1,0 +1,101 @@
+"""The families of models by name: what a command line or a checkpoint says, and what it stands for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from chainrule.errors import ConfigError
+from chainrule.models.bert import BERT, BERTConfig
+from chainrule.models.bert_heads import CONFIGS, BERTClassifier, BERTEmbedder, BERTTagger
+from chainrule.models.bert_pretraining import BERTPretraining, BERTPretrainingConfig
+from chainrule.models.gpt import GPT, GPTConfig
+from chainrule.models.llama import Llama, LlamaConfig
+from chainrule.models.mlp_lm import MLPLM, MLPConfig
+from chainrule.models.model import Model
+from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
+from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
+from chainrule.models.seq2seq import Seq2Seq
+from chainrule.models.seq2seq_config import Seq2SeqConfig
+
+
+class Family(NamedTuple):
+    """A class of models and the dataclass with its sizes."""
+
+    model: type[Model]
+    config: type[Any]
+
+
+FAMILIES = {  # language models
+    "gpt": Family(GPT, GPTConfig),
+    "llama": Family(Llama, LlamaConfig),
+    "ngram": Family(NeuralNGram, NeuralNGramConfig),
+    "mlp": Family(MLPLM, MLPConfig),
+    "rnn": Family(RNNLM, RecurrentConfig),
+    "gru": Family(GRULM, RecurrentConfig),
+    "lstm": Family(LSTMLM, RecurrentConfig),
+}
+PAIRS = {"seq2seq": Family(Seq2Seq, Seq2SeqConfig)}  # what reads one sequence and writes another
+ENCODERS = {  # what reads in both directions
+    "bert": Family(BERTPretraining, BERTPretrainingConfig),
+    "bert-classifier": Family(BERTClassifier, CONFIGS[BERTClassifier]),
+    "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger]),
+    "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder]),
+}
+KNOWN = FAMILIES | PAIRS | ENCODERS
+
+
+def family(name: str) -> Family:
+    """A family by its name."""
+    if name not in KNOWN:
+        near = difflib.get_close_matches(name, KNOWN, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"model {name!r}: no such family (must be one of {', '.join(KNOWN)}{hint})")
+    return KNOWN[name]
+
+
+def make(name: str, **sizes: Any) -> Any:
+    """A new model; `sizes` are the fields of its config.
+
+    >>> import chainrule as cr
+    >>> cr.models.make("llama", n_layer=1, n_embd=32, vocab_size=10).count()
+    37280
+    """
+    chosen = family(name)
+    return chosen.model(chosen.config(**sizes))
+
+
+def describe(model: Model) -> dict[str, Any]:
+    """A plain description for JSON, `model_type` and the sizes, which `rebuild` takes back."""
+    names = [name for name, known in KNOWN.items() if known.model is type(model)]
+    if not names:
+        raise ConfigError(f"model {type(model).__name__}: no such family (must be in models.FAMILIES)")
+    return {"model_type": names[0]} | asdict(model.config)
+
+
+def rebuild(description: Mapping[str, Any]) -> Any:
+    """A model of the family and size that `describe` gave, with new weights."""
+    model, config = _described(description)
+    return model(config)
+
+
+def model_class(config: Any) -> type[Model]:
+    """The class of models that has sizes of this kind."""
+    for known in (*KNOWN.values(), Family(BERT, BERTConfig)):
+        if known.config is type(config):
+            return known.model
+    raise ConfigError(f"{type(config).__name__}: no model has such sizes (must be of models.FAMILIES)")
+
+
+def n_params(description: Mapping[str, Any]) -> int:
+    """The number of parameters of the model that `rebuild` would make, without making it."""
+    model, config = _described(description)
+    return model.n_params(config)
+
+
+def _described(description: Mapping[str, Any]) -> tuple[type[Model], Any]:
+    sizes = dict(description)
+    chosen = family(str(sizes.pop("model_type", None)))
+    return chosen.model, chosen.config(**sizes)
