@@ -28,7 +28,7 @@ from tokenizers import pre_tokenizers, trainers
 from chainrule import native
 from chainrule.data import corpora
 from chainrule.io import load_tokenizer
-from chainrule.io.hf.tokenizers import bpe as bpe_json
+from chainrule.io.hf.tokenizers import bpe
 from chainrule.text import BPETokenizer
 
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
@@ -80,7 +80,7 @@ def seconds(runs: dict[str, Run], rounds: int) -> dict[str, float]:
 
 def encoders(documents: list[str], ours: BPETokenizer) -> dict[str, Run]:
     theirs = tiktoken.Encoding("gpt2", pat_str=GPT2, mergeable_ranks=ours.ids, special_tokens={})
-    hugging_face = tokenizers.Tokenizer.from_str(json.dumps(bpe_json.write(ours)))
+    hugging_face = tokenizers.Tokenizer.from_str(json.dumps(bpe.write(ours)))
 
     def chainrule(threads: int) -> Run:
         def run() -> None:

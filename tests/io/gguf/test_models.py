@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError, FormatError
-from chainrule.io import load
-from chainrule.io.gguf import file as gguf_file
-from chainrule.io.gguf import models as gguf
-from chainrule.io.gguf.blocks import F32, FORMATS, Q8_0
+from chainrule.io import gguf, load
+from chainrule.io.gguf import file
+from chainrule.io.gguf.blocks import F32, Q8_0
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, make
 from chainrule.nn import LinearScaling, Llama3Scaling, frequencies
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer
@@ -62,11 +61,11 @@ def rewritten(path: Path, more: Any = None, **settings: Any) -> Path:
     """A file of ours with other settings of `llama`, and with `more` tensors."""
     path.unlink(missing_ok=True)
     gguf.write(llama(rope_base=500000.0), CHARS, path)
-    metadata, tensors = gguf_file.read(path)
+    metadata, tensors = file.read(path)
     path.unlink()
     arrays = {name: (F32, array) for name, array in (more or {}).items()}
     arrays |= {name: (F32, stored.array()) for name, stored in tensors.items()}
-    gguf_file.write(path, metadata | {f"llama.{name}": value for name, value in settings.items()}, arrays)
+    file.write(path, metadata | {f"llama.{name}": value for name, value in settings.items()}, arrays)
     return path
 
 
@@ -78,7 +77,7 @@ def test_the_divided_frequencies_of_a_published_llama_3(tmp_path: Path) -> None:
     assert model.config.rope_scaling == scaling
     for wrong in (divisors + np.float32(0.1), divisors[:2], np.full(3, np.nan, np.float32)):
         path = rewritten(tmp_path / "x.gguf", more={"rope_freqs.weight": wrong})
-        with pytest.raises(FormatError, match=r"rope_freqs\.weight is not what|factor is nan"):
+        with pytest.raises(FormatError, match=r"rope_freqs\.weight differs from|factor is nan"):
             load(path)
 
 
@@ -147,57 +146,11 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path: Path) -> None:
 def test_blocks_of_eight_bits_are_close(tmp_path: Path) -> None:
     model = llama(width=96)
     gguf.write(model, CHARS, tmp_path / "x.gguf", weights="q8_0")
-    _, tensors = gguf_file.read(tmp_path / "x.gguf")
+    _, tensors = file.read(tmp_path / "x.gguf")
     assert tensors["blk.0.attn_q.weight"].format is Q8_0 and tensors["blk.0.attn_norm.weight"].format is F32
     back = load(tmp_path / "x.gguf")[0].state()
     for name, value in model.state().items():
         assert np.abs(back[name] - value).max() <= np.abs(value).max() / 127
-
-
-def by_hand(number: int, block: bytes) -> list[float]:
-    return FORMATS[number].decode(memoryview(block)).tolist()
-
-
-def test_blocks_by_hand() -> None:
-    half, one = np.float16(0.5).tobytes(), np.float16(1).tobytes()
-    numbers = bytes([0x21, 0xF0, *range(14)])  # lower halves first, then the upper ones
-    lower = [1, 0, *range(14)]
-    upper = [2, 15, *[0] * 14]
-    assert by_hand(2, half + numbers) == [0.5 * (q - 8) for q in lower + upper]
-    assert by_hand(3, half + one + numbers) == [0.5 * q + 1 for q in lower + upper]
-    assert by_hand(8, half + np.arange(-16, 16, dtype=np.int8).tobytes()) == [0.5 * q for q in range(-16, 16)]
-    fifth = bytes([0b101, 0, 0, 0x80])  # of numbers 0, 2 and 31
-    above = [16 * (i in (0, 2, 31)) + q for i, q in enumerate(lower + upper)]
-    assert by_hand(6, half + fifth + numbers) == [0.5 * (q - 16) for q in above]
-    assert by_hand(7, half + one + fifth + numbers) == [0.5 * q + 1 for q in above]
-    assert by_hand(1, np.array([1.5, -2], "<f2").tobytes()) == [1.5, -2.0]
-    assert by_hand(30, b"\x80\x3f\x20\xc0") == [1.0, -2.5]
-
-
-def test_large_blocks_by_hand() -> None:
-    half, one = np.float16(0.5).tobytes(), np.float16(1).tobytes()
-    small = bytes([2, 0, 0, 0x80 | 3, 1, 0, 0, 0x40, 0, 0, 0, 0x5A])  # scales 2, 3 and 42, leasts 1 and 21
-    scales = np.repeat([2, 0, 0, 3, 0, 0, 0, 0xA | 0x20], 32)
-    leasts = np.repeat([1, 0, 0, 0, 0, 0, 0, 0x5 | 0x10], 32)
-    q = np.arange(256) % 15
-    low = q.reshape(4, 2, 32)  # of 64 numbers the first 32 in the lower halves, the others above them
-    four = (low[:, 0] | low[:, 1] << 4).astype(np.uint8).tobytes()
-    assert by_hand(12, half + one + small + four) == (0.5 * scales * q - leasts).tolist()
-    upper = np.arange(256) % 3 == 0
-    fifth = np.packbits(upper.reshape(8, 32).T, axis=1, bitorder="little").tobytes()
-    assert (
-        by_hand(13, half + one + small + fifth + four) == (0.5 * scales * (q + 16 * upper) - leasts).tolist()
-    )
-    top = np.arange(256) % 4
-    halves, quarters = q.reshape(2, 2, 64), top.reshape(2, 4, 32)
-    four = (halves[:, 0] | halves[:, 1] << 4).astype(np.uint8).tobytes()
-    two = np.bitwise_or.reduce(quarters << np.arange(0, 8, 2)[:, None], axis=1).astype(np.uint8).tobytes()
-    signed = np.arange(-8, 8, dtype=np.int8)
-    want = 0.5 * np.repeat(signed, 16) * (q + 16 * top - 32)
-    assert by_hand(14, four + two + signed.tobytes() + half) == want.tolist()
-
-
-# -- hostile files -------------------------------------------------------------------------------------------
 
 
 def header(tensors: int = 0, settings: int = 0, version: int = 3, rest: bytes = b"") -> bytes:
