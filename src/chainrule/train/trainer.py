@@ -29,7 +29,7 @@ from chainrule.models import Model
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, State, row_count
 from chainrule.optim import AdamW, EarlyStopping, clip_global_norm
-from chainrule.tasks.objectives import check_objective
+from chainrule.tasks.objectives import check_causality, check_objective
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.ema import Average
@@ -109,6 +109,7 @@ class Trainer:
             validation = self.evaluate()
             check_sound(self.model, self.config, self.steps, validation)
             return Result(self.steps, validation, self.seconds, False, self.best)
+        check_causality(self.model)
         keep_freed_memory()
         began = time.perf_counter() - self.seconds
         validation, judged = math.nan, -1
