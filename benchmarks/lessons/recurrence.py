@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.harness import command_line
 from chainrule import random
-from chainrule.lessons.memory import Order, accuracy, classifier, copy_losses, fit, recall_table
+from chainrule.lessons.sequence_tasks import Order, accuracy, classifier, copy_losses, fit, recall_table
 
 
 def spread(values: list[float]) -> dict[str, float]:

@@ -32,7 +32,7 @@ from chainrule.data import (
     read_documents,
     read_labeled,
 )
-from chainrule.lessons.sequence_classifier import BagOfWords
+from chainrule.lessons.networks.sequence_classifier import BagOfWords
 from chainrule.models import IGNORE, BERTClassifier, BERTEmbedder, Model, fine_tune, make
 from chainrule.text import WordPieceTokenizer
 from chainrule.train import TrainConfig, Trainer
