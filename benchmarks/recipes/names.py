@@ -90,15 +90,15 @@ def bigram_by_gradient(names: Names, target: float, steps: int = 150) -> None:
 
 
 def find_rate(names: Names, make: Callable[[], MLPLM]) -> None:
-    """One step of plain SGD per rate, rates rising; the flat part below the start (seed 002 §11.1)."""
+    """One step of plain SGD per rate, rates rising; the flat part below the start."""
     model = make()
     inputs, targets = names.batch(names.train)
-    exam = names.batch(names.train[:2000])
+    eval_batch = names.batch(names.train[:2000])
     optimizer = SGD(model.parameters(), 0.0)
 
     def loss_now() -> float:
         with cr.no_grad():
-            return model.loss(*exam).item()
+            return model.loss(*eval_batch).item()
 
     def step(rate: float) -> float:
         chosen = generator("sweep", optimizer.steps, seed=0).integers(len(inputs), size=BATCH)
