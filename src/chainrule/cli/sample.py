@@ -18,9 +18,9 @@ from chainrule.cli.unused import given
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Beam, Request, Sampling, beam_search, complete, score, write
 from chainrule.generate.beam import WIDEST
-from chainrule.generate.readers import check_fp32
 from chainrule.generate.sample import Model, encoded
 from chainrule.generate.sampling import check_whole
+from chainrule.generate.session import check_fp32
 from chainrule.models import LanguageModel, Seq2Seq
 from chainrule.runs.load import load_any
 from chainrule.text import TextStream, Tokenizer
