@@ -74,9 +74,9 @@ def test_known_angles() -> None:
     c, s = np.cos([3, 0.3]), np.sin([3, 0.3])
     halves = [c[0] - 3 * s[0], 2 * c[1] - 4 * s[1], 3 * c[0] + s[0], 4 * c[1] + 2 * s[1]]
     np.testing.assert_allclose(rotary(x, positions=[3], base=100.0), [halves], rtol=1e-14)
-    neighbours = [c[0] - 2 * s[0], 2 * c[0] + s[0], 3 * c[1] - 4 * s[1], 4 * c[1] + 3 * s[1]]
+    neighbors = [c[0] - 2 * s[0], 2 * c[0] + s[0], 3 * c[1] - 4 * s[1], 4 * c[1] + 3 * s[1]]
     got = rotary(x, positions=[3], base=100.0, interleaved=True)
-    np.testing.assert_allclose(got, [neighbours], rtol=1e-14)
+    np.testing.assert_allclose(got, [neighbors], rtol=1e-14)
 
 
 def test_layouts_differ_by_a_permutation() -> None:

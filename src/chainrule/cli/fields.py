@@ -13,12 +13,12 @@ from typing import Annotated, Any, get_args, get_type_hints
 import tyro
 
 from chainrule.models import family as family_of
-from chainrule.tasks.registry import material_of
+from chainrule.tasks.registry import task_of
 
 
 def sizes_of(family: str) -> list[str]:
     """The fields of a family's config that have a flag but for those that the data decide."""
-    decided = material_of(family).decides
+    decided = task_of(family).decides
     return [name for name in plain_fields(family_of(family).config) if name not in decided]
 
 

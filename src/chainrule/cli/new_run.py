@@ -17,7 +17,7 @@ from chainrule.runs import Run
 from chainrule.runs.folder import SETTINGS, free_folder
 from chainrule.runs.load import load_any
 from chainrule.scaling.budget import choose
-from chainrule.tasks.registry import PIECED, material_of
+from chainrule.tasks.registry import task_of
 from chainrule.text import Tokenizer
 
 
@@ -30,7 +30,7 @@ def new_run(asked: TrainOptions) -> Run:
 
 def made(asked: TrainOptions, make: Callable[..., Run]) -> Run:
     """What `make`, Run.new or Run.draft, makes of the options."""
-    data = material_of(asked.family).find(asked.data)
+    data = task_of(asked.family).find(asked.data)
     if isinstance(data, Shards) and asked.tokenizer is not None:
         raise ConfigError(f"train: tokenizer is {asked.tokenizer}, {asked.data} has its own (leave it out)")
     folder = asked.out or free_folder(Path("runs", asked.family))
@@ -68,7 +68,7 @@ def _start(asked: TrainOptions) -> tuple[Model | None, Tokenizer | None]:
 
 def _tokenizer(asked: TrainOptions) -> Tokenizer | None:
     """The one that was asked for; None for that which the data make."""
-    if asked.tokenizer == "char" and asked.family in PIECED:
+    if asked.tokenizer == "char" and task_of(asked.family).wordpiece:
         raise ConfigError(
             f"train: tokenizer is char, which has no [CLS] (must be word pieces for a {asked.family}: leave it out)"
         )

@@ -13,7 +13,7 @@ from chainrule.errors import ConfigError
 from chainrule.files import alone, write
 from chainrule.runs import Run
 from chainrule.runs.folder import LOCK, SETTINGS
-from chainrule.tasks.registry import material_of
+from chainrule.tasks.registry import task_of
 
 # Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
 FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "patience")
@@ -31,7 +31,7 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
         raise ConfigError(
             f"resume: init is {asked.init}, the run in {folder} goes on with its own weights (leave out one of the two)"
         )
-    kind = material_of(asked.family)
+    kind = task_of(asked.family)
     if asked.data != kind.default and kind.find(asked.data) != run.corpus:
         raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
     if not asked.allows(run.tokenizer):

@@ -25,11 +25,10 @@ from chainrule.cli.trials import find_lr, learn_one_batch
 from chainrule.cli.wording import near
 from chainrule.data import available
 from chainrule.errors import ConfigError
-from chainrule.models import LanguageModel, Seq2Seq
 from chainrule.models import family as family_of
 from chainrule.models.registry import KNOWN
 from chainrule.runs import Run
-from chainrule.tasks.registry import PIECED, material_of
+from chainrule.tasks.registry import task_of
 from chainrule.train import Result
 from chainrule.train.config import defaults
 from chainrule.train.skips import NotFinite
@@ -57,7 +56,7 @@ class Train(TrainOptions):
             return
         with Progress("reading"):
             run = resumed(self, self.resume) if self.resume else new_run(self)
-        self.say(f"{size(run.model)}, {run.material.amount()}; run {run.folder}")
+        self.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
         if self.resume:
             renew_settings(run)
             self.say(going_on(run))
@@ -78,8 +77,7 @@ class Train(TrainOptions):
             )
             raise SystemExit(130)
         if not self.json:
-            writes = isinstance(run.model, LanguageModel | Seq2Seq)
-            use, verb = ("let it write with", "sample") if writes else ("judge it with", "eval")
+            use, verb = ("let it write with", "sample") if run.task.writes else ("evaluate it with", "eval")
             print(f"{use}: {command_line()} {verb} {run.folder}")
 
     def _try(self) -> None:
@@ -102,9 +100,9 @@ def summary(run: Run, result: Result) -> dict[str, Any]:
             "parameters": run.model.count(),
             "steps": result.steps,
             "seconds": round(result.seconds, 3),
-            run.material.unit: result.validation,
+            run.task.unit: result.validation,
         }
-        | run.material.measures(result.validation, run.trainer.exam)
+        | run.task.measures(result.validation, run.trainer.eval_batches)
         | ({"best_step": best[0], "best_loss": best[1]} if best else {})
         | {"interrupted": result.interrupted}
     )
@@ -121,12 +119,12 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         family = "gpt"
     config = family_of(family).config
     sizes = size_fields(config, sizes_of(family))
-    path, kind = named_file(words), material_of(family)
+    path, kind = named_file(words), task_of(family)
     file = from_file(path, family)
     data: Any = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA", help=kind.about)]
     sizes.append(("data", data, field(default=file.pop("data", kind.default))))
     sizes.append(("training", Training, field(default_factory=partial(defaults, family))))
-    tokens = CHARACTERS if family not in PIECED else WORD_PIECES
+    tokens = CHARACTERS if not kind.wordpiece else WORD_PIECES
     sizes.append(("tokenizer", Annotated[str | None, tyro.conf.arg(help=tokens)], field(default=None)))
     about_it = (
         f"Train a model of the family {family}. Other families: "

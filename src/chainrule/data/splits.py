@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from chainrule.data.clean.hashing import digest
+from chainrule.data.hashing import digest
 from chainrule.data.read.documents import Document
 from chainrule.errors import ConfigError
 from chainrule.random import check_seed

@@ -54,7 +54,7 @@ def _determinant_by_elimination(U: Array) -> float:
 
 
 def signed_area(polygon: npt.ArrayLike) -> float:
-    """Area of a polygon (corners, 2): positive when the corners run counter-clockwise."""
+    """Area of a polygon (corners, 2): positive when the corners run counterclockwise."""
     P = matrix(polygon, "signed_area")
     if P.shape[1] != 2:
         raise ShapeError(f"signed_area: corners of size {P.shape[1]} (must be 2)")

@@ -16,7 +16,7 @@ from chainrule.models.grams import Terminals
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import NGram
 from chainrule.models.registry import FAMILIES, describe, family, make, model_class, n_params, rebuild
@@ -26,6 +26,7 @@ from chainrule.models.seq2seq import Seq2Seq
 from chainrule.models.seq2seq_config import Seq2SeqConfig
 from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
 from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
+from chainrule.types import IGNORE
 
 __all__ = [
     "BERT",

@@ -21,8 +21,9 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models.bert import BERT, BERTConfig, init
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
 from chainrule.nn import Dropout, Linear
+from chainrule.types import IGNORE
 
 M = TypeVar("M", bound=Model)
 

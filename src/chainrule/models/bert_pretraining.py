@@ -20,9 +20,10 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.models.bert import BERT, BERTConfig, init, rows_at
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
 from chainrule.nn import Layer, LayerNorm, Linear
 from chainrule.nn.init import parameter, zeros
+from chainrule.types import IGNORE
 
 
 @dataclass(frozen=True)

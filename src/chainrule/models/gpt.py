@@ -20,11 +20,12 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
-from chainrule.models.model import IGNORE, Config
+from chainrule.models.model import Config
 from chainrule.models.rules import a_share, at_least_one, heads_divide, one_of, positive
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
 from chainrule.random import next_key
+from chainrule.types import IGNORE
 
 ACTIVATIONS = {"gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh}
 STD = 0.02  # of the initial weights: small, so that the first logits are near 0 and the first loss near ln V

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
+from chainrule.types import IGNORE
 
 
 class LanguageModel(Model):

@@ -22,7 +22,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models.language_model import LanguageModel
-from chainrule.models.model import IGNORE, Config
+from chainrule.models.model import Config
 from chainrule.models.rules import at_least_one, heads_divide, one_of, positive
 from chainrule.nn import (
     Embedding,
@@ -35,6 +35,7 @@ from chainrule.nn import (
     rope_scaling,
 )
 from chainrule.nn.init import normal
+from chainrule.types import IGNORE
 
 COUNTS = ("n_layer", "n_head", "n_kv_head", "n_embd", "n_hidden", "block_size", "vocab_size", "head_dim")
 BIASES = ("none", "qkv", "all")

@@ -16,10 +16,10 @@ import numpy as np
 from chainrule.autograd import Tensor, checkpoint, no_grad
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array
+from chainrule.models.microbatch import Batch, State
 from chainrule.nn import Layer
 from chainrule.nn.init import abstract_parameters
-
-IGNORE = -1  # a target that counts for nothing, such as padding
+from chainrule.types import IGNORE
 
 
 class Config:
@@ -73,7 +73,7 @@ class Model(Layer):
         return next(filter(None, of_config), None)
 
     divisible = True
-    """A batch may be cut into pieces: its loss is made of theirs."""
+    """A batch may be split into microbatches: its loss is made of theirs."""
     foreseeable = False
     """Its loss is a `linear_cross_entropy` and nothing else, so that the gradient of that is known beforehand."""
     recompute = False
@@ -114,6 +114,14 @@ class Model(Layer):
     def losses(self, inputs: Any, targets: Array) -> tuple[Tensor, ...]:
         """The parts of the loss, each a mean over as many targets as `counts` says."""
         return (self.loss(inputs, targets),)
+
+    def initial_state(self, B: int) -> State | None:
+        """The state of B texts before their first token; None for a model that carries no state from batch to batch."""
+        return None
+
+    def losses_and_state(self, batch: Batch) -> tuple[tuple[Tensor, ...], State | None]:
+        """The parts of the loss, and the state after the batch, from which its texts continue."""
+        return self.losses(batch.inputs, batch.targets), None
 
     def counts(self, inputs: Any, targets: Array) -> tuple[int, ...]:
         """Over how many targets each part of the loss is a mean: so a batch can be cut and put together again."""

@@ -26,7 +26,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
 from chainrule.models.seq2seq_config import Seq2SeqConfig
 from chainrule.nn import (
     Dropout,
@@ -40,6 +40,7 @@ from chainrule.nn import (
     activation,
 )
 from chainrule.nn.init import normal, parameter, zeros
+from chainrule.types import IGNORE
 
 Through: TypeAlias = Callable[..., Tensor]  # `Model.through`: calls a block, and may do so again in backward
 STD = 0.02  # of the matrix that makes logits: small, so that the first loss is near ln V

@@ -42,7 +42,7 @@ def forward(
 ) -> tuple[Array, Saved]:
     """Every query takes an average of the values, weighted by how well their keys match: softmax(s q kᵀ) v.
 
-    q (..., H, T, D), k (..., Hk, S, D), v (..., Hk, S, Dv) -> (..., H, T, Dv). Hk divides H: neighbouring
+    q (..., H, T, D), k (..., Hk, S, D), v (..., Hk, S, Dv) -> (..., H, T, Dv). Hk divides H: neighboring
     query heads share a key head. Plain matrices, without heads, will do. `scale` is 1/√D unless given.
 
     `mask` broadcasts to (..., H, T, S): boolean, True where the query may attend, or float, added to the

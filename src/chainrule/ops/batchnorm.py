@@ -1,4 +1,4 @@
-"""Batch normalisation over all axes but the last.        Derivation: docs/derivations/batchnorm.md
+"""Batch normalization over all axes but the last.        Derivation: docs/derivations/batchnorm.md
 
     y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε),   μ and σ² of each feature over the N rows of the batch
 
@@ -97,9 +97,9 @@ def batchnorm_composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5) -> A
     """The same from small ops."""
     batch = tuple(range(len(x.shape) - 1))
     mean = reduce.mean(x, axis=batch)
-    centred = sub(x, mean)
-    var = reduce.mean(mul(centred, centred), axis=batch)
-    return add(mul(div(centred, sqrt(add(var, eps))), gamma), beta), mean, var
+    centered = sub(x, mean)
+    var = reduce.mean(mul(centered, centered), axis=batch)
+    return add(mul(div(centered, sqrt(add(var, eps))), gamma), beta), mean, var
 
 
 def batchnorm_example(rng: np.random.Generator) -> Iterator[Example]:
@@ -202,7 +202,7 @@ def fold_batchnorm(
 
 
 def groupnorm(x: Any, gamma: Any, beta: Any, *, groups: int, eps: float = 1e-5) -> Any:
-    """Normalised over the positions of one example and the channels of one group; `groups=C`: instance norm.
+    """Normalized over the positions of one example and the channels of one group; `groups=C`: instance norm.
 
     x (B, ..., C), gamma (C,), beta (C,) -> y (B, ..., C), a composition of small ops.
     """
@@ -210,7 +210,7 @@ def groupnorm(x: Any, gamma: Any, beta: Any, *, groups: int, eps: float = 1e-5) 
     if groups < 1 or C % groups:
         raise ShapeError(f"groupnorm: {C} channels in {groups} groups (must divide)")
     split = reshape(x, shape=(B, math.prod(positions), groups, C // groups))
-    centred = sub(split, reduce.mean(split, axis=(1, 3), keepdims=True))
-    var = reduce.mean(mul(centred, centred), axis=(1, 3), keepdims=True)
-    xhat = reshape(div(centred, sqrt(add(var, eps))), shape=x.shape)
+    centered = sub(split, reduce.mean(split, axis=(1, 3), keepdims=True))
+    var = reduce.mean(mul(centered, centered), axis=(1, 3), keepdims=True)
+    xhat = reshape(div(centered, sqrt(add(var, eps))), shape=x.shape)
     return add(mul(xhat, gamma), beta)

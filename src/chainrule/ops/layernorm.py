@@ -1,4 +1,4 @@
-"""Layer normalisation over the last axis.        Derivation: docs/derivations/layernorm.md
+"""Layer normalization over the last axis.        Derivation: docs/derivations/layernorm.md
 
 y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε)
 """
@@ -104,10 +104,10 @@ def _check(x: Array, gamma: Array, beta: Array) -> None:
 
 def composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5, eps_mode: str = "inside") -> Any:
     """The same from small ops."""
-    centred = sub(x, reduce.mean(x, axis=-1, keepdims=True))
-    var = reduce.mean(mul(centred, centred), axis=-1, keepdims=True)
+    centered = sub(x, reduce.mean(x, axis=-1, keepdims=True))
+    var = reduce.mean(mul(centered, centered), axis=-1, keepdims=True)
     scale = sqrt(add(var, eps)) if eps_mode == "inside" else add(sqrt(var), eps)
-    return add(mul(div(centred, scale), gamma), beta)
+    return add(mul(div(centered, scale), gamma), beta)
 
 
 def example(rng: np.random.Generator) -> Iterator[Example]:

@@ -102,7 +102,7 @@ huber = Op("huber", huber_forward, huber_backward, huber_example)
 
 
 def l2_to_reference(theta: Any, theta_ref: Any, lam: float) -> Any:
-    """λ ‖θ - θ_ref‖², the pull of fine-tuned weights towards the pretrained ones; Tensors or arrays.
+    """λ ‖θ - θ_ref‖², the pull of fine-tuned weights toward the pretrained ones; Tensors or arrays.
 
     >>> import chainrule as cr
     >>> theta = cr.Tensor([1.0, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-"""Root-mean-square normalisation over the last axis.        Derivation: docs/derivations/rmsnorm.md
+"""Root-mean-square normalization over the last axis.        Derivation: docs/derivations/rmsnorm.md
 
 y = x̂ γ,   x̂ = x r,   r = 1/√(mean(x²) + ε)        (Zhang and Sennrich 2019)
 

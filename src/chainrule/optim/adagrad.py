@@ -1,4 +1,4 @@
-"""AdaGrad: a rate per parameter that only shrinks.        Derivation: docs/derivations/optimisers.md"""
+"""AdaGrad: a rate per parameter that only shrinks.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adam and AdamW.        Derivation: docs/derivations/optimisers.md"""
+"""Adam and AdamW.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 

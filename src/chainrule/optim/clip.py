@@ -1,4 +1,4 @@
-"""Clipping gradients before a step.        Derivation: docs/derivations/optimisers.md"""
+"""Clipping gradients before a step.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lion: the sign of a momentum.        Derivation: docs/derivations/optimisers.md"""
+"""Lion: the sign of a momentum.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 

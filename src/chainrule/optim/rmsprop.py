@@ -1,4 +1,4 @@
-"""RMSprop: AdaGrad with a memory that fades.        Derivation: docs/derivations/optimisers.md"""
+"""RMSprop: AdaGrad with a memory that fades.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 

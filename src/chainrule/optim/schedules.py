@@ -1,4 +1,4 @@
-"""Learning-rate schedules: functions of the step.        Derivation: docs/derivations/optimisers.md
+"""Learning-rate schedules: functions of the step.        Derivation: docs/derivations/optimizers.md
 
     schedule = cosine(3e-4, steps=1000, warmup=50)
     for step in range(1000):

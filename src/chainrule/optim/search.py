@@ -1,6 +1,6 @@
 """Finding a learning rate: an exponential sweep, and the flat part of the curve it draws.
 
-Derivation: docs/derivations/optimisers.md
+Derivation: docs/derivations/optimizers.md
 """
 
 from __future__ import annotations

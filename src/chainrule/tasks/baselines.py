@@ -1,4 +1,4 @@
-"""What counting alone achieves: the losses that a trained model must beat to have learnt anything."""
+"""What counting alone achieves: the losses that a trained model must beat to have learned anything."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from chainrule.data.batches.windows import Ids
 from chainrule.models import Additive, NGram, Terminals
+from chainrule.types import Ids
 
 
 def count_baselines(train: Ids, validation: Ids, vocab_size: int) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.errors import ConfigError
 from chainrule.native import PRECISIONS
-from chainrule.tasks.registry import RATES
+from chainrule.tasks.registry import task_of
 
 SCHEDULES = ("wsd", "cosine", "linear", "constant", "step", "inverse_sqrt")
 ON_NAN = ("stop", "skip")
@@ -121,4 +121,4 @@ class TrainConfig(Looking, Learning):
 
 def defaults(family: str) -> TrainConfig:
     """How a family is trained unless told otherwise."""
-    return TrainConfig(lr=RATES[family]) if family in RATES else TrainConfig()
+    return TrainConfig(lr=task_of(family).lr)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy.typing as npt
 
 from chainrule.data.batches.padded import Bucketed, Mask, gather, shift
-from chainrule.data.batches.windows import Ids
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Items
 from chainrule.errors import DataError
+from chainrule.types import Ids
 
 
 class Pair(NamedTuple):

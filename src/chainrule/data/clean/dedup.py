@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chainrule.data.clean.hashing import digest
 from chainrule.data.clean.minhash import Index, signature
 from chainrule.data.clean.quality import Rule
+from chainrule.data.hashing import digest
 from chainrule.data.read.documents import Document
 from chainrule.errors import ConfigError
 

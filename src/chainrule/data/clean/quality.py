@@ -1,4 +1,4 @@
-"""What a text must be like to be learnt from: small measures, each with the range a good document lies in.
+"""What a text must be like to be learned from: small measures, each with the range a good document lies in.
 
 The bounds are those of prose in languages that put spaces between words, in the manner of
 Rae et al. 2021 ("Gopher", appendix A); other texts want other rules.
