@@ -64,7 +64,9 @@ def _marked(graph: Graph, shorter: Graph, name: str, length: int) -> Graph:
                 return a
             axes = [i for i, (n, m) in enumerate(zip(a.shape, b.shape, strict=False)) if n != m]
             if a.ndim == b.ndim and len(axes) == 1 and a.shape[axes[0]] == length:
-                return Table(a, axes[0], name)
+                table = Table(a, axes[0], name)
+                if np.array_equal(table.rows(0, length - 1), b):
+                    return table
         elif not isinstance(a, int) or isinstance(a, bool) or a == b:
             return a
         elif (a, b) == (length, length - 1):

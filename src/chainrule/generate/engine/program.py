@@ -33,10 +33,12 @@ class Compiler:
         self.context = context
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.packed: dict[tuple[int, ...], Words] = {}  # by parameters: a tied matrix is packed once
+        self.alive: list[Matrix] = []  # so that an identity stays one while weights are packed
         self.angles: dict[bytes, tuple[Floats, Floats]] = {}  # by frequencies, which all layers share
         self.buffers = _Buffers(program)
         for i, step in enumerate(program):
             self._compile(i, step)
+        self.alive.clear()
 
     def open(self, batch: int) -> Any:
         """A `Program` with caches of its own for `batch` sequences; all share the weights."""
@@ -104,6 +106,7 @@ class Compiler:
     def _words(self, matrix: Matrix) -> Words:
         """Matrices one above the other, packed."""
         if matrix.key not in self.packed:
+            self.alive.append(matrix)
             loose = pack(matrix.array(), self.weights)
             self.packed[matrix.key] = native.empty(loose.shape, np.int32)  # aligned, in huge pages
             self.packed[matrix.key][...] = loose
