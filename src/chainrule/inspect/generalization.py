@@ -11,8 +11,6 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import no_grad
 from chainrule.autograd.types import Array
-from chainrule.doctor import limits
-from chainrule.doctor.finding import Finding
 from chainrule.errors import ConfigError, DataError
 from chainrule.inspect.probe import untouched
 from chainrule.models import IGNORE, Model
@@ -30,7 +28,6 @@ class SplitLosses:
     train: float
     validation: float
     batches: int
-    finding: Finding
 
 
 def split_losses(model: Model, train: Any, validation: Any, batches: int = 8) -> SplitLosses:
@@ -41,7 +38,7 @@ def split_losses(model: Model, train: Any, validation: Any, batches: int = 8) ->
     with untouched(model):
         model.eval()
         seen, unseen = (model.mean_loss(_take(split, batches)) for split in (train, validation))
-    return SplitLosses(seen, unseen, batches, _compare(seen, unseen))
+    return SplitLosses(seen, unseen, batches)
 
 
 def _take(split: Any, count: int) -> list[Batch]:
@@ -52,17 +49,6 @@ def _take(split: Any, count: int) -> list[Batch]:
     if len(taken) < count:
         raise DataError(f"split_losses: {len(taken)} batches in a split (must be at least {count})")
     return taken
-
-
-def _compare(train: float, validation: float) -> Finding:
-    measured = f"training {train:.3f}, validation {validation:.3f} nats"
-    if validation > train * (1 + limits.OVERFITTED):
-        meaning = "It knows the training text better than the language: it overfits."
-        return Finding(
-            "note", "splits", measured, meaning, "More text, a smaller model, dropout, or stop here."
-        )
-    meaning = "What it knows holds for text it has not seen; a larger model would have room to learn more."
-    return Finding("ok", "splits", measured, meaning)
 
 
 # -- the model on its own text -----------------------------------------------------------------------------------

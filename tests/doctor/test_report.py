@@ -13,7 +13,7 @@ import chainrule as cr
 from chainrule import nn, optim
 from chainrule.doctor import Watch, diagnose
 from chainrule.errors import ConfigError
-from chainrule.lessons.laboratory import BAD, LetterConfig, LetterModel
+from chainrule.lessons.initialization import UNSCALED, LetterConfig, LetterModel
 from chainrule.models import GPT, GPTConfig, LanguageModel, Llama, LlamaConfig
 
 V = 19
@@ -87,7 +87,7 @@ def test_the_bad_letter_model_is_told_what_is_wrong() -> None:
     cr.seed(0)
     rng = np.random.default_rng(0)
     examples = rng.integers(27, size=(200, 3)), rng.integers(27, size=200)
-    bad = diagnose(LetterModel(LetterConfig(27, **BAD)), examples)
+    bad = diagnose(LetterModel(LetterConfig(27, **UNSCALED)), examples)
     assert {"initial loss", "saturation"} <= {f.about for f in bad.problems}
     assert "measured" in bad.problems[0].meaning and "tanh" in bad.problems[1].measured
     assert diagnose(LetterModel(LetterConfig(27)), examples).problems == ()
@@ -156,7 +156,7 @@ def test_watching_a_run_does_not_change_it(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("".join(json.dumps(record, allow_nan=False) + "\n" for record in records))
     seen = cr.train.log.read(path)[-1]["watch"]
-    assert set(seen) == {"loss", "layers", "parameters", "problems"}
+    assert set(seen) == {"loss", "entropy", "layers", "parameters", "problems", "findings"}
     assert set(seen["layers"]["h.0.mlp.gelu"]) == {"std", "grad_std", "flat", "dead"}
     assert 0 < seen["parameters"]["wte.weight"]["update_ratio"] < 1
     with pytest.raises(ConfigError, match="every is 0"):

@@ -7,8 +7,8 @@ import pytest
 
 import chainrule as cr
 from chainrule import nn
-from chainrule.lessons.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
-from chainrule.lessons.sequence_classifier import (
+from chainrule.lessons.networks.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
+from chainrule.lessons.networks.sequence_classifier import (
     AttentionClassifier,
     BagOfWords,
     RecurrentClassifier,

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from chainrule import nn, random
 from chainrule.autograd import no_grad
 from chainrule.autograd.types import Array
-from chainrule.lessons.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
-from chainrule.lessons.sequence_classifier import (
+from chainrule.lessons.networks.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
+from chainrule.lessons.networks.sequence_classifier import (
     AttentionClassifier,
     BagOfWords,
     EncoderClassifier,
@@ -40,7 +40,7 @@ ATTENTIVE: dict[str, type[SequenceClassifier]] = {
     "orderless": OrderlessEncoder,
 }
 PAD = 0
-EXAM = 1 << 20  # batches from this step on are for judging; no training gets there
+EVAL = 1 << 20  # batches from this step on are for evaluation; no training gets there
 
 
 class Task(Protocol):
@@ -57,13 +57,13 @@ class Recall:
     batch_size: int = 32
     seed: int = 0
     vocab_size = 9
-    classes = 4
+    n_classes = 4
 
     def batch(self, step: int) -> tuple[Array, Array, Array]:
         """ids (B, distance + 1), lengths (B,), labels (B,)"""
         rng = random.generator("recall", step, seed=self.seed)
-        labels = rng.integers(self.classes, size=self.batch_size)
-        ids = rng.integers(self.classes + 1, self.vocab_size, size=(self.batch_size, self.distance + 1))
+        labels = rng.integers(self.n_classes, size=self.batch_size)
+        ids = rng.integers(self.n_classes + 1, self.vocab_size, size=(self.batch_size, self.distance + 1))
         ids[:, 0] = labels + 1
         return ids, np.full(self.batch_size, self.distance + 1), labels
 
@@ -76,7 +76,7 @@ class Order:
     batch_size: int = 32
     seed: int = 0
     vocab_size = 8
-    classes = 2
+    n_classes = 2
 
     def batch(self, step: int) -> tuple[Array, Array, Array]:
         """ids (B, longest), lengths (B,), labels (B,)"""
@@ -97,17 +97,17 @@ class Retrieve:
     length: int = 40
     batch_size: int = 32
     seed: int = 0
-    classes = 8
-    vocab_size = 2 * classes + 1  # plain tokens, the same ones marked, the question
+    n_classes = 8
+    vocab_size = 2 * n_classes + 1  # plain tokens, the same ones marked, the question
 
     def batch(self, step: int) -> tuple[Array, Array, Array]:
         """ids (B, length + 1), lengths (B,), labels (B,)"""
         rng = random.generator("retrieve", step, seed=self.seed)
         B, rows = self.batch_size, np.arange(self.batch_size)
-        ids = rng.integers(self.classes, size=(B, self.length + 1))
+        ids = rng.integers(self.n_classes, size=(B, self.length + 1))
         places = rng.integers(self.length, size=B)
         labels = ids[rows, places]
-        ids[rows, places] += self.classes
+        ids[rows, places] += self.n_classes
         ids[:, -1] = self.vocab_size - 1
         return ids, np.full(B, self.length + 1), labels
 
@@ -116,13 +116,13 @@ class Retrieve:
 class Bites:
     """Two animals around a verb, and the same the other way round: does the one that comes first in the alphabet bite?
 
-    Half of the answers are yes for every pair of animals, so whoever ignores the order is right half of the time.
+    Half of the answers are yes for every pair of animals, so a model that ignores the order is right half of the time.
     """
 
     animals: int = 6
     batch_size: int = 32
     seed: int = 0
-    classes = 2
+    n_classes = 2
 
     @property
     def vocab_size(self) -> int:
@@ -161,23 +161,23 @@ def fit(
     model: Any, task: Task, steps: int, *, lr: float = 3e-3, clip: float = 1.0
 ) -> npt.NDArray[np.float64]:
     """Train `model` by AdamW; returns its losses (steps,)"""
-    optimiser = AdamW(model.parameters(), lr, weight_decay=0.0)
+    optimizer = AdamW(model.parameters(), lr, weight_decay=0.0)
     losses = np.empty(steps)
     for step in range(steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = model.loss(*task.batch(step))
         loss.backward()
-        clip_global_norm(optimiser.params, clip)
-        optimiser.step()
+        clip_global_norm(optimizer.params, clip)
+        optimizer.step()
         losses[step] = loss.item()
     return losses
 
 
 def accuracy(model: SequenceClassifier, task: Question, batches: int = 8) -> float:
-    """The share of right labels in batches that training has not seen."""
+    """The fraction of right labels in batches that training has not seen."""
     right = []
     with no_grad():
-        for step in range(EXAM, EXAM + batches):
+        for step in range(EVAL, EVAL + batches):
             ids, lengths, labels = task.batch(step)
             right.append(model(ids, lengths).numpy().argmax(axis=-1) == labels)
     return float(np.mean(right))
@@ -185,7 +185,7 @@ def accuracy(model: SequenceClassifier, task: Question, batches: int = 8) -> flo
 
 def classifier(kind: str, task: Question, width: int = 32) -> SequenceClassifier:
     """A new model for a task: bag, rnn, gru, lstm, attention, retriever, encoder or orderless."""
-    sizes = task.vocab_size, width, task.classes
+    sizes = task.vocab_size, width, task.n_classes
     cells = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
     if kind in cells:
         return RecurrentClassifier(cells[kind], *sizes)

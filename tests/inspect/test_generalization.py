@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule.doctor import Code
+from chainrule.doctor.rules import of_splits
 from chainrule.errors import ConfigError, DataError
 from chainrule.inspect import exposure, split_losses
 from chainrule.models import GPT, GPTConfig, LanguageModel
@@ -73,7 +75,7 @@ def test_overfitting_is_said() -> None:
         model.loss(*train[0]).backward()
         optimiser.step()
     found = split_losses(model, train, validation, batches=1)
-    assert found.validation > found.train + 1 and "overfits" in found.finding.meaning
+    assert found.validation > found.train + 1 and of_splits(found).code is Code.SPLITS_OVERFIT
 
 
 @pytest.mark.requirement("R-229")

@@ -17,16 +17,16 @@ from chainrule.nn.recurrent import Recurrent
 class SequenceClassifier(Layer):
     """Base: a vector per sequence, and a linear layer that scores the classes."""
 
-    def __init__(self, vocab_size: int, width: int, classes: int) -> None:
+    def __init__(self, vocab_size: int, width: int, n_classes: int) -> None:
         self.embedding = Embedding(vocab_size, width)
-        self.head = Linear(width, classes)
+        self.head = Linear(width, n_classes)
 
     def summary(self, ids: Array, lengths: Array) -> Tensor:
         """ids (B, T), lengths (B,) -> a vector per row (B, C)"""
         raise NotImplementedError
 
     def forward(self, ids: Array, lengths: Array) -> Tensor:
-        """ids (B, T), lengths (B,) -> logits (B, classes)"""
+        """ids (B, T), lengths (B,) -> logits (B, n_classes)"""
         return self.head(self.summary(ids, lengths))
 
     def loss(self, ids: Array, lengths: Array, labels: Array) -> Tensor:
@@ -38,16 +38,16 @@ class BagOfWords(SequenceClassifier):
     """The mean of the vectors of the words: "good, not bad" and "bad, not good" are the same."""
 
     def summary(self, ids: Array, lengths: Array) -> Tensor:
-        share = (np.arange(ids.shape[1]) < lengths[:, None]) / lengths[:, None]  # (B, T)
+        weights = (np.arange(ids.shape[1]) < lengths[:, None]) / lengths[:, None]  # (B, T)
         vectors = self.embedding(ids)  # (B, T, C)
-        return (vectors * share[..., None].astype(vectors.dtype)).sum(axis=1)
+        return (vectors * weights[..., None].astype(vectors.dtype)).sum(axis=1)
 
 
 class RecurrentClassifier(SequenceClassifier):
     """The state of a recurrent layer after the last word."""
 
-    def __init__(self, cell: type[Recurrent], vocab_size: int, width: int, classes: int) -> None:
-        super().__init__(vocab_size, width, classes)
+    def __init__(self, cell: type[Recurrent], vocab_size: int, width: int, n_classes: int) -> None:
+        super().__init__(vocab_size, width, n_classes)
         self.cell = cell(width, width)
 
     def summary(self, ids: Array, lengths: Array) -> Tensor:
@@ -58,8 +58,8 @@ class RecurrentClassifier(SequenceClassifier):
 class AttentionClassifier(SequenceClassifier):
     """What the last word finds by attention: every other word is one step away."""
 
-    def __init__(self, vocab_size: int, width: int, classes: int) -> None:
-        super().__init__(vocab_size, width, classes)
+    def __init__(self, vocab_size: int, width: int, n_classes: int) -> None:
+        super().__init__(vocab_size, width, n_classes)
         self.positions = SinusoidalPositions(width)
         self.block = TransformerBlock(width, heads=2, causal=True)
 
@@ -71,8 +71,8 @@ class AttentionClassifier(SequenceClassifier):
 class Retriever(SequenceClassifier):
     """One attention layer and nothing else: what the last word finds among the others."""
 
-    def __init__(self, vocab_size: int, width: int, classes: int) -> None:
-        super().__init__(vocab_size, width, classes)
+    def __init__(self, vocab_size: int, width: int, n_classes: int) -> None:
+        super().__init__(vocab_size, width, n_classes)
         self.attention = MultiHeadAttention(width, heads=1)
 
     def summary(self, ids: Array, lengths: Array) -> Tensor:
@@ -85,8 +85,8 @@ class Retriever(SequenceClassifier):
 class EncoderClassifier(SequenceClassifier):
     """The mean of what an unmasked transformer block makes of the words and their positions."""
 
-    def __init__(self, vocab_size: int, width: int, classes: int) -> None:
-        super().__init__(vocab_size, width, classes)
+    def __init__(self, vocab_size: int, width: int, n_classes: int) -> None:
+        super().__init__(vocab_size, width, n_classes)
         self.positions = SinusoidalPositions(width)
         self.block = TransformerBlock(width, heads=2)
 

@@ -1,4 +1,4 @@
-"""The small networks on which good and bad initialisation are compared."""
+"""Small networks on which good and bad initialization are compared."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL = partial(normal, std=0.01)
 
 @dataclass(frozen=True)
 class LetterConfig:
-    """Size and initialisation of a LetterModel."""
+    """Size and initialization of a LetterModel."""
 
     vocab_size: int
     hidden: tuple[int, ...] = (200,)
@@ -33,7 +33,7 @@ class LetterConfig:
     output_init: Init = SMALL
 
 
-BAD = {"init": normal, "output_init": normal}
+UNSCALED = {"init": normal, "output_init": normal}
 
 
 class LetterModel(Layer):
@@ -69,14 +69,14 @@ def examples(names: list[str]) -> tuple[Array, Array, int]:
 
 def train(model: LetterModel, contexts: Array, targets: Array, steps: int, lr: float = 0.1) -> Array:
     """The losses of `steps` steps of plain gradient descent on 32 examples each: (steps,)"""
-    optimiser = SGD(model.parameters(), lr)
+    optimizer = SGD(model.parameters(), lr)
     losses = np.empty(steps)
     for step in range(steps):
         chosen = random.generator("letters", step, seed=0).integers(len(contexts), size=32)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = model.loss(contexts[chosen], targets[chosen])
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         losses[step] = loss.item()
     return losses
 

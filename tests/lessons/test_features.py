@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from chainrule.errors import ConfigError, DataError
-from chainrule.text.features import bag_of_ngrams, bag_of_words, padded_one_hot
+from chainrule.lessons.features import bag_of_ngrams, bag_of_words, padded_one_hot
 from tests.vectors import vector
 
 WORDS = ["bad", "good", "not", ","]

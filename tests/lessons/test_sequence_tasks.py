@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.lessons.memory import (
+from chainrule.lessons.sequence_tasks import (
     PAD,
     Bites,
     Copy,
@@ -66,7 +66,7 @@ def test_one_attention_layer_finds_the_marked_token_anywhere() -> None:
         model(ids, lengths)
     (attention,) = seen.values()
     A = cr.ops.attention_weights(*attention.saved[:2])[:, 0, 0]  # (B, T): where the question looks
-    marked = (ids >= task.classes) & (ids < 2 * task.classes)
+    marked = (ids >= task.n_classes) & (ids < 2 * task.n_classes)
     assert A[marked].mean() > 0.5 and (A.argmax(axis=1) == marked.argmax(axis=1)).mean() > 0.95
 
 
