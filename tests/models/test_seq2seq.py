@@ -17,7 +17,7 @@ from chainrule.data import PairBatches, pad
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.generate import translate
 from chainrule.models import IGNORE, Seq2Seq, Seq2SeqConfig, describe, make, rebuild
-from chainrule.models.seq2seq import DecoderLayer, EncoderLayer
+from chainrule.models.seq2seq.model import DecoderLayer, EncoderLayer
 from tests.models import tiny, toy_translation
 from tests.models.toy_translation import END, HELD_OUT, START
 from tests.vectors import vector
@@ -94,13 +94,13 @@ class TestGradients:
     def test_decoder_block_and_both_its_inputs(self, norm: str) -> None:
         block = tiny.float64(DecoderLayer(replace(TINY, norm=norm)))
         x, direction = RNG.normal(size=(2, 3, 5, 12))
-        memory, mask, none = RNG.normal(size=(3, 6, 12)), MASK[:, None, None], (None, None)
+        memory, mask = RNG.normal(size=(3, 6, 12)), MASK[:, None, None]
 
         def loss() -> cr.Tensor:
-            return (block(cr.Tensor(x), cr.Tensor(memory), mask, none) * cr.Tensor(direction)).sum()
+            return (block(cr.Tensor(x), cr.Tensor(memory), mask) * cr.Tensor(direction)).sum()
 
         assert cr.gradcheck_model(block.parameters(), loss, step=H) <= 1e-6
-        both = lambda x, memory: block(x, memory, mask, none)  # noqa: E731
+        both = lambda x, memory: block(x, memory, mask)  # noqa: E731
         assert cr.gradcheck(both, x, memory, step=H) <= 1e-6
 
     @pytest.mark.requirement("R-355")
@@ -116,7 +116,7 @@ class TestGradients:
 
         def run(state: Any, *memories: Any) -> Any:
             for block, memory in zip(blocks, memories, strict=True):
-                state = block(state, memory, mask, (None, None))
+                state = block(state, memory, mask)
             return state
 
         assert cr.gradcheck(lambda state, memory: run(state, memory, memory), state, memory, step=H) <= 1e-6
