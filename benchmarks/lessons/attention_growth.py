@@ -8,6 +8,8 @@ multiply-adds, whose ratio is 4 exactly; the linear layers of the same block onl
 
 from __future__ import annotations
 
+from benchmarks.harness import command_line
+from benchmarks.report import markdown
 from chainrule.lessons.attention_scores import growth
 from chainrule.scaling.complexity import operations
 
@@ -16,14 +18,16 @@ LENGTHS = (256, 512, 1024, 2048, 4096)
 
 
 def main() -> None:
+    command_line(__doc__).parse_args()
     width = HEADS * SIZE
-    print("| tokens | ms | ratio | multiply-adds of attention | of the matrices |\n|---|---|---|---|---|")
-    before = None
+    rows, before = [], None
     for n, _, seconds in growth(LENGTHS, heads=HEADS, size=SIZE):
         work = operations(n, width, 4 * width)
         ratio = "–" if before is None else f"{seconds / before:.2f}"
-        print(f"| {n} | {1e3 * seconds:.2f} | {ratio} | {work.pop('attention'):,} | {sum(work.values()):,} |")
+        took = f"{1e3 * seconds:.2f}"
+        rows.append([str(n), took, ratio, f"{work.pop('attention'):,}", f"{sum(work.values()):,}"])
         before = seconds
+    print(markdown(["tokens", "ms", "ratio", "multiply-adds of attention", "of the matrices"], rows))
 
 
 if __name__ == "__main__":
