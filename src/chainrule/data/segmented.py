@@ -78,8 +78,6 @@ def check_room(block_size: int, texts: int) -> int:
     """Tokens of text in a row of `block_size` beside [CLS] and a [SEP] per text."""
     room = block_size - 1 - texts
     if room < texts:
-        raise ConfigError(
-            f"batches: block_size {block_size} (must be at least {1 + 2 * texts}: "
-            "[CLS], and per text a token and [SEP])"
-        )
+        rule = f"must be at least {1 + 2 * texts}: [CLS], and per text a token and [SEP]"
+        raise ConfigError.of("batches", {"block_size": block_size}, rule)
     return room

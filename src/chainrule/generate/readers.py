@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.autograd import no_grad
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.generate.decoder import Decoder
 from chainrule.generate.slots import kept
 from chainrule.models import GPT, LanguageModel, Llama, NGram, RecurrentLM
@@ -161,8 +161,8 @@ def picked(state: Any, rows: list[int]) -> Any:
 def check_fp32(model: Any, weights: str) -> None:
     if weights != "fp32":
         raise ConfigError(
-            f"sample: weights is {weights}, the model is a {type(model).__name__} "
-            "(must be fp32: other formats are for GPT and Llama)"
+            *("sample: ", Setting("weights"), f" is {weights}, the model is a {type(model).__name__} "),
+            "(must be fp32: other formats are for GPT and Llama)",
         )
 
 

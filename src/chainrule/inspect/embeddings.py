@@ -9,7 +9,6 @@ R-250, R-251, R-262 (seed 004 §7.2)
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError, ShapeError
+from chainrule.suggest import did_you_mean
 
 Array = npt.NDArray[Any]
 Found = list[tuple[str, float]]
@@ -60,8 +60,7 @@ class WordVectors:
     def id(self, word: str) -> int:
         """The row of a word, or an error that names words like it."""
         if word not in self._index:
-            near = difflib.get_close_matches(word.lower(), self.words[:20_000], n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else f"{len(self.words):,} words are known"
+            hint = did_you_mean(word, self.words[:20_000], n=3) or f"{len(self.words):,} words are known"
             raise DataError(f"word {word!r}: not in the vocabulary ({hint})")
         return self._index[word]
 

@@ -90,4 +90,4 @@ def with_special(special: Iterable[str], tokens: Iterable[str]) -> Vocabulary:
 def check_room(kind: str, vocab_size: int, needed: int, what: str) -> None:
     """A vocabulary cannot be smaller than what every text needs."""
     if vocab_size < needed:
-        raise ConfigError(f"{kind}: vocab_size {vocab_size} (must be at least {needed}: {what})")
+        raise ConfigError.of(kind, {"vocab_size": vocab_size}, f"must be at least {needed}: {what}")

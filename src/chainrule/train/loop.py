@@ -21,7 +21,7 @@ from chainrule import random
 from chainrule.autograd import precision
 from chainrule.data import Streams
 from chainrule.data.batches import Ids
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.inspect import Finding, Watch
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model, RecurrentLM
@@ -75,8 +75,12 @@ class Trainer:
         self.config = config
         if config.accumulate > 1 and not model.divisible:
             raise ConfigError(
-                f"train: accumulate is {config.accumulate} (must be 1 for a {type(model).__name__}: its examples are "
-                "compared with all others of the batch; take a smaller batch_size, or recompute, for less memory)"
+                *(
+                    "train: ",
+                    Setting("accumulate"),
+                    f" is {config.accumulate} (must be 1 for a {type(model).__name__}: its examples are ",
+                ),
+                "compared with all others of the batch; take a smaller batch_size, or recompute, for less memory)",
             )
         for _, part in model.named_layers():
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one

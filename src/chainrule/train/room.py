@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.machine import memory
 from chainrule.scaling import parts_of, step_batch, training_memory
 from chainrule.scaling.architectures import BUILDERS
@@ -19,9 +19,10 @@ def check_room(model: Any, config: TrainConfig, tokens: int) -> None:
     needed, there = step_bytes(model, config, tokens), memory()
     if needed > there:
         raise ConfigError(
-            f"train: batch_size is {config.batch_size}, block_size {model.block_size}: a step takes "
+            *("train: ", Setting("batch_size"), f" is {config.batch_size}, "),
+            *(Setting("block_size"), f" {model.block_size}: a step takes "),
             f"{needed / 2**30:,.0f} GiB, this machine has {there / 2**30:.0f} (make one of them smaller, or accumulate "
-            "larger)"
+            "larger)",
         )
 
 

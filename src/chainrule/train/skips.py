@@ -10,7 +10,7 @@ import numpy as np
 
 from chainrule import random
 from chainrule.autograd import precision
-from chainrule.errors import ChainruleError
+from chainrule.errors import ChainruleError, Setting
 from chainrule.inspect import Finding
 from chainrule.models import Model
 from chainrule.text import Tokenizer
@@ -26,8 +26,8 @@ AROUND = 12  # tokens to each side that are shown with one that makes trouble
 class NotFinite(ChainruleError):
     """A step that was not taken, or a model that is no use any more, and why."""
 
-    def __init__(self, message: str, finding: Finding | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, *message: str, finding: Finding | None = None) -> None:
+        super().__init__(*message)
         self.finding = finding
 
 
@@ -44,7 +44,7 @@ class Skips:
         self.reason = f"{what} (must be finite): {finding.measured}; try: {finding.advice}"
         if stop or self.in_a_row > MOST:
             before = "" if stop else f" after {MOST} such steps in a row"
-            raise NotFinite(f"train: {self.reason}; the step was not taken{before}", finding)
+            raise NotFinite(f"train: {self.reason}; the step was not taken{before}", finding=finding)
 
 
 @contextmanager
@@ -69,10 +69,14 @@ def check_sound(model: Model, config: TrainConfig, step: int, validation: float 
     said = f"{weight} after step {step}"
     if not math.isfinite(validation):
         said = f"validation loss {validation}, {said}"
-    smaller = f"a smaller lr than {config.lr:g}, a smaller weight_decay than {config.weight_decay:g}"
+    smaller = (
+        *("a smaller ", Setting("lr"), f" than {config.lr:g}, "),
+        *("a smaller ", Setting("weight_decay"), f" than {config.weight_decay:g}"),
+    )
     meaning = "The update itself took the weights where nothing can be computed."
-    finding = Finding("problem", "not finite", said, meaning, smaller)
-    raise NotFinite(f"train: {said} (must be finite): try {smaller}; the step is not kept", finding)
+    finding = Finding("problem", "not finite", said, meaning, "".join(smaller))
+    said = f"train: {said} (must be finite): try "
+    raise NotFinite(said, *smaller, "; the step is not kept", finding=finding)
 
 
 def explain(model: Model, work: Work, config: TrainConfig, step: int, tokenizer: Tokenizer | None) -> Finding:
