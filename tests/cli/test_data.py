@@ -149,7 +149,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 def test_an_interrupt_leaves_nothing(folder: Path) -> None:
     """Ctrl-C while the shards are being written."""
     Path("slow.py").write_text(
-        "import time\nfrom chainrule.cli import main\nfrom chainrule.cli.sources import Sources\n"
+        "import time\nfrom chainrule.cli import main\nfrom chainrule.cli.args.documents import Sources\n"
         "from chainrule.data import Document\n"
         "def read(self):\n"
         "    yield Document('text', 'slow')\n"
@@ -157,7 +157,7 @@ def test_an_interrupt_leaves_nothing(folder: Path) -> None:
         "    time.sleep(PAUSE)\n"
         "PAUSE = 0\n"
         "Sources.read = read\n"
-        "import chainrule.cli.data_build as command\n"
+        "import chainrule.cli.commands.data.build as command\n"
         "build = command.build\n"
         "def late(*args, **options):\n"
         "    global PAUSE\n"

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from chainrule.cli import main
-from chainrule.cli.ngram import Source, is_list
-from chainrule.cli.plots import ngram as figures
+from chainrule.cli.commands.ngram import Source, is_list
+from chainrule.cli.render.plots import ngram as figures
 from chainrule.data import load
 from chainrule.models import Additive
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from chainrule.cli import main, progress
-from chainrule.cli.progress import Progress
+from chainrule.cli.render.progress import Progress
 from chainrule.data import Document, load
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from chainrule import random
 from chainrule.cli import main
-from chainrule.cli.plots.recurrence import STEPS, WIDTH, unrolled
+from chainrule.cli.render.plots.recurrence import STEPS, WIDTH, unrolled
 from chainrule.inspect.recurrence import gradient_norms, random_rnn
 
 pytest.importorskip("matplotlib")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from chainrule.cli import COMMANDS, main
-from chainrule.cli.fields import documented
-from chainrule.cli.train import command
+from chainrule.cli.args.sizes import documented
+from chainrule.cli.commands.train.family import command
 from chainrule.data import load
 from chainrule.models import FAMILIES
 from chainrule.text import BPETokenizer

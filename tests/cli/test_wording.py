@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chainrule.cli.wording import flagged, near
+from chainrule.cli.args.errors import flagged, near
 
 OPTIONS = ["block_size", "lr", "out", "text"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from chainrule.cli.progress import Progress
+from chainrule.cli.render.progress import Progress
 from chainrule.data import pad
 from chainrule.errors import DataError
 from chainrule.generate import Beam, Request, Sampling, Translation, Translator, run, search

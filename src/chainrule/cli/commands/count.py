@@ -1,0 +1,185 @@
+"""`chainrule count`"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from chainrule.cli.args.options import Argument
+from chainrule.cli.args.sizes import plain_fields, size_fields
+from chainrule.errors import ConfigError
+from chainrule.models.families import KNOWN
+from chainrule.scaling import (
+    Batch,
+    flops,
+    parameters,
+    parts_of,
+    running_memory,
+    step_batch,
+    total,
+    training_memory,
+)
+from chainrule.scaling.architectures import BUILDERS, Parts
+from chainrule.scaling.presets import PRESETS
+from chainrule.scaling.speed import step_seconds
+from chainrule.train.runs import load_any
+
+COUNTED = [name for name, family in KNOWN.items() if family.config in BUILDERS]
+
+
+@dataclass(frozen=True)
+class Count:
+    """Parameters, work and memory of a model, by formula: nothing is made.
+
+    Give a family (gpt, llama, ...) and sizes, a well-known model, or the directory of a run.
+
+    Example: chainrule count gpt --n-layer 12 --n-head 12 --n-embd 768 --block-size 1024 --vocab-size 50257
+    """
+
+    config: ClassVar[type[Any] | None] = None  # of the family, if one is counted
+
+    what: Annotated[str, Argument("FAMILY|NAME|RUN")] = "gpt"
+    """A family, a well-known model, or the directory of a run."""
+    batch_size: int = 32
+    """Rows of a training step."""
+    tokens: int | None = None
+    """Tokens in a row. Default: the model's context."""
+    weights: Literal["fp32", "bf16", "int8", "int4"] = "fp32"
+    """How a model that writes holds its weights."""
+    measure: bool = False
+    """Also measure how long a step takes here: about two seconds."""
+    json: bool = False
+    """Print one JSON object instead of text."""
+
+    def run(self) -> None:
+        config, parts, tokens = self._model()
+        tokens = tokens if self.tokens is None else self.tokens
+        for name, n in (("batch_size", self.batch_size), ("tokens", tokens)):
+            if n < 1:
+                raise ConfigError(f"count: {name} is {n} (must be at least 1)")
+        if config is not None and tokens > config.block_size:
+            raise ConfigError(f"count: tokens is {tokens} (the model's context is {config.block_size})")
+        batch = step_batch(parts, self.batch_size, tokens)
+        found = report(parts, batch, self.weights)
+        if self.measure:
+            found["measured"] = measured(config, batch, found["flops"]["step"])
+        print(json.dumps({"model": self.what} | found) if self.json else table(self.what, found))
+
+    def _model(self) -> tuple[Any, Parts, int]:
+        """Its configuration if there is one, its parts, and its context."""
+        if self.config is not None:
+            config = self.config(**{name: getattr(self, name) for name in plain_fields(self.config)})
+        elif self.what in PRESETS:
+            return None, *PRESETS[self.what]
+        elif Path(self.what).exists():
+            config = load_any(self.what)[0].config
+        else:
+            known = ", ".join([*COUNTED, *PRESETS])
+            raise ConfigError(
+                f"count: {self.what}: no such model or run (must be one of {known}, or a directory)"
+            )
+        return config, parts_of(config), config.block_size
+
+
+def command(_: str, words: Sequence[str]) -> type[Count]:
+    """`Count` with the sizes of the family that the words begin with as flags."""
+    what = words[0] if words and not words[0].startswith("-") else "gpt"
+    if what not in COUNTED:
+        return Count
+    config = KNOWN[what].config
+    sizes = size_fields(config, plain_fields(config))
+    namespace: dict[str, Any] = {"config": config, "__doc__": Count.__doc__}
+    return make_dataclass("Command", sizes, bases=(Count,), namespace=namespace, frozen=True)
+
+
+def report(parts: Parts, batch: Batch, weights: str) -> dict[str, Any]:
+    """Everything that is printed, in numbers."""
+    numbers, works = parameters(parts), flops(parts, batch)
+    step = total(works)
+    tokens = batch.rows * batch.tokens
+    writing = Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
+    return {
+        "batch": asdict(batch),
+        "parameters": with_total(numbers),
+        "flops": {
+            **{name: work._asdict() for name, work in works.items()},
+            "step": step.total,
+            "forward_per_token": step.forward // tokens,
+            "step_per_token": step.total // tokens,
+        },
+        "training_bytes": with_total(training_memory(parts, batch)),
+        "running_bytes": with_total(running_memory(parts, writing, weights)),
+    }
+
+
+def with_total(numbers: Mapping[str, int]) -> dict[str, int]:
+    return dict(numbers) | {"total": sum(numbers.values())}
+
+
+def measured(config: Any, batch: Batch, work: int) -> dict[str, float]:
+    """Seconds of a step on this machine, and what follows from them."""
+    if config is None:
+        raise ConfigError("count: only a family or a run can be measured (leave --measure out)")
+    seconds = step_seconds(config, batch)
+    return {
+        "seconds_per_step": seconds,
+        "tokens_per_second": batch.rows * batch.tokens / seconds,
+        "flops_per_second": work / seconds,
+    }
+
+
+def table(name: str, found: Mapping[str, Any]) -> str:
+    """The report for people."""
+    numbers, work, batch = found["parameters"], found["flops"], found["batch"]
+    lines = [f"{name}: {numbers['total']:,} parameters"]
+    lines += [
+        f"  {part:<12}{n:>17,}{n / numbers['total']:>8.1%}" for part, n in numbers.items() if part != "total"
+    ]
+    if not numbers["head"]:
+        lines[-1] += "  shares the embedding's matrix"
+    size = f"{batch['rows']} × {batch['tokens']} tokens"
+    size += " and as many of the source" if batch["source"] else ""
+    lines += ["", f"a training step of {size}: {amount(work['step'])}FLOP"]
+    lines += [f"  {'':<12}{'forward':>10}{'backward':>10}{'again':>10}"]
+    for part in numbers:
+        if part in work and work[part]["forward"]:
+            lines += [f"  {part:<12}" + "".join(f"{amount(n):>10}" for n in work[part].values())]
+    lines += [
+        f"  per token: {amount(work['forward_per_token'])}FLOP forward, {amount(work['step_per_token'])}FLOP to learn"
+    ]
+    if "measured" in found:
+        m = found["measured"]
+        lines += [
+            f"  here: {m['seconds_per_step'] * 1e3:,.1f} ms, {m['tokens_per_second']:,.0f} tokens per second, "
+            f"{amount(m['flops_per_second'])}FLOP per second"
+        ]
+    lines += memory(f"memory to train, {size}", found["training_bytes"])
+    lines += memory(f"memory to run, {batch['tokens']} tokens", found["running_bytes"])
+    return "\n".join(lines)
+
+
+def memory(title: str, found: Mapping[str, int]) -> list[str]:
+    parts = [f"  {name:<12}{size(n):>17}" for name, n in found.items() if name != "total"]
+    return ["", f"{title}: {size(found['total'])}", *parts]
+
+
+def amount(n: float) -> str:
+    """1234567 as 1.23 M"""
+    for unit in ("", " k", " M", " G", " T", " P"):
+        if n < 999.5:
+            return f"{n:.3g}{unit}"
+        n /= 1000
+    return f"{n:.3g} E"
+
+
+def size(nbytes: int) -> str:
+    """1536 as 1.5 KiB"""
+    n = float(nbytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if n < 1024:
+            return f"{n:.4g} {unit}"
+        n /= 1024
+    return f"{n:.4g} TiB"

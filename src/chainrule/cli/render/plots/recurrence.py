@@ -1,0 +1,69 @@
+"""A recurrent network unrolled in time, and below each step the gradient that reaches it.
+
+R-505 (seed 004 §6.3.1, §6.4)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chainrule import random
+from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas
+from chainrule.inspect.recurrence import gradient_norms, random_rnn
+from chainrule.nn import LSTM
+from chainrule.nn.recurrent import Recurrent
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STEPS = 16
+WIDTH = 32
+
+
+def unrolled() -> Figure:
+    """The same cell at every step; gradients of three networks on their way back from the last."""
+    figure, (above, below) = canvas(2, 1, size=(9, 5.2), sharex=True, height_ratios=[1, 2])
+    _cells(above)
+    steps = np.arange(1, STEPS + 1)
+    for name, colour, norms in gradients():
+        below.semilogy(steps, norms, "o-", color=colour, markersize=4, label=name)
+    below.axhline(1, color=FAINT, linestyle=":", linewidth=1)
+    below.set(xlabel="step t", ylabel="‖∂L/∂s$_t$‖ / ‖∂L/∂s$_T$‖", xlim=(0.2, STEPS + 0.8))
+    below.set_xticks(steps)
+    below.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def gradients() -> list[tuple[str, str, Any]]:
+    """Name, colour and norms at the steps 1 .. T of each network, relative to the last, by a run of BPTT."""
+    with random.seeded(0):
+        lstm = LSTM(WIDTH, WIDTH)
+    networks: list[tuple[str, str, Recurrent]] = [
+        ("W$_h$ of scale 3: explodes", BAD, random_rnn(3.0, WIDTH)),
+        ("W$_h$ of scale 1: vanishes", GOOD, random_rnn(1.0, WIDTH)),
+        ("LSTM, forget bias 1: fades slowest", INK, lstm),
+    ]
+    x = random.generator("inputs", seed=0).normal(0, 0.5, size=(STEPS, WIDTH))
+    found = []
+    for name, colour, layer in networks:
+        norms = gradient_norms(layer, x)
+        found.append((name, colour, norms[1:] / norms[-1]))
+    return found
+
+
+def _cells(ax: Any) -> None:
+    """Boxes for the steps 1 .. T, joined by the state, each with its input."""
+    arrow = {"arrowstyle": "->", "color": INK, "linewidth": 1}
+    for t in range(1, STEPS + 1):
+        ax.text(
+            t, 0, f"h$_{{{t}}}$", ha="center", va="center", fontsize=9, gid=f"cell {t}",
+            bbox={"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": INK},
+        )  # fmt: skip
+        ax.text(t, -1.5, f"x$_{{{t}}}$", ha="center", va="center", fontsize=9, color=INK)
+        ax.annotate("", (t, -0.5), (t, -1.2), arrowprops=arrow)
+        ax.annotate("", (t - 0.3, 0), (t - 0.7, 0), arrowprops=arrow)
+    ax.text(1, 1.1, "the same W$_x$, W$_h$, b at every step; the gradient comes from the right", fontsize=9)
+    ax.set(ylim=(-1.9, 1.5))
+    ax.axis("off")
