@@ -42,7 +42,7 @@ test-reference: $(REFERENCE)/installed  ## Run the battery on an install without
 # The kernels compiled with checks of every access, on the inputs of their tests; the pool with checks for races.
 sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and UBSan, the pool under ThreadSanitizer
 	@mkdir -p build
-	@$(CXX) -std=c++17 -O1 -g -fsanitize=thread -Inative/include native/tests/pool.cpp native/pool.cpp native/memory.cpp \
+	@$(CXX) -std=c++17 -O1 -g -fsanitize=thread -Inative native/tests/pool.cpp native/runtime/pool.cpp native/runtime/memory.cpp \
 	  -o build/pool-test -pthread && build/pool-test
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
@@ -50,7 +50,7 @@ sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and U
 	  -k 'not memory'  # the store is bypassed there, and the sanitizer itself needs terabytes of addresses
 
 bench: $(VENV)/installed-peers  ## Compare speed and memory with PyTorch, into benchmarks/RESULTS.md (about twenty minutes)
-	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python -m benchmarks
 
 lint: $(VENV)/installed-lint  ## Check style, types and the direction of imports
 	@$(BIN)/ruff check
@@ -81,7 +81,7 @@ fresh: clean  ## Remove the environments as well
 $(VENV)/installed: $(VENV)/created pyproject.toml $(NATIVE_SOURCES)
 	@echo "Installing chainrule and what it needs into $(VENV) (a minute or two the first time)"
 	@$(BIN)/python $(PIP) -e '.[test,plots]'
-	@$(BIN)/python -c "from chainrule import native; print('C++ kernels:', native.cpu_level() or 'none, ' + native.why_missing())"
+	@$(BIN)/python -c "from chainrule import native; print('C++ kernels:', native.isa() or 'none, ' + native.why_missing())"
 	@touch $@
 
 $(VENV)/installed-%: $(VENV)/installed

@@ -26,7 +26,7 @@ def describe(op: cr.Op) -> str:
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
     call = signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
     page = re.search(r"derivations/(\w+)\.md", importlib.import_module(op.forward.__module__).__doc__ or "")
-    link = f" [derivation](derivations/{page.group(1)}.md)" if page else ""
+    link = f" [derivation](../derivations/{page.group(1)}.md)" if page else ""
     text = inspect.cleandoc(op.__doc__ or "")
     return f"### {op.name}\n\n`{op.name}{call}`{link}\n\n```text\n{text}\n```\n"
 

@@ -39,7 +39,7 @@ def test_everything_works_without_the_extension() -> None:
 import numpy as np, chainrule as cr
 from chainrule import native
 assert not native.available() and "not built" in native.why_missing()
-assert native.cpu_level() is None and native.cpu_levels() == ()
+assert native.isa() is None and native.isas() == ()
 cr.set_threads(3)
 assert cr.get_threads() == 3
 x = cr.Tensor(np.arange(6, dtype=np.float32).reshape(2, 3), requires_grad=True)

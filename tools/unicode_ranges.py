@@ -1,4 +1,4 @@
-"""Writes src/chainrule/text/unicode_ranges.py from the files of the Unicode Character Database.
+"""Writes src/chainrule/text/unicode/ranges.py from the files of the Unicode Character Database.
 
     python tools/unicode_ranges.py DIRECTORY 16.0.0      # holds UnicodeData.txt and PropList.txt of that version
 
@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-TARGET = Path(__file__).parents[1] / "src/chainrule/text/unicode_ranges.py"
+TARGET = Path(__file__).parents[1] / "src/chainrule/text/unicode/ranges.py"
 
 
 def categories(path: Path) -> dict[str, list[int]]:

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "gemm.hpp"
-#include "pool.hpp"
+#include "gemm/gemm.hpp"
+#include "runtime/pool.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -58,7 +58,7 @@ struct Rows {
 };
 
 inline Precision as_precision(int index) {  // as in PRECISIONS of native.py; 3 is for tests
-    if (index < 0 || index > 3 || (index == 3 && !pairs_can_run()))
+    if (index < 0 || index > 3 || (index == 3 && !bf16_pairs_can_run()))
         throw std::invalid_argument("precision must be 0 (fp32), 1 (bf16), 2 (fp16), or where the CPU can 3 (bf16 in pairs)");
     return static_cast<Precision>(index);
 }

@@ -1,6 +1,6 @@
-#include "functions.hpp"
+#include "simd/functions.hpp"
 
-#include "maps.hpp"
+#include "bind/maps.hpp"
 
 namespace chainrule {
 

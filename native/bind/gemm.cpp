@@ -1,7 +1,7 @@
-#include "gemm.hpp"
+#include "gemm/gemm.hpp"
 
-#include "arrays.hpp"
-#include "sums.hpp"
+#include "bind/arrays.hpp"
+#include "runtime/row_sums.hpp"
 
 namespace chainrule {
 namespace {

@@ -1,7 +1,7 @@
 // Class and row ids among the arguments of a binding.
 #pragma once
 
-#include "arrays.hpp"
+#include "bind/arrays.hpp"
 
 namespace chainrule {
 

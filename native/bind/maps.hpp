@@ -1,7 +1,7 @@
 // Bindings of kernels that work on each element by itself, for arrays of any shape.
 #pragma once
 
-#include "arrays.hpp"
+#include "bind/arrays.hpp"
 
 namespace chainrule {
 

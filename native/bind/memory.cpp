@@ -1,6 +1,6 @@
-#include "memory.hpp"
+#include "runtime/memory.hpp"
 
-#include "arrays.hpp"
+#include "bind/arrays.hpp"
 
 namespace chainrule {
 namespace {

@@ -8,9 +8,9 @@
 #include <chrono>
 #include <thread>
 
-#include "arrays.hpp"
+#include "bind/arrays.hpp"
 #include "families.hpp"  // made by CMake: CHAINRULE_FAMILIES(X) is X(layernorm) ..., one for each other file here
-#include "levels.hpp"
+#include "runtime/isa.hpp"
 
 namespace chainrule {
 
@@ -50,14 +50,14 @@ WithoutGil::~WithoutGil() {
 
 namespace {
 
-std::string level_name() {
+std::string isa_name() {
     size_t count;
-    return levels(&count)[current_level()].name;
+    return isas(&count)[current_isa()].name;
 }
 
-std::vector<std::string> supported_levels() {
+std::vector<std::string> supported_isas() {
     size_t count;
-    const Level* table = levels(&count);
+    const Isa* table = isas(&count);
     std::vector<std::string> names;
     for (size_t i = 0; i < count; ++i)
         if (table[i].supported) names.emplace_back(table[i].name);
@@ -71,9 +71,9 @@ NB_MODULE(_native, m) {
     using namespace chainrule;
     pthread_atfork(nullptr, nullptr, [] { under_way = 0; });  // a child has none of the threads that were under way
     nb::set_leak_warnings(false);  // an array that lives until the end is no leak
-    m.def("cpu_level", &level_name);
-    m.def("cpu_levels", &supported_levels);
-    m.def("set_cpu_level", [](const std::string& name) { return set_level(name.c_str()); }, "name"_a);
+    m.def("isa", &isa_name);
+    m.def("isas", &supported_isas);
+    m.def("set_isa", [](const std::string& name) { return set_isa(name.c_str()); }, "name"_a);
     m.def("set_threads", &set_threads, "count"_a);
     m.def("get_threads", &get_threads);
 #define X(family) bind_##family(m);

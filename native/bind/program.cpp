@@ -1,10 +1,10 @@
-#include "program.hpp"
+#include "decode/program.hpp"
 
 #include <mutex>
 
 #include <nanobind/stl/string.h>
 
-#include "ids.hpp"
+#include "bind/ids.hpp"
 
 namespace chainrule {
 namespace {

@@ -1,4 +1,4 @@
-#include "select.hpp"
+#include "decode/select.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include <nanobind/stl/pair.h>
 
-#include "arrays.hpp"
+#include "bind/arrays.hpp"
 
 namespace chainrule {
 namespace {

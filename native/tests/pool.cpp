@@ -1,5 +1,5 @@
 // The pool and the memory store under load from several callers; run by `make sanitize` under ThreadSanitizer.
-#include "pool.hpp"
+#include "runtime/pool.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "memory.hpp"
+#include "runtime/memory.hpp"
 
 using namespace chainrule;
 

@@ -25,16 +25,20 @@ from chainrule.errors import (
 if TYPE_CHECKING:
     from chainrule import (
         data,
+        doctor,
         foundations,
         generate,
         inspect,
         io,
+        lessons,
         models,
         nn,
         ops,
         optim,
+        runs,
         scalar,
         scaling,
+        tasks,
         text,
         train,
     )
@@ -62,18 +66,22 @@ __version__ = "0.1.0"
 _LAZY = {
     "autograd",
     "data",
+    "doctor",
     "foundations",
     "generate",
     "inspect",
     "io",
+    "lessons",
     "models",
     "native",
     "nn",
     "ops",
     "optim",
     "random",
+    "runs",
     "scalar",
     "scaling",
+    "tasks",
     "text",
     "train",
 }
@@ -93,7 +101,7 @@ def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
 
     >>> model, tokenizer = load("runs/demo")  # doctest: +SKIP
     """
-    from chainrule.train import load_any
+    from chainrule.runs import load_any
 
     return load_any(path)
 
@@ -129,6 +137,7 @@ __all__ = [
     "capture",
     "checkpoint",
     "data",
+    "doctor",
     "foundations",
     "generate",
     "get_threads",
@@ -136,6 +145,7 @@ __all__ = [
     "gradcheck_model",
     "inspect",
     "io",
+    "lessons",
     "load",
     "models",
     "nn",
@@ -143,11 +153,13 @@ __all__ = [
     "ops",
     "optim",
     "precision",
+    "runs",
     "scalar",
     "scaling",
     "scope",
     "seed",
     "set_threads",
+    "tasks",
     "text",
     "train",
 ]

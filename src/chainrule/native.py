@@ -3,10 +3,11 @@
 Two environment variables are read when the extension is first used:
 
     CHAINRULE_THREADS   how many threads the kernels use (default: the cores this process may run on)
-    CHAINRULE_CPU       baseline, avx2 or avx512: force a level that the CPU supports (default: the highest)
+    CHAINRULE_ISA       baseline, avx2 or avx512: the instruction set to use (default: the highest the CPU supports);
+                        CHAINRULE_CPU is an older name of it
 
-The number of threads never changes a result: work and sums are split into fixed blocks. Levels add in the same order
-too, but only those with a fused multiply-add round alike.
+The number of threads never changes a result: work and sums are split into fixed blocks. All instruction sets add in the
+same order too, but only those with a fused multiply-add round alike.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ def why_missing() -> str | None:
     return None if available() else _load()[1]
 
 
-def cpu_level() -> str | None:
-    """The CPU level the kernels run at (baseline, avx2 or avx512); None without the extension."""
+def isa() -> str | None:
+    """The instruction set the kernels use (baseline, avx2 or avx512); None without the extension."""
     extension = _extension()
-    return None if extension is None else str(extension.cpu_level())
+    return None if extension is None else str(extension.isa())
 
 
-def cpu_levels() -> tuple[str, ...]:
-    """The levels this CPU can run, lowest first; empty without the extension."""
+def isas() -> tuple[str, ...]:
+    """The instruction sets this CPU supports, lowest first; empty without the extension."""
     extension = _extension()
-    return () if extension is None else tuple(extension.cpu_levels())
+    return () if extension is None else tuple(extension.isas())
 
 
 def set_threads(n: int) -> None:
@@ -146,16 +147,16 @@ def _extension() -> ModuleType | None:
     """The extension, set up as the environment asks."""
     extension = _load()[0]
     if extension is not None:
-        _choose_level(extension, os.environ.get("CHAINRULE_CPU", ""))
+        _choose_isa(extension)
         extension.set_threads(get_threads())
     return extension
 
 
-def _choose_level(extension: ModuleType, level: str) -> None:
-    if level and not extension.set_cpu_level(level):
-        raise ConfigError(
-            f"CHAINRULE_CPU: got {level!r}, this machine supports {', '.join(extension.cpu_levels())}"
-        )
+def _choose_isa(extension: ModuleType) -> None:
+    variable = "CHAINRULE_ISA" if os.environ.get("CHAINRULE_ISA") else "CHAINRULE_CPU"
+    name = os.environ.get(variable, "")
+    if name and not extension.set_isa(name):
+        raise ConfigError(f"{variable}: got {name!r}, this machine supports {', '.join(extension.isas())}")
 
 
 def _default_threads() -> int:

@@ -10,9 +10,9 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig
+from chainrule.runs.load import load_any
 from chainrule.scaling import Batch, flops, parts_of, total, training_memory
 from chainrule.scaling.presets import PRESETS
-from chainrule.train.runs import load_any
 
 
 def counted(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:

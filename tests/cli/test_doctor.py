@@ -13,8 +13,8 @@ import pytest
 from chainrule.cli import main
 from chainrule.cli.render.trials import HEIGHT, WIDTH, curve
 from chainrule.data import load
+from chainrule.runs import checkpoint
 from chainrule.text import CharTokenizer
-from chainrule.train import checkpoint
 
 SMALL = ["--n-layer=1", "--n-head=2", "--n-embd=16", "--block-size=16", "--batch-size=4", "--lr=0.01"]
 

@@ -14,9 +14,10 @@ import pytest
 from chainrule.cli import main
 from chainrule.data import load
 from chainrule.errors import ChainruleError
-from chainrule.train import Trainer, WordTrainer, checkpoint
+from chainrule.runs import checkpoint
+from chainrule.runs.word_runs import WordRun
+from chainrule.train import Trainer, WordTrainer
 from chainrule.train.log import read
-from chainrule.train.word_runs import WordRun
 
 SMALL = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "16", "--batch-size", "4"]
 

@@ -14,8 +14,8 @@ import pytest
 from chainrule.cli import main
 from chainrule.data import load
 from chainrule.files import alone
-from chainrule.train import checkpoint, load_model
-from chainrule.train.history import History
+from chainrule.runs import checkpoint, load_model
+from chainrule.runs.history import History
 from chainrule.train.log import read
 
 SMALL = ["--n-layer=1", "--n-head=2", "--n-embd=16", "--block-size=16", "--batch-size=4", "--eval-windows=8"]

@@ -13,9 +13,9 @@ import pytest
 from chainrule.cli import main
 from chainrule.generate import score
 from chainrule.models import Seq2Seq
-from chainrule.train import load_model
-from chainrule.train.runs import load_any
-from chainrule.train.translations import translate_texts
+from chainrule.runs import load_model
+from chainrule.runs.load import load_any
+from chainrule.tasks.translation import translate_texts
 
 TEXT = "The quick brown fox jumps over the lazy dog.\nUser: hi\nAssistant: hello\n" * 40
 SIZE = [

@@ -10,9 +10,9 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.cli.args.config_file import toml
+from chainrule.runs.load import load_any
+from chainrule.scaling.budget import Choice
 from chainrule.text import BPETokenizer
-from chainrule.train.budget import Choice
-from chainrule.train.runs import load_any
 
 TINY = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "16", "--max-steps", "2"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chainrule.cli import main
-from chainrule.train.runs import load_any
+from chainrule.runs.load import load_any
 
 SIZE = [
     "--n-layer", "1", "--n-head", "2", "--n-embd", "32", "--n-hidden", "64", "--block-size", "24", "--dropout", "0",

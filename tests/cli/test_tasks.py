@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from chainrule.cli import main
-from chainrule.train import Run
-from chainrule.train.runs import load_any
-from chainrule.train.translations import translate_texts
+from chainrule.runs import Run
+from chainrule.runs.load import load_any
+from chainrule.tasks.translation import translate_texts
 
 TINY = ["--n-layer", "1", "--n-head", "2", "--n-embd", "32", "--block-size", "16", "--batch-size", "32"]
 

@@ -15,8 +15,8 @@ from chainrule.cli.args.sizes import documented
 from chainrule.cli.commands.train.family import command
 from chainrule.data import load
 from chainrule.models import FAMILIES
+from chainrule.runs import load_model
 from chainrule.text import BPETokenizer
-from chainrule.train import load_model
 
 SMALL = {"n_layer": 1, "n_head": 2, "n_kv_head": 1, "n_embd": 16, "n_hidden": 16, "block_size": 16}
 

@@ -16,8 +16,9 @@ from chainrule.data import load
 from chainrule.errors import CheckpointError, ConfigError
 from chainrule.files import alone
 from chainrule.io.vectors import read_vectors
-from chainrule.train import WordTrainConfig, checkpoint, log
-from chainrule.train.word_runs import WordRun, load_vectors
+from chainrule.runs import checkpoint
+from chainrule.runs.word_runs import WordRun, load_vectors
+from chainrule.train import WordTrainConfig, log
 
 SMALL = ["--dim", "8", "--epochs", "2"]
 

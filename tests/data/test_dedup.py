@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.data import RULES, Cleaner, Document, Rule, load
-from chainrule.data.minhash import BANDS, ROWS, Index, likeness, signature
-from chainrule.data.quality import compressed, length, letters, repeated_lines, word_length
+from chainrule.data.clean.minhash import BANDS, ROWS, Index, likeness, signature
+from chainrule.data.clean.quality import compressed, length, letters, repeated_lines, word_length
 from chainrule.errors import ConfigError
 
 ANY_TEXT = st.text(st.characters(), max_size=60)

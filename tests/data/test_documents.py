@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.data import BUILT_IN, Document, load, read_documents, read_names
-from chainrule.data.files import LONGEST_LINE
+from chainrule.data.read.files import LONGEST_LINE
 from chainrule.errors import ChainruleError, ConfigError, DataError
 
 TEXTS = ["one", "two\nlines", 'say "three", four', "naïve 鱼 🐟"]

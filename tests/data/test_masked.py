@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.data import IGNORE, Encoded, MaskedBatches, MaskingRule, SpecialIds, segmented
-from chainrule.data.segmented import trim
+from chainrule.data.batches.segmented import trim
 from chainrule.errors import ConfigError, DataError
 from tests.vectors import vector
 

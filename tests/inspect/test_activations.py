@@ -9,10 +9,11 @@ import pytest
 
 import chainrule as cr
 from chainrule import nn
+from chainrule.doctor import diagnose
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect import Histogram, dead_units, diagnose, gradient_map, saturated_share, saturation_point
+from chainrule.inspect import Histogram, dead_units, gradient_map, saturated_share, saturation_point
 from chainrule.inspect.activations import RECTIFYING, SQUASHING
-from chainrule.inspect.laboratory import deep_tanh
+from chainrule.lessons.laboratory import deep_tanh
 from tests.vectors import vector
 
 

@@ -7,8 +7,9 @@ import pytest
 
 import chainrule as cr
 from chainrule import nn, optim
+from chainrule.doctor import diagnose
 from chainrule.errors import ConfigError
-from chainrule.inspect import diagnose, gradients_by_depth, random_stack, trial_step
+from chainrule.inspect import gradients_by_depth, random_stack, trial_step
 from tests.inspect.test_activations import squares
 from tests.vectors import vector
 

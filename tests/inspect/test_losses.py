@@ -12,7 +12,7 @@ import chainrule as cr
 from chainrule.data import load
 from chainrule.errors import ConfigError, DataError
 from chainrule.inspect import curve, expected_loss, hand_made_logits, initial_loss
-from chainrule.inspect.laboratory import BAD, LetterConfig, LetterModel, examples, train
+from chainrule.lessons.laboratory import BAD, LetterConfig, LetterModel, examples, train
 from tests.vectors import vector
 
 

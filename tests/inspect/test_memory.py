@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.inspect.memory import (
+from chainrule.lessons.memory import (
     PAD,
     Bites,
     Copy,

@@ -11,9 +11,9 @@ import pytest
 
 import chainrule as cr
 from chainrule import nn, optim
+from chainrule.doctor import Watch, diagnose
 from chainrule.errors import ConfigError
-from chainrule.inspect import Watch, diagnose
-from chainrule.inspect.laboratory import BAD, LetterConfig, LetterModel
+from chainrule.lessons.laboratory import BAD, LetterConfig, LetterModel
 from chainrule.models import GPT, GPTConfig, LanguageModel, Llama, LlamaConfig
 
 V = 19

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from chainrule.inspect import rules
+from chainrule.doctor import rules
+from chainrule.doctor.finding import Finding
 from chainrule.inspect.activations import Distribution, LayerReport
-from chainrule.inspect.finding import Finding
 from chainrule.inspect.gradients import ParameterReport
 
 

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chainrule.errors import ChainruleError, DataError, FormatError
-from chainrule.io import bpe_json, load_tokenizer, save_tokenizer
+from chainrule.io import load_tokenizer, save_tokenizer
 from chainrule.io.bpe_files import read_tiktoken, write_gpt2, write_tiktoken
+from chainrule.io.hf.tokenizers import bpe as bpe_json
 from chainrule.text import BPETokenizer, WordTokenizer
 from chainrule.text.pretokenize import PATTERNS
 

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError, FormatError
-from chainrule.io import gguf, gguf_file, load
-from chainrule.io.gguf_blocks import F32, FORMATS, Q8_0
+from chainrule.io import load
+from chainrule.io.gguf import file as gguf_file
+from chainrule.io.gguf import models as gguf
+from chainrule.io.gguf.blocks import F32, FORMATS, Q8_0
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, make
 from chainrule.nn import LinearScaling, Llama3Scaling, frequencies
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer

@@ -343,7 +343,7 @@ def test_pickles_are_refused_with_the_way_to_convert_them(name: str, tmp_path: P
 
 
 def test_llama_configs_of_both_generations_are_read() -> None:
-    from chainrule.io import hf_llama
+    from chainrule.io.hf import llama as hf_llama
     from chainrule.io.settings import Settings
 
     config = LlamaConfig(2, 6, 3, 36, 52, 19, 101, rope_base=500.0)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import load_tokenizer, save_tokenizer
+from chainrule.io.hf.tokenizers.wordpiece import write_vocab_txt
 from chainrule.io.tokenizers import to_hugging_face
-from chainrule.io.wordpiece_json import write_vocab_txt
 from chainrule.text import (
     BareWordTokenizer,
     BertRules,

@@ -1,4 +1,4 @@
-"""Every test of a kernel may choose the CPU level and the number of threads; afterwards they are what they were."""
+"""Every test of a kernel may choose the ISA and the number of threads; afterwards they are what they were."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainrule import native
 
 @pytest.fixture(autouse=True)
 def settings() -> Iterator[None]:
-    level, threads = native.cpu_level(), native.get_threads()
+    isa, threads = native.isa(), native.get_threads()
     yield
-    assert native.kernels().set_cpu_level(level)
+    assert native.kernels().set_isa(isa)
     native.set_threads(threads)

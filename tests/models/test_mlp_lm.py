@@ -11,12 +11,13 @@ import pytest
 import chainrule as cr
 from chainrule import ops
 from chainrule.autograd.types import Array
+from chainrule.doctor import verdict
 from chainrule.errors import ConfigError
 from chainrule.generate import documents, known_share
+from chainrule.lessons import grid_search
 from chainrule.models import IGNORE, MLPLM, LanguageModel, MLPConfig, NeuralNGram, NeuralNGramConfig, NGram
 from chainrule.optim import AdamW, cosine
 from chainrule.random import generator
-from chainrule.train import grid_search, verdict
 from tests.models.words import short_words
 
 TINY = MLPConfig(block_size=3, n_embd=4, n_hidden=9, n_layer=2, vocab_size=7)

@@ -7,8 +7,8 @@ import pytest
 
 import chainrule as cr
 from chainrule import nn
-from chainrule.models.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
-from chainrule.models.sequence_classifier import (
+from chainrule.lessons.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
+from chainrule.lessons.sequence_classifier import (
     AttentionClassifier,
     BagOfWords,
     RecurrentClassifier,

@@ -407,7 +407,7 @@ def test_efficient_variants_are_here_or_declared_out_of_scope() -> None:
     assert o.record is not None
     assert all(x.size < T * T for x in o.record.saved if isinstance(x, np.ndarray))
     np.testing.assert_allclose(o.numpy(), attention.composed(q, k, v).numpy(), rtol=1e-12)
-    page = (Path(__file__).parents[2] / "docs/attention.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/understand/attention.md").read_text()
     rows = [line.split("|") for line in page.splitlines() if line.startswith("| ")]
     said = {row[1].split()[0]: row[3] for row in rows}
     assert "yes" in said["FlashAttention"] and "mask" in said["sparse"] and "out of scope" in said["linear"]

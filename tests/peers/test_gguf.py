@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.io import gguf, gguf_file
-from chainrule.io.gguf_blocks import FORMATS, Q8_0, REFUSED
+from chainrule.io.gguf import file as gguf_file
+from chainrule.io.gguf import models as gguf
+from chainrule.io.gguf.blocks import FORMATS, Q8_0, REFUSED
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.text import CharTokenizer
 

@@ -123,7 +123,7 @@ def test_twenty_steps_of_training(dtype: str) -> None:
 
 
 def test_the_speed_comparison_is_of_the_same_work() -> None:
-    """Config a of benchmarks/gpt_step.py and its PyTorch peer, from the same weights on the same batches."""
+    """Config a of benchmarks/peers/steps.py and its PyTorch peer, from the same weights on the same batches."""
     config = GPTConfig(n_layer=4, n_head=4, n_embd=128, block_size=64, vocab_size=65, activation="gelu_tanh")
     cr.seed(0)
     model, peer = GPT(config), TorchGPT(config)

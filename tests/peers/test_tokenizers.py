@@ -17,10 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.data import corpora
-from chainrule.io import bpe_json, load_tokenizer
+from chainrule.io import load_tokenizer
+from chainrule.io.hf.tokenizers import bpe as bpe_json
 from chainrule.text import BPETokenizer
-from chainrule.text.byte_alphabet import show
 from chainrule.text.pretokenize import PATTERNS, split
+from chainrule.text.unicode.byte_alphabet import show
 
 tiktoken = pytest.importorskip("tiktoken")
 tokenizers = pytest.importorskip("tokenizers")

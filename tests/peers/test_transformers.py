@@ -184,7 +184,7 @@ def test_a_checkpoint_of_a_run_is_their_directory(family: str, tokenizer: str, t
     )
     config = cr.train.TrainConfig(max_steps=3, batch_size=2, warmup=1)
     sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 24}
-    run = cr.train.Run.new(
+    run = cr.runs.Run.new(
         tmp_path / "run", cr.data.load(tmp_path / "text.txt"), config, family, made, **sizes
     )
     run.train()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import BareWordTokenizer, from_dict
-from chainrule.text.bare_words import UNKNOWN, split_words
+from chainrule.text.lowercase_words import UNKNOWN, split_words
 
 
 def test_the_rule() -> None:

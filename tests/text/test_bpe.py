@@ -16,8 +16,8 @@ from chainrule import native
 from chainrule.data import corpora
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import BPETokenizer, bpe_reference, from_dict
-from chainrule.text.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.pretokenize import PATTERNS, split
+from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER, hide, show
 from tests.text.reference import without_extension
 
 any_text = st.text(st.characters(codec=None), max_size=60)  # all of Unicode, lone surrogates included

@@ -12,7 +12,7 @@ from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.generate.sample import beginning
 from chainrule.text import PieceBPETokenizer, TextStream, Vocabulary, from_dict
 from chainrule.text.bpe_reference import merge_word
-from chainrule.text.piece_bpe import LONGEST, merge
+from chainrule.text.sentencepiece_bpe import LONGEST, merge
 from chainrule.text.unigram import BYTES
 
 SPECIAL = ["<unk>", "<s>"]

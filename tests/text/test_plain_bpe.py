@@ -14,9 +14,9 @@ from chainrule import native
 from chainrule.data import load
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import PlainBPETokenizer, Vocabulary
-from chainrule.text.merges import Pieces, apply_merge
-from chainrule.text.plain_bpe import trace, trace_table
-from chainrule.text.plain_bpe_training import WORD_OR_SPACE, count_words, spell
+from chainrule.text.textbook_bpe import trace, trace_table
+from chainrule.text.training.merges import Pieces, apply_merge
+from chainrule.text.training.textbook_bpe import WORD_OR_SPACE, count_words, spell
 from tests.text.growth import growth, long_word
 from tests.text.reference import needs_extension, without_extension
 from tests.text.strategies import any_text

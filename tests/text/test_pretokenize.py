@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chainrule.errors import ConfigError
 from chainrule.text import pretokenize
 from chainrule.text.pretokenize import PATTERNS, split, split_reference
-from chainrule.text.unicode_ranges import LETTERS, NUMBERS, WHITE_SPACE
+from chainrule.text.unicode.ranges import LETTERS, NUMBERS, WHITE_SPACE
 
 # Characters on which the patterns turn, more often than others.
 TURNING = st.sampled_from(list("aSsltvedRm'’ſé中1²٣ \t\n\r\x0b\x1c\x85\u3000!?-_🙂\u200d\u0301"))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from chainrule.data import load
 from chainrule.errors import DataError
+from chainrule.lessons.vocabulary_tradeoff import vocabulary_sizes
 from chainrule.text import PlainBPETokenizer
-from chainrule.text.tradeoff import vocabulary_sizes
 
 
 @pytest.mark.requirement("R-271")

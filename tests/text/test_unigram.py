@@ -14,8 +14,8 @@ from chainrule import native
 from chainrule.data import load
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import UnigramTokenizer, Vocabulary
+from chainrule.text.training.unigram import Settings, best_cut, digamma, expect, train
 from chainrule.text.unigram import BYTES
-from chainrule.text.unigram_training import Settings, best_cut, digamma, expect, train
 from tests.text.reference import needs_extension, without_extension
 from tests.text.strategies import a_text
 

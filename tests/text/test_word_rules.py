@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule import native
-from chainrule.text import BareWordTokenizer, WordTokenizer, bare_words, words
+from chainrule.text import BareWordTokenizer, WordTokenizer, words
+from chainrule.text import lowercase_words as bare_words
 from chainrule.text.word_rules import WordNumbers, WordRule
 from tests.text.growth import growth, long_word
 from tests.text.reference import needs_extension, without_extension

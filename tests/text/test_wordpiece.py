@@ -12,9 +12,9 @@ from chainrule import native
 from chainrule.data import load
 from chainrule.errors import FormatError
 from chainrule.text import BertRules, Vocabulary, WordPieceTokenizer
-from chainrule.text.merges import Pieces, apply_merge
+from chainrule.text.training.merges import Pieces, apply_merge
+from chainrule.text.training.wordpiece import PREFIX, score
 from chainrule.text.wordpiece import SPECIAL
-from chainrule.text.wordpiece_training import PREFIX, score
 from tests.text.growth import growth, long_word
 from tests.text.reference import needs_extension, without_extension
 from tests.text.strategies import a_text

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.data import Corpus, load
-from chainrule.train import Run, TrainConfig
+from chainrule.runs import Run
+from chainrule.train import TrainConfig
 from chainrule.train.log import read
 
 SIZE: dict[str, Any] = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16, "dropout": 0.1}

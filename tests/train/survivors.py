@@ -15,11 +15,12 @@ from typing import Any
 from chainrule.data import load
 from chainrule.models import FAMILIES
 from chainrule.models.families import KNOWN
+from chainrule.runs import Run, checkpoint, kinds
+from chainrule.runs.word_runs import WordRun
+from chainrule.tasks.registry import MATERIALS, material_of
 from chainrule.text import Tokenizer, WordPieceTokenizer
-from chainrule.train import Run, TrainConfig, Trainer, WordTrainConfig, WordTrainer, checkpoint, kinds
+from chainrule.train import TrainConfig, Trainer, WordTrainConfig, WordTrainer
 from chainrule.train.log import Log, read
-from chainrule.train.materials import MATERIALS, material_of
-from chainrule.train.word_runs import WordRun
 
 TRAINERS = (*FAMILIES, *MATERIALS, *kinds.WORD_VECTORS.types)
 SIZES = {

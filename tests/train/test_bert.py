@@ -12,7 +12,7 @@ from chainrule.data import Encoded, LabelledBatches, MaskedBatches, SpecialIds
 from chainrule.errors import ConfigError
 from chainrule.models import BERTClassifier, Model, fine_tune, make
 from chainrule.train import TrainConfig
-from chainrule.train.loop import Trainer
+from chainrule.train.trainer import Trainer
 
 SPECIAL = SpecialIds(cls=1, sep=2, mask=3)
 SIZES: dict[str, Any] = {"n_layer": 1, "n_head": 2, "n_embd": 32, "n_hidden": 64}

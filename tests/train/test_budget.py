@@ -7,9 +7,10 @@ import pytest
 from chainrule.cli import main
 from chainrule.data import Corpus, load
 from chainrule.errors import ChainruleError
+from chainrule.scaling import budget
+from chainrule.scaling.budget import LADDER, TOKENS_PER_PARAMETER, choose, suitable_tokenizer
 from chainrule.text import BPETokenizer, CharTokenizer
-from chainrule.train import Trainer, budget
-from chainrule.train.budget import LADDER, TOKENS_PER_PARAMETER, choose, suitable_tokenizer
+from chainrule.train import Trainer
 
 TEXT = Corpus("some", "test", load("pydoc").text[:60_000])
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from chainrule.errors import ChainruleWarning, CheckpointError
-from chainrule.train import checkpoint
-from chainrule.train.checkpoint import FILES, Checkpoint
+from chainrule.runs import checkpoint
+from chainrule.runs.checkpoint import FILES, Checkpoint
 
 
 def make(step: int = 7) -> Checkpoint:

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from chainrule.cli import main
 from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, ConfigError
-from chainrule.train import Run, Trainer, checkpoint, environment, load_model
+from chainrule.runs import Run, checkpoint, environment, load_model
+from chainrule.train import Trainer
 from chainrule.train.log import Log, read
 from tests.train.helpers import corpus, losses, new_run, validations
 from tests.train.survivors import outcome

@@ -13,17 +13,17 @@ import pytest
 import chainrule as cr
 from chainrule.autograd import Tensor
 from chainrule.data import Batches, DocumentBatches, Encoded, LabelledBatches, PairBatches, SpecialIds
-from chainrule.data.padded import IGNORE
+from chainrule.data.batches.padded import IGNORE
+from chainrule.doctor import Finding
+from chainrule.doctor.monitor import Doctor
+from chainrule.doctor.nonfinite import search
+from chainrule.doctor.preflight import examine
 from chainrule.errors import ChainruleError
-from chainrule.inspect import Finding
 from chainrule.models import GPT, make
+from chainrule.models.gradient import Work
 from chainrule.text import CharTokenizer
 from chainrule.train import TrainConfig, Trainer
-from chainrule.train.doctor import Doctor
-from chainrule.train.gradient import Work
 from chainrule.train.log import read
-from chainrule.train.nonfinite import search
-from chainrule.train.preflight import examine
 from tests.train.helpers import corpus, new_run
 from tests.train.test_loop import Told
 
@@ -240,7 +240,7 @@ def test_overfitting_of_a_tiny_text(tmp_path: Path) -> None:
     (tmp_path / "tiny.txt").write_text(text)
     config = TrainConfig(max_steps=300, batch_size=8, lr=1e-2, warmup=5, eval_every=25)
     size = {"n_layer": 1, "n_head": 2, "n_embd": 32, "block_size": 16}
-    run = cr.train.Run.new(tmp_path / "run", cr.data.load(tmp_path / "tiny.txt"), config, **size)
+    run = cr.runs.Run.new(tmp_path / "run", cr.data.load(tmp_path / "tiny.txt"), config, **size)
     run.train()
     findings = [r["finding"] for r in read(run.log_path) if "finding" in r]
     assert [f["about"] for f in findings].count("overfitting") == 1
@@ -296,7 +296,7 @@ def test_a_resumed_run_says_what_an_unbroken_one_says(tmp_path: Path) -> None:
     parts.trainer.update = update  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         parts.train()
-    again = cr.train.Run.resume(parts.folder)
+    again = cr.runs.Run.resume(parts.folder)
     again.train()
 
     def records(folder: Path) -> list[Any]:
@@ -406,7 +406,7 @@ def test_a_run_begins_with_what_is_not_well(tmp_path: Path, capsys: pytest.Captu
     tokenizer = CharTokenizer.train(data.text + "".join(map(chr, range(0x4E00, 0x4E40))))
     config = TrainConfig(max_steps=3, batch_size=4, eval_every=3)
     size = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16}
-    run = cr.train.Run.new(tmp_path / "run", data, config, tokenizer=tokenizer, **size)
+    run = cr.runs.Run.new(tmp_path / "run", data, config, tokenizer=tokenizer, **size)
     run.train()
     first = json.loads(run.log_path.read_text().splitlines()[0])
     assert first["step"] == 0 and first["finding"]["about"] == "unused tokens"
@@ -416,7 +416,7 @@ def test_a_run_begins_with_what_is_not_well(tmp_path: Path, capsys: pytest.Captu
 def test_the_doctor_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = new_run(tmp_path, "watched")
     watched.train()
-    monkeypatch.setattr("chainrule.train.run.examine", lambda *_, **__: [])
+    monkeypatch.setattr("chainrule.runs.run.examine", lambda *_, **__: [])
     for name in ("step", "evaluation", "weights"):
         monkeypatch.setattr(Doctor, name, lambda *_: [])
     alone = new_run(tmp_path, "alone")

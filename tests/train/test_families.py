@@ -15,9 +15,10 @@ import chainrule as cr
 from chainrule.errors import CheckpointError, ConfigError
 from chainrule.generate import generate
 from chainrule.models import FAMILIES, describe, make, rebuild
+from chainrule.runs import Run, checkpoint, load_model
+from chainrule.runs.checkpoint import Checkpoint
 from chainrule.text import CharTokenizer
-from chainrule.train import Run, TrainConfig, checkpoint, load_model
-from chainrule.train.checkpoint import Checkpoint
+from chainrule.train import TrainConfig
 from tests.models.tiny import tiny
 from tests.train.helpers import corpus, losses, validations
 

@@ -24,7 +24,7 @@ from chainrule.models import (
     Seq2Seq,
 )
 from chainrule.models import Seq2SeqConfig as PairConfig
-from chainrule.train.gradient import Work, backward
+from chainrule.models.gradient import Work, backward
 
 module = importlib.import_module("chainrule.ops.linear_cross_entropy")
 

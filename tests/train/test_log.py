@@ -13,7 +13,8 @@ from rich.console import Console
 
 from chainrule.errors import ConfigError, DataError
 from chainrule.inspect import curve
-from chainrule.train import Log, log, loss_curve
+from chainrule.runs import loss_curve
+from chainrule.train import Log, log
 
 
 def train_a_little(path: Path, console: Console, resume_at: int = 0) -> None:

@@ -18,14 +18,14 @@ from chainrule.autograd import Tensor
 from chainrule.data import Batches, Streams
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.models import IGNORE, Model, make
+from chainrule.models.gradient import Work, backward
+from chainrule.models.microbatch import cut, join
 from chainrule.optim.schedules import cosine
+from chainrule.runs.checkpoint import Checkpoint
+from chainrule.runs.progress import progress_of, restore
 from chainrule.train import TrainConfig, Trainer
-from chainrule.train.average import Average
-from chainrule.train.checkpoint import Checkpoint
-from chainrule.train.gradient import Work, backward
-from chainrule.train.pieces import cut, join
-from chainrule.train.plan import Plan
-from chainrule.train.trainer_state import progress_of, restore
+from chainrule.train.ema import Average
+from chainrule.train.schedule import Plan
 
 IDS = np.random.default_rng(0).integers(0, 11, 2000)
 

@@ -12,6 +12,10 @@ import pytest
 
 from chainrule.data import Corpus, Shards, Split, build, load, read_documents, split
 from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.runs import Run
+from chainrule.scaling.ladder import Ladder
+from chainrule.tasks.masked_lm import MaskedText
+from chainrule.tasks.task import Text
 from chainrule.text import (
     BPETokenizer,
     CharTokenizer,
@@ -20,9 +24,7 @@ from chainrule.text import (
     WordPieceTokenizer,
     WordTokenizer,
 )
-from chainrule.train import Ladder, Run, TrainConfig
-from chainrule.train.masked_text import MaskedText
-from chainrule.train.material import Text
+from chainrule.train import TrainConfig
 from tests.train.helpers import SIZE, losses
 
 TEXT = load("pydoc").text[:40_000] + "é"

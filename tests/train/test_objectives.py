@@ -11,8 +11,8 @@ import chainrule as cr
 from chainrule.data import Masked, Pair, Segmented
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models import family, make
+from chainrule.tasks.objectives import OBJECTIVES, check_objective
 from chainrule.train import TrainConfig, Trainer
-from chainrule.train.objectives import OBJECTIVES, check_objective
 
 IDS = np.random.default_rng(0).integers(9, size=(2, 5))
 MASK = np.ones((2, 5), bool)

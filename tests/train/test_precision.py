@@ -9,8 +9,8 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError
-from chainrule.train import Run
-from chainrule.train.scaling import PATIENCE, LossScale
+from chainrule.runs import Run
+from chainrule.train.precision import PATIENCE, LossScale
 from tests.train.helpers import losses, new_run
 
 

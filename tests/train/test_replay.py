@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from chainrule.errors import ChainruleError, CheckpointError, ConfigError
-from chainrule.train import Run, TrainConfig, checkpoint, replay
+from chainrule.runs import Run, checkpoint, replay
+from chainrule.train import TrainConfig
 from chainrule.train.log import read
 from tests.train.helpers import new_run
 from tests.train.survivors import SETTINGS, TRAINERS, new, train, write_data

@@ -16,8 +16,8 @@ import pytest
 from chainrule.data import load
 from chainrule.errors import ChainruleError, CheckpointError, ConfigError, DataError
 from chainrule.files import alone
-from chainrule.train import Run, checkpoint, load_model
-from chainrule.train.folders import free_folder
+from chainrule.runs import Run, checkpoint, load_model
+from chainrule.runs.folder import free_folder
 from chainrule.train.log import read
 from tests.train.helpers import SIZE, losses, new_run, validations
 

@@ -12,8 +12,10 @@ import chainrule as cr
 from chainrule.data import PairBatches, PairCorpus
 from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq, Seq2SeqConfig, make
-from chainrule.train import Run, ScheduledSampling, TrainConfig, Trainer
-from chainrule.train.translations import Translations
+from chainrule.runs import Run
+from chainrule.tasks import ScheduledSampling
+from chainrule.tasks.translation import Translations
+from chainrule.train import TrainConfig, Trainer
 
 RNG = np.random.default_rng(3)
 TARGETS = [RNG.integers(3, 20, size=RNG.integers(0, 12)) for _ in range(400)]

@@ -11,9 +11,9 @@ import pytest
 from chainrule.data import Labelled, PairCorpus
 from chainrule.errors import DataError
 from chainrule.models import make
+from chainrule.tasks.classification import SPLIT, LabelCorpus, Labels
+from chainrule.tasks.translation import Translations
 from chainrule.train import TrainConfig
-from chainrule.train.labels import SPLIT, LabelCorpus, Labels
-from chainrule.train.translations import Translations
 
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 64}
 FEW = TrainConfig(batch_size=4, eval_windows=8)

@@ -10,8 +10,8 @@ from chainrule import native
 from chainrule.errors import ChainruleError, ConfigError, DataError, GraphError
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.random import key
+from chainrule.tasks.word_sampling import AliasTable, keep_probability, noise, random_words
 from chainrule.train import WordTrainConfig, WordTrainer
-from chainrule.train.word_sampling import AliasTable, keep_probability, noise, random_words
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "tree", "slept", "barked"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from chainrule import ops
 from chainrule.data import SpecialIds, encode_words, segmented
-from chainrule.data.segmented import check_room
+from chainrule.data.batches.segmented import check_room
 from chainrule.errors import DataError
 from chainrule.generate import Sampling, fill_masks
 from chainrule.models import BERTClassifier, BERTPretraining, BERTTagger, Model

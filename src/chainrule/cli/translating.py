@@ -11,9 +11,9 @@ from chainrule.data import pad
 from chainrule.errors import DataError
 from chainrule.generate import Beam, Request, Sampling, Translation, Translator, run, search
 from chainrule.models import Seq2Seq
+from chainrule.tasks.translation import marks
 from chainrule.text import Tokenizer
 from chainrule.train.log import shorten
-from chainrule.train.translations import marks
 
 TOGETHER = 32  # sources in one loop
 

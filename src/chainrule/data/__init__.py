@@ -1,11 +1,6 @@
 """Corpora and documents, what is kept of them, token shards, and batches cut from them."""
 
-from chainrule.data.batches import Batches, split, windows
-from chainrule.data.corpora import BUILT_IN, Corpus, available, load
-from chainrule.data.dedup import Cleaner, Report
-from chainrule.data.documents import Document, read_documents
-from chainrule.data.encoded import Encoded
-from chainrule.data.labelled import (
+from chainrule.data.batches.labelled import (
     Labelled,
     LabelledBatches,
     TwinBatches,
@@ -13,21 +8,26 @@ from chainrule.data.labelled import (
     label_ids,
     read_labelled,
 )
-from chainrule.data.masked import Masked, MaskedBatches, MaskingRule
+from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule
+from chainrule.data.batches.packed import PackedBatches, segment_mask
+from chainrule.data.batches.padded import IGNORE, DocumentBatches, pad, padded, shift
+from chainrule.data.batches.pairs import Pair, PairBatches
+from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented
+from chainrule.data.batches.streams import Streams
+from chainrule.data.batches.tagged import Tagged, TaggedBatches, encode_words, read_tagged
+from chainrule.data.batches.windows import Batches, split, windows
+from chainrule.data.clean.dedup import Cleaner, Report
+from chainrule.data.clean.quality import RULES, Rule
+from chainrule.data.corpora import BUILT_IN, Corpus, available, load
+from chainrule.data.encoded import Encoded
 from chainrule.data.mixing import Mixture, balanced
-from chainrule.data.names import Names, read_names
 from chainrule.data.order import Order, spread
-from chainrule.data.packed import PackedBatches, segment_mask
-from chainrule.data.padded import IGNORE, DocumentBatches, pad, padded, shift
-from chainrule.data.pairs import Pair, PairBatches
-from chainrule.data.parallel import PairCorpus, load_pairs
-from chainrule.data.quality import RULES, Rule
-from chainrule.data.questions import Question, read_questions
-from chainrule.data.segmented import Segmented, SpecialIds, segmented
+from chainrule.data.read.documents import Document, read_documents
+from chainrule.data.read.names import Names, read_names
+from chainrule.data.read.parallel import PairCorpus, load_pairs
+from chainrule.data.read.questions import Question, read_questions
 from chainrule.data.shards import Shards, build
 from chainrule.data.splits import Parts, Split
-from chainrule.data.streams import Streams
-from chainrule.data.tagged import Tagged, TaggedBatches, encode_words, read_tagged
 
 __all__ = [
     "BUILT_IN",

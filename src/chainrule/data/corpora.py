@@ -22,7 +22,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from chainrule.data.downloads import NAMED, cache_folder
-from chainrule.data.files import read_text
+from chainrule.data.read.files import read_text
 from chainrule.errors import DataError
 from chainrule.suggest import did_you_mean
 

@@ -8,7 +8,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.batches import Ids
+from chainrule.data.batches.windows import Ids
 from chainrule.errors import DataError
 
 

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.batches import Ids
+from chainrule.data.batches.padded import IGNORE, PAD
+from chainrule.data.batches.windows import Ids
 from chainrule.data.order import Order
-from chainrule.data.padded import IGNORE, PAD
 from chainrule.errors import ConfigError
 
 PERIOD = 1000

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.documents import Document
 from chainrule.data.encoded import Encoded
+from chainrule.data.read.documents import Document
 from chainrule.data.splits import Split
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.files import flush, new_folder

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from chainrule.data.documents import Document
-from chainrule.data.hashing import digest
+from chainrule.data.clean.hashing import digest
+from chainrule.data.read.documents import Document
 from chainrule.validate import Check
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from chainrule.data.questions import Question
+from chainrule.data.read.questions import Question
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate.sample import Model
 from chainrule.generate.score import By, compare
 from chainrule.text import Tokenizer
-from chainrule.text.utf8 import to_utf8
+from chainrule.text.unicode.utf8 import to_utf8
 
 
 def answer(model: Model, tokenizer: Tokenizer, question: Question, between: str = " ") -> dict[By, int]:

@@ -15,7 +15,7 @@ from chainrule.generate.weights import FORMATS, Floats, Words, pack, pad
 from chainrule.nn import Embedding, LayerNorm, Linear, RMSNorm
 from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Look, Norm, Project, joint_bias
 
-ACTIVATIONS = (None, "gelu", "gelu_tanh", "relu", "silu")  # as in native/include/decode.hpp
+ACTIVATIONS = (None, "gelu", "gelu_tanh", "relu", "silu")  # as in native/decode/decode.hpp
 
 
 def runs(dtype: npt.DTypeLike) -> bool:

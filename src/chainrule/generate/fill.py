@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from chainrule import ops
 from chainrule.data import SpecialIds, segmented
-from chainrule.data.segmented import check_room
+from chainrule.data.batches.segmented import check_room
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import BERTPretraining
 from chainrule.models.bert import rows_at

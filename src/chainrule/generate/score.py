@@ -24,7 +24,7 @@ from chainrule.generate.sampling import check_prompt
 from chainrule.models import LanguageModel, NGram, RecurrentLM
 from chainrule.models.window import WindowModel, contexts
 from chainrule.text import Tokenizer
-from chainrule.text.utf8 import to_utf8
+from chainrule.text.unicode.utf8 import to_utf8
 
 LogProbs = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.integer[Any]]

@@ -22,7 +22,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Words: TypeAlias = npt.NDArray[np.int32]
 
 FORMATS = ("fp32", "bf16", "int8", "int4")
-PANEL = GROUP = 32  # as in native/include/panels.hpp
+PANEL = GROUP = 32  # as in native/decode/panels.hpp
 
 
 def check_format(name: str) -> str:
@@ -44,7 +44,7 @@ def rounded(weight: Floats, name: str) -> Floats:
 
 
 def pack(weight: Floats, name: str) -> Words:
-    """weight (out, in) -> words as native/include/panels.hpp describes them, without their memory's alignment"""
+    """weight (out, in) -> words as native/decode/panels.hpp describes them, without their memory's alignment"""
     weight = pad(weight)
     N, K = weight.shape
     if name == "fp32":

@@ -3,7 +3,7 @@
 Nothing here draws, prints or changes a model, and no model knows of it.
 """
 
-from chainrule.inspect import limits, memory, recurrence
+from chainrule.inspect import recurrence
 from chainrule.inspect.activations import (
     Distribution,
     Histogram,
@@ -15,7 +15,6 @@ from chainrule.inspect.activations import (
 )
 from chainrule.inspect.attention import Pattern, maps, pattern, patterns, score_variance
 from chainrule.inspect.embedding_space import anisotropy, clusters, concept_direction, embedding_space
-from chainrule.inspect.finding import Finding
 from chainrule.inspect.generalisation import exposure, split_losses
 from chainrule.inspect.gradients import ParameterReport, random_stack, trial_step
 from chainrule.inspect.gradients import by_depth as gradients_by_depth
@@ -26,21 +25,16 @@ from chainrule.inspect.losses import (
     hand_made_logits,
     initial_loss,
 )
-from chainrule.inspect.report import Report, diagnose
 from chainrule.inspect.spectrum import Spectrum, attention_spectra, recurrent_spectra, spectrum
-from chainrule.inspect.watch import Watch
 
 __all__ = [
     "Distribution",
-    "Finding",
     "Histogram",
     "LayerReport",
     "Link",
     "ParameterReport",
     "Pattern",
-    "Report",
     "Spectrum",
-    "Watch",
     "anisotropy",
     "attends",
     "attention_spectra",
@@ -48,7 +42,6 @@ __all__ = [
     "concept_direction",
     "curve",
     "dead_units",
-    "diagnose",
     "embedding_space",
     "expected_loss",
     "exposure",
@@ -57,9 +50,7 @@ __all__ = [
     "gradients_by_depth",
     "hand_made_logits",
     "initial_loss",
-    "limits",
     "maps",
-    "memory",
     "pattern",
     "patterns",
     "random_stack",

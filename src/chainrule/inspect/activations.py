@@ -15,8 +15,8 @@ import numpy.typing as npt
 from chainrule import ops
 from chainrule.autograd.capture import Capture, Captured
 from chainrule.autograd.types import Array
+from chainrule.doctor import limits
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect import limits
 from chainrule.inspect.probe import op_of
 
 SQUASHING = {"tanh": 1.0, "sigmoid": 0.25, "rnn_cell": 1.0, "rnn_sequence": 1.0}  # with their steepest slope
@@ -39,7 +39,7 @@ BINS = 60
 def saturation_point(M: float = limits.SATURATED) -> float:
     """The x at which tanh x = M: ln((1 + M) / (1 - M)) / 2. R-219
 
-    >>> from chainrule.inspect import saturation_point
+    >>> from chainrule.inspect.activations import saturation_point
     >>> round(saturation_point(0.99), 4)
     2.6467
     """

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from chainrule import ops
 from chainrule.autograd import capture, no_grad
 from chainrule.autograd.types import Array
+from chainrule.doctor import limits
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect import limits
 from chainrule.inspect.probe import untouched
 from chainrule.nn import Layer
 from chainrule.random import generator
@@ -94,7 +94,7 @@ def pattern(A: npt.ArrayLike) -> Pattern:
     """Name the pattern of one map A (T, T) whose rows sum to 1. R-227
 
     >>> import numpy as np
-    >>> from chainrule.inspect import pattern
+    >>> from chainrule.inspect.attention import pattern
     >>> pattern(np.eye(6)).kind
     'diagonal'
     """

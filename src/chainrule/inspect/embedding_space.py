@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.autograd.types import Array
+from chainrule.doctor import limits
+from chainrule.doctor.finding import Finding
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect import limits
-from chainrule.inspect.finding import Finding
 from chainrule.random import generator
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import no_grad
 from chainrule.autograd.types import Array
+from chainrule.doctor import limits
+from chainrule.doctor.finding import Finding
 from chainrule.errors import ConfigError, DataError
-from chainrule.inspect import limits
-from chainrule.inspect.finding import Finding
 from chainrule.inspect.probe import untouched
 from chainrule.models import IGNORE, Model
 from chainrule.random import generator

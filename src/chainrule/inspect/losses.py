@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import ops
+from chainrule.doctor import limits
+from chainrule.doctor.finding import Finding
 from chainrule.errors import ConfigError, DataError
-from chainrule.inspect import limits
-from chainrule.inspect.finding import Finding
 
 
 def expected_loss(vocab_size: int) -> float:
     """-ln(1/V) = ln V: the loss of a model that knows nothing and claims nothing. R-216
 
-    >>> from chainrule.inspect import expected_loss
+    >>> from chainrule.inspect.losses import expected_loss
     >>> round(expected_loss(27), 4)
     3.2958
     """

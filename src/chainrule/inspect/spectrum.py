@@ -38,7 +38,7 @@ class Spectrum:
 def spectrum(A: npt.ArrayLike, name: str = "", count: int = 5) -> Spectrum:
     """The `count` largest eigenvalues of A (n, n).
 
-    >>> from chainrule.inspect import spectrum
+    >>> from chainrule.inspect.spectrum import spectrum
     >>> round(spectrum([[0.9, 0.0], [0.0, 1.1]]).radius, 6)
     1.1
     """

@@ -1,7 +1,7 @@
 """Files of other programs, and our own: models, tokenizers, word vectors."""
 
+from chainrule.io.hf.pretrained import load_pretrained, save_pretrained
 from chainrule.io.loading import load
-from chainrule.io.pretrained import load_pretrained, save_pretrained
 from chainrule.io.tokenizers import load_tokenizer, save_tokenizer
 from chainrule.io.vectors import read_vectors, write_vectors
 

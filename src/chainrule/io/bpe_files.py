@@ -12,8 +12,8 @@ from chainrule.errors import FormatError
 from chainrule.files import write
 from chainrule.io.files import read_bytes
 from chainrule.text import BPETokenizer
-from chainrule.text.byte_alphabet import hide, show
 from chainrule.text.pretokenize import PATTERNS
+from chainrule.text.unicode.byte_alphabet import hide, show
 
 _GPT2_SPECIAL = {"<|endoftext|>": 50256}
 _CL100K_SPECIAL = {

@@ -6,9 +6,10 @@ from os import PathLike
 from pathlib import Path
 
 from chainrule.errors import DataError, FormatError
-from chainrule.io import gguf, llama2c
+from chainrule.io import llama2c
 from chainrule.io.binary import map_file
-from chainrule.io.pretrained import PICKLES, load_pretrained, refuse_pickle
+from chainrule.io.gguf import models as gguf
+from chainrule.io.hf.pretrained import PICKLES, load_pretrained, refuse_pickle
 from chainrule.models import Model
 from chainrule.text import Tokenizer
 

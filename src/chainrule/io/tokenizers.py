@@ -18,9 +18,13 @@ from typing import Any
 
 from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.files import write
-from chainrule.io import bpe_json, char_json, piece_json, unigram_json, wordpiece_json
 from chainrule.io.bpe_files import read_gpt2, read_tiktoken
 from chainrule.io.files import read_bytes
+from chainrule.io.hf.tokenizers import bpe as bpe_json
+from chainrule.io.hf.tokenizers import chars as char_json
+from chainrule.io.hf.tokenizers import sentencepiece_bpe as piece_json
+from chainrule.io.hf.tokenizers import unigram as unigram_json
+from chainrule.io.hf.tokenizers import wordpiece as wordpiece_json
 from chainrule.text import Tokenizer, from_dict
 
 # By the type of the model: modules with KIND, read and write.

@@ -25,7 +25,7 @@ ONE_TERMINAL = Terminals(0, 0)
 class NGram:
     """A count model of documents, each a row of token ids without terminals; `fit` makes it.
 
-    >>> from chainrule.models import NGram
+    >>> from chainrule.models.ngram import NGram
     >>> model = NGram.fit([[2, 3, 3, 1]], order=2, vocab_size=4)  # .emma. with tokens . a e m
     >>> model.probabilities([[3]]).tolist()
     [[0.0, 0.5, 0.0, 0.5]]

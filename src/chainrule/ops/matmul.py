@@ -2,7 +2,7 @@
 
     C = A B,   dA = dC Bᵀ,   dB = Aᵀ dC            R-045, R-046 (seed 001 "two ways of matmul"; seed 004 §1.3)
 
-The derivation compares the two loop orders of R-045; docs/kernels.md goes on from there to our own kernel.
+The derivation compares the two loop orders of R-045; docs/understand/kernels.md goes on from there to our own kernel.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Text to token ids and back."""
 
-from chainrule.text.bare_words import BareWordTokenizer
-from chainrule.text.bert import BertRules
 from chainrule.text.bpe import BPETokenizer
 from chainrule.text.chars import CharTokenizer
-from chainrule.text.piece_bpe import PieceBPETokenizer
-from chainrule.text.plain_bpe import PlainBPETokenizer
+from chainrule.text.lowercase_words import BareWordTokenizer
+from chainrule.text.normalize import BertRules
 from chainrule.text.prompts import few_shot
+from chainrule.text.sentencepiece_bpe import PieceBPETokenizer
 from chainrule.text.streaming import TextStream
+from chainrule.text.textbook_bpe import PlainBPETokenizer
 from chainrule.text.tokenizer import Tokenizer, from_dict
 from chainrule.text.unigram import UnigramTokenizer
 from chainrule.text.vocabulary import Vocabulary

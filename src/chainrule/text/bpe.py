@@ -18,10 +18,10 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import bpe_reference
-from chainrule.text.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.pretokenize import character_classes, check_pattern, split
 from chainrule.text.tokenizer import Ids, Tokenizer
-from chainrule.text.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
+from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER, hide, show
+from chainrule.text.unicode.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
 
 
 class BPETokenizer(Tokenizer):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from chainrule.text.byte_alphabet import BYTES_IN_ORDER
+from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER
 
 Pair = tuple[int, int]
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import ConfigError
-from chainrule.text import unicode_ranges
+from chainrule.text.unicode import ranges as unicode_ranges
 
 _WORDS = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?[\p{L}]+|[\p{N}]{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
 _SPACES = r"[\s]+(?![^\s])|[\s]+"

@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterable
 
 from chainrule.text.bpe import BPETokenizer
-from chainrule.text.piece_bpe import PieceBPETokenizer
+from chainrule.text.sentencepiece_bpe import PieceBPETokenizer
 from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.unigram import UnigramTokenizer
 

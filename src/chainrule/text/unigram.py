@@ -17,8 +17,8 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.errors import DataError, FormatError
 from chainrule.text.tokenizer import Ids
-from chainrule.text.unigram_training import UNIT, Scores, Settings, train
-from chainrule.text.utf8 import as_texts, from_utf8, to_utf8
+from chainrule.text.training.unigram import UNIT, Scores, Settings, train
+from chainrule.text.unicode.utf8 import as_texts, from_utf8, to_utf8
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
 
 UNKNOWN = "<unk>"

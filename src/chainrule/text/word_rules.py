@@ -1,7 +1,7 @@
 """What the tokenizers of words share: cutting texts into words, the most frequent of them, and their numbers.
 
-In plain Python by an expression, and the same in C++ (native/words.cpp) by a scanner, which knows the rules by their
-number and asks the expressions of Python which characters are letters.
+In Python by a regular expression; in C++ (native/text/words.cpp) by a scanner, which receives the rule as a number and
+asks the expressions of Python which characters are letters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.text.tokenizer import Ids
-from chainrule.text.utf8 import as_texts, batches, from_utf8, joined, to_utf8
+from chainrule.text.unicode.utf8 import as_texts, batches, from_utf8, joined, to_utf8
 
 NO_LIMIT = 2**63 - 1
 KINDS = re.compile(r"([^\w\s]+)|([^\W\d_]+)|([\d_]+)|(\s+)")  # others, letters, ...: Kind in pretokenize.hpp

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import FormatError
-from chainrule.text.bert import BertRules
+from chainrule.text.normalize import BertRules
 from chainrule.text.tokenizer import Ids
-from chainrule.text.utf8 import joined, to_utf8
+from chainrule.text.training.wordpiece import PREFIX, Learner, NativeLearner
+from chainrule.text.unicode.utf8 import joined, to_utf8
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
-from chainrule.text.wordpiece_training import PREFIX, Learner, NativeLearner
 
 UNKNOWN = "[UNK]"
 SPECIAL = ("[PAD]", UNKNOWN, "[CLS]", "[SEP]", "[MASK]")

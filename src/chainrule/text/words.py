@@ -13,7 +13,7 @@ from typing import Any
 import numpy.typing as npt
 
 from chainrule.text.tokenizer import Ids
-from chainrule.text.utf8 import as_texts
+from chainrule.text.unicode.utf8 import as_texts
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
 from chainrule.text.word_rules import WordNumbers, WordRule
 

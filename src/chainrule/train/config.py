@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from chainrule.native import PRECISIONS
+from chainrule.tasks.registry import RATES
 from chainrule.validate import Check
 
 Seconds = Annotated[float, "seconds"]  # a command line may say 10m or 2h
@@ -111,3 +112,8 @@ class TrainConfig(Looking, Learning):
             rule="must be at most the batch size",
         )
         check.seed()
+
+
+def defaults(family: str) -> TrainConfig:
+    """How a family is trained unless told otherwise."""
+    return TrainConfig(lr=RATES[family]) if family in RATES else TrainConfig()

@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from chainrule.errors import ConfigError
+from chainrule.machine import clock
 
 REFRESH = 0.1  # seconds between updates of the live line
 PLAIN = 10.0  # seconds between plain lines
@@ -155,12 +156,6 @@ def shorten(text: str, width: int = 70) -> str:
     """The beginning of a text in one line."""
     flat = " ".join(text.split())
     return flat if len(flat) <= width else flat[: width - 1] + "…"
-
-
-def clock(seconds: float) -> str:
-    """90 -> 1:30"""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
 def encode(record: dict[str, Any]) -> str:

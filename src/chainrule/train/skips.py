@@ -10,14 +10,14 @@ import numpy as np
 
 from chainrule import random
 from chainrule.autograd import precision
+from chainrule.doctor import Finding
+from chainrule.doctor.nonfinite import Entry, Origin, broken, search
 from chainrule.errors import ChainruleError, Setting
-from chainrule.inspect import Finding
 from chainrule.models import Model
+from chainrule.models.gradient import Work
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
-from chainrule.train.gradient import Work
 from chainrule.train.log import Logger
-from chainrule.train.nonfinite import Entry, Origin, broken, search
 
 MOST = 20  # steps in a row that may be left out
 AROUND = 12  # tokens to each side that are shown with one that makes trouble

@@ -17,14 +17,14 @@ import numpy as np
 
 from chainrule import random
 from chainrule.autograd.types import Array
-from chainrule.inspect import Finding, limits
+from chainrule.doctor import Finding, limits
 from chainrule.models import IGNORE, Model
+from chainrule.models.microbatch import take
 from chainrule.optim import EarlyStopping
 from chainrule.optim.schedules import constant
 from chainrule.optim.search import Choice, Sweep, choose, sweep
-from chainrule.train.loop import Trainer
-from chainrule.train.pieces import take
-from chainrule.train.plan import after_warmup
+from chainrule.train.schedule import after_warmup
+from chainrule.train.trainer import Trainer
 
 ROWS = 4  # of a batch that is learnt by heart
 STEPS = 1000  # at most

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from chainrule.errors import ChainruleError, ConfigError, DataError, Setting
 from chainrule.models import CBOW, NOTHING, Word2Vec
 from chainrule.random import generator, key
-from chainrule.train.word_sampling import AliasTable, keep_probability, noise
+from chainrule.tasks.word_sampling import AliasTable, keep_probability, noise
 from chainrule.train.word_update import Stretch, learn
 from chainrule.validate import Check
 

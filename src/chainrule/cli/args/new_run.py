@@ -13,12 +13,12 @@ from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.io import load_tokenizer
 from chainrule.models import Model
+from chainrule.runs import Run
+from chainrule.runs.folder import SETTINGS, free_folder
+from chainrule.runs.load import load_any
+from chainrule.scaling.budget import choose
+from chainrule.tasks.registry import PIECED, material_of
 from chainrule.text import Tokenizer
-from chainrule.train import Run
-from chainrule.train.budget import choose
-from chainrule.train.folders import SETTINGS, free_folder
-from chainrule.train.materials import PIECED, material_of
-from chainrule.train.runs import load_any
 
 
 def new_run(asked: TrainOptions) -> Run:

@@ -11,9 +11,9 @@ from chainrule.cli.args.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
 from chainrule.errors import ConfigError
 from chainrule.files import alone, write
-from chainrule.train import Run
-from chainrule.train.folders import LOCK, SETTINGS
-from chainrule.train.materials import material_of
+from chainrule.runs import Run
+from chainrule.runs.folder import LOCK, SETTINGS
+from chainrule.tasks.registry import material_of
 
 # Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
 FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "patience")

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Annotated, Any, get_args, get_type_hints
 
 from chainrule.models import family as family_of
-from chainrule.train.materials import material_of
+from chainrule.tasks.registry import material_of
 
 
 def sizes_of(family: str) -> list[str]:

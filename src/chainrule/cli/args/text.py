@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chainrule.data import load
 from chainrule.data.corpora import BUILT_IN, DEFAULT
-from chainrule.data.files import reading
+from chainrule.data.read.files import reading
 from chainrule.errors import DataError
 from chainrule.io import load_tokenizer
 from chainrule.text import CharTokenizer, Tokenizer

@@ -12,8 +12,9 @@ from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.sizes import sizes_of
 from chainrule.data import Corpus
 from chainrule.io import load_tokenizer
+from chainrule.runs import Run
 from chainrule.text import CharTokenizer, Tokenizer
-from chainrule.train import Run, TrainConfig
+from chainrule.train import TrainConfig
 
 Training = TrainConfig
 # Settings of a training that are chosen for a budget, unless they are given.

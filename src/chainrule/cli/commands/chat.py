@@ -15,8 +15,8 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Reader, Request, Sampling, reader, run
 from chainrule.generate.readers import vocab_size
 from chainrule.generate.sample import Model
+from chainrule.runs import load_model
 from chainrule.text import Tokenizer
-from chainrule.train import load_model
 
 HELP = "/reset forgets the conversation, /quit ends it (as does Ctrl-D); Ctrl-C ends an answer"
 

@@ -12,6 +12,7 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.args.sizes import plain_fields, size_fields
 from chainrule.errors import ConfigError
 from chainrule.models.families import KNOWN
+from chainrule.runs.load import load_any
 from chainrule.scaling import (
     Batch,
     flops,
@@ -25,7 +26,6 @@ from chainrule.scaling import (
 from chainrule.scaling.architectures import BUILDERS, Parts
 from chainrule.scaling.presets import PRESETS
 from chainrule.scaling.speed import step_seconds
-from chainrule.train.runs import load_any
 
 COUNTED = [name for name, family in KNOWN.items() if family.config in BUILDERS]
 

@@ -11,8 +11,9 @@ from chainrule.cli.render.show import command_line, size
 from chainrule.data import load
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.generate import write
-from chainrule.train import Result, Run, TrainConfig, loss_curve
-from chainrule.train.folders import free_folder
+from chainrule.runs import Run, loss_curve
+from chainrule.runs.folder import free_folder
+from chainrule.train import Result, TrainConfig
 
 # The lowest validation loss of six settings that were each given 160 seconds of one core, one seed each.
 SIZE: dict[str, Any] = {"n_layer": 3, "n_head": 4, "n_embd": 96, "block_size": 64}

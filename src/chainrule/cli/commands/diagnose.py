@@ -12,11 +12,11 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 from chainrule.data import Batches, load
-from chainrule.inspect import Finding, Report, diagnose
+from chainrule.doctor import Finding, Report, diagnose
 from chainrule.models import GPT, GPTConfig
+from chainrule.runs import Run
+from chainrule.runs.review import of_losses
 from chainrule.text import CharTokenizer
-from chainrule.train import Run
-from chainrule.train.checkup import of_losses
 
 
 @dataclass(frozen=True)

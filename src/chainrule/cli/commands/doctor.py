@@ -19,13 +19,14 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size, steps
-from chainrule.inspect import Finding
+from chainrule.doctor import Finding
+from chainrule.doctor.preflight import examine
 from chainrule.io import load_tokenizer
-from chainrule.train import Run, TrainConfig
-from chainrule.train.checkup import of_log, of_losses, of_weights
-from chainrule.train.folders import LOG
-from chainrule.train.materials import material_of
-from chainrule.train.preflight import examine
+from chainrule.runs import Run
+from chainrule.runs.folder import LOG
+from chainrule.runs.review import of_log, of_losses, of_weights
+from chainrule.tasks.registry import material_of
+from chainrule.train import TrainConfig
 from chainrule.train.trials import overfit
 
 
@@ -83,7 +84,7 @@ def of_run(folder: Path) -> tuple[str, list[Finding]]:
 def report() -> dict[str, str]:
     """What there is, by name."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    on = f"on, CPU level {native.cpu_level()} (of {', '.join(native.cpu_levels())})"
+    on = f"on, ISA {native.isa()} (of {', '.join(native.isas())})"
     return {
         "chainrule": chainrule.__version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",

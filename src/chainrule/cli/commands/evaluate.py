@@ -18,10 +18,8 @@ from chainrule.errors import ConfigError
 from chainrule.generate import multiple_choice
 from chainrule.io import load
 from chainrule.models import describe
-from chainrule.train import TrainConfig
-from chainrule.train.checkpoint import Checkpoint
-from chainrule.train.materials import material_of
-from chainrule.train.runs import (
+from chainrule.runs.checkpoint import Checkpoint
+from chainrule.runs.load import (
     best_of,
     build,
     is_model_alone,
@@ -30,7 +28,9 @@ from chainrule.train.runs import (
     trained_on,
     unchanged,
 )
-from chainrule.train.translations import Translations
+from chainrule.tasks.registry import material_of
+from chainrule.tasks.translation import Translations
+from chainrule.train import TrainConfig
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
 

@@ -13,11 +13,12 @@ from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size
 from chainrule.errors import ChainruleWarning, ConfigError
 from chainrule.files import new_folder
-from chainrule.io import gguf, llama2c, save_pretrained
-from chainrule.io.architectures import has_twin
+from chainrule.io import llama2c, save_pretrained
+from chainrule.io.gguf import models as gguf
+from chainrule.io.hf.architectures import has_twin
 from chainrule.models import GPT, Model
+from chainrule.runs import load_any
 from chainrule.text import Tokenizer
-from chainrule.train import load_any
 
 
 @dataclass(frozen=True)

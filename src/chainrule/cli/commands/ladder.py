@@ -16,9 +16,9 @@ from chainrule.cli.render.progress import Progress
 from chainrule.data import Corpus, load
 from chainrule.errors import ConfigError
 from chainrule.files import write
-from chainrule.train import Ladder, LadderConfig
-from chainrule.train.folders import free_folder, make_empty
-from chainrule.train.rungs import Rung, table
+from chainrule.runs.folder import free_folder, make_empty
+from chainrule.scaling.ladder import Ladder, LadderConfig
+from chainrule.scaling.rungs import Rung, table
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError
 from chainrule.files import new_file
-from chainrule.train import Replay, replay
-from chainrule.train.history import History
+from chainrule.runs import Replay, replay
+from chainrule.runs.history import History
 from chainrule.train.log import shorten
 
 ROWS = 4  # of a batch that are shown

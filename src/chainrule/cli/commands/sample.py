@@ -21,8 +21,8 @@ from chainrule.generate.readers import check_fp32
 from chainrule.generate.sample import Model, encoded
 from chainrule.generate.sampling import check_whole
 from chainrule.models import LanguageModel, Seq2Seq
+from chainrule.runs.load import load_any
 from chainrule.text import TextStream, Tokenizer
-from chainrule.train.runs import load_any
 
 ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chainrule.inspect import Finding
+from chainrule.doctor import Finding
 
 SIGN = {"ok": "ok       ", "note": "note     ", "problem": "PROBLEM  "}
 

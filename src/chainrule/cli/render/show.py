@@ -8,9 +8,9 @@ import shutil
 import sys
 
 from chainrule.models import Model
+from chainrule.runs import Run
+from chainrule.tasks.task import Text
 from chainrule.text import CharTokenizer
-from chainrule.train import Run
-from chainrule.train.material import Text
 
 SIZES = {
     "n_layer": "{} layer{s}",

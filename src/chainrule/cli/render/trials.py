@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size
-from chainrule.train import Run
+from chainrule.runs import Run
 from chainrule.train.trials import find_rate, overfit
 
 WIDTH, HEIGHT = 60, 8  # of a curve, in characters

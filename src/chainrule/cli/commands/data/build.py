@@ -10,7 +10,7 @@ from chainrule.cli.args.documents import Sources, show
 from chainrule.cli.args.text import find_tokenizer
 from chainrule.cli.render.progress import Progress
 from chainrule.data import Split, build
-from chainrule.train.folders import free_folder
+from chainrule.runs.folder import free_folder
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from chainrule.cli.args.documents import Sources, show
 from chainrule.cli.args.text import find_tokenizer
 from chainrule.cli.render.progress import Progress
 from chainrule.data import Cleaner
-from chainrule.data.dedup import COPY, NEAR
+from chainrule.data.clean.dedup import COPY, NEAR
 from chainrule.errors import DataError
 from chainrule.text import Tokenizer
 

@@ -14,8 +14,8 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.commands.runs.list import TITLES, facts, said, table
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError
-from chainrule.train.history import History
-from chainrule.train.plot import smooth
+from chainrule.runs.history import History
+from chainrule.runs.plot import smooth
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60  # characters of a curve

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
-from chainrule.train.history import History, histories
-from chainrule.train.log import clock
+from chainrule.machine import clock
+from chainrule.runs.history import History, histories
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from chainrule.cli.render.html.report import page
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import DataError
 from chainrule.files import write
-from chainrule.train.folders import LOG
-from chainrule.train.history import History
+from chainrule.runs.folder import LOG
+from chainrule.runs.history import History
 
 
 @dataclass(frozen=True)

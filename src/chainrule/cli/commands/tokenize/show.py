@@ -15,7 +15,7 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import find_tokenizer, read_input
 from chainrule.data.corpora import DEFAULT
 from chainrule.errors import ConfigError
-from chainrule.text.plain_bpe import trace, trace_table
+from chainrule.text.textbook_bpe import trace, trace_table
 
 COLOURS = (
     "black on bright_cyan",

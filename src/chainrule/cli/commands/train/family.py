@@ -27,8 +27,10 @@ from chainrule.errors import ConfigError
 from chainrule.models import LanguageModel, Seq2Seq
 from chainrule.models import family as family_of
 from chainrule.models.families import KNOWN
-from chainrule.train import Result, Run
-from chainrule.train.materials import PIECED, defaults, material_of
+from chainrule.runs import Run
+from chainrule.tasks.registry import PIECED, material_of
+from chainrule.train import Result
+from chainrule.train.config import defaults
 from chainrule.train.skips import NotFinite
 
 # The families that have a command, in the order they are named to people.

@@ -19,10 +19,10 @@ from chainrule.cli.render.show import command_line
 from chainrule.data import load
 from chainrule.errors import ConfigError
 from chainrule.models import Word2VecConfig
-from chainrule.train.folders import free_folder
+from chainrule.runs.folder import free_folder
+from chainrule.runs.word_runs import WordRun
 from chainrule.train.interrupt import Interrupt
 from chainrule.train.word2vec import WordTrainConfig
-from chainrule.train.word_runs import WordRun
 
 
 @dataclass(frozen=True)

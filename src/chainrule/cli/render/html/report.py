@@ -11,10 +11,10 @@ import numpy as np
 
 from chainrule.cli.render.html.chart import Line, chart
 from chainrule.cli.render.html.style import STYLE
-from chainrule.train.environment import stretches
-from chainrule.train.history import History
-from chainrule.train.log import clock
-from chainrule.train.plot import smooth
+from chainrule.machine import clock
+from chainrule.runs.environment import stretches
+from chainrule.runs.history import History
+from chainrule.runs.plot import smooth
 
 SAMPLES = 4  # that are shown at once: the first, the last, and some between
 

@@ -15,21 +15,21 @@ from chainrule import ops, random
 from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas
 from chainrule.cli.render.plots.report import densities
 from chainrule.data import load
+from chainrule.doctor import limits
 from chainrule.inspect import (
     dead_units,
     gradient_map,
     gradients_by_depth,
     hand_made_logits,
-    limits,
     random_stack,
     saturated_share,
     saturation_point,
     score_variance,
 )
 from chainrule.inspect.attention import random_scores
-from chainrule.inspect.laboratory import BAD as BAD_INITIALISATION
-from chainrule.inspect.laboratory import LetterConfig, LetterModel, deep_tanh, examples, train
 from chainrule.inspect.losses import moving_mean
+from chainrule.lessons.laboratory import BAD as BAD_INITIALISATION
+from chainrule.lessons.laboratory import LetterConfig, LetterModel, deep_tanh, examples, train
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from chainrule.cli.render.plots.canvas import FAINT, GOOD, INK, canvas
-from chainrule.train.rungs import Rung
+from chainrule.scaling.rungs import Rung
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

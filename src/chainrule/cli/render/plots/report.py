@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas, colours
-from chainrule.inspect import LayerReport, Report, limits
+from chainrule.doctor import Report, limits
+from chainrule.inspect import LayerReport
 from chainrule.inspect.activations import SQUASHING, STREAM
 
 if TYPE_CHECKING:

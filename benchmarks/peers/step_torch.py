@@ -1,0 +1,90 @@
+"""The training step of gpt_step.py in PyTorch, as a user would write it: eager or compiled, fp32 or bf16 autocast.
+
+    python -m benchmarks.peers.step_torch --config a --mode eager --dtype fp32 --threads 2 [--serve]
+
+Same sizes, same work, same protocol; tests/peers/test_gpt.py shows that both give the same losses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from benchmarks.peers.step_chainrule import SIZES, arguments, flop_per_step, main
+
+
+class Block(nn.Module):
+    def __init__(self, C: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(C), nn.LayerNorm(C)
+        self.c_attn, self.attn_proj = nn.Linear(C, 3 * C), nn.Linear(C, C)
+        self.c_fc, self.mlp_proj = nn.Linear(C, 4 * C), nn.Linear(4 * C, C)
+
+    def forward(self, x: Tensor) -> Tensor:
+        B, T, C = x.shape
+        q, k, v = (
+            y.view(B, T, self.heads, C // self.heads).transpose(1, 2)
+            for y in self.c_attn(self.ln_1(x)).chunk(3, -1)
+        )
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.attn_proj(mixed.transpose(1, 2).reshape(B, T, C))
+        return x + self.mlp_proj(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+
+
+class GPT(nn.Module):
+    def __init__(self, L: int, H: int, C: int, T: int, V: int) -> None:
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(V, C), nn.Embedding(T, C)
+        self.blocks = nn.ModuleList(Block(C, H) for _ in range(L))
+        self.ln_f = nn.LayerNorm(C)
+        for parameter in self.parameters():
+            if parameter.ndim == 2:
+                nn.init.normal_(parameter, std=0.02)
+
+    def forward(self, ids: Tensor, targets: Tensor) -> Tensor:
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        logits = F.linear(self.ln_f(x), self.wte.weight)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def prepare(args):
+    L, H, C, T, B, V = SIZES[args.config]
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    model = GPT(L, H, C, T, V)
+    matrices = [p for p in model.parameters() if p.ndim == 2]
+    vectors = [p for p in model.parameters() if p.ndim == 1]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    optimiser = torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), fused=True)
+    run = torch.compile(model) if args.mode == "compile" else model
+    data = np.random.default_rng(0).integers(0, V, 200_000)
+    order = np.random.default_rng(1)
+
+    def step() -> float:
+        starts = order.integers(0, len(data) - T - 1, B)
+        windows = torch.from_numpy(data[starts[:, None] + np.arange(T + 1)])  # (B, T+1)
+        optimiser.zero_grad(set_to_none=True)
+        half = (
+            torch.autocast("cpu", dtype=torch.bfloat16) if args.dtype == "bf16" else contextlib.nullcontext()
+        )
+        with half:
+            loss = run(windows[:, :-1], windows[:, 1:])
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        return loss.item()
+
+    return step, {"lib": f"torch {torch.__version__}", "mode": args.mode, **flop_per_step(args.config)}
+
+
+if __name__ == "__main__":
+    parser = arguments(__doc__)
+    parser.add_argument("--mode", choices=["eager", "compile"], default="eager")
+    main(parser, prepare)

@@ -1,0 +1,111 @@
+"""Recipes: commands that train a model from data to result, run as anybody would and written to RESULTS-recipes.md.
+
+    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.commands [--only shakespeare ...] [--seeds 3]
+
+FOLDER holds text/tinyshakespeare.txt, parallel/cmudict.train.dict and parallel/multi30k (see docs/guide/data.md).
+Names and BERT have programs of their own: names.py and bert.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A command with {data} and {seed} in it, how it is judged, and what matters."""
+
+    about: str
+    train: str
+    judge: str
+    measures: tuple[str, ...]
+
+
+RECIPES = {
+    "shakespeare": Recipe(
+        "nanoGPT's setting for a CPU: 4 layers, 4 heads, width 128, context 64, 12 windows, 2,000 steps",
+        "train gpt {data}/text/tinyshakespeare.txt --n-layer 4 --n-head 4 --n-embd 128 --block-size 64 --batch-size 12 "
+        "--max-steps 2000 --eval-every 2000 --eval-windows 100000 --save-every 2000",
+        "eval {run} --limit 100000",
+        ("nats_per_token", "bits_per_byte"),
+    ),
+    "pronunciation": Recipe(
+        "CMUdict, from spelling to phonemes, letter by letter; exact: a whole word right",
+        "train seq2seq {data}/parallel/cmudict.train.dict --n-layer 3 --n-head 4 --n-embd 128 --block-size 40 "
+        "--batch-size 128 --max-steps 4000 --lr 2e-3 --schedule cosine --dropout 0.05 "
+        "--eval-every 1000 --save-every 4000",
+        "eval {run} --limit 2000",
+        ("exact", "bits_per_byte"),
+    ),
+    "translation": Recipe(
+        "Multi30k, German to English, byte pairs of both languages, in fifteen minutes",
+        "train seq2seq {data}/parallel/multi30k/train.de.gz+{data}/parallel/multi30k/train.en.gz --tokenizer {bpe} "
+        "--n-layer 3 --n-head 4 --n-embd 192 --block-size 64 --batch-size 96 --norm pre "
+        "--budget 15m --lr 2e-3 --dropout 0.1 --eval-every 500 --save-every 5000",
+        "eval {run} {data}/parallel/multi30k/val.de.gz+{data}/parallel/multi30k/val.en.gz",
+        ("bleu", "exact", "bits_per_byte"),
+    ),
+}
+
+
+def chainrule(line: str) -> dict:
+    """The JSON that a command prints."""
+    print(f"chainrule {line}", file=sys.stderr, flush=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "chainrule.cli", *line.split(), "--json"],
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    return json.loads(done.stdout)
+
+
+def cook(recipe: Recipe, seeds: int, folder: Path) -> dict[str, list[float]]:
+    """Every measure, and the seconds of training, once per seed."""
+    data = os.environ["CHAINRULE_DATA"]
+    found: dict[str, list[float]] = {}
+    bpe = folder / "bpe.json"
+    if "{bpe}" in recipe.train and not bpe.exists():
+        pairs = [f"{data}/parallel/multi30k/train.{side}.gz" for side in ("de", "en")]
+        chainrule(f"tokenize train {' '.join(pairs)} --vocab-size 4000 --special-tokens <s> </s> --out {bpe}")
+    for seed in range(1, seeds + 1):
+        run = folder / f"run-{time.time_ns()}"
+        words = {"data": data, "seed": seed, "bpe": bpe, "run": run}
+        trained = chainrule(recipe.train.format(**words) + f" --seed {seed} --out {run}")
+        judged = chainrule(recipe.judge.format(**words))
+        for name, value in [("seconds", trained["seconds"]), *((m, judged[m]) for m in recipe.measures)]:
+            found.setdefault(name, []).append(float(value))
+        print(json.dumps({"seed": seed, **{name: values[-1] for name, values in found.items()}}), flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=RECIPES, default=list(RECIPES))
+    parser.add_argument("--seeds", type=int, default=3)
+    args = parser.parse_args()
+    today = datetime.date.today().isoformat()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.only:
+            found = cook(RECIPES[name], args.seeds, Path(folder))
+            print(
+                f"\n## {name}, {today}\n\n{RECIPES[name].about}\n\n    chainrule {RECIPES[name].train} --seed N\n"
+            )
+            for measure, values in found.items():
+                print(f"- {measure}: mean {statistics.mean(values):.4f} of {[round(v, 4) for v in values]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""A list of names (one per line), from counting to attention: losses in nats per character, the end of a name included.
+
+    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds names.txt; about half an hour
+    python -m benchmarks.recipes.names --data identifiers --steps 300        any list that `chainrule data list` knows
+
+Each line is a JSON object with the number of parameters beside every loss. Eight names of ten are for training, one for
+choosing (dev), one for the last line (test).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import chainrule as cr
+from chainrule.autograd.types import Array
+from chainrule.data import load
+from chainrule.doctor import verdict
+from chainrule.generate import documents, known_share
+from chainrule.models import (
+    GPT,
+    IGNORE,
+    MLPLM,
+    GPTConfig,
+    KneserNey,
+    LanguageModel,
+    MLPConfig,
+    NeuralNGram,
+    NeuralNGramConfig,
+    NGram,
+)
+from chainrule.optim import SGD, Adam, AdamW, choose, cosine, sweep
+from chainrule.random import generator
+from chainrule.text import CharTokenizer
+
+BATCH = 512  # names per update
+
+
+class Names:
+    """Names as rows of ids, 0 before and after each, padded with targets that do not count."""
+
+    def __init__(self, lines: list[str]) -> None:
+        tokenizer = CharTokenizer.train("".join(lines))
+        self.vocab_size = tokenizer.vocab_size + 1
+        self.rows = [tokenizer.encode(line) + 1 for line in lines]
+        shuffled = generator("split", seed=0).permutation(len(self.rows))
+        eight, nine = (round(share * len(shuffled)) for share in (0.8, 0.9))
+        self.train, self.dev, self.test = (
+            [self.rows[i] for i in part] for part in (shuffled[:eight], shuffled[eight:nine], shuffled[nine:])
+        )
+
+    def batch(self, rows: list[Array]) -> tuple[Array, Array]:
+        T = 1 + max(map(len, self.rows))
+        inputs, targets = np.zeros((len(rows), T), np.int64), np.full((len(rows), T), IGNORE)
+        for row, before, after in zip(rows, inputs, targets, strict=True):
+            before[1 : len(row) + 1] = after[: len(row)] = row
+            after[len(row)] = 0
+        return inputs, targets
+
+    def loss(self, model: LanguageModel, rows: list[Array]) -> float:
+        with cr.no_grad():
+            return model.eval().loss(*self.batch(rows)).item()
+
+
+def counted(names: Names) -> NGram:
+    model = NGram.fit(names.rows, order=2, vocab_size=names.vocab_size)
+    say("bigram, counted", model.table_size, whole_file=model.nll())
+    for order in (2, 3, 4, 5, 6):
+        smooth = NGram.fit(names.train, order=order, vocab_size=names.vocab_size, smoothing=KneserNey())
+        say(f"order {order}, Kneser–Ney", smooth.stored, train=smooth.nll(), dev=smooth.nll(names.dev))
+    return model
+
+
+def bigram_by_gradient(names: Names, target: float, steps: int = 150) -> None:
+    model = NeuralNGram(NeuralNGramConfig(block_size=1, vocab_size=names.vocab_size))
+    inputs, targets = names.batch(names.rows)
+    optimizer, rate = Adam(model.parameters(), 0.0), cosine(0.5, steps)
+    began = time.perf_counter()
+    for step in range(steps):
+        optimizer.zero_grad()
+        model.loss(inputs, targets).backward()
+        optimizer.step(rate(step))
+    loss = names.loss(model, names.rows)
+    seconds = round(time.perf_counter() - began, 1)
+    say("bigram, by gradient", model.count(), whole_file=loss, above_counted=loss - target, seconds=seconds)
+
+
+def find_rate(names: Names, make: Callable[[], MLPLM]) -> None:
+    """One step of plain SGD per rate, rates rising; the flat part below the start (seed 002 §11.1)."""
+    model = make()
+    inputs, targets = names.batch(names.train)
+    exam = names.batch(names.train[:2000])
+    optimizer = SGD(model.parameters(), 0.0)
+
+    def loss_now() -> float:
+        with cr.no_grad():
+            return model.loss(*exam).item()
+
+    def step(rate: float) -> float:
+        chosen = generator("sweep", optimizer.steps, seed=0).integers(len(inputs), size=BATCH)
+        optimizer.zero_grad()
+        model.loss(inputs[chosen], targets[chosen]).backward()
+        optimizer.step(rate)
+        return loss_now()
+
+    choice = choose(sweep(step, loss_now(), low=1e-3, high=10.0, count=60))
+    say("rates for plain SGD", model.count(), low=choice.low, high=choice.high, lowest_loss_at=choice.best)
+
+
+def train(names: Names, model: LanguageModel, steps: int, lr: float = 0.01, parts: int = 1) -> float:
+    """AdamW with a cosine to 0, one pass after the other over shuffled names; returns the seconds it took.
+
+    A batch can be taken in parts of names of like length, so that little of it is padding. The gradient is the same,
+    unless the model mixes the names of a batch, as batch norm does.
+    """
+    inputs, targets = names.batch(names.train)
+    lengths = np.array([len(row) + 1 for row in names.train])
+    optimizer = AdamW(model.parameters(), lr, weight_decay=0.3)
+    rate, passes = cosine(lr, steps, warmup=steps // 20), max(1, len(inputs) // BATCH)
+    began = time.perf_counter()
+    model.train()
+    for step in range(steps):
+        if step % passes == 0:
+            order = generator("order", step // passes, seed=0).permutation(len(inputs))
+        chosen = order[step % passes * BATCH :][:BATCH]
+        optimizer.zero_grad()
+        if parts == 1:
+            model.loss(inputs[chosen], targets[chosen]).backward()
+        else:
+            for part in np.array_split(chosen[np.argsort(lengths[chosen], kind="stable")], parts):
+                T, share = lengths[part].max(), lengths[part].sum() / lengths[chosen].sum()
+                (model.loss(inputs[part, :T], targets[part, :T]) * float(share)).backward()
+        optimizer.step(rate(step))
+    return time.perf_counter() - began
+
+
+def say(what: str, n_params: int, **numbers: object) -> None:
+    rounded = {k: round(v, 6) if isinstance(v, float) else v for k, v in numbers.items()}
+    print(json.dumps({"what": what, "n_params": n_params, **rounded}, ensure_ascii=False), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default="names")
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--gpt-steps", type=int, default=4000)
+    args = parser.parse_args()
+    names = Names([line.strip() for line in load(args.data).text.splitlines() if line.strip()])
+    bigram = counted(names)
+    bigram_by_gradient(names, bigram.nll())
+
+    def make(context: int, n_embd: int) -> MLPLM:
+        cr.seed(0)
+        return MLPLM(MLPConfig(context, n_embd, vocab_size=names.vocab_size))
+
+    find_rate(names, lambda: make(3, 10))
+    for context, n_embd in ((3, 10), (8, 24)):
+        model = make(context, n_embd)
+        seconds = train(names, model, args.steps)
+        before, dev = names.loss(model, names.train), names.loss(model, names.dev)
+        samples = documents(model, 1000)
+        say(
+            f"MLP, context {context}", model.count(), train=before, dev=dev, verdict=verdict(before, dev),
+            known_samples=known_share(samples, names.train), seconds=round(seconds, 1),
+        )  # fmt: skip
+    say(f"MLP, context {context}, once", model.count(), test=names.loss(model, names.test))
+    cr.seed(0)
+    gpt = GPT(GPTConfig(4, 4, 96, block_size=16, vocab_size=names.vocab_size, dropout=0.25))
+    seconds = train(names, gpt, args.gpt_steps, lr=3e-3, parts=3)
+    losses = {part: names.loss(gpt, getattr(names, part)) for part in ("train", "dev", "test")}
+    say("GPT, 4 layers of width 96", gpt.count(), **losses, seconds=round(seconds, 1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+#include "ops/dropout.hpp"
+
+#include <nanobind/stl/array.h>
+
+#include "bind/arrays.hpp"
+
+namespace chainrule {
+namespace {
+
+void forward(Flat<float> y, Flat<bool> keep, Flat<const float> x, const std::array<uint64_t, 5>& key,
+             uint32_t threshold, float scale) {
+    float* y_n = pointer(y, "y", x.size());
+    auto* keep_n = reinterpret_cast<uint8_t*>(pointer(keep, "keep", x.size()));
+    const float* x_n = x.data();
+    const KeepMask mask = {{key[0], key[1], key[2], key[3], key[4]}, threshold};
+
+    WithoutGil release;
+    for_elements(x.size(), [&](size_t i, size_t n) {
+        dropout().forward(y_n + i, keep_n + i, x_n + i, mask, scale, i, n);
+    });
+}
+
+void backward(Flat<float> dx, Flat<const bool> keep, Flat<const float> dy, float scale) {
+    float* dx_n = pointer(dx, "dx", dy.size());
+    auto* keep_n = reinterpret_cast<const uint8_t*>(pointer(keep, "keep", dy.size()));
+    const float* dy_n = dy.data();
+
+    WithoutGil release;
+    for_elements(dy.size(), [&](size_t i, size_t n) { dropout().backward(dx_n + i, keep_n + i, dy_n + i, scale, n); });
+}
+
+}  // namespace
+
+void bind_dropout(nb::module_& m) {
+    m.def("dropout_forward", &forward, "y"_a.noconvert(), "keep"_a.noconvert(), "x"_a.noconvert(), "key"_a,
+          "threshold"_a, "scale"_a);
+    m.def("dropout_backward", &backward, "dx"_a.noconvert(), "keep"_a.noconvert(), "dy"_a.noconvert(), "scale"_a);
+}
+
+}  // namespace chainrule

@@ -1,0 +1,48 @@
+#include "ops/rotary.hpp"
+
+#include "bind/arrays.hpp"
+
+namespace chainrule {
+namespace {
+
+// x (..., T, D) may have any strides but for its last axis, as a split into heads has. The tables are (T, D/2) for all
+// sequences, or one for each.
+void turn(Flat<float> y, nb::ndarray<const float, nb::device::cpu> x, Flat<const float> cos, Flat<const float> sin,
+          float sign, bool interleaved) {
+    const size_t axes = x.ndim();
+    if (axes < 2 || x.shape(axes - 1) % 2 || (x.size() && x.stride(axes - 1) != 1))
+        throw std::invalid_argument("x needs two axes, the last one even and contiguous");
+    const size_t T = x.shape(axes - 2), D = x.shape(axes - 1), table = T * D / 2;
+    const size_t sequences = table ? x.size() / (T * D) : 0;
+    float* y_std = pointer(y, "y", x.size());
+    const bool own = cos.size() != table;
+    const float* cos_sth = pointer(cos, "cos", own ? sequences * table : table);
+    const float* sin_sth = pointer(sin, "sin", cos.size());
+    const float* x_std = x.data();
+    const auto kernel = interleaved ? rotary().turn_neighbours : rotary().turn_halves;
+
+    WithoutGil release;
+    const size_t rows = std::max<size_t>(1, PIECE / std::max<size_t>(1, D)), pieces = (T + rows - 1) / rows;
+    auto run = [&](size_t block) {
+        const size_t sequence = block / pieces, t = block % pieces * rows;
+        const float* from = x_std + static_cast<ptrdiff_t>(t) * x.stride(axes - 2);
+        for (size_t axis = axes - 2, rest = sequence; axis-- > 0; rest /= x.shape(axis))
+            from += static_cast<ptrdiff_t>(rest % x.shape(axis)) * x.stride(axis);
+        const size_t entry = (own ? sequence * table : 0) + t * (D / 2);
+        kernel(y_std + (sequence * T + t) * D, from, x.stride(axes - 2), cos_sth + entry, sin_sth + entry, sign,
+               std::min(rows, T - t), D / 2);
+    };
+    if (x.size() < SMALL)
+        for (size_t block = 0; block < sequences * pieces; ++block) run(block);
+    else
+        parallel_for(sequences * pieces, run);
+}
+
+}  // namespace
+
+void bind_rotary(nb::module_& m) {
+    m.def("rotary", &turn, "y"_a.noconvert(), "x"_a.noconvert(), "cos"_a.noconvert(), "sin"_a.noconvert(), "sign"_a,
+          "interleaved"_a);
+}
+
+}  // namespace chainrule

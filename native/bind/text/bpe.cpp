@@ -1,0 +1,157 @@
+#include "text/bpe.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind/text/texts.hpp"
+
+namespace chainrule {
+namespace {
+
+Pattern as_pattern(int index) {
+    if (index < 0 || index > 2) throw std::invalid_argument("pattern must be 0 (gpt2), 1 (gpt4) or 2 (llama3)");
+    return static_cast<Pattern>(index);
+}
+
+nb::object merge_rows(const std::vector<Merge>& merges) {  // (n, 4): left, right, merged, priority
+    std::vector<int32_t> rows;
+    rows.reserve(4 * merges.size());
+    for (const Merge& m : merges) rows.insert(rows.end(), {m.left, m.right, m.merged, m.priority});
+    return as_array(std::move(rows), 4);
+}
+
+std::shared_ptr<Classes> make_classes(Table ranges) {
+    if (ranges.shape(1) != 3) throw std::invalid_argument("ranges must have three columns");
+    return std::make_shared<Classes>(ranges.data(), ranges.shape(0));
+}
+
+nb::object split(std::shared_ptr<Classes> classes, int pattern, nb::bytes text) {
+    std::vector<int64_t> ends;
+    const Span all = span(view(text));
+    {
+        WithoutGil release;
+        for_words(*classes, as_pattern(pattern), all, [&](Bytes, Bytes end) { ends.push_back(end - all.first); });
+    }
+    return as_array(std::move(ends));
+}
+
+nb::object rank_merges(nb::bytes tokens, Offsets ends) {
+    return merge_rows(merges_of_ranks(as_vocabulary(tokens, ends)));
+}
+
+std::vector<Merge> checked_merges(const Table& merges, size_t vocab_size) {
+    if (merges.shape(1) != 4) throw std::invalid_argument("merges must have four columns");
+    const int32_t size = static_cast<int32_t>(vocab_size);
+    std::vector<Merge> rows;
+    for (size_t i = 0; i < merges.shape(0); ++i) {
+        const int32_t* m = merges.data() + 4 * i;
+        for (int column = 0; column < 3; ++column)
+            if (m[column] < 0 || m[column] >= size) throw std::invalid_argument("a merge of a token that is not there");
+        if (m[3] < 0 || m[3] == INT32_MAX) throw std::invalid_argument("a priority outside its range");
+        rows.push_back({m[0], m[1], m[2], m[3]});
+    }
+    return rows;
+}
+
+// Tokens in `special` come out of decode but never out of a text.
+void make_encoder(BpeEncoder* self, std::shared_ptr<Classes> classes, int pattern, nb::bytes tokens, Offsets ends,
+                  Table merges, Ints special, bool whole_words) {
+    Vocabulary vocabulary = as_vocabulary(tokens, ends);
+    const size_t size = vocabulary.size();
+    const std::vector<Merge> rows = checked_merges(merges, size);
+    std::vector<bool> ordinary(size, true);
+    for (size_t i = 0; i < special.size(); ++i) ordinary.at(static_cast<size_t>(special.data()[i])) = false;
+    std::vector<int32_t> id_of_byte(256, -1);
+    for (size_t id = 0; id < size; ++id)
+        if (ordinary[id] && vocabulary[id].size() == 1)
+            id_of_byte[static_cast<uint8_t>(vocabulary[id][0])] = static_cast<int32_t>(id);
+    new (self) BpeEncoder(std::move(classes), as_pattern(pattern), std::move(vocabulary), rows,
+                          std::make_unique<ByteSpelling>(id_of_byte.data()), Turn::PLACES);
+    for (size_t id = 0; whole_words && id < size; ++id)
+        if (ordinary[id]) self->take_whole(id);
+}
+
+// Characters (n, 2): code and id. Others become `stranger`, words end in the token `end` if it is not negative.
+BpeEncoder* make_plain_encoder(std::shared_ptr<Classes> classes, Table characters, Table merges, int32_t end,
+                               int32_t stranger) {
+    if (characters.shape(1) != 2) throw std::invalid_argument("characters must have two columns");
+    auto spelling = std::make_unique<CharacterSpelling>(classes, end, stranger);
+    for (size_t i = 0; i < characters.shape(0); ++i) {
+        const int32_t* row = characters.data() + 2 * i;
+        if (row[0] < 0 || row[1] < 0) throw std::invalid_argument("a character or its id is negative");
+        spelling->add(static_cast<uint32_t>(row[0]), row[1]);
+    }
+    return new BpeEncoder(classes, Pattern::PLAIN, {}, checked_merges(merges, INT32_MAX), std::move(spelling),
+                          Turn::PASSES);
+}
+
+nb::bytes decode(const BpeEncoder& self, Ints ids) {
+    for (size_t i = 0; i < ids.size(); ++i)
+        if (ids.data()[i] < 0 || static_cast<size_t>(ids.data()[i]) >= self.size())
+            throw std::invalid_argument("an id that is no token");
+    std::string text;
+    {
+        WithoutGil release;
+        text = self.decode(ids.data(), ids.size());
+    }
+    return nb::bytes(text.data(), text.size());
+}
+
+void add_bytes(BpeTrainer& self, nb::bytes texts, Offsets ends) {
+    const std::vector<Span> found = spans(view(texts), ends);
+    WithoutGil release;
+    self.add(found);
+}
+
+nb::object train(const BpeTrainer& self, nb::bytes bytes_in_order, size_t limit, int64_t least) {
+    if (bytes_in_order.size() != 256) throw std::invalid_argument("there are 256 bytes");
+    std::vector<Merge> merges;
+    {
+        WithoutGil release;
+        merges = self.train(span(view(bytes_in_order)).first, limit, least);
+    }
+    return merge_rows(merges);
+}
+
+nb::object train_plain(const PlainBpeTrainer& self, size_t limit, const std::vector<nb::bytes>& never) {
+    const std::vector<std::string> names = strings(never);
+    std::vector<Merge> merges;
+    {
+        WithoutGil release;
+        merges = self.train(limit, names);
+    }
+    return merge_rows(merges);
+}
+
+}  // namespace
+
+void bind_bpe(nb::module_& m) {
+    nb::class_<Classes>(m, "CharacterClasses");
+    m.def("character_classes", &make_classes, "ranges"_a.noconvert());
+    m.def("split_words", &split, "classes"_a, "pattern"_a, "text"_a);
+    m.def("bpe_rank_merges", &rank_merges, "tokens"_a, "ends"_a.noconvert());
+    nb::class_<BpeEncoder>(m, "BpeEncoder")
+        .def("__init__", &make_encoder, "classes"_a, "pattern"_a, "tokens"_a, "ends"_a.noconvert(),
+             "merges"_a.noconvert(), "special"_a.noconvert(), "whole_words"_a)
+        .def("encode", [](const BpeEncoder& self, nb::bytes text) { return encode_text(self, view(text)); }, "text"_a)
+        .def("decode", &decode, "ids"_a.noconvert());
+    nb::class_<BpeTrainer>(m, "BpeTrainer")
+        .def("__init__", [](BpeTrainer* self, std::shared_ptr<Classes> classes, int pattern) {
+            new (self) BpeTrainer(std::move(classes), as_pattern(pattern));
+        }, "classes"_a, "pattern"_a)
+        .def("add", &add_bytes, "texts"_a, "ends"_a.noconvert())
+        .def("train", &train, "bytes_in_order"_a, "limit"_a, "least"_a);
+    m.def("plain_bpe_encoder", &make_plain_encoder, nb::rv_policy::take_ownership, "classes"_a,
+          "characters"_a.noconvert(), "merges"_a.noconvert(), "end"_a, "stranger"_a);
+    nb::class_<PlainBpeTrainer>(m, "PlainBpeTrainer")
+        .def("__init__", [](PlainBpeTrainer* self, std::shared_ptr<Classes> classes, nb::bytes end_mark) {
+            new (self) PlainBpeTrainer(std::move(classes), std::string(view(end_mark)));
+        }, "classes"_a, "end_mark"_a)
+        .def("add", &add_utf8<PlainBpeTrainer>, "texts"_a, "ends"_a.noconvert())
+        .def("characters", [](const PlainBpeTrainer& self) {
+            return as_array(std::vector<int32_t>(self.characters()));
+        })
+        .def("train", &train_plain, "limit"_a, "never"_a);
+}
+
+}  // namespace chainrule

@@ -1,0 +1,41 @@
+// What inference needs beside products with packed weights and the kernels of training: the end of a product, and
+// attention over a cache.
+#pragma once
+
+#include "decode/panels.hpp"
+
+namespace chainrule {
+
+// Keys and values of one head of one sequence. Keys lie in panels of 32 positions, so that a query meets 32 of them at
+// a time; values in panels of 32 features.
+struct Cache {
+    float* keys;    // (positions / PANEL, D, PANEL)
+    float* values;  // (D / PANEL, positions, PANEL)
+    size_t positions;
+};
+
+enum class Activation { none, gelu, gelu_tanh, relu, silu };
+
+constexpr size_t QUERIES = 24;
+
+static constexpr size_t whole_panels(size_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
+static constexpr size_t attend_scratch(size_t positions, size_t D) {
+    return QUERIES * (whole_panels(positions) + 2 * whole_panels(D));
+}
+
+struct Decode {
+    // y (R, PANEL), rows ldy apart, = f(product + bias), or with `add` y + f(product + bias). product_rp is used up.
+    void (*finish)(float* y_rp, size_t ldy, float* product_rp, const float* bias_p, Activation f, bool add, size_t R);
+
+    void (*remember)(Cache cache, const float* key_d, const float* value_d, size_t position, size_t D);
+
+    // Query r of R = (t, h), t = r / G, h = r % G: head h of the G that share this cache. It sees the first `past`
+    // positions, and if `causal` it is itself at position `past` + t and sees all up to there; who sees nothing gets
+    // zeros. q and out have head h of t at t ld + h D. R is at most QUERIES; scratch has attend_scratch(positions, D)
+    // floats.
+    void (*attend)(float* out, const float* q, float* scratch, Cache cache, size_t past, bool causal, size_t first,
+                   size_t R, size_t G, size_t D, size_t ldo, size_t ldq);
+};
+CHAINRULE_KERNELS(Decode, decode)
+
+}  // namespace chainrule

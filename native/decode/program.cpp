@@ -1,0 +1,179 @@
+#include "decode/program.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "runtime/pool.hpp"
+#include "decode/steps.hpp"
+
+namespace chainrule {
+namespace {
+
+// The pool's threads walk through all steps together: whoever comes takes the next block of the step, and goes on to
+// the next step when the blocks of this one are done. Nobody waits for a thread that has not come.
+class Walk {
+public:
+    Walk(const std::vector<std::unique_ptr<Step>>& steps, const Batch& batch)
+        : steps_(steps), batch_(batch), places_(new Place[steps.size()]) {}
+
+    void join(float* scratch) {
+        for (size_t s = 0; s < steps_.size(); ++s) {
+            Place& place = places_[s];
+            const size_t blocks = steps_[s]->blocks(batch_);
+            for (size_t block; (block = place.next.fetch_add(1, std::memory_order_relaxed)) < blocks;) {
+                steps_[s]->run(batch_, block, scratch);
+                place.done.fetch_add(1, std::memory_order_release);
+            }
+            for (size_t spins = 0; place.done.load(std::memory_order_acquire) < blocks; ++spins)
+                if (spins > 2000) sched_yield();  // more threads than cores: let the one at work have this one
+                else relax();
+        }
+    }
+
+private:
+    struct alignas(64) Place {
+        std::atomic<size_t> next{0}, done{0};
+    };
+    const std::vector<std::unique_ptr<Step>>& steps_;
+    const Batch& batch_;
+    std::unique_ptr<Place[]> places_;
+};
+
+}  // namespace
+
+void Buffer::reserve(size_t rows) {
+    if (rows <= rows_) return;
+    rows_ = 0;  // should there be no memory
+    memory_.reset();
+    memory_ = std::make_unique<Scratch>(rows * stride);
+    std::fill_n(memory_->data(), rows * stride, 0.0f);
+    rows_ = rows;
+}
+
+void Caches::make(size_t sequences, size_t positions) {
+    positions_ = whole_panels(positions);
+    memory_.reset();  // before there is more, so that it can be had again
+    memory_ = std::make_unique<Scratch>(sequences * floats());
+}
+
+void Caches::grow(size_t sequences, size_t positions, const std::vector<size_t>& held) {
+    Caches larger(heads, D);
+    larger.make(sequences, positions);
+    for (size_t s = 0; s < held.size(); ++s) copy(s, larger, s, held[s]);
+    memory_ = std::move(larger.memory_), positions_ = larger.positions_;
+}
+
+void Caches::copy(size_t from, const Caches& target, size_t to, size_t count) const {
+    for (size_t h = 0; h < heads; ++h) {
+        const Cache old = at(from, h), fresh = target.at(to, h);
+        std::copy_n(old.keys, whole_panels(count) * D, fresh.keys);
+        for (size_t d = 0; d < D; d += PANEL)  // a panel of features has all positions
+            std::copy_n(old.values + d * old.positions, count * PANEL, fresh.values + d * fresh.positions);
+    }
+}
+
+size_t Program::buffer(size_t width) {
+    buffers_.push_back(std::make_unique<Buffer>(width, last_));
+    return buffers_.size() - 1;
+}
+
+void Program::embed(size_t out, Weights table, float scale, const float* position_tc) {
+    steps_.push_back(std::make_unique<steps::Embed>(at(out), table, scale, position_tc));
+}
+
+void Program::layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps) {
+    steps_.push_back(std::make_unique<steps::Norm>(last_, at(out), at(in), gamma, beta, eps));
+}
+
+void Program::rmsnorm(size_t out, size_t in, const float* gamma, float eps) {
+    steps_.push_back(std::make_unique<steps::Norm>(last_, at(out), at(in), gamma, nullptr, eps));
+}
+
+void Program::linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add) {
+    steps_.push_back(std::make_unique<steps::Linear>(last_, at(out), at(in), weights, bias, activation, add));
+    scratch_ = std::max(scratch_, steps::PRODUCT_ROWS * PANEL);
+}
+
+void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin) {
+    const size_t D = at(out).width / heads;
+    caches_.push_back(std::make_unique<Caches>(kv_heads, D));
+    caches_.back()->make(sequences(), room_);
+    const steps::Heads shared{at(qkv), heads, kv_heads, D, *caches_.back()};
+    steps_.push_back(std::make_unique<steps::Remember>(shared, cos, sin));
+    steps_.push_back(std::make_unique<steps::Attend>(shared, at(out), false));
+    scratch_ = std::max(scratch_, attend_scratch(room_, D));
+}
+
+void Program::look(size_t out, size_t q, size_t heads, Weights weights, const float* bias) {
+    const size_t D = at(out).width / heads;
+    if (!memory_) {
+        memory_ = std::make_unique<Buffer>(weights.inputs, false);
+        keys_values_ = std::make_unique<Buffer>(weights.outputs, false);
+    }
+    source_caches_.push_back(std::make_unique<Caches>(heads, D));
+    const Caches& caches = *source_caches_.back();
+    reading_.push_back(
+        std::make_unique<steps::Linear>(false, *keys_values_, *memory_, weights, bias, Activation::none, false));
+    const steps::Heads both{*keys_values_, 0, heads, D, caches};
+    reading_.push_back(std::make_unique<steps::Remember>(both, nullptr, nullptr));
+    steps_.push_back(std::make_unique<steps::Attend>(steps::Heads{at(q), heads, heads, D, caches}, at(out), true));
+    scratch_ = std::max(scratch_, steps::PRODUCT_ROWS * PANEL);
+}
+
+void Program::swiglu(size_t out, size_t in) {
+    steps_.push_back(std::make_unique<steps::Swiglu>(last_, at(out), at(in)));
+}
+
+void Program::last(size_t out, size_t in) {
+    steps_.push_back(std::make_unique<steps::Last>(at(out), at(in)));
+    last_ = true;
+}
+
+void Program::read(const Batch& sources, const float* memory_rc) {
+    size_t longest = 1;
+    for (const Piece& piece : sources.pieces) longest = std::max(longest, piece.count);
+    for (auto& layer : source_caches_) {
+        layer->make(sources.pieces.size(), longest);
+        scratch_ = std::max(scratch_, attend_scratch(longest, layer->D));
+    }
+    memory_->reserve(sources.rows());
+    keys_values_->reserve(sources.rows());
+    for (size_t r = 0; r < sources.rows(); ++r)
+        std::copy_n(memory_rc + r * memory_->width, memory_->width, memory_->row(r));
+    walk(reading_, sources);
+}
+
+void Program::run(const Batch& batch) {
+    for (auto& buffer : buffers_) buffer->reserve(buffer->last ? batch.pieces.size() : batch.rows());
+    size_t needed = 0;
+    for (const Piece& piece : batch.pieces) needed = std::max(needed, piece.past + piece.count);
+    if (needed > room_) grow(sequences(), std::min(positions, std::max(needed, 2 * room_)));
+    for (const Piece& piece : batch.pieces)
+        held_[piece.sequence] = std::max(held_[piece.sequence], piece.past + piece.count);
+    walk(steps_, batch);
+}
+
+void Program::walk(const Steps& steps, const Batch& batch) const {
+    const size_t threads = static_cast<size_t>(get_threads());
+    const Scratch scratch(threads * scratch_);
+    Walk walk(steps, batch);
+    parallel_for(threads, [&](size_t thread) { walk.join(scratch.data() + thread * scratch_); });
+}
+
+void Program::grow(size_t sequences, size_t room) {
+    for (auto& layer : caches_) {
+        layer->grow(sequences, room, held_);
+        scratch_ = std::max(scratch_, attend_scratch(room, layer->D));
+    }
+    held_.resize(sequences), room_ = room;
+}
+
+void Program::copy(size_t from, size_t to, size_t count) {
+    count = std::min(count, held_[from]);
+    for (auto& layer : caches_) layer->copy(from, *layer, to, count);
+    held_[to] = std::max(held_[to], count);
+}
+
+}  // namespace chainrule

@@ -1,0 +1,136 @@
+// The forward pass of a model over new tokens, with a cache of the old ones, as a list of steps that runs in one call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "decode/decode.hpp"
+#include "runtime/memory.hpp"
+
+namespace chainrule {
+
+// New tokens of one sequence: `count` rows from `row` on, after the `past` positions that its cache holds. What it is
+// about is a source, of which `seen` positions can be seen.
+struct Piece {
+    size_t sequence, count, past, source = 0, seen = 0, row = 0;
+};
+
+struct Batch {
+    std::vector<Piece> pieces;
+    std::vector<int32_t> token;  // of each row, unless it is one of a source
+    std::vector<size_t> piece;   // of each row: an index of pieces
+
+    void add(Piece next) {
+        next.row = rows();
+        piece.insert(piece.end(), next.count, pieces.size());
+        pieces.push_back(next);
+    }
+
+    size_t rows() const { return piece.size(); }
+    size_t position(size_t row) const { return pieces[piece[row]].past + row - pieces[piece[row]].row; }
+};
+
+struct Weights {  // (outputs, inputs), in panels
+    const int32_t* words;
+    Format format;
+    size_t outputs, inputs;
+
+    size_t panels() const { return whole_panels(outputs) / PANEL; }
+    size_t K() const { return whole_panels(inputs); }
+    const int32_t* panel(size_t p) const { return words + p * panel_words(format, K()); }
+};
+
+// Activations of every row, padded with zeros to whole panels, of which a row takes an odd number: rows a multiple of
+// 4 KB apart would compete for the same places in the cache.
+class Buffer {
+public:
+    Buffer(size_t width, bool last) : width(width), stride(whole_panels(width) | PANEL), last(last) {}
+    const size_t width, stride;
+    const bool last;  // made after Program::last: a row for each piece is enough
+    void reserve(size_t rows);
+    float* row(size_t r) const { return memory_->data() + r * stride; }
+
+private:
+    std::unique_ptr<Scratch> memory_;
+    size_t rows_ = 0;
+};
+
+// Keys and values of all sequences, or of all sources, in one layer.
+class Caches {
+public:
+    Caches(size_t heads, size_t D) : heads(heads), D(D) {}
+    const size_t heads, D;
+
+    void make(size_t sequences, size_t positions);  // room for so many, which hold nothing
+    // Room for more. The first held[i] positions of sequence i stay.
+    void grow(size_t sequences, size_t positions, const std::vector<size_t>& held);
+    void copy(size_t from, const Caches& target, size_t to, size_t count) const;  // the first positions of a sequence
+    Cache at(size_t sequence, size_t head) const {
+        float* start = memory_->data() + sequence * floats() + head * (floats() / heads);
+        return {start, start + positions_ * D, positions_};
+    }
+
+private:
+    size_t floats() const { return heads * positions_ * (D + whole_panels(D)); }  // of a sequence
+
+    size_t positions_ = 0;
+    std::unique_ptr<Scratch> memory_;
+};
+
+class Step {
+public:
+    virtual ~Step() = default;
+    virtual size_t blocks(const Batch& batch) const = 0;
+    virtual void run(const Batch& batch, size_t block, float* scratch) const = 0;
+};
+
+class Program {
+public:
+    Program(size_t sequences, size_t positions) : positions(positions), held_(sequences) {}
+    const size_t positions;  // of a sequence at most; there is room for as many as have been needed
+    size_t sequences() const { return held_.size(); }
+
+    size_t buffer(size_t width);
+    size_t width(size_t buffer) const { return buffers_.at(buffer)->width; }
+
+    void embed(size_t out, Weights table, float scale, const float* position_tc);
+    void layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps);
+    void rmsnorm(size_t out, size_t in, const float* gamma, float eps);
+    void linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add);
+    void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin);
+    // Attention to the source of each sequence, whose keys and values, side by side, are a product with `weights`.
+    void look(size_t out, size_t q, size_t heads, Weights weights, const float* bias);
+    void swiglu(size_t out, size_t in);
+    void last(size_t out, size_t in);  // of each piece the last row; the steps that follow see only those
+
+    // A piece for each source; memory_rc has a row for each of their positions. What was read before is forgotten.
+    void read(const Batch& sources, const float* memory_rc);
+    size_t memory_width() const { return memory_ ? memory_->width : 0; }  // 0 if the program looks at no source
+
+    void run(const Batch& batch);
+    void grow(size_t sequences) { grow(sequences, room_); }  // room for more of them
+    void copy(size_t from, size_t to, size_t count);         // the first `count` positions in the cache of a sequence
+    const float* result(size_t row) const { return buffers_.back()->row(row); }  // of the buffer made last
+    size_t result_width() const { return buffers_.empty() ? 0 : buffers_.back()->width; }
+
+private:
+    Buffer& at(size_t buffer) const { return *buffers_.at(buffer); }
+
+    using Steps = std::vector<std::unique_ptr<Step>>;
+    void walk(const Steps& steps, const Batch& batch) const;
+    void grow(size_t sequences, size_t room);
+
+    std::vector<size_t> held_;  // positions that were written, of each sequence
+    size_t room_ = PANEL;       // positions that the caches of all of them have
+    std::vector<std::unique_ptr<Buffer>> buffers_;
+    Steps steps_;
+    std::vector<std::unique_ptr<Caches>> caches_;
+    std::unique_ptr<Buffer> memory_, keys_values_;  // what is read of sources, and its projections in one layer
+    Steps reading_;
+    std::vector<std::unique_ptr<Caches>> source_caches_;
+    size_t scratch_ = 0;  // floats that a step needs at most
+    bool last_ = false;
+};
+
+}  // namespace chainrule

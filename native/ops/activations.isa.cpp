@@ -1,0 +1,58 @@
+// Sigmoid, tanh, ReLU, SiLU and SwiGLU.        Derivations: docs/derivations/activations.md
+#include "ops/activations.hpp"
+
+#include "simd/map.hpp"
+#include "simd/vecmath.hpp"
+
+namespace chainrule::CHAINRULE_ISA {
+namespace {
+
+INLINE Vec sigmoid_backward(Vec y, Vec dy) { return dy * (y * (fill(1) - y)); }
+
+INLINE Vec tanh_backward(Vec y, Vec dy) { return dy * (fill(1) - y * y); }
+
+INLINE Vec relu(Vec x) { return max(fill(0), x); }  // in this order NaN stays NaN
+
+INLINE Vec relu_backward(Vec y, Vec dy) { return dy * select(y > fill(0), fill(1), fill(0)); }
+
+INLINE Vec silu(Vec x) { return x * sigmoid(x); }
+
+INLINE Vec silu_backward(Vec x, Vec dy) {
+    Vec slope;
+    const Vec s = sigmoid(x, &slope);
+    return dy * fma(x, slope, s);
+}
+
+INLINE Vec swiglu(Vec gate, Vec up) { return silu(gate) * up; }
+
+struct Pair {
+    Vec dgate, dup;
+};
+INLINE Pair swiglu_backward(Vec gate, Vec up, Vec dy) {
+    Vec slope;
+    const Vec s = sigmoid(gate, &slope);
+    return {dy * up * fma(gate, slope, s), dy * (gate * s)};
+}
+
+void swiglu_backward(float* dgate_n, float* dup_n, const float* gate_n, const float* up_n, const float* dy_n,
+                     size_t n) {
+    const size_t whole = n - n % LANES, rest = n - whole;
+    for (size_t i = 0; i < whole; i += LANES) {
+        const Pair d = swiglu_backward(load(gate_n + i), load(up_n + i), load(dy_n + i));
+        store(dgate_n + i, d.dgate);
+        store(dup_n + i, d.dup);
+    }
+    if (rest) {
+        const Pair d = swiglu_backward(load_some(gate_n + whole, rest), load_some(up_n + whole, rest),
+                                       load_some(dy_n + whole, rest));
+        store_some(dgate_n + whole, d.dgate, rest);
+        store_some(dup_n + whole, d.dup, rest);
+    }
+}
+
+}  // namespace
+
+const Activations activations = {map<sigmoid_backward>, map<tanh_backward>, map<relu>,   map<relu_backward>,
+                                 map<silu>,             map<silu_backward>, map<swiglu>, swiglu_backward};
+
+}  // namespace chainrule::CHAINRULE_ISA

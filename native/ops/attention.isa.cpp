@@ -1,0 +1,410 @@
+// Scaled dot-product attention, block by block: the T × S matrix of weights is never stored.
+// Derivation: docs/derivations/attention.md
+//
+// All products run on full tiles: operands are copied to scratch, their rows and columns filled up with zeros. Tiles
+// that causality hides are skipped. Sums over keys and queries go on from block to block in order, so of all the sizes
+// below only KEYS is part of a result, by the rescaling in forward, and FEW_QUERIES, by another order of sums.
+#include "ops/attention.hpp"
+
+#include "gemm/gemm.hpp"
+#include "gemm/tile.hpp"
+#include "simd/vecmath.hpp"
+
+namespace chainrule::CHAINRULE_ISA {
+namespace {
+
+constexpr size_t round_up(size_t n, size_t step) {
+    return (n + step - 1) / step * step;
+}
+constexpr size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+constexpr size_t KEYS = 192;                               // keys at a time
+constexpr size_t QUERIES = 8 * TILE_ROWS;                  // queries at a time in forward,
+constexpr size_t MANY_QUERIES = round_up(256, TILE_ROWS);  // and in backward
+constexpr size_t FEW_QUERIES = 4;                          // up to here packing keys costs more than it saves
+constexpr size_t SCORES_ROW = KEYS + LANES;                // an odd number of cache lines, with room for a tile of keys
+constexpr float HIDDEN = -__builtin_inff();
+
+// Rows an odd number of cache lines apart do not compete for the same places of a cache.
+constexpr size_t row_step(size_t n) {
+    const size_t whole = round_up(n, TILE_COLS);
+    return whole / LANES % 2 ? whole : whole + LANES;
+}
+
+// Hands out pieces of scratch; without memory it only counts.
+struct Space {
+    float* memory;
+    size_t used = 0;
+    float* take(size_t floats) {
+        float* piece = memory ? memory + used : nullptr;
+        used += round_up(floats, LANES);
+        return piece;
+    }
+};
+
+// How many keys query t sees.
+INLINE size_t visible(const Attention& call, size_t t) {
+    if (!call.causal) return call.S;
+    return t + 1 + call.S <= call.T ? 0 : smaller(call.S, t + 1 + call.S - call.T);
+}
+
+// The first query that sees key s.
+INLINE size_t first_query(const Attention& call, size_t s) {
+    return call.causal && s + call.T > call.S ? s + call.T - call.S : 0;
+}
+
+// A block of scores: queries t .. t + rows against keys s .. s + keys.
+struct Block {
+    const Attention& call;
+    size_t b, h, t, rows, s, keys;
+
+    // How many of the keys query t + r sees.
+    INLINE size_t seen(size_t r) const {
+        const size_t last = visible(call, smaller(t + r, call.T - 1));
+        return last <= s ? 0 : smaller(keys, last - s);
+    }
+    // The same for the tile of rows that starts at r: for any of them.
+    INLINE size_t columns(size_t r) const { return seen(r + TILE_ROWS - 1); }
+};
+
+// B (K, N) as panels of TILE_COLS columns.
+void pack_columns(float* packed, View b_kn, size_t K, size_t N) {
+    gemm_kernels.pack_b(packed, TILE_COLS * K, b_kn, K, N, Precision::fp32);
+}
+
+// out = factor · in
+void copy_rows(float* out, size_t out_row, const float* in, size_t in_row, float factor, size_t rows, size_t n) {
+    const size_t whole = n - n % LANES;
+    for (size_t r = 0; r < rows; ++r, out += out_row, in += in_row) {
+        for (size_t i = 0; i < whole; i += LANES) store(out + i, load(in + i) * fill(factor));
+        for (size_t i = whole; i < n; ++i) out[i] = in[i] * factor;
+    }
+}
+
+void zero(float* out, size_t n) {  // n is a multiple of LANES
+    for (size_t i = 0; i < n; i += LANES) store(out + i, fill(0));
+}
+
+// The same into scratch, with zeros up to the ends of the last tiles.
+void take_rows(float* out, size_t out_row, const float* in, size_t in_row, float factor, size_t rows, size_t n) {
+    const size_t whole = n - n % LANES, filled = round_up(n, TILE_COLS);
+    for (size_t r = 0; r < rows; ++r) zero(out + r * out_row + whole, filled - whole);
+    copy_rows(out, out_row, in, in_row, factor, rows, n);
+    zero(out + rows * out_row, (round_up(rows, TILE_ROWS) - rows) * out_row);
+}
+
+// A tile of C += A B.
+INLINE void add_product(float* c, size_t c_row, const float* a, size_t a_row, size_t a_k, const float* b, size_t b_k,
+                        size_t K) {
+    Tile<TILE_ROWS> tile;
+    for_vectors(tile, [&](size_t i, size_t j, Vec& sum) { sum = load(c + i * c_row + j); });
+    multiply(tile, a, a_row, a_k, b, b_k, K);
+    for_vectors(tile, [&](size_t i, size_t j, Vec& sum) { store(c + i * c_row + j, sum); });
+}
+
+// finish(row, column, vector) for what of a bᵀ in the block is not hidden: rows of a times packed columns of b.
+template <class Finish>
+INLINE void each_product(const Block& block, const float* a, size_t a_row, const float* b, size_t K, Finish finish) {
+    for (size_t j = 0; j < block.keys; j += TILE_COLS)
+        for (size_t r = 0; r < block.rows; r += TILE_ROWS) {
+            if (block.columns(r) <= j) continue;
+            Tile<TILE_ROWS> tile;
+            clear(tile);
+            multiply(tile, a + r * a_row, a_row, 1, b + j * K, TILE_COLS, K);
+            for_vectors(tile, [&](size_t i, size_t v, Vec& product) { finish(r + i, j + v, product); });
+        }
+}
+
+// Z = s q kᵀ, the queries already scaled                                                                     [AT.1]
+void scores(float* z, const Block& block, const float* queries, size_t query_row, const float* keys) {
+    each_product(block, queries, query_row, keys, block.call.D,
+                 [&](size_t r, size_t j, Vec product) { store(z + r * SCORES_ROW + j, product); });
+}
+
+// The mask added to row r of the scores, and -inf where the query does not see.
+INLINE void hide(float* z, const Block& block, size_t r, size_t seen, size_t end) {
+    const Attention& call = block.call;
+    const size_t *steps = call.mask_step, step = steps[3];
+    const size_t first = block.b * steps[0] + block.h * steps[1] + (block.t + r) * steps[2] + block.s * step;
+    const size_t whole = step == 1 ? seen - seen % LANES : 0;
+    if (call.allowed) {
+        const uint8_t* allowed = call.allowed + first;
+        for (size_t j = 0; j < whole; j += LANES)
+            store(z + j, select(fill_int(0) - load_bools(allowed + j), load(z + j), fill(HIDDEN)));
+        for (size_t j = whole; j < seen; ++j) z[j] = allowed[j * step] ? z[j] : HIDDEN;
+    }
+    if (call.added) {
+        const float* added = call.added + first;
+        for (size_t j = 0; j < whole; j += LANES) store(z + j, load(z + j) + load(added + j));
+        for (size_t j = whole; j < seen; ++j) z[j] += added[j * step];
+    }
+    for (size_t j = seen; j < end; ++j) z[j] = HIDDEN;
+}
+
+// Row r of the weights after dropout; its mask is that of the flat positions of (B, H, T, S).
+void drop(float* out, const float* weights, float scale, const Block& block, size_t r, size_t end) {
+    const Attention& call = block.call;
+    const uint64_t row = ((uint64_t(block.b) * call.H + block.h) * call.T + block.t + r) * call.S + block.s;
+    for (size_t j = 0; j < end; j += LANES)
+        store(out + j, load(weights + j) * select(kept(call.keep, row + j), fill(scale), fill(0)));
+}
+
+// The state of the queries of a block while the keys pass by.
+struct Running {
+    float top[QUERIES];    // the largest score so far
+    float total[QUERIES];  // the sum of e^(z - top)
+};
+
+// The scores of a block become weights e^(z - top); what was summed before is scaled to the new top.    [AT.14]
+void soften(Running& now, float* weights, float* sums, size_t value_row, const Block& block) {
+    float shift[QUERIES];
+    for (size_t r = 0; r < block.rows; ++r) {
+        float* z = weights + r * SCORES_ROW;
+        const size_t seen = block.seen(r), end = round_up(seen, LANES);
+        hide(z, block, r, seen, end);
+        Vec highest = fill(now.top[r]);
+        for (size_t j = 0; j < end; j += LANES) highest = max(highest, load(z + j));
+        const float top = largest(highest);
+        shift[r] = top == HIDDEN ? 0 : top;
+        if (now.top[r] < top && now.total[r] != 0) {
+            const Vec factor = exp_negative(fill(now.top[r] - top));
+            for (size_t c = 0; c < block.call.Dv; c += LANES)
+                store(sums + r * value_row + c, load(sums + r * value_row + c) * factor);
+            now.total[r] *= factor.part[0][0];
+        }
+        now.top[r] = top;
+    }
+    for (size_t r = 0; r < block.rows; ++r) {
+        float* z = weights + r * SCORES_ROW;
+        const size_t end = round_up(block.seen(r), LANES), used = block.columns(r - r % TILE_ROWS);
+        Vec total = fill(0);
+        for (size_t j = 0; j < end; j += LANES) {
+            const Vec weight = exp_negative(load(z + j) - fill(shift[r]));
+            total = total + weight;
+            store(z + j, weight);
+        }
+        now.total[r] += sum(total);
+        if (block.call.dropout) drop(z, z, 1, block, r, end);
+        for (size_t j = end; j < used; ++j) z[j] = 0;  // other rows of the tile see these
+    }
+}
+
+struct ForwardSpace {
+    float *keys, *values, *queries, *weights, *sums;
+    size_t query_row, value_row, used;
+
+    ForwardSpace(const Attention& call, float* memory) {
+        Space space{memory};
+        query_row = row_step(call.D);
+        value_row = row_step(call.Dv);
+        keys = space.take(round_up(call.S, TILE_COLS) * call.D);
+        values = space.take(round_up(call.Dv, TILE_COLS) * call.S);
+        queries = space.take(QUERIES * query_row);
+        weights = space.take(QUERIES * SCORES_ROW);
+        sums = space.take(QUERIES * value_row);
+        used = space.used;
+    }
+};
+
+// The keys and values of one key head, packed or where they are.
+struct Context {
+    const float* packed_keys;  // or null
+    const float* keys;
+    const float* values;  // column c of value s is c · value_panel + s · value_row away
+    size_t value_panel, value_row;
+};
+
+void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, const Context& from, Block block) {
+    const Attention& call = block.call;
+    const size_t rows = block.rows, filled = round_up(rows, TILE_ROWS);
+    take_rows(at.queries, at.query_row, call.q.at(block.b, block.h, block.t), call.q.row, call.scale, rows, call.D);
+    zero(at.sums, filled * at.value_row);
+    Running now;
+    for (size_t r = 0; r < rows; ++r) now.top[r] = HIDDEN, now.total[r] = 0;
+
+    const size_t seen_by_last = visible(call, block.t + rows - 1);
+    for (block.s = 0; block.s < seen_by_last; block.s += KEYS) {
+        block.keys = smaller(KEYS, seen_by_last - block.s);
+        if (from.packed_keys)
+            scores(at.weights, block, at.queries, at.query_row, from.packed_keys + block.s * call.D);
+        else
+            gemm_kernels.dot_rows(at.weights, SCORES_ROW, at.queries, at.query_row, from.keys + block.s * call.k.row,
+                                  call.k.row, nullptr, false, rows, block.keys, call.D);
+        soften(now, at.weights, at.sums, at.value_row, block);
+        for (size_t c = 0; c < call.Dv; c += TILE_COLS)  // o = A v                                           [AT.3]
+            for (size_t r = 0; r < rows; r += TILE_ROWS)
+                add_product(at.sums + r * at.value_row + c, at.value_row, at.weights + r * SCORES_ROW, SCORES_ROW, 1,
+                            from.values + c * from.value_panel + block.s * from.value_row, from.value_row,
+                            block.columns(r));
+    }
+
+    float* lse = lse_bht + (block.b * call.H + block.h) * call.T + block.t;
+    for (size_t r = 0; r < rows; ++r) {
+        const bool empty = now.total[r] == 0;  // no key at all: the weights are zeros                     [AT.12]
+        const float total = empty ? 1 : now.total[r];
+        copy_rows(o.at(block.b, block.h, block.t + r), 0, at.sums + r * at.value_row, 0, call.keep_scale / total, 1,
+                  call.Dv);
+        lse[r] = empty ? 0 : now.top[r] + __builtin_logf(total);  // [AT.4]
+    }
+}
+
+void forward(Heads<float> o, float* lse_bht, const Attention& call, size_t b, size_t shared, size_t t, size_t count,
+             float* scratch) {
+    const ForwardSpace at(call, scratch);
+    const size_t seen = visible(call, t + count - 1), group = call.H / call.Hk;
+    Context from = {nullptr, call.k.at(b, shared, 0), call.v.at(b, shared, 0), 1, call.v.row};
+    const bool few = call.T <= FEW_QUERIES;  // of all, not of this part: a row must not depend on how T was cut
+    if (!few) {
+        pack_columns(at.keys, {from.keys, 1, call.k.row}, call.D, seen);
+        from.packed_keys = at.keys;
+    }
+    if (!few || call.Dv % TILE_COLS) {
+        pack_columns(at.values, {from.values, call.v.row, 1}, seen, call.Dv);
+        from.values = at.values, from.value_panel = seen, from.value_row = TILE_COLS;
+    }
+    for (size_t h = shared * group; h < (shared + 1) * group; ++h)
+        for (size_t i = 0; i < count; i += QUERIES)
+            forward_block(o, lse_bht, at, from, {call, b, h, t + i, smaller(QUERIES, count - i), 0, 0});
+}
+
+struct BackwardSpace {
+    float *keys, *values, *key_rows, *dk, *dv;  // of the keys asked for
+    float *queries, *dy, *dot, *dq;             // of all queries of a head
+    float *weights, *dropped;                   // of a block
+    size_t query_row, value_row, used;
+
+    BackwardSpace(const Attention& call, size_t count, float* memory) {
+        Space space{memory};
+        query_row = row_step(call.D);
+        value_row = row_step(call.Dv);
+        const size_t columns = round_up(count, TILE_COLS), rows = count + TILE_ROWS, T = round_up(call.T, TILE_ROWS);
+        keys = space.take(columns * call.D);
+        values = space.take(columns * call.Dv);
+        key_rows = space.take(rows * query_row);
+        dk = space.take(rows * query_row);
+        dv = space.take(rows * value_row);
+        queries = space.take(T * query_row);
+        dy = space.take(T * value_row);
+        dot = space.take(T);
+        dq = space.take(T * query_row);
+        weights = space.take(smaller(MANY_QUERIES, T) * SCORES_ROW);
+        dropped = call.dropout ? space.take(smaller(MANY_QUERIES, T) * SCORES_ROW) : weights;
+        used = space.used;
+    }
+};
+
+// The weights again, A = e^(Z - L), and in `dropped` the same after dropout                                   [AT.5]
+void weights_again(const BackwardSpace& at, const float* lse, const Block& block) {
+    const Attention& call = block.call;
+    for (size_t r = 0; r < block.rows; ++r) {
+        const size_t used = block.columns(r - r % TILE_ROWS);
+        if (used == 0) continue;
+        float *z = at.weights + r * SCORES_ROW, *dropped = at.dropped + r * SCORES_ROW;
+        const size_t end = round_up(used, LANES);
+        hide(z, block, r, block.seen(r), end);
+        const Vec shift = fill(lse[block.t + r]);
+        for (size_t j = 0; j < end; j += LANES) store(z + j, exp_negative(load(z + j) - shift));
+        if (call.dropout) drop(dropped, z, call.keep_scale, block, r, end);
+        // A tile of keys may begin at the last of these and reach beyond.
+        for (size_t j = end; j < used + TILE_ROWS; ++j) z[j] = dropped[j] = 0;
+    }
+}
+
+// out (keys, n) += Wᵀ x for a block W of weights and the rows x of its queries
+INLINE void add_to_keys(float* out, const float* w, const Block& block, const float* x, size_t row, size_t n) {
+    for (size_t c = 0; c < n; c += TILE_COLS)
+        for (size_t j = 0; j < block.keys; j += TILE_ROWS) {
+            const size_t seeing = first_query(block.call, block.s + j);
+            const size_t r = seeing <= block.t ? 0 : seeing - block.t;
+            if (r >= block.rows) continue;
+            add_product(out + j * row + c, row, w + r * SCORES_ROW + j, 1, SCORES_ROW, x + r * row + c, row,
+                        block.rows - r);
+        }
+}
+
+void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, size_t first, const Block& block) {
+    const Attention& call = block.call;
+    const size_t s = block.s - first;
+    const float *queries = at.queries + block.t * at.query_row, *dy = at.dy + block.t * at.value_row;
+    scores(at.weights, block, queries, at.query_row, at.keys + s * call.D);
+    weights_again(at, gradient.lse_bht + (block.b * call.H + block.h) * call.T, block);
+    if (gradient.dv.data)  // [AT.6]
+        add_to_keys(at.dv + s * at.value_row, at.dropped, block, dy, at.value_row, call.Dv);
+    if (!gradient.dq.data && !gradient.dk.data) return;
+
+    auto turn = [&](size_t r, size_t j, Vec dA) {  // A into dZ
+        const size_t place = r * SCORES_ROW + j;
+        const Vec A = load(at.weights + place), dot = fill(at.dot[block.t + r]);
+        const Vec dZ = call.dropout ? load(at.dropped + place) * dA - A * dot  // [AT.13]
+                                    : A * (dA - dot);                          // [AT.8]
+        store(at.weights + place, dZ);
+    };
+    each_product(block, dy, at.value_row, at.values + s * call.Dv, call.Dv, turn);  // dA = do vᵀ              [AT.7]
+    if (gradient.dq.data)  // [AT.10]
+        for (size_t c = 0; c < call.D; c += TILE_COLS)
+            for (size_t r = 0; r < block.rows; r += TILE_ROWS)
+                add_product(at.dq + (block.t + r) * at.query_row + c, at.query_row, at.weights + r * SCORES_ROW,
+                            SCORES_ROW, 1, at.key_rows + s * at.query_row + c, at.query_row, block.columns(r));
+    if (gradient.dk.data)  // [AT.11]
+        add_to_keys(at.dk + s * at.query_row, at.weights, block, queries, at.query_row, call.D);
+}
+
+// The queries of one head, scaled; the incoming gradient; and do · o of each row                             [AT.9]
+void take_queries(const BackwardSpace& at, const AttentionGradient& gradient, const Attention& call, size_t b,
+                  size_t h) {
+    const size_t T = call.T, filled = round_up(T, TILE_ROWS);
+    take_rows(at.queries, at.query_row, call.q.at(b, h, 0), call.q.row, call.scale, T, call.D);
+    take_rows(at.dy, at.value_row, gradient.dy.at(b, h, 0), gradient.dy.row, 1, T, call.Dv);
+    const size_t whole = call.Dv - call.Dv % LANES;
+    for (size_t t = 0; t < T; ++t) {
+        const float *o = gradient.o.at(b, h, t), *dy = at.dy + t * at.value_row;
+        Vec total = fill(0);
+        for (size_t c = 0; c < whole; c += LANES) total = fma(load(o + c), load(dy + c), total);
+        float dot = sum(total);
+        for (size_t c = whole; c < call.Dv; ++c) dot += o[c] * dy[c];
+        at.dot[t] = dot;
+    }
+    for (size_t t = T; t < filled; ++t) at.dot[t] = 0;
+    zero(at.dq, filled * at.query_row);
+}
+
+void backward(const AttentionGradient& gradient, const Attention& call, size_t b, size_t shared, size_t s, size_t count,
+              float* scratch) {
+    const BackwardSpace at(call, count, scratch);
+    const size_t group = call.H / call.Hk, end = s + count;
+    pack_columns(at.keys, {call.k.at(b, shared, s), 1, call.k.row}, call.D, count);
+    pack_columns(at.values, {call.v.at(b, shared, s), 1, call.v.row}, call.Dv, count);
+    take_rows(at.key_rows, at.query_row, call.k.at(b, shared, s), call.k.row, call.scale, count, call.D);
+    zero(at.dk, (count + TILE_ROWS) * at.query_row);
+    zero(at.dv, (count + TILE_ROWS) * at.value_row);
+    for (size_t h = shared * group; h < (shared + 1) * group; ++h) {
+        take_queries(at, gradient, call, b, h);
+        for (size_t i = s; i < end; i += KEYS) {
+            const size_t begin = first_query(call, i);
+            for (size_t t = begin - begin % TILE_ROWS; t < call.T; t += MANY_QUERIES)
+                backward_block(gradient, at, s,
+                               {call, b, h, t, smaller(MANY_QUERIES, call.T - t), i, smaller(KEYS, end - i)});
+        }
+        if (gradient.dq.data)
+            copy_rows(gradient.dq.at(b, h, 0), gradient.dq.row, at.dq, at.query_row, 1, call.T, call.D);
+    }
+    if (gradient.dk.data)
+        copy_rows(gradient.dk.at(b, shared, s), gradient.dk.row, at.dk, at.query_row, 1, count, call.D);
+    if (gradient.dv.data)
+        copy_rows(gradient.dv.at(b, shared, s), gradient.dv.row, at.dv, at.value_row, 1, count, call.Dv);
+}
+
+size_t forward_scratch(const Attention& call) {
+    return ForwardSpace(call, nullptr).used;
+}
+size_t backward_scratch(const Attention& call, size_t count) {
+    return BackwardSpace(call, count, nullptr).used;
+}
+
+}  // namespace
+
+const AttentionKernels attention = {forward, backward, forward_scratch, backward_scratch};
+
+}  // namespace chainrule::CHAINRULE_ISA

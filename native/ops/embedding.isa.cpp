@@ -1,0 +1,29 @@
+// Rows of a table, and their gradients back into it.        Derivation: docs/derivations/indexing.md
+#include "ops/embedding.hpp"
+
+#include "simd/vec.hpp"
+
+namespace chainrule::CHAINRULE_ISA {
+namespace {
+
+void gather(float* y_nc, const float* w_vc, const int64_t* id_n, size_t N, size_t C) {
+    for (size_t n = 0; n < N; ++n) __builtin_memcpy(y_nc + n * C, w_vc + id_n[n] * C, C * sizeof(float));
+}
+
+void scatter_add(float* dw_vc, const float* dy_nc, const int64_t* id_n, size_t first, size_t columns, size_t N,
+                 size_t C) {
+    for (size_t n = 0; n < N; ++n) {
+        float* dw = dw_vc + id_n[n] * C + first;
+        const float* dy = dy_nc + n * C + first;
+        size_t c = 0;
+        for (; c + LANES <= columns; c += LANES) store(dw + c, load(dw + c) + load(dy + c));
+        if (c < columns)
+            store_some(dw + c, load_some(dw + c, columns - c) + load_some(dy + c, columns - c), columns - c);
+    }
+}
+
+}  // namespace
+
+const Embedding embedding = {gather, scatter_add};
+
+}  // namespace chainrule::CHAINRULE_ISA

@@ -1,0 +1,217 @@
+#include "runtime/pool.hpp"
+
+#include <unistd.h>
+#if defined(__linux__) && !defined(__ANDROID__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace chainrule {
+namespace {
+
+std::atomic<int> wanted_threads{1};
+
+// Poll `done` for a while, longer than Python needs between two kernels of a training step: waking a thread that sleeps
+// takes as long as a small kernel.
+template <class Done>
+bool spin(Done done) {
+    static const bool alone = std::thread::hardware_concurrency() < 2;
+    if (alone) return done();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
+    do {
+        for (int i = 0; i < 64; ++i) {
+            if (done()) return true;
+            relax();
+        }
+    } while (std::chrono::steady_clock::now() < end);
+    return done();
+}
+
+thread_local bool inside = false;  // a block: if it starts blocks of its own, this thread runs them
+
+class Pool {
+public:
+    const pid_t owner = getpid();
+
+    // False if another caller holds the pool; that caller's threads are busy, so nothing is lost by working alone.
+    //
+    // Threads that poll meet in `guests_` alone, since a mutex would put the one that comes second to sleep; those that
+    // sleep are woken through `mutex_`. The orders are sequential, so that of two threads of which one says "I sleep"
+    // and looks for work, and the other says "there is work" and looks for sleepers, at least one sees the other.
+    bool run(size_t blocks, Task task, void* context, size_t threads) {
+        std::unique_lock<std::mutex> only_caller(busy_, std::try_to_lock);
+        if (!only_caller) return false;
+        helpers_.store(grow(threads - 1), std::memory_order_relaxed);
+        task_ = task;
+        context_ = context;
+        blocks_ = blocks;
+        next_.store(0, std::memory_order_relaxed);
+        guests_.fetch_and(~CLOSED);
+        job_.fetch_add(1);
+        if (sleeping_.load() > 0) {
+            keep_apart();
+            { std::lock_guard<std::mutex> lock(mutex_); }  // who has looked for work in vain is waiting now
+            start_.notify_all();
+        }
+        take_blocks(task, context, blocks);
+        // A helper that has not come by now finds the job closed: nobody waits for a thread that is slow to wake.
+        guests_.fetch_or(CLOSED);
+        auto left = [this] { return guests_.load() == CLOSED; };
+        if (!spin(left)) {
+            std::unique_lock<std::mutex> lock(mutex_);
+            waiting_.store(true);
+            done_.wait(lock, left);
+            waiting_.store(false);
+        }
+        if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+        return true;
+    }
+
+private:
+    // A block that throws (no memory) ends the job, for all threads; the caller throws it again when all have stopped.
+    void take_blocks(Task task, void* context, size_t blocks) {
+        try {
+            for (size_t block; (block = next_.fetch_add(1, std::memory_order_relaxed)) < blocks;) task(context, block);
+        } catch (...) {
+            next_.store(blocks, std::memory_order_relaxed);
+            std::lock_guard<std::mutex> lock(mutex_);
+            failure_ = std::current_exception();
+        }
+    }
+
+    // Start threads until there are `count`; fewer if the system refuses. Detached, they live as long as the process.
+    size_t grow(size_t count) {
+        if (threads_.size() >= count) return count;
+        try {
+            threads_.reserve(count);
+            while (threads_.size() < count) {
+                std::thread thread(&Pool::help, this, threads_.size(), job_.load(std::memory_order_relaxed));
+                threads_.push_back(thread.native_handle());
+                thread.detach();
+            }
+        } catch (const std::system_error&) {
+        } catch (const std::bad_alloc&) {
+        }
+        forget_cpus();
+        return std::min(threads_.size(), count);
+    }
+
+    // Linux likes to wake a thread on the CPU of the one that calls it. There it would wait, for milliseconds, while the
+    // caller does the work alone. So helpers may run wherever the caller may, except where it is now, if that leaves a
+    // CPU for each. They stay there until a caller elsewhere wakes them: on a machine that is full of other programs a
+    // helper may wait for a CPU while another one is free.
+#if defined(__linux__) && !defined(__ANDROID__)
+    void keep_apart() {
+        cpu_set_t others;
+        const int here = sched_getcpu();
+        if (here < 0 || sched_getaffinity(0, sizeof others, &others) != 0) return;
+        CPU_CLR(here, &others);
+        if (CPU_EQUAL(&others, &cpus_) || CPU_COUNT(&others) < static_cast<int>(threads_.size())) return;
+        for (pthread_t thread : threads_) pthread_setaffinity_np(thread, sizeof others, &others);
+        cpus_ = others;
+    }
+
+    void forget_cpus() { CPU_ZERO(&cpus_); }
+
+    cpu_set_t cpus_{};  // of the helpers, once they were kept apart
+#else
+    void keep_apart() {}
+    void forget_cpus() {}
+#endif
+
+    void help(size_t index, uint64_t seen) {
+        inside = true;
+        for (;;) {
+            auto called = [&] { return job_.load() != seen; };
+            if (!spin(called)) {
+                std::unique_lock<std::mutex> lock(mutex_);
+                sleeping_.fetch_add(1);
+                start_.wait(lock, called);
+                sleeping_.fetch_sub(1);
+            }
+            seen = job_.load();
+            if (index >= helpers_.load(std::memory_order_relaxed)) continue;  // this job wants fewer threads
+            if (!(guests_.fetch_add(1) & CLOSED)) take_blocks(task_, context_, blocks_);
+            if (guests_.fetch_sub(1) == CLOSED + 1 && waiting_.load()) {
+                std::lock_guard<std::mutex> lock(mutex_);
+                done_.notify_one();
+            }
+        }
+    }
+
+    static constexpr uint32_t CLOSED = uint32_t(1) << 31;
+
+    std::mutex busy_;               // held by the caller for a whole job
+    std::atomic<uint64_t> job_{0};  // counts the jobs
+    // Helpers inside, and whether the job is over: what a job is may change only while it is closed, and be read only by
+    // those who came while it was not.
+    std::atomic<uint32_t> guests_{CLOSED};
+    std::atomic<size_t> next_{0};  // the next block to take
+    size_t blocks_ = 0;
+    Task task_ = nullptr;
+    void* context_ = nullptr;
+    std::atomic<size_t> helpers_{0};                        // that the job wants
+    std::vector<std::thread::native_handle_type> threads_;  // that there are
+
+    std::mutex mutex_;  // for those who sleep
+    std::condition_variable start_, done_;
+    std::atomic<size_t> sleeping_{0};   // helpers
+    std::atomic<bool> waiting_{false};  // the caller
+    std::exception_ptr failure_;
+};
+
+// The pool is never destroyed: at exit its threads sleep on it. A forked child has none of the parent's threads, and
+// the parent's locks may be held for ever there, so it leaves the parent's pool alone and makes its own.
+Pool& pool() {
+    static std::atomic<Pool*> current{nullptr};
+    Pool* found = current.load();
+    while (!found || found->owner != getpid()) {
+        Pool* fresh = new Pool;
+        if (current.compare_exchange_strong(found, fresh)) return *fresh;
+        delete fresh;
+    }
+    return *found;
+}
+
+}  // namespace
+
+void run_blocks(size_t blocks, Task task, void* context) {
+    const size_t threads = std::min(blocks, static_cast<size_t>(get_threads()));
+    if (threads > 1 && !inside) {
+        struct Inside {
+            Inside() { inside = true; }
+            ~Inside() { inside = false; }
+        } mark;
+        if (pool().run(blocks, task, context, threads)) return;
+    }
+    for (size_t block = 0; block < blocks; ++block) task(context, block);
+}
+
+void set_threads(int count) {
+    wanted_threads = count;
+}
+
+int get_threads() {
+    return wanted_threads;
+}
+
+void add_blocks(float* out_n, float* partial_bn, size_t blocks, size_t stride, size_t N) {
+    for (size_t step = 1; step < blocks; step *= 2)
+        for (size_t b = 0; b + step < blocks; b += 2 * step)
+            for (size_t n = 0; n < N; ++n) partial_bn[b * stride + n] += partial_bn[(b + step) * stride + n];
+    for (size_t n = 0; n < N && blocks > 0; ++n) out_n[n] += partial_bn[n];
+}
+
+}  // namespace chainrule

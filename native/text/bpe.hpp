@@ -1,0 +1,146 @@
+// Byte pair encoding, of bytes and of characters: src/chainrule/text/bpe.py and plain_bpe.py say what they are.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "text/merger.hpp"
+#include "text/pretokenize.hpp"
+#include "text/word_cache.hpp"
+
+namespace chainrule {
+
+// The bytes of every token, one after the other.
+struct Vocabulary {
+    std::string bytes;
+    std::vector<int64_t> ends;  // of each token; a token without bytes belongs to no text
+
+    size_t size() const { return ends.size(); }
+    std::string_view operator[](size_t id) const {
+        const size_t begin = id ? static_cast<size_t>(ends[id - 1]) : 0;
+        return std::string_view(bytes).substr(begin, static_cast<size_t>(ends[id]) - begin);
+    }
+};
+
+// tiktoken's reading of a vocabulary: any two tokens whose bytes together are a token merge, with its id as priority.
+std::vector<Merge> merges_of_ranks(const Vocabulary& vocabulary);
+
+// Pairs of ids to merges: open addressing, since it is asked several times for each byte of a new word.
+class MergeTable {
+public:
+    explicit MergeTable(const std::vector<Merge>& merges);
+    const Merge* find(int32_t left, int32_t right) const {
+        for (size_t i = start(left, right);; i = (i + 1) & mask_) {
+            const Merge& slot = slots_[i];
+            if (slot.left == left && slot.right == right) return &slot;
+            if (slot.left < 0) return nullptr;
+        }
+    }
+
+private:
+    size_t start(int32_t left, int32_t right) const {
+        const uint64_t key = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
+        return key * 0x9E3779B97F4A7C15u >> shift_;
+    }
+    std::vector<Merge> slots_;
+    size_t mask_;
+    int shift_;
+};
+
+// Bytes that are tokens.
+class ByteSpelling : public Spelling {
+public:
+    explicit ByteSpelling(const int32_t* id_of_byte);  // 256; -1 for a byte that is no token
+    void spell(std::string_view word, std::vector<int32_t>& ids) const override;
+
+private:
+    int32_t ids_[256];
+};
+
+// Characters that are tokens. A word that is not white space ends in the token `end`, if it is not negative.
+class CharacterSpelling : public Spelling {
+public:
+    CharacterSpelling(std::shared_ptr<const Classes> classes, int32_t end, int32_t stranger);
+    void add(uint32_t code, int32_t id);  // every other character is a stranger
+    void spell(std::string_view word, std::vector<int32_t>& ids) const override;
+
+private:
+    std::shared_ptr<const Classes> classes_;
+    int32_t end_, stranger_;
+    int32_t ascii_[128];
+    std::unordered_map<uint32_t, int32_t> others_;
+};
+
+// Which pair merges next. It matters only if a merge makes room for one that comes before it, as files may ask for.
+enum class Turn {
+    PLACES,  // after each place the first merge is looked for again
+    PASSES,  // a merge is made wherever it fits, then the next is looked for
+};
+
+class BpeEncoder {
+public:
+    BpeEncoder(std::shared_ptr<const Classes> classes, Pattern pattern, Vocabulary vocabulary,
+               const std::vector<Merge>& merges, std::unique_ptr<const Spelling> spelling, Turn turn);
+
+    void take_whole(size_t id);  // a word that is this token is not merged, whatever the merges would make of it
+    std::vector<int32_t> encode(std::string_view text) const;  // every byte of it must be a token
+    std::string decode(const int32_t* ids, size_t count) const;
+    size_t size() const { return vocabulary_.size(); }
+
+private:
+    void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
+    void merge_short(std::vector<int32_t>& ids) const;
+    void merge_long(std::vector<int32_t>& ids) const;
+
+    std::shared_ptr<const Classes> classes_;
+    Pattern pattern_;
+    Vocabulary vocabulary_;
+    MergeTable merges_;
+    std::unique_ptr<const Spelling> spelling_;
+    Turn turn_;
+    std::unordered_map<std::string_view, int32_t> whole_;
+    mutable FreeList<WordCache> caches_;
+};
+
+class BpeTrainer {
+public:
+    BpeTrainer(std::shared_ptr<const Classes> classes, Pattern pattern);
+    void add(const std::vector<Span>& texts);  // counts their words
+    // Up to `limit` new tokens out of pairs that occur `least` times or more. Tokens 0 to 255 are `bytes_in_order`.
+    std::vector<Merge> train(const uint8_t* bytes_in_order, size_t limit, int64_t least) const;
+
+private:
+    std::shared_ptr<const Classes> classes_;
+    Pattern pattern_;
+    TextCounts counts_;
+};
+
+class PlainBpeTrainer {
+public:
+    static constexpr int32_t END = -1;
+
+    PlainBpeTrainer(std::shared_ptr<const Classes> classes, std::string end_mark);  // empty: words have no mark
+    void add(const std::vector<Span>& texts);
+
+    // The characters in the order they first came, with END where the mark did. Their tokens are 0, 1, 2, ...
+    const std::vector<int32_t>& characters() const { return characters_; }
+
+    // Up to `limit` merges; those that would make one of `never` are left out.
+    std::vector<Merge> train(size_t limit, const std::vector<std::string>& never) const;
+
+private:
+    void meet(Span text);
+
+    std::shared_ptr<const Classes> classes_;
+    std::string end_mark_;
+    bool marked_ = false;
+    std::vector<bool> met_ = std::vector<bool>(CODES);
+    std::vector<int32_t> characters_;
+    TextCounts counts_;
+};
+
+}  // namespace chainrule

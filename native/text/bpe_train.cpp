@@ -1,0 +1,23 @@
+#include "text/bpe.hpp"
+
+namespace chainrule {
+
+BpeTrainer::BpeTrainer(std::shared_ptr<const Classes> classes, Pattern pattern)
+    : classes_(std::move(classes)), pattern_(pattern) {}
+
+void BpeTrainer::add(const std::vector<Span>& texts) {
+    counts_.add(texts, [this](Span part, auto each) {
+        for_words(*classes_, pattern_, part, [&](Bytes begin, Bytes end) { each(as_text(begin, end)); });
+    });
+}
+
+std::vector<Merge> BpeTrainer::train(const uint8_t* bytes_in_order, size_t limit, int64_t least) const {
+    int32_t id_of[256];
+    for (int32_t id = 0; id < 256; ++id) id_of[bytes_in_order[id]] = id;
+    Merger merger(counts_.total(), ByteSpelling(id_of));
+    return most_frequent_first(
+        merger, 256, limit, least, [](TokenPair a, TokenPair b) { return a < b; },
+        [](TokenPair, int32_t) { return true; });
+}
+
+}  // namespace chainrule

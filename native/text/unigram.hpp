@@ -1,0 +1,89 @@
+// The Unigram tokenizer: a piece of text has a probability, a text is cut where the product is greatest. Training is
+// expectation maximisation over all cuts, with pruning; src/chainrule/text/unigram_training.py says the same in Python.
+// Strings are UTF-8.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "text/word_counts.hpp"
+
+namespace chainrule {
+
+// Text falls into units that no piece crosses: a run of line ends, or spaces with the letters that follow them.
+template <class Body>  // body(std::string_view unit)
+void for_units(std::string_view text, Body&& body) {
+    size_t begin = 0;
+    while (begin < text.size()) {
+        size_t end = begin;
+        if (text[begin] == '\n') {
+            while (end < text.size() && text[end] == '\n') ++end;
+        } else {
+            while (end < text.size() && text[end] == ' ') ++end;
+            while (end < text.size() && text[end] != ' ' && text[end] != '\n') ++end;
+        }
+        body(text.substr(begin, end - begin));
+        begin = end;
+    }
+}
+
+struct UnigramPieces {
+    std::vector<std::string> pieces;
+    std::vector<double> scores;  // log probabilities
+};
+
+struct UnigramSettings {
+    size_t pieces;        // wanted
+    double coverage;      // share of the text whose characters must be pieces
+    size_t seeds;         // candidates to start from
+    size_t most_letters;  // of a piece
+    double shrink;        // share of the pieces that a round of pruning keeps
+    int iterations;       // of expectation and maximisation between two rounds
+};
+
+class UnigramTrainer {
+public:
+    void add(std::string_view text);
+    UnigramPieces train(const UnigramSettings& settings) const;
+
+private:
+    WordCounts units_;
+};
+
+class UnigramEncoder {
+public:
+    // pieces sorted; bytes are the ids of the 256 byte tokens, all -1 if there are none. If no piece crosses units
+    // they are cut one by one and remembered.
+    UnigramEncoder(std::vector<std::string> pieces, std::vector<int32_t> ids, std::vector<double> scores,
+                   int32_t unknown, std::array<int32_t, 256> bytes, bool by_units);
+    std::vector<int32_t> encode(std::string_view text);
+
+private:
+    void cut(std::string_view text);
+    void append(std::vector<int32_t>& out, const int32_t* ids, size_t count) const;
+
+    std::vector<std::string> pieces_;
+    std::vector<int32_t> ids_;
+    std::vector<double> scores_;
+    std::unique_ptr<Trie> trie_;
+    int32_t unknown_;
+    std::array<int32_t, 256> bytes_;
+    bool by_units_;
+    double unknown_score_;
+
+    std::mutex busy_;
+    Numbering units_;                                  // remembered
+    std::vector<std::pair<size_t, size_t>> places_;    // of their ids in remembered_: first, count
+    std::vector<int32_t> remembered_;
+    struct Step {
+        double score;
+        uint32_t size;   // bytes of the last piece
+        int32_t piece;   // or -1: an unknown character
+    };
+    std::vector<Step> best_;     // by end position
+    std::vector<int32_t> cut_;   // the result of cut()
+};
+
+}  // namespace chainrule

@@ -1,0 +1,56 @@
+// How often each word occurs: what the training of every tokenizer begins with.
+#pragma once
+
+#include "runtime/pool.hpp"
+#include "text/pretokenize.hpp"
+#include "runtime/free_list.hpp"
+#include "text/strings.hpp"
+
+namespace chainrule {
+
+struct WordCounts {
+    void add(std::string_view word, int64_t count = 1) {
+        const uint32_t number = words.add(word);
+        if (number == counts.size()) counts.push_back(0);
+        counts[number] += count;
+    }
+    Numbering words;
+    std::vector<int64_t> counts;
+};
+
+// The words of texts, counted by all threads; sums do not care who counted.
+class TextCounts {
+public:
+    // split(part, each) must call each(word) for the words of a part of a text
+    template <class Split>
+    void add(const std::vector<Span>& texts, const Split& split) {
+        std::vector<Span> parts;
+        for (const Span& text : texts)
+            for (const Span& part : pieces(text)) parts.push_back(part);
+        std::vector<size_t> blocks{0};  // short texts together, so that a block is worth a thread
+        for (size_t i = 0, bytes = 0; i < parts.size(); ++i) {
+            bytes += static_cast<size_t>(parts[i].second - parts[i].first);
+            if (bytes < (1 << 17) && i + 1 < parts.size()) continue;
+            blocks.push_back(i + 1);
+            bytes = 0;
+        }
+        parallel_for(blocks.size() - 1, [&](size_t block) {
+            FreeList<WordCounts>::Handle counts(counts_);
+            for (size_t i = blocks[block]; i < blocks[block + 1]; ++i)
+                split(parts[i], [&](std::string_view word) { (*counts).add(word); });
+        });
+    }
+
+    // In no particular order: training must not depend on it.
+    WordCounts total() const {
+        WordCounts all;
+        for (const auto& part : counts_.all())
+            for (uint32_t i = 0; i < part->words.size(); ++i) all.add(part->words.key(i), part->counts[i]);
+        return all;
+    }
+
+private:
+    FreeList<WordCounts> counts_;
+};
+
+}  // namespace chainrule

@@ -1,0 +1,189 @@
+"""Batches for a BERT: texts with words to guess, and pairs of texts of which half belong together.
+
+Documents are cut into windows. A row is [CLS] A [SEP] B [SEP]: a window, cut in two where a sentence ends; in every
+second row another document takes the floor at B. Without next sentence a row is [CLS] window [SEP]. Which words are
+hidden is drawn anew in each epoch.
+
+R-367, R-369, R-370 (seed 004 §13.2.1, §13.2.3, §13.3; Devlin et al. 2018, Liu et al. 2019)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from chainrule.data.batches.packed import stretches
+from chainrule.data.batches.padded import IGNORE, Mask
+from chainrule.data.batches.segmented import SpecialIds, check_room, segmented
+from chainrule.data.batches.windows import Ids
+from chainrule.data.encoded import Encoded
+from chainrule.data.order import Order, check_sizes
+from chainrule.errors import ConfigError, DataError
+from chainrule.random import generator
+
+
+class Masked(NamedTuple):
+    """What a BERT reads in pre-training."""
+
+    ids: Ids  # (B, T)
+    mask: Mask  # (B, T), True where a token is
+    segments: Ids  # (B, T)
+    follows: Ids  # (B,): 1 if the second text follows the first, 0 if not, IGNORE if there is none
+
+
+@dataclass(frozen=True)
+class MaskingRule:
+    """Which tokens are to be guessed, and what is put in their place.
+
+    >>> from chainrule.data import MaskingRule
+    >>> MaskingRule().fractions["hidden"]
+    0.12
+    """
+
+    select: float = 0.15
+    """Share of the tokens to guess."""
+    hide: float = 0.8
+    """Share of those that become [MASK]."""
+    swap: float = 0.1
+    """Share of those that become a random token; the rest stays as it is."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.select <= 1:
+            raise ConfigError(f"masking: select {self.select} (must be above 0 and at most 1)")
+        if not (self.hide >= 0 and self.swap >= 0 and self.hide + self.swap <= 1):
+            raise ConfigError(
+                f"masking: hide {self.hide}, swap {self.swap} (must not be negative, and at most 1 together)"
+            )
+
+    @property
+    def fractions(self) -> dict[str, float]:
+        """Shares of all tokens: selected, and of these hidden, swapped, kept."""
+        kept = 1 - self.hide - self.swap
+        parts = {"selected": 1.0, "hidden": self.hide, "swapped": self.swap, "kept": kept}
+        return {name: self.select * share for name, share in parts.items()}
+
+    def __call__(
+        self, ids: Ids, text: Mask, words: Ids, mask_id: int, rng: np.random.Generator
+    ) -> tuple[Ids, Ids]:
+        """ids (B, T), text (B, T) True where a token may be selected -> ids (B, T) to read, targets (B, T)
+
+        Random tokens are taken from `words`.
+        """
+        selected = text & (rng.random(ids.shape) < self.select)
+        fate = rng.random(ids.shape)
+        swapped = selected & (fate >= self.hide) & (fate < self.hide + self.swap)
+        read = np.where(selected & (fate < self.hide), mask_id, ids)
+        read = np.where(swapped, rng.choice(words, ids.shape), read)
+        return read.astype(np.int32), np.where(selected, ids, IGNORE).astype(np.int32)
+
+
+class MaskedBatches:
+    """Windows of documents in random order, an epoch visits each once; step n is a pure function of (seed, n).
+
+    `ends` are the ids that end a sentence, such as those of "." and "?"; without them any place will do. With
+    `pool` > 1 batches are made of windows alike in length.
+
+    >>> from chainrule.data import Encoded, MaskedBatches, SpecialIds
+    >>> documents = Encoded.of([range(10, 40), range(40, 70)])
+    >>> sizes = {"vocab_size": 70, "batch_size": 4, "block_size": 16}
+    >>> batches = MaskedBatches(documents, special=SpecialIds(1, 2, 3), **sizes)
+    >>> inputs, targets = batches.batch(step=0)
+    >>> inputs.ids.shape, targets.shape, inputs.ids[:, 0].tolist(), inputs.follows.shape
+    ((4, 16), (4, 16), [1, 1, 1, 1], (4,))
+    """
+
+    def __init__(
+        self,
+        documents: Encoded,
+        *,
+        special: SpecialIds,
+        vocab_size: int,
+        batch_size: int,
+        block_size: int,
+        next_sentence: bool = True,
+        ends: Collection[int] = (),
+        rule: MaskingRule | None = None,
+        seed: int = 0,
+        pool: int = 1,
+    ) -> None:
+        check_sizes(batch_size, block_size, pool)
+        self.documents = documents
+        self.special = special
+        self.batch_size = batch_size
+        self.block_size = block_size
+        self.next_sentence = next_sentence
+        self.rule = rule or MaskingRule()
+        self.seed = seed
+        self.pool = pool
+        self.words = np.setdiff1d(np.arange(vocab_size), special)
+        room = check_room(block_size, 1 + next_sentence)
+        starts, lengths = stretches(documents.starts[:-1], documents.lengths, room)
+        enough = lengths >= 1 + next_sentence
+        if not enough.any():
+            raise DataError(
+                f"documents: none of {len(documents)} has {1 + next_sentence} tokens (must have some)"
+            )
+        self.starts, self.lengths = starts[enough], lengths[enough]  # of the windows
+        self.of = np.searchsorted(documents.starts, self.starts, side="right") - 1  # the document of each
+        if next_sentence and len(self.starts) < 2:
+            raise DataError(
+                "documents: one window in all (next sentence must have another to take text from: bring more text, "
+                "make block_size smaller, or turn next_sentence off)"
+            )
+        ending = np.isin(documents.ids, list(ends)) if ends else ()
+        self.sentences = np.flatnonzero(ending) + 1  # where one begins
+        self.order = Order(len(self.starts), seed=seed)
+
+    @property
+    def tokens(self) -> int:
+        """How many targets one batch holds on average."""
+        return max(1, round(self.batch_size * float(self.lengths.mean()) * self.rule.select))
+
+    def batch(self, step: int) -> tuple[Masked, Ids]:
+        """Masked of ids (B, T), mask (B, T), segments (B, T), follows (B,); targets (B, T), IGNORE if not selected"""
+        rng = generator("masked", step, seed=self.seed)
+        windows = self.order.bucket(step, self.batch_size, self.lengths, self.pool)
+        rows = [self._row(int(window), rng) for window in windows]
+        firsts, seconds, follows = zip(*rows, strict=True)
+        ids, mask, segments = segmented(firsts, seconds, self.special)
+        text = mask & ~np.isin(ids, self.special)
+        read, targets = self.rule(ids, text, self.words, self.special.mask, rng)
+        return Masked(read, mask, segments, np.array(follows, np.int32)), targets
+
+    def _row(self, window: int, rng: np.random.Generator) -> tuple[Ids, Ids | None, int]:
+        """A, B, and whether it follows"""
+        ids, start = self.documents.ids, int(self.starts[window])
+        stop = start + int(self.lengths[window])
+        if not self.next_sentence:
+            return ids[start:stop], None, IGNORE
+        middle = self._sentence(start + 1, stop, rng)
+        follows = int(rng.integers(2))
+        if follows:
+            return ids[start:middle], ids[middle:stop], 1
+        return ids[start:middle], self._elsewhere(window, stop - middle, rng), 0
+
+    def _elsewhere(self, window: int, length: int, rng: np.random.Generator) -> Ids:
+        """Text of another document, as long as the true one would be if there is so much, so that length tells nothing.
+
+        If there is no other document, text of another window.
+        """
+        document = self.of[window]
+        low, high = np.searchsorted(self.of, (document, document + 1))
+        if high - low == len(self.of):
+            low, high = window, window + 1
+        other = int(rng.integers(len(self.of) - (high - low)))
+        other += int(high - low) * (other >= low)
+        if self.of[other] == document:
+            begin, end = int(self.starts[other]), int(self.starts[other] + self.lengths[other])
+        else:
+            begin, end = (int(n) for n in self.documents.starts[self.of[other] : self.of[other] + 2])
+        first = self._sentence(begin + 1, end - length + 1, rng) if end - begin > length else begin
+        return self.documents.ids[first : min(first + length, end)]
+
+    def _sentence(self, low: int, high: int, rng: np.random.Generator) -> int:
+        """A place from low to high - 1 where a sentence begins; any if there is none."""
+        begin, end = np.searchsorted(self.sentences, (low, high))
+        return int(self.sentences[rng.integers(begin, end)]) if end > begin else int(rng.integers(low, high))

@@ -1,0 +1,112 @@
+"""Batches of rows into which several documents are packed: next to nothing is padding, and no document loses its end.
+
+A document of n tokens is n - 1 pairs (token, next token), cut into pieces of at most `block_size`. A row holds whole
+pieces, so no target ever lies in another document. Pieces are put, the longest first, where they leave the least room
+(best-fit decreasing; for language models Ding et al. 2024, "Fewer truncations improve language modeling").
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.data.batches.padded import IGNORE, PAD, Mask
+from chainrule.data.batches.windows import Ids
+from chainrule.data.encoded import Encoded
+from chainrule.data.order import Order, check_sizes
+from chainrule.errors import DataError
+
+
+class PackedBatches:
+    """Rows of `block_size` pairs in random order; an epoch visits every row, so every pair, once.
+
+    >>> from chainrule.data import Encoded, PackedBatches
+    >>> batches = PackedBatches(Encoded.of([[1, 2, 3], [4, 5], [6, 7]]), batch_size=1, block_size=4)
+    >>> inputs, targets = batches.batch(step=0)
+    >>> inputs.tolist(), targets.tolist(), batches.segments(step=0).tolist()
+    ([[1, 2, 4, 6]], [[2, 3, 5, 7]], [[1, 1, 2, 3]])
+    """
+
+    def __init__(self, documents: Encoded, *, batch_size: int, block_size: int, seed: int = 0) -> None:
+        check_sizes(batch_size, block_size)
+        self.ids = documents.ids
+        self.batch_size = batch_size
+        self.block_size = block_size
+        self.starts, self.lengths = pieces(documents, block_size)
+        self.rows = pack(self.lengths, block_size)
+        if not self.rows:
+            raise DataError(f"documents: none of {len(documents)} has two tokens (must have one to predict)")
+        self.order = Order(len(self.rows), seed=seed)
+
+    @property
+    def tokens(self) -> int:
+        """How many targets one batch holds on average."""
+        return max(1, round(self.batch_size * int(self.lengths.sum()) / len(self.rows)))
+
+    def batch(self, step: int) -> tuple[Ids, Ids]:
+        """inputs (B, T) and targets (B, T)"""
+        inputs = np.full((self.batch_size, self.block_size), PAD, np.int32)
+        targets = np.full_like(inputs, IGNORE)
+        for b, row in enumerate(self.order.batch(step, self.batch_size)):
+            place = 0
+            for piece in self.rows[row]:
+                start, length = int(self.starts[piece]), int(self.lengths[piece])
+                inputs[b, place : place + length] = self.ids[start : start + length]
+                targets[b, place : place + length] = self.ids[start + 1 : start + length + 1]
+                place += length
+        return inputs, targets
+
+    def segments(self, step: int) -> Ids:
+        """(B, T): 1 for the first document of a row, 2 for the second, ...; 0 where nothing is"""
+        segments = np.zeros((self.batch_size, self.block_size), np.int32)
+        for b, row in enumerate(self.order.batch(step, self.batch_size)):
+            lengths = self.lengths[self.rows[row]]
+            segments[b, : lengths.sum()] = np.repeat(np.arange(1, len(lengths) + 1), lengths)
+        return segments
+
+
+def segment_mask(segments: Ids) -> Mask:
+    """segments (B, T) -> (B, T, T): True where a position may look, at itself and earlier in its own document"""
+    same = (segments[:, :, None] == segments[:, None, :]) & (segments > 0)[:, :, None]
+    return np.tril(same)
+
+
+def pieces(documents: Encoded, block_size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where each piece starts in the ids, and how many pairs it has; none has more than `block_size`."""
+    return stretches(documents.starts[:-1], np.maximum(documents.lengths - 1, 0), block_size)
+
+
+def stretches(starts: Ids, lengths: Ids, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where each stretch starts, and how long it is, when what lies at `starts` is cut after every `size`."""
+    count = -(-lengths // size)  # stretches of each
+    of = np.repeat(np.arange(len(lengths)), count)
+    number = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)  # among those of the same
+    begin = starts[of] + number * size
+    return begin.astype(np.int64), np.minimum(lengths[of] - number * size, size).astype(np.int64)
+
+
+def pack(lengths: npt.NDArray[np.int64], size: int) -> list[list[int]]:
+    """Rows of pieces, each row at most `size` long in total; pieces of a row stay in their order."""
+    rows: list[list[int]] = []
+    with_room: dict[int, list[int]] = {}  # room left -> rows
+    rooms: list[int] = []  # the keys, sorted
+    for piece in np.argsort(-lengths, kind="stable"):
+        length = int(lengths[piece])
+        at = bisect_left(rooms, length)
+        if at < len(rooms):
+            room = rooms[at]
+            row = with_room[room].pop()
+            if not with_room[room]:
+                del with_room[room], rooms[at]
+        else:
+            room, row = size, len(rows)
+            rows.append([])
+        rows[row].append(int(piece))
+        left = room - length
+        if left and left not in with_room:
+            insort(rooms, left)
+        if left:
+            with_room.setdefault(left, []).append(row)
+    return [sorted(row) for row in rows]

@@ -1,0 +1,84 @@
+"""Batches of sources with their targets, for models that read one sequence and write another.
+
+R-466 (seed 004 §12.2.5, §12.2.7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy.typing as npt
+
+from chainrule.data.batches.padded import Bucketed, Mask, gather, shift
+from chainrule.data.batches.windows import Ids
+from chainrule.data.encoded import Encoded
+from chainrule.data.order import Items
+from chainrule.errors import DataError
+
+
+class Pair(NamedTuple):
+    """What an encoder and a decoder read."""
+
+    source: Ids  # (B, S)
+    source_mask: Mask  # (B, S), True where a token is
+    target: Ids  # (B, T): start, then the target
+
+
+class PairBatches(Bucketed):
+    """Pairs in random order, like `DocumentBatches`. The decoder reads [start] y and predicts y [end].
+
+    >>> from chainrule.data import PairBatches
+    >>> batches = PairBatches([[5, 6]], [[7, 8]], start=1, end=2, batch_size=1, block_size=8)
+    >>> (source, mask, inputs), targets = batches.batch(step=0)
+    >>> source.tolist(), inputs.tolist(), targets.tolist()
+    ([[5, 6]], [[1, 7, 8]], [[7, 8, 2]])
+    """
+
+    def __init__(
+        self,
+        sources: Iterable[npt.ArrayLike],
+        targets: Iterable[npt.ArrayLike],
+        *,
+        start: int,
+        end: int,
+        batch_size: int,
+        block_size: int,
+        seed: int = 0,
+        replacement: bool = False,
+        pool: int = 1,
+    ) -> None:
+        self.sources = Encoded.of(sources)
+        self.targets = Encoded.of(targets, start=start, end=end)
+        if len(self.sources) != len(self.targets):
+            raise DataError(
+                f"pairs: {len(self.sources)} sources, {len(self.targets)} targets (must be as many)"
+            )
+        super().__init__(
+            self.targets.lengths - 1,
+            batch_size=batch_size,
+            block_size=block_size,
+            seed=seed,
+            replacement=replacement,
+            pool=pool,
+        )
+
+    @property
+    def truncated(self) -> float:
+        """The share of the pairs of which one side loses its end."""
+        cut = (self.sources.lengths > self.block_size) | (self.targets.lengths - 1 > self.block_size)
+        return float(cut.mean())
+
+    def batch(self, step: int) -> tuple[Pair, Ids]:
+        """Pair of source (B, S), mask (B, S), decoder inputs (B, T); targets (B, T). S and T are at most block_size."""
+        return self._batch(self.draw(step))
+
+    def once(self) -> Iterator[tuple[Pair, Ids]]:
+        """Batches for evaluation: every pair once."""
+        return map(self._batch, self.in_turn())
+
+    def _batch(self, items: Items) -> tuple[Pair, Ids]:
+        longest = min(int(self.sources.lengths_of(items).max()), self.block_size)
+        source, mask = gather(self.sources, items, longest)
+        inputs, targets = shift(*gather(self.targets, items, int(self.lengths[items].max()) + 1))
+        return Pair(source, mask, inputs), targets

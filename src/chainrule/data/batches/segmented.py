@@ -1,0 +1,84 @@
+"""Rows of one or two texts as a BERT reads them: [CLS] A [SEP], or [CLS] A [SEP] B [SEP]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from chainrule.data.batches.padded import Mask, pad
+from chainrule.data.batches.windows import Ids
+from chainrule.errors import ConfigError, DataError
+
+
+class SpecialIds(NamedTuple):
+    """The ids of the tokens that are not text.
+
+    >>> from chainrule.data import SpecialIds
+    >>> SpecialIds.of({"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4})
+    SpecialIds(cls=2, sep=3, mask=4, pad=0)
+    """
+
+    cls: int
+    sep: int
+    mask: int
+    pad: int = 0
+
+    @classmethod
+    def of(cls, special_ids: Mapping[str, int]) -> SpecialIds:
+        """From the special tokens of a tokenizer by name."""
+        wanted = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
+        missing = [name for name in wanted if name not in special_ids]
+        if missing:
+            raise DataError(
+                f"special tokens: no {', '.join(missing)} (the tokenizer must have been made with it)"
+            )
+        return cls(*(special_ids[name] for name in wanted))
+
+
+class Segmented(NamedTuple):
+    """Rows of texts."""
+
+    ids: Ids  # (B, T)
+    mask: Mask  # (B, T), True where a token is
+    segments: Ids  # (B, T): 0 in [CLS] A [SEP], 1 in B [SEP]
+
+
+def segmented(firsts: Sequence[Ids], seconds: Sequence[Ids | None], special: SpecialIds) -> Segmented:
+    """B texts, each with a second one or None, in rows as long as the longest
+
+    >>> import numpy as np
+    >>> from chainrule.data import SpecialIds
+    >>> from chainrule.data import segmented
+    >>> rows = segmented([np.array([7, 8]), np.array([9])], [np.array([5]), None], SpecialIds(1, 2, 3))
+    >>> rows.ids.tolist(), rows.segments.tolist()
+    ([[1, 7, 8, 2, 5, 2], [1, 9, 2, 0, 0, 0]], [[0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]])
+    """
+    start, stop = np.array([special.cls]), np.array([special.sep])
+    rows = [
+        np.concatenate([start, first, stop] if second is None else [start, first, stop, second, stop])
+        for first, second in zip(firsts, seconds, strict=True)
+    ]
+    ids, mask = pad(rows, value=special.pad)
+    second_from = np.array([len(first) + 2 for first in firsts])[:, None]  # (B, 1)
+    segments = mask & (np.arange(ids.shape[1]) >= second_from)
+    return Segmented(ids, mask, segments.astype(np.int32))
+
+
+def trim(first: Ids, second: Ids | None, room: int) -> tuple[Ids, Ids | None]:
+    """Both with at most `room` tokens together: the longer one loses its end first."""
+    if second is None:
+        return first[:room], None
+    half = room // 2
+    kept = max(half, room - len(second)) if len(first) > half else len(first)
+    return first[:kept], second[: room - kept]
+
+
+def check_room(block_size: int, texts: int) -> int:
+    """Tokens of text in a row of `block_size` beside [CLS] and a [SEP] per text."""
+    room = block_size - 1 - texts
+    if room < texts:
+        rule = f"must be at least {1 + 2 * texts}: [CLS], and per text a token and [SEP]"
+        raise ConfigError.of("batches", {"block_size": block_size}, rule)
+    return room

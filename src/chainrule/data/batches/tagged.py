@@ -1,0 +1,146 @@
+"""Sentences with a tag for each word: reading them, and batches of them for a tagger.
+
+A line per word, the word first and its tag last, a tab or spaces between them; an empty line after each sentence:
+
+    Ada         B-PER
+    Lovelace    I-PER
+    wrote       O
+
+A tag belongs to the first token of its word; the other tokens of the word count for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from chainrule.data import corpora
+from chainrule.data.batches.padded import IGNORE, Bucketed, pad
+from chainrule.data.batches.segmented import Segmented, SpecialIds, check_room, segmented
+from chainrule.data.batches.windows import Ids
+from chainrule.data.order import Items
+from chainrule.data.read.documents import text_lines
+from chainrule.errors import DataError
+from chainrule.text import Tokenizer
+
+DOCUMENT = "-DOCSTART-"  # the word that stands between documents in CoNLL's files
+
+
+class Tagged(NamedTuple):
+    """The words of a sentence, and a tag for each."""
+
+    words: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def read_tagged(path: Path) -> list[Tagged]:
+    """The sentences of a file."""
+    found: list[Tagged] = []
+    gathered: list[tuple[str, str]] = []
+    for number, line in text_lines(corpora.find(path)):
+        word, *more = line.split("\t") if "\t" in line else line.split() or [""]
+        word, tag = word.strip(), more[-1].strip() if more else ""
+        if bool(word) != bool(tag):
+            raise DataError(f"{path}: line {number} is {line.strip()!r} (must be a word, a tab and its tag)")
+        if word and word != DOCUMENT:
+            gathered.append((word, tag))
+        elif gathered:
+            found.append(Tagged(*zip(*gathered, strict=True)))
+            gathered = []
+    if gathered:
+        found.append(Tagged(*zip(*gathered, strict=True)))
+    return found
+
+
+def encode_words(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Ids]:
+    """W words -> ids (n,), and the place of each word's first token (W,)
+
+    >>> from chainrule.data import encode_words
+    >>> from chainrule.text import WordPieceTokenizer
+    >>> tokenizer = WordPieceTokenizer.train("low lower", 30)
+    >>> ids, firsts = encode_words(tokenizer, ["low", "lower"])
+    >>> firsts.tolist() == [0, len(tokenizer.encode("low"))]
+    True
+    """
+    parts = [ids if (ids := tokenizer.encode(word)).size else _unknown(tokenizer, word) for word in words]
+    places = np.cumsum([0, *(len(part) for part in parts)])
+    return np.concatenate([np.empty(0, np.int32), *parts]), places[:-1]
+
+
+def _unknown(tokenizer: Tokenizer, word: str) -> Ids:
+    """For a word that leaves nothing, such as a control character."""
+    if "[UNK]" not in tokenizer.special_ids:
+        rule = "must have at least one, or the tokenizer [UNK]: leave the word out"
+        raise DataError(f"tagged: the word {word!r} has no tokens ({rule})")
+    return np.array([tokenizer.special_ids["[UNK]"]], np.int32)
+
+
+class TaggedBatches(Bucketed):
+    """Tagged sentences in random order, like `LabelledBatches`; what does not fit loses its end.
+
+    Each sentence is ids (n,), the place of each word's first token (W,) and the numbers of the tags (W,).
+
+    >>> from chainrule.data import SpecialIds, TaggedBatches
+    >>> sentences = [([7, 8, 9], [0, 2], [4, 5])]
+    >>> batches = TaggedBatches(sentences, special=SpecialIds(1, 2, 3), batch_size=1, block_size=8)
+    >>> (ids, mask, segments), labels = batches.batch(step=0)
+    >>> ids.tolist(), labels.tolist()
+    ([[1, 7, 8, 9, 2]], [[-1, 4, -1, 5, -1]])
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[tuple[Ids, Ids, Sequence[int]]],
+        *,
+        special: SpecialIds,
+        batch_size: int,
+        block_size: int,
+        seed: int = 0,
+        pool: int = 1,
+    ) -> None:
+        room = check_room(block_size, 1)
+        self.special = special
+        self.rows = [np.asarray(ids, np.int32)[:room] for ids, _, _ in sentences]
+        self.labels = [_spread(np.asarray(ids), firsts, tags)[:room] for ids, firsts, tags in sentences]
+        lengths = np.array([len(row) for row in self.rows])
+        self.truncated = float(np.mean([len(ids) > room for ids, _, _ in sentences]))
+        """The share of the sentences that lose their end."""
+        super().__init__(lengths, batch_size=batch_size, block_size=block_size, seed=seed, pool=pool)
+
+    @property
+    def ids(self) -> Ids:
+        """All tokens of the sentences, one after another (n,)"""
+        return np.concatenate(self.rows)
+
+    @property
+    def tokens(self) -> int:
+        """How many tags one batch holds on average."""
+        words = np.mean([np.count_nonzero(row != IGNORE) for row in self.labels])
+        return max(1, round(self.batch_size * float(words)))
+
+    def batch(self, step: int) -> tuple[Segmented, Ids]:
+        """Segmented of ids (B, T), mask (B, T), segments (B, T); labels (B, T), IGNORE where no word begins"""
+        return self._batch(self.draw(step))
+
+    def once(self) -> Iterator[tuple[Segmented, Ids]]:
+        """Batches for evaluation: every sentence once."""
+        return map(self._batch, self.in_turn())
+
+    def _batch(self, items: Items) -> tuple[Segmented, Ids]:
+        rows = segmented([self.rows[item] for item in items], [None] * len(items), self.special)
+        around = [np.concatenate([[IGNORE], self.labels[item], [IGNORE]]) for item in items]
+        return rows, pad(around, value=IGNORE)[0]
+
+
+def _spread(ids: Ids, firsts: Ids, tags: Sequence[int]) -> Ids:
+    """tags (W,) at the places of their words (n,)"""
+    labels = np.full(len(ids), IGNORE, np.int32)
+    labels[firsts] = tags
+    return labels

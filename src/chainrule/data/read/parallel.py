@@ -1,0 +1,143 @@
+"""Texts in pairs, a source and what is to be written for it, found by name like a corpus.
+
+.tsv .csv .parquet    columns source and target, or in a table without such names the first two
+.jsonl                fields source and target, instruction and output, or others of `NAMED`
+.dict                 a word, white space, how it is spoken: the format of CMUdict
+train.de+train.en     two files, line by line
+docstrings            built in: functions of the standard library and what they do
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from chainrule.data import corpora
+from chainrule.data.read.documents import is_table, read_documents, text_lines
+from chainrule.errors import DataError
+
+NAMED = (
+    ("source", "target"),
+    ("src", "tgt"),
+    ("instruction", "output"),
+    ("input", "output"),
+    ("prompt", "completion"),
+    ("question", "answer"),
+)
+PLACES = ("1", "2")
+# Other words that name a column: two different ones in the first row of a table are no pair of texts. Codes that are
+# words of a language themselves, as "it" and "es" are, are not among them.
+HEADERS = {name for names in NAMED for name in names} | {
+    "text", "translation", "trg", "word", "pronunciation", "spelling", "phonemes",
+    "english", "german", "french", "spanish", "italian", "dutch", "russian", "chinese", "japanese", "portuguese",
+    "polish", "czech", "swedish", "finnish", "turkish", "arabic", "hindi", "ukrainian", "latin",
+    "en", "de", "fr", "nl", "ru", "zh", "ja", "pt", "pl", "cs", "sv", "fi",
+    "eng", "deu", "ger", "fra", "fre", "spa", "ita", "nld", "rus", "zho", "jpn", "por",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PairCorpus:
+    """Pairs of texts, the name by which `load_pairs` finds them again, and their version and hash."""
+
+    name: str
+    version: str
+    pairs: tuple[tuple[str, str], ...] = field(repr=False)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of all texts in order."""
+        hashed = hashlib.sha256()
+        for text in (text for pair in self.pairs for text in pair):
+            hashed.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        return hashed.hexdigest()
+
+
+def load_pairs(name: str | Path = "docstrings") -> PairCorpus:
+    """The pairs of a file, of two files A+B, or the built-in docstrings; copies of a pair are left out.
+
+    >>> from chainrule.data import load_pairs
+    >>> source, target = load_pairs("docstrings").pairs[0]
+    >>> source.startswith("def ")
+    True
+    """
+    if name == "docstrings":
+        pairs, where, version = _docstrings(), str(name), corpora.VERSION
+    else:
+        files = _files(name)
+        pairs = _two(*files) if len(files) == 2 else _one(files[0])
+        where, version = "+".join(str(path.absolute()) for path in files), "file"
+    found = tuple(dict.fromkeys(pair for pair in pairs if all(pair)))
+    if not found:
+        raise DataError(f"{name}: no pairs (must have a source and a target each)")
+    return PairCorpus(where, version, found)
+
+
+def _files(name: str | Path) -> list[Path]:
+    """One file, or two as A+B; a file may have a + in its name."""
+    parts = [name] if Path(name).exists() else str(name).split("+")
+    if len(parts) > 2:
+        raise DataError(f"{name}: {len(parts)} files (must be one, or two as A+B without another +)")
+    return [Path(part) for part in parts]
+
+
+def _docstrings() -> Iterator[tuple[str, str]]:
+    for document in read_documents("docstrings"):
+        head, _, summary = document.text.partition('\n    """')
+        yield head, summary.removesuffix('"""')
+
+
+def _one(path: Path) -> Iterator[tuple[str, str]]:
+    if path.suffix == ".dict":
+        for line in read_documents(path, by="line"):
+            word, *spoken = line.text.partition("#")[0].split() or [""]
+            if not word.startswith(";;;"):  # a comment in older versions
+                yield re.sub(r"\(\d+\)$", "", word), " ".join(spoken)
+        return
+    if not is_table(path):
+        raise DataError(
+            f"{path}: not a file of pairs (must be .tsv, .csv, .jsonl, .parquet or .dict, or A+B)"
+        )
+    columns = _columns(path)
+    readers = [read_documents(path, field=column) for column in columns]
+    for number, row in enumerate(zip(*readers, strict=True)):
+        source, target = (cell.text.strip() for cell in row)
+        if number or columns != PLACES or not _are_names(source.casefold(), target.casefold()):
+            yield source, target
+
+
+def _are_names(source: str, target: str) -> bool:
+    """Is this first row a header rather than a pair?"""
+    return source != target and {source, target} <= HEADERS
+
+
+def _columns(path: Path) -> tuple[str, str]:
+    """The columns of the sources and of the targets: the first names that the file has, or the first two."""
+    if not path.exists():
+        raise DataError(f"{path}: no such file (must be a file of pairs, two files A+B, or docstrings)")
+    for names in (*NAMED, PLACES):
+        try:
+            for name in names:
+                next(iter(read_documents(path, field=name)), None)
+        except DataError as error:
+            problem = error
+            continue
+        return names
+    known = ", ".join(" and ".join(names) for names in NAMED)
+    raise DataError(f"{path}: no columns {known}, nor two columns without names ({problem})")
+
+
+def _two(first: Path, second: Path) -> Iterator[tuple[str, str]]:
+    """Empty lines count too: without them what follows would meet another line's translation."""
+    sources, targets = (
+        [line.strip() for _, line in text_lines(corpora.find(path))] for path in (first, second)
+    )
+    if len(sources) != len(targets):
+        raise DataError(
+            f"{first} has {len(sources)} lines, {second} {len(targets)} (must be as many: line by line)"
+        )
+    yield from zip(sources, targets, strict=True)

@@ -1,0 +1,112 @@
+"""Records with fields: objects of a .jsonl, rows of a .csv or .tsv, records of a .parquet; each also compressed.
+
+A broken file is a DataError that names the file and the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from chainrule.data.read.files import LONGEST_LINE, lines, reading
+from chainrule.errors import ConfigError, DataError
+
+Record = dict[str, Any]
+
+DIALECTS: dict[str, dict[str, Any]] = {
+    ".csv": {"delimiter": ",", "quoting": csv.QUOTE_MINIMAL},
+    ".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE},  # a quotation mark is a character like others
+}
+
+
+def kind(path: Path) -> str:
+    """The end of a file's name that says what is in it: .jsonl of a.jsonl.gz."""
+    return Path(path.stem if path.suffix == ".gz" else path.name).suffix
+
+
+def records(path: Path) -> Iterator[tuple[int, Record]]:
+    """The records of a file of any of these kinds by the names of their fields, each with its line or number."""
+    if kind(path) in DIALECTS:
+        return _named(path)
+    if kind(path) == ".parquet":
+        return parquet(path)
+    if kind(path) == ".jsonl":
+        return objects(path)
+    raise DataError(f"{path}: holds no records that we know (must be .jsonl, .csv, .tsv or .parquet)")
+
+
+def objects(path: Path) -> Iterator[tuple[int, Record]]:
+    """The objects of a .jsonl with their lines; empty lines are none."""
+    for number, line in lines(path):
+        if not line.strip():
+            continue
+        where = f"{path}: line {number}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{where} is not JSON: {error} (must be one object per line)") from error
+        if not isinstance(record, dict):
+            raise DataError(f"{where} holds a {type(record).__name__} (must be an object per line)")
+        yield number, record
+
+
+def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table with the lines where they begin; all have as many cells as the first."""
+    csv.field_size_limit(LONGEST_LINE)  # of the whole process, by default 128 kB
+    found = csv.reader((line + "\n" for _, line in lines(path)), strict=True, **DIALECTS[kind(path)])
+    width = 0
+    while True:
+        first = found.line_num + 1
+        try:
+            row = next(found)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(f"{path}: record in line {first} is broken: {error}") from error
+        if not "".join(row).strip():
+            continue
+        width = width or len(row)
+        if len(row) != width:
+            rule = f"the first line has {width}"
+            raise DataError(f"{path}: record in line {first} has {len(row)} columns ({rule})")
+        yield first, row
+
+
+def _named(path: Path) -> Iterator[tuple[int, Record]]:
+    """The rows after the first, whose cells are the names of the columns."""
+    names: list[str] | None = None
+    for line, row in rows(path):
+        if names is not None:
+            yield line, dict(zip(names, row, strict=True))
+        names = names or row
+
+
+def parquet(path: Path, column: str | None = None) -> Iterator[tuple[int, Record]]:
+    """The records of a .parquet with their numbers, of one column or of all."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ConfigError(f"{path}: needs pyarrow (pip install 'chainrule[data]')") from error
+    with reading(path) as file:
+        try:
+            table = pyarrow.parquet.ParquetFile(file)
+            names = table.schema_arrow.names
+            if column is not None and column not in names:
+                raise DataError(f"{path}: no column {column!r} (there are {some(names)})")
+            number = 0
+            for batch in table.iter_batches(batch_size=1024, columns=None if column is None else [column]):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield number, record
+        except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: is no good .parquet file ({error})") from error
+
+
+def some(names: Iterable[str]) -> str:
+    """Names for a message, in few words."""
+    text = ", ".join(map(repr, names))
+    return text if len(text) <= 80 else text[:79] + "…"

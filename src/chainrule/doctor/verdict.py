@@ -1,0 +1,27 @@
+"""What two losses say about a model.        R-206 (seed 002 §13.1; E-002-19; convention C-34)"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from chainrule.errors import DataError
+
+Verdict = Literal["underfit", "ok", "overfit"]
+
+
+def verdict(train: float, validation: float, *, equal: float = 0.01, apart: float = 0.1) -> Verdict:
+    """underfit: both losses alike, so a larger model could learn more. overfit: the training loss far below.
+
+    The gap is a share of the validation loss: up to `equal` they are alike, above `apart` far apart.
+
+    >>> from chainrule.doctor.verdict import verdict
+    >>> verdict(2.45, 2.46), verdict(2.0, 2.1), verdict(1.2, 2.3)
+    ('underfit', 'ok', 'overfit')
+    """
+    if not (math.isfinite(train) and math.isfinite(validation) and validation > 0):
+        raise DataError(f"verdict: losses {train} and {validation} (must be finite, validation above 0)")
+    gap = (validation - train) / validation
+    if gap <= equal:
+        return "underfit"
+    return "overfit" if gap > apart else "ok"

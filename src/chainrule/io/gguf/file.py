@@ -1,0 +1,173 @@
+"""GGUF, the file of llama.cpp: settings by name, then tensors by name, then their values.
+
+    magic  version  number of tensors  number of settings
+    settings: name, type, value
+    tensors: name, sizes (the innermost first), format, offset
+    values, each tensor at a multiple of `general.alignment`
+
+All sizes are checked against the file before anything is allocated for them.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.errors import FormatError
+from chainrule.files import new_file
+from chainrule.io.binary import Cursor, map_file
+from chainrule.io.gguf.blocks import FORMATS, REFUSED, Format
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+ALIGNMENT = 32
+LONGEST_NAME = 65535
+
+NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+STRING, ARRAY = 8, 9
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor as it lies in the file."""
+
+    format: Format
+    shape: tuple[int, ...]
+    content: memoryview
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def array(self) -> npt.NDArray[Any]:
+        """Its values in float32."""
+        return self.format.decode(self.content).reshape(self.shape)
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
+    """The settings and the tensors of a file."""
+    cursor = Cursor(map_file(path))
+    if bytes(cursor.take(4)) != MAGIC:
+        raise FormatError("does not begin with GGUF (is no GGUF file)")
+    version = cursor.unpack("I")
+    if version not in VERSIONS:
+        raise FormatError(f"GGUF version {version} (must be {' or '.join(map(str, VERSIONS))})")
+    tensors, settings = cursor.unpack("QQ")
+    _check_count(cursor, tensors, 8 + 4 + 8 + 4 + 8, "tensors")
+    _check_count(cursor, settings, 8 + 4 + 1, "settings")
+    metadata: dict[str, Any] = {}
+    for _ in range(settings):
+        name = _name(cursor, metadata)
+        metadata[name] = _value(cursor, cursor.unpack("I"))
+    return metadata, _tensors(cursor, tensors, metadata.get("general.alignment", ALIGNMENT))
+
+
+def write(
+    path: Path, metadata: Mapping[str, Any], arrays: Mapping[str, tuple[Format, npt.NDArray[Any]]]
+) -> None:
+    """Write a file; each array in the format beside it."""
+    values = [(name, format, array, format.encode(array)) for name, (format, array) in arrays.items()]
+    offset = 0
+    with new_file(path) as file:
+        file.write(MAGIC + struct.pack("<IQQ", VERSIONS[-1], len(values), len(metadata)))
+        for name, value in metadata.items():
+            file.write(_text(name) + _pack(value))
+        for name, format, array, content in values:
+            file.write(_text(name) + struct.pack("<I", array.ndim))
+            file.write(struct.pack(f"<{array.ndim}QIQ", *reversed(array.shape), format.number, offset))
+            offset += len(content) + -len(content) % ALIGNMENT
+        file.write(bytes(-file.tell() % ALIGNMENT))
+        for _, _, _, content in values:
+            file.write(content + bytes(-len(content) % ALIGNMENT))
+
+
+def _check_count(cursor: Cursor, count: int, least: int, what: str) -> None:
+    """Each of `count` things takes at least some bytes, so a wrong count is known before it is believed."""
+    if count * least > cursor.rest:
+        raise FormatError(f"{count} {what} in {cursor.rest} bytes (is cut or damaged)")
+
+
+def _name(cursor: Cursor, known: Mapping[str, Any]) -> str:
+    size = cursor.unpack("Q")
+    if not 1 <= size <= LONGEST_NAME:
+        raise FormatError(f"a name of {size} bytes (must be from 1 to {LONGEST_NAME})")
+    name = cursor.text(size)
+    if name in known:
+        raise FormatError(f"{name!r} occurs twice (each name must occur once)")
+    return name
+
+
+def _value(cursor: Cursor, kind: int) -> Any:
+    if kind in NUMBERS:
+        value = cursor.unpack(NUMBERS[kind])
+        return float(str(np.float32(value))) if kind == 6 else value  # 1e-05, not 9.99999974e-06
+    if kind == STRING:
+        return cursor.text(cursor.unpack("Q"))
+    if kind != ARRAY:
+        raise FormatError(f"a setting of type {kind} (must be a number, a string or an array of these)")
+    kind, count = cursor.unpack("IQ")
+    if kind in NUMBERS:
+        return cursor.array(f"<{NUMBERS[kind]}", count)
+    if kind != STRING:
+        raise FormatError(f"an array of type {kind} (must be of numbers or strings)")
+    _check_count(cursor, count, 8, "strings")
+    return [cursor.text(cursor.unpack("Q")) for _ in range(count)]
+
+
+def _tensors(cursor: Cursor, count: int, alignment: Any) -> dict[str, Stored]:
+    if type(alignment) is not int or not 1 <= alignment <= 1 << 16:
+        raise FormatError(f"general.alignment is {alignment!r} (must be a number from 1 to 65536)")
+    entries: dict[str, tuple[Format, tuple[int, ...], int]] = {}
+    for _ in range(count):
+        name = _name(cursor, entries)
+        axes = cursor.unpack("I")
+        if not 1 <= axes <= 4:
+            raise FormatError(f"{name!r} has {axes} axes (must be from 1 to 4)")
+        shape = tuple(cursor.unpack("Q") for _ in range(axes))[::-1]
+        number, offset = cursor.unpack("IQ")
+        if number not in FORMATS:
+            known = ", ".join(format.name for format in FORMATS.values())
+            raise FormatError(
+                f"{name!r} has the format {REFUSED.get(number, number)} (must be one of {known})"
+            )
+        entries[name] = FORMATS[number], shape, offset
+    cursor.take(-cursor.at % alignment if count else 0)
+    data, end, found = cursor.take(cursor.rest), 0, {}
+    for name, (format, shape, offset) in sorted(entries.items(), key=lambda item: item[1][2]):
+        size = format.bytes_of(name, shape)
+        if offset % alignment or not end <= offset <= offset + size <= len(data):
+            raise FormatError(
+                f"{name!r} of shape {shape} ({format.name}) at {offset} of {len(data)} bytes (does not fit)"
+            )
+        found[name] = Stored(format, shape, data[offset : offset + size])
+        end = offset + size
+    return found
+
+
+def _text(text: str) -> bytes:
+    content = text.encode()
+    return struct.pack("<Q", len(content)) + content
+
+
+def _pack(value: Any) -> bytes:
+    """The type of a setting and its value."""
+    if isinstance(value, bool):
+        return struct.pack("<I?", 7, value)
+    if isinstance(value, int):
+        return struct.pack("<II", 4, value)
+    if isinstance(value, float):
+        return struct.pack("<If", 6, value)
+    if isinstance(value, str):
+        return struct.pack("<I", STRING) + _text(value)
+    if isinstance(value, np.ndarray):
+        kind = {"f": 6, "i": 5}[value.dtype.kind]
+        content = value.astype("<f4" if kind == 6 else "<i4").tobytes()
+        return struct.pack("<IIQ", ARRAY, kind, len(value)) + content
+    return struct.pack("<IIQ", ARRAY, STRING, len(value)) + b"".join(map(_text, value))

@@ -1,0 +1,67 @@
+"""Slower rotary positions in GGUF: linear ones as a setting, Llama 3's as a tensor that divides the frequencies.
+
+llama.cpp keeps only the result of Llama 3's rule. Its numbers are those that all published models have, unless a file
+of ours says others, and the tensor must be what they give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.types import Array
+from chainrule.errors import FormatError
+from chainrule.io.gguf.file import Stored
+from chainrule.io.safetensors import Arrays
+from chainrule.io.settings import Settings
+from chainrule.models import LlamaConfig
+from chainrule.nn import LinearScaling, Llama3Scaling, RopeScaling, frequencies
+
+TENSOR = "rope_freqs.weight"
+TYPE, FACTOR, OLDER_FACTOR = "llama.rope.scaling.type", "llama.rope.scaling.factor", "llama.rope.scale_linear"
+OURS = "chainrule.rope_scaling."
+
+
+def read_scaling(settings: Settings, tensors: Mapping[str, Stored], plain: Array) -> RopeScaling | None:
+    """How a file slows down the frequencies `plain` (D/2,), if it does."""
+    if TENSOR in tensors:
+        settings.must(TYPE, "none")
+        return _llama3(settings, tensors[TENSOR].array().ravel(), plain)
+    kinds = {"none": "none", "linear": "linear"}
+    factor = settings.number(FACTOR, OLDER_FACTOR, default=1.0)
+    if settings.choice(TYPE, kinds, "linear") == "none" or factor == 1:
+        return None
+    return LinearScaling(factor)
+
+
+def _llama3(settings: Settings, divisors: Array, plain: Array) -> Llama3Scaling:
+    found = Llama3Scaling(
+        factor=settings.number(OURS + "factor", default=float(divisors.max(initial=1.0))),
+        low_freq_factor=settings.number(OURS + "low_freq_factor", default=1.0),
+        high_freq_factor=settings.number(OURS + "high_freq_factor", default=4.0),
+        original_max_position_embeddings=settings.integer(
+            OURS + "original_max_position_embeddings", default=8192
+        ),
+    )
+    if divisors.shape != plain.shape or not np.allclose(divisors, _divisors(found, plain), rtol=1e-4):
+        raise FormatError(f"{TENSOR} is not what Llama 3 has with a factor of {found.factor:g} (must be)")
+    return found
+
+
+def write_scaling(config: LlamaConfig) -> tuple[dict[str, Any], Arrays]:
+    """The settings and tensors that say the same."""
+    match config.rope_scaling:
+        case LinearScaling(factor):
+            return {TYPE: "linear", FACTOR: float(factor)}, {}
+        case Llama3Scaling() as scaling:
+            plain = frequencies(config.head_size, config.rope_base)
+            values = {OURS + name: value for name, value in asdict(scaling).items()}
+            return values, {TENSOR: _divisors(scaling, plain).astype(np.float32)}
+    return {}, {}
+
+
+def _divisors(scaling: RopeScaling, plain: Array) -> Array:
+    return plain / scaling.slowed(plain)

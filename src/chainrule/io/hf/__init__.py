@@ -1,0 +1,1 @@
+"""Hugging Face directories: one file per architecture, and its tokenizers."""

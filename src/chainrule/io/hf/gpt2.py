@@ -1,0 +1,88 @@
+"""GPT as Hugging Face's `GPT2LMHeadModel`: its matrices are stored (in, out), and every layer has a bias."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.io.hf.weights import drop_prefix, with_zero_biases, without_copies, without_zero_biases
+from chainrule.io.safetensors import Arrays
+from chainrule.io.settings import Settings
+from chainrule.models import GPT, GPTConfig, Model
+
+NAMES = ("gpt2",)
+MODELS: dict[type[Any], type[Model]] = {GPTConfig: GPT}
+PREFIX, HEAD = "transformer.", "lm_head.weight"
+TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
+LAYERS = (*TRANSPOSED, "ln_1.weight", "ln_2.weight", "ln_f.weight")  # all that have biases
+UNUSED = (".attn.bias", ".attn.masked_bias")  # older files keep the causal mask with the weights
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+}
+
+
+def read_config(settings: Settings) -> GPTConfig:
+    """Our sizes from a `config.json`; what GPT cannot do is refused."""
+    settings.must("scale_attn_weights", True)
+    settings.must("scale_attn_by_inverse_layer_idx", False)
+    settings.must("add_cross_attention", False)
+    ours = settings.section("chainrule")
+    return GPTConfig(
+        n_layer=settings.integer("n_layer", default=12),
+        n_head=settings.integer("n_head", default=12),
+        n_embd=settings.integer("n_embd", default=768),
+        n_hidden=settings.integer("n_inner") if settings.has("n_inner") else None,
+        block_size=settings.integer("n_positions", "n_ctx", default=1024),
+        vocab_size=settings.integer("vocab_size", default=50257),
+        dropout=settings.number("attn_pdrop", default=0.1),
+        bias=ours.flag("bias", True),
+        activation=settings.choice("activation_function", ACTIVATIONS, "gelu_new"),
+        norm_eps=settings.number("layer_norm_epsilon", default=1e-5),
+        tied=settings.flag("tie_word_embeddings", True),
+    )
+
+
+def write_config(config: GPTConfig) -> dict[str, Any]:
+    """What `config.json` says of it."""
+    return {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "n_layer": config.n_layer,
+        "n_head": config.n_head,
+        "n_embd": config.n_embd,
+        "n_inner": config.n_hidden,
+        "n_positions": config.block_size,
+        "vocab_size": config.vocab_size,
+        "activation_function": "gelu" if config.activation == "gelu" else "gelu_new",
+        "layer_norm_epsilon": config.norm_eps,
+        "attn_pdrop": config.dropout,
+        "resid_pdrop": config.dropout,
+        "embd_pdrop": 0.0,
+        "tie_word_embeddings": config.tied,
+        "chainrule": {"bias": config.bias},
+    }
+
+
+def read_weights(tensors: Arrays, config: GPTConfig) -> Arrays:
+    """Our names and shapes from theirs."""
+    found = drop_prefix(tensors, PREFIX)
+    found = {name: array for name, array in found.items() if not name.endswith(UNUSED)}
+    if config.tied:
+        found = without_copies(found, {HEAD: "wte.weight"})
+    if not config.bias:
+        found = without_zero_biases(found, ".bias")
+    return {name: array.T if name.endswith(TRANSPOSED) else array for name, array in found.items()}
+
+
+def write_weights(state: Arrays, config: GPTConfig) -> Arrays:
+    """Their names and shapes from ours."""
+    whole = with_biases(state, config)
+    turned = {name: array.T if name.endswith(TRANSPOSED) else array for name, array in whole.items()}
+    return {name if name == HEAD else PREFIX + name: array for name, array in turned.items()}
+
+
+def with_biases(state: Arrays, config: GPTConfig) -> Arrays:
+    """Their layers all have biases: 0 where ours have none."""
+    return state if config.bias else with_zero_biases(state, *LAYERS)

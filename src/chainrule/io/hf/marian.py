@@ -1,0 +1,141 @@
+"""Seq2Seq as Hugging Face's `MarianMTModel`, with norms first as `PegasusForConditionalGeneration`.
+
+Both have the same names as ours, biases in attention, sinusoidal positions and ε = 1e-5 in every norm. What they have
+not (learned positions, another ε, Pegasus with two vocabularies) is kept in our own form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule.errors import FormatError
+from chainrule.io.hf.weights import with_zero_biases, without_copies, without_zero_biases
+from chainrule.io.safetensors import Arrays
+from chainrule.io.settings import Settings
+from chainrule.models import Model, Seq2Seq, Seq2SeqConfig
+from chainrule.nn.positions import sinusoidal
+
+NAMES = ("marian", "pegasus")
+MODELS: dict[type[Any], type[Model]] = {Seq2SeqConfig: Seq2Seq}
+CLASSES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh", "silu": "silu", "swish": "silu"}
+EPS = 1e-5
+HEAD, SHARED = "lm_head.weight", "model.shared.weight"
+TABLES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
+
+
+def read_config(settings: Settings) -> Seq2SeqConfig:
+    """Our sizes from a `config.json`; what Seq2Seq cannot do is refused."""
+    layers, heads = settings.integer("encoder_layers"), settings.integer("encoder_attention_heads")
+    width, inside = settings.integer("d_model"), settings.integer("encoder_ffn_dim")
+    for name, value in (
+        ("decoder_layers", layers),
+        ("decoder_attention_heads", heads),
+        ("decoder_ffn_dim", inside),
+        ("normalize_embedding", False),
+    ):
+        settings.must(name, value)
+    ours = settings.section("chainrule")
+    rows = settings.integer("vocab_size")
+    tied = settings.flag("tie_word_embeddings", True)
+    shared = settings.flag("share_encoder_decoder_embeddings", True) and ours.flag("shared", tied)
+    return Seq2SeqConfig(
+        n_layer=layers,
+        n_head=heads,
+        n_embd=width,
+        n_hidden=None if inside == 4 * width else inside,
+        block_size=settings.integer("max_position_embeddings", default=1024),
+        vocab_size=rows if shared else settings.integer("decoder_vocab_size", default=rows),
+        source_vocab_size=None if shared else rows,
+        norm="pre" if settings.values["model_type"] == "pegasus" else "post",
+        norm_eps=EPS,
+        positions="sinusoidal",
+        activation=settings.choice("activation_function", ACTIVATIONS, "gelu"),
+        bias=ours.flag("bias", True),
+        tied=tied,
+        scale_embedding=settings.flag("scale_embedding", False),
+        dropout=settings.number("dropout", default=0.1),
+        label_smoothing=ours.number("label_smoothing", default=0.0),
+        scheduled_sampling=ours.number("scheduled_sampling", default=0.0),
+    )
+
+
+def write_config(config: Seq2SeqConfig) -> dict[str, Any] | None:
+    """What `config.json` says of it; None for what they have not."""
+    kind = "pegasus" if config.norm == "pre" else "marian"
+    shared = config.source_vocab_size is None
+    if config.positions != "sinusoidal" or config.norm_eps != EPS or (kind == "pegasus" and not shared):
+        return None
+    sides = {
+        f"{side}_{name}": value
+        for side in ("encoder", "decoder")
+        for name, value in (
+            ("layers", config.n_layer),
+            ("attention_heads", config.n_head),
+            ("ffn_dim", config.inside),
+        )
+    }
+    return {
+        "model_type": kind,
+        "architectures": [CLASSES[kind]],
+        **sides,
+        "d_model": config.n_embd,
+        "max_position_embeddings": config.block_size,
+        "vocab_size": config.vocab_size if shared else config.source_vocab_size,
+        "decoder_vocab_size": config.vocab_size,
+        "share_encoder_decoder_embeddings": shared,
+        "tie_word_embeddings": config.tied,
+        "scale_embedding": config.scale_embedding,
+        "activation_function": "gelu_new" if config.activation == "gelu_tanh" else config.activation,
+        "dropout": config.dropout,
+        "attention_dropout": config.dropout,
+        "activation_dropout": config.dropout,
+        "forced_eos_token_id": None,
+        "chainrule": {
+            "bias": config.bias,
+            "shared": shared,
+            "label_smoothing": config.label_smoothing,
+            "scheduled_sampling": config.scheduled_sampling,
+        },
+    }
+
+
+def read_weights(tensors: Arrays, config: Seq2SeqConfig) -> Arrays:
+    """Our names from theirs."""
+    found = dict(tensors)
+    for name in POSITIONS:
+        _check_positions(name, found.pop(name, None), config)
+    shared = config.source_vocab_size is None
+    copies = dict.fromkeys(TABLES, SHARED) if shared else {}
+    if config.tied:
+        copies[HEAD] = SHARED if shared else TABLES[1]
+    found = without_copies(found, copies)
+    if not shared:
+        found.pop(SHARED, None)  # there, but read by neither side
+    return found if config.bias else without_zero_biases(found, *(f".{name}.bias" for name in ATTENTION))
+
+
+def write_weights(state: Arrays, config: Seq2SeqConfig) -> Arrays:
+    """Their names from ours."""
+    found = dict(state)
+    if not config.bias:
+        found = with_zero_biases(found, *(f".{name}.weight" for name in ATTENTION))
+    if config.norm == "pre":  # Pegasus keeps them in the file
+        table = sinusoidal(config.block_size, config.n_embd, layout="half").astype(np.float32)
+        found |= dict.fromkeys(POSITIONS, table)
+    if config.source_vocab_size is None and not config.tied:  # else theirs take each for a matrix of its own
+        found |= dict.fromkeys(TABLES, found[SHARED])
+    return found
+
+
+def _check_positions(name: str, table: Any, config: Seq2SeqConfig) -> None:
+    """A file may hold the sines and cosines; they must be those."""
+    if table is None:
+        return
+    want = (config.block_size, config.n_embd)
+    if table.shape != want or np.abs(table - sinusoidal(*want, layout="half")).max() > 1e-2:
+        raise FormatError(f"{name} is not sinusoidal (is not supported, must be sines, then cosines)")

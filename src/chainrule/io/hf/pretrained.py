@@ -1,0 +1,188 @@
+"""A model and its tokenizer in a directory of Hugging Face's form: `transformers` loads ours, and we load theirs.
+
+    config.json  model.safetensors  tokenizer.json  tokenizer_config.json  generation_config.json
+
+Theirs may have the weights in several files with `model.safetensors.index.json`. Pickles are refused: they run code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from chainrule.errors import ChainruleError, DataError, FormatError
+from chainrule.files import new_folder, write
+from chainrule.io import safetensors
+from chainrule.io.files import read_bytes
+from chainrule.io.hf.architectures import to_files, to_model
+from chainrule.io.safetensors import Arrays
+from chainrule.io.tokenizers import described_tokenizer, load_tokenizer, to_hugging_face
+from chainrule.models import Model, Seq2Seq
+from chainrule.text import Tokenizer, from_dict
+
+INDEX = "model.safetensors.index.json"
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+# What tokens are for, by the names that people give them.
+ROLES = {
+    "bos": ("<s>", "<bos>", "<|begin_of_text|>"),
+    "eos": ("</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"),
+    "pad": ("<pad>", "[PAD]"),
+    "unk": ("<unk>", "[UNK]"),
+    "cls": ("[CLS]",),
+    "sep": ("[SEP]",),
+    "mask": ("[MASK]",),
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The content of such a directory, a field for each file."""
+
+    model: Arrays
+    config: dict[str, Any]
+    tokenizer: dict[str, Any]
+    tokenizer_config: dict[str, Any]
+    generation_config: dict[str, Any]
+
+
+def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
+    """The files of a model and its tokenizer."""
+    config, arrays = to_files(model)
+    special = {} if tokenizer is None else dict(tokenizer.special_ids)
+    named = special_roles(special)
+    # None is said too: else their library takes the numbers of its own models.
+    ids: dict[str, int | None] = {
+        f"{role}_token_id": special.get(named.get(role, "")) for role in ("bos", "eos", "pad")
+    }
+    if isinstance(model, Seq2Seq):
+        known = (ids["bos_token_id"], ids["pad_token_id"])
+        ids["decoder_start_token_id"] = next((id for id in known if id is not None), 0)
+    if "architectures" in config:
+        config |= ids
+    if tokenizer is None:
+        return Parts(arrays, config, {}, {}, ids)
+    described, extra = _describe(tokenizer)
+    if config["model_type"] == "bert" and {"cls", "sep"} <= named.keys():  # what stands around a text
+        around = {role: [named[role], special[named[role]]] for role in ("cls", "sep")}
+        described = described | {"post_processor": {"type": "BertProcessing"} | around}
+    about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    if hasattr(model.config, "block_size"):
+        about["model_max_length"] = model.config.block_size
+    about |= {f"{role}_token": name for role, name in named.items()} | extra
+    return Parts(arrays, config, described, about, ids)
+
+
+def special_roles(special: Mapping[str, int]) -> dict[str, str]:
+    """Which special token begins a text, ends it, fills rows and stands for the unknown, by their usual names."""
+    found = {role: next((n for n in names if n in special), None) for role, names in ROLES.items()}
+    return {role: name for role, name in found.items() if name is not None}
+
+
+def save_pretrained(model: Model, tokenizer: Tokenizer | None, folder: str | Path) -> None:
+    """Write such a directory, completely or not at all; it must be new or empty."""
+    content = parts(model, tokenizer)
+    with new_folder(Path(folder)) as place:
+        write(place / "model.safetensors", safetensors.encode(content.model))
+        for name in ("config", "tokenizer", "tokenizer_config", "generation_config"):
+            if value := getattr(content, name):
+                write(place / f"{name}.json", (json.dumps(value, indent=1) + "\n").encode())
+
+
+def load_pretrained(folder: str | Path) -> tuple[Model, Tokenizer | None]:
+    """The model of such a directory, for evaluation, and its tokenizer if it has one."""
+    folder = Path(folder)
+    config = _object(folder / "config.json")
+    try:
+        model = to_model(config, _weights(folder))
+        tokenizer = _tokenizer(folder)
+        if tokenizer is not None:
+            check_vocabulary(model, tokenizer)
+    except (ChainruleError, TypeError, ValueError, OverflowError) as error:
+        said = str(error)
+        raise FormatError(said if said.startswith(str(folder)) else f"{folder}: {said}") from error
+    return model, tokenizer
+
+
+def to_tokenizer(description: dict[str, Any], config: dict[str, Any]) -> Tokenizer:
+    """The tokenizer in the content of `tokenizer.json` and `tokenizer_config.json`."""
+    exact = config.get("chainrule")
+    return from_dict(exact) if isinstance(exact, dict) else described_tokenizer(description)
+
+
+def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
+    """Refuse a tokenizer of another model. Theirs may have rows that no token uses, to make their number round."""
+    tokens, rows = tokenizer.vocab_size, model.config.vocab_size
+    if tokens > rows:
+        raise FormatError(f"tokenizer of {tokens} tokens, model of {rows} (must not be more)")
+
+
+@lru_cache(maxsize=2)  # a run asks at every checkpoint, and fifty thousand tokens take a second
+def _describe(tokenizer: Tokenizer) -> tuple[dict[str, Any], dict[str, Any]]:
+    """`tokenizer.json`, and what `tokenizer_config.json` must add if that would not give back the same tokenizer."""
+    ours = tokenizer.to_dict()
+    try:
+        theirs = to_hugging_face(tokenizer)
+        return theirs, {} if described_tokenizer(theirs) == tokenizer else {"chainrule": ours}
+    except FormatError:  # they have no such tokenizer
+        return ours, {}
+
+
+def _tokenizer(folder: Path) -> Tokenizer | None:
+    names = ("tokenizer.json", "vocab.json", "vocab.txt", "encoder.json")
+    if not any((folder / name).is_file() for name in names):
+        return None
+    about = folder / "tokenizer_config.json"
+    exact = _object(about).get("chainrule") if about.is_file() else None
+    return from_dict(exact) if isinstance(exact, dict) else load_tokenizer(folder)
+
+
+def _weights(folder: Path) -> Arrays:
+    """All arrays of a directory, from one file or from those that its index names."""
+    if (folder / "model.safetensors").is_file():
+        return safetensors.read(folder / "model.safetensors")
+    if not (folder / INDEX).is_file():
+        pickles = sorted(path for path in folder.iterdir() if path.suffix in PICKLES)
+        if pickles:
+            raise refuse_pickle(pickles[0])
+        raise DataError(f"{folder}: holds no weights (must have model.safetensors)")
+    places = _object(folder / INDEX, once=True).get("weight_map")
+    if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
+        raise FormatError(f"{folder / INDEX}: has no weight_map (must map names to files)")
+    arrays: Arrays = {}
+    for file in sorted(set(places.values())):
+        if Path(file).name != file or not file.endswith(".safetensors"):
+            raise FormatError(f"{folder / INDEX}: names {file!r} (must be a .safetensors file beside it)")
+        shard = safetensors.read(folder / file)
+        if strangers := [name for name in shard if places.get(name) != file]:
+            raise FormatError(f"{folder / file}: holds {strangers[0]!r}, which the index has not there")
+        arrays |= shard
+    if missing := places.keys() - arrays.keys():
+        raise FormatError(f"{folder}: {min(missing)!r} is in the index, but not in its file (must be there)")
+    return arrays
+
+
+def refuse_pickle(path: Path) -> FormatError:
+    """The error for a file that could run code when it is read, with the way out."""
+    return FormatError(
+        f"{path}: a pickle, which can run code when it is read (convert it where you trust it: "
+        "AutoModelForCausalLM.from_pretrained(DIR).save_pretrained(NEW) writes model.safetensors)"
+    )
+
+
+def _object(path: Path, *, once: bool = False) -> dict[str, Any]:
+    """A JSON object from a file; with `once` a name that it has twice is refused."""
+    try:
+        value = json.loads(read_bytes(path), object_pairs_hook=safetensors.once if once else None)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
+    except ChainruleError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: is not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise FormatError(f"{path}: holds a {type(value).__name__} (must be an object)")
+    return value

@@ -1,0 +1,1 @@
+"""Hugging Face's `tokenizer.json`, one file for each kind of tokenizer."""

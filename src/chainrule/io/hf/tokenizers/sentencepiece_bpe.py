@@ -1,0 +1,93 @@
+"""SentencePiece's BPE in Hugging Face's `tokenizer.json`, as the first Llamas have it.
+
+Of what their file puts around a text, the token before it is read and written; truncation and padding belong to
+batches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.io.hf.tokenizers.bpe import MODEL, merge_pair, vocab_and_merges
+from chainrule.io.hf.tokenizers.parts import (
+    Description,
+    added_tokens,
+    describe,
+    describe_added,
+    in_order,
+    part,
+    refuse,
+)
+from chainrule.io.hf.tokenizers.unigram import decoder, normalizer, space_first
+from chainrule.text import PieceBPETokenizer, Vocabulary
+from chainrule.text.unigram import UNKNOWN
+
+KIND = PieceBPETokenizer
+
+
+def matches(description: Description) -> bool:
+    """Is this BPE one of pieces? Bytes have a pre-tokenizer of their own."""
+    return bool(part(description, "model").get("byte_fallback")) or any(
+        part(description, name).get("type") == kind
+        for name, kind in (("normalizer", "Sequence"), ("pre_tokenizer", "Metaspace"))
+    )
+
+
+def read(description: Description) -> PieceBPETokenizer:
+    """The tokenizer that a `tokenizer.json` describes."""
+    model, (vocab, listed) = part(description, "model"), vocab_and_merges(description)
+    special = added_tokens(description)
+    vocabulary = Vocabulary(in_order(vocab | special), special)
+    merges = [(*merge_pair(place, merge, vocab), place) for place, merge in enumerate(listed)]
+    tokenizer = PieceBPETokenizer(
+        vocabulary, merges, prefix=space_first(description), start=_start(description)
+    )
+    if bool(model.get("byte_fallback")) != bool(tokenizer.bytes):
+        raise refuse(
+            "byte_fallback", model.get("byte_fallback"), "true with 256 byte tokens, or false without"
+        )
+    return tokenizer
+
+
+def write(tokenizer: PieceBPETokenizer) -> dict[str, Any]:
+    """What `tokenizer.json` holds for this tokenizer."""
+    vocabulary, tokens = tokenizer.vocabulary, tokenizer.vocabulary.tokens
+    unknown = UNKNOWN if UNKNOWN in vocabulary.ids else None
+    return describe(
+        added_tokens=describe_added(vocabulary.special_ids),
+        normalizer=normalizer(tokenizer.prefix),
+        post_processor=None if tokenizer.start is None else _before(tokenizer.start, *tokenizer.start_ids),
+        decoder=decoder(tokenizer.prefix),
+        model=MODEL
+        | {
+            "unk_token": unknown,
+            "byte_fallback": bool(tokenizer.bytes),
+            "ignore_merges": False,
+            "vocab": vocabulary.ids,
+            "merges": [[tokens[left], tokens[right]] for _, left, right in tokenizer.merges],
+        },
+    )
+
+
+def _start(description: Description) -> str | None:
+    """The special token that the post-processor puts before a text."""
+    single = part(description, "post_processor").get("single")
+    first = (
+        single[0].get("SpecialToken") if isinstance(single, list) and isinstance(single[0], dict) else None
+    )
+    return str(first.get("id")) if isinstance(first, dict) else None
+
+
+def _before(start: str, id: int) -> dict[str, Any]:
+    """A post-processor that puts a token before a text."""
+    token, a, b = (
+        {"SpecialToken": {"id": start, "type_id": 0}},
+        *({"Sequence": {"id": x, "type_id": 0}} for x in "AB"),
+    )
+    special = {start: {"id": start, "ids": [id], "tokens": [start]}}
+    return {
+        "type": "TemplateProcessing",
+        "single": [token, a],
+        "pair": [token, a, token, b],
+        "special_tokens": special,
+    }

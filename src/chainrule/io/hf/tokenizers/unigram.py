@@ -1,0 +1,99 @@
+"""Unigram in Hugging Face's `tokenizer.json`.
+
+SentencePiece's space before the text is written as a normalizer that prepends it, which gives back every text. The
+pre-tokenizer `Metaspace` is read as well, with one difference: it puts no space before a text that begins with one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.errors import FormatError
+from chainrule.io.hf.tokenizers.parts import Description, added_tokens, describe, describe_added, part, refuse
+from chainrule.text import UnigramTokenizer, Vocabulary
+from chainrule.text.unigram import SPACE, UNKNOWN
+
+KIND = UnigramTokenizer
+
+PREPEND = {"type": "Prepend", "prepend": SPACE}
+REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
+RESTORE = {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}
+STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+FALLBACK, FUSE = {"type": "ByteFallback"}, {"type": "Fuse"}
+METASPACE = {"type": "Metaspace", "replacement": SPACE}
+
+
+def read(description: Description) -> UnigramTokenizer:
+    """The tokenizer that a `tokenizer.json` describes."""
+    model = part(description, "model")
+    vocab, unknown = model.get("vocab"), model.get("unk_id")
+    pairs = isinstance(vocab, list) and all(
+        isinstance(entry, list)
+        and len(entry) == 2
+        and isinstance(entry[0], str)
+        and type(entry[1]) in (int, float)
+        for entry in vocab
+    )
+    if not pairs or not vocab:
+        raise FormatError(
+            "Unigram: the model has no vocab (must be a list of pairs of a token and its score)"
+        )
+    tokens = [entry[0] for entry in vocab]
+    scores = [float(entry[1]) for entry in vocab]
+    if type(unknown) is not int or not 0 <= unknown < len(tokens) or tokens[unknown] != UNKNOWN:
+        raise refuse("unk_id", unknown, f"the id of {UNKNOWN}")
+    special = {UNKNOWN: unknown} | added_tokens(description)
+    for name, id in sorted(special.items(), key=lambda item: item[1]):
+        if id == len(tokens):
+            tokens.append(name)
+            scores.append(0.0)
+        if not 0 <= id < len(tokens) or tokens[id] != name:
+            raise FormatError(f"added token {name!r} has id {id}, which is not its place in the vocab")
+    tokenizer = UnigramTokenizer(Vocabulary(tokens, special), scores, prefix=space_first(description))
+    if bool(model.get("byte_fallback")) != bool(tokenizer.bytes):
+        raise refuse(
+            "byte_fallback", model.get("byte_fallback"), "true with 256 byte tokens, or false without"
+        )
+    return tokenizer
+
+
+def write(tokenizer: UnigramTokenizer) -> dict[str, Any]:
+    """What `tokenizer.json` holds for this tokenizer."""
+    vocabulary = tokenizer.vocabulary
+    return describe(
+        added_tokens=describe_added({name: vocabulary.ids[name] for name in vocabulary.special}),
+        normalizer=normalizer(tokenizer.prefix),
+        decoder=decoder(tokenizer.prefix),
+        model={
+            "type": "Unigram",
+            "unk_id": vocabulary.ids[UNKNOWN],
+            "vocab": [list(pair) for pair in zip(vocabulary.tokens, tokenizer.scores, strict=True)],
+            "byte_fallback": bool(tokenizer.bytes),
+        },
+    )
+
+
+def normalizer(prefix: bool) -> dict[str, Any]:
+    """Spaces as ▁, one of them before the text if it has a `prefix`."""
+    return {"type": "Sequence", "normalizers": [PREPEND, REPLACE] if prefix else [REPLACE]}
+
+
+def decoder(prefix: bool) -> dict[str, Any]:
+    """What undoes the normalizer, and puts bytes together to characters."""
+    return {"type": "Sequence", "decoders": [RESTORE, FALLBACK, FUSE, *([STRIP] if prefix else [])]}
+
+
+def space_first(description: Description) -> bool:
+    """True if a space goes before the text. Every combination that means something else is refused."""
+    given, splitter = part(description, "normalizer"), part(description, "pre_tokenizer")
+    steps = given.get("normalizers") if given.get("type") == "Sequence" else [given]
+    if not splitter and steps in ([PREPEND, REPLACE], [REPLACE]):
+        return len(steps) == 2
+    if given:
+        raise refuse("normalizer", given, "none, or one that writes spaces as ▁")
+    if any(splitter.get(name) != value for name, value in METASPACE.items()):
+        raise refuse("pre_tokenizer", splitter.get("type"), "Metaspace with ▁")
+    scheme = splitter.get("prepend_scheme", "always" if splitter.get("add_prefix_space", True) else "never")
+    if scheme not in ("always", "first", "never"):
+        raise refuse("prepend_scheme", scheme, "always, first or never")
+    return bool(scheme != "never")

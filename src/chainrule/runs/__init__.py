@@ -1,0 +1,20 @@
+"""A run on disk: its folder, checkpoints, history, replay, and how its model is loaded again."""
+
+from chainrule.runs.checkpoint import Checkpoint
+from chainrule.runs.history import History, histories
+from chainrule.runs.load import load_any, load_model
+from chainrule.runs.plot import loss_curve
+from chainrule.runs.replay import Replay, replay
+from chainrule.runs.run import Run
+
+__all__ = [
+    "Checkpoint",
+    "History",
+    "Replay",
+    "Run",
+    "histories",
+    "load_any",
+    "load_model",
+    "loss_curve",
+    "replay",
+]

@@ -1,0 +1,221 @@
+"""Checkpoints: a directory that is there completely or not at all, checked against its hashes when read.
+
+    RUN/checkpoints/step_000500/
+        model.safetensors  config.json  tokenizer.json            a directory that `transformers` loads as well
+        tokenizer_config.json  generation_config.json             (io/pretrained.py)
+        optimizer.safetensors  training.json
+        carried.safetensors                                       of a recurrent model, its state in the text
+        trained.safetensors                                       the weights themselves, where the model is their mean
+        manifest.json                                             sizes and SHA-256 of the others
+
+It is written under another name, flushed to the disk and renamed: a crash leaves the last good one. Where the same
+step was there before, that is set aside as .step_N.old in between, and taken back if the new one never came.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from chainrule.errors import ChainruleWarning, CheckpointError
+from chainrule.files import flush, flush_folder
+from chainrule.io import safetensors
+from chainrule.io.hf.architectures import check_size
+from chainrule.runs.folder import LOG
+
+FORMAT = 1
+KEEP = 2  # checkpoints of a run: the newest, and the one before it
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All that is needed to use a model and to go on training it; each field is a file."""
+
+    model: Mapping[str, npt.NDArray[Any]]
+    optimizer: Mapping[str, npt.NDArray[Any]]
+    config: dict[str, Any]  # of the model
+    tokenizer: dict[str, Any]
+    training: dict[str, Any]  # the step, the settings, the data
+    # What has nothing to say has no file.
+    carried: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    trained: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # where `model` is a mean of them
+    tokenizer_config: dict[str, Any] = field(default_factory=dict)
+    generation_config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def step(self) -> int:
+        return int(self.training["step"])
+
+    def check_size(self, n_params: int) -> None:
+        """Refuse a model of more parameters than there are values for, before memory is asked for them."""
+        check_size(n_params, self.model)
+
+
+ARRAYS = ("model", "optimizer", "carried", "trained")
+FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for f in fields(Checkpoint)}
+OPTIONAL = {"carried", "trained", "tokenizer_config", "generation_config"}
+
+
+def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
+    """Write RUN/checkpoints/step_N and drop all but the newest few and the steps `keep`; returns its path."""
+    parts = {name: file for name, file in FILES.items() if name not in OPTIONAL or getattr(checkpoint, name)}
+    folder = run / "checkpoints"
+    final = folder / f"step_{checkpoint.step:06d}"
+    partial, old = folder / f".{final.name}.partial", folder / f".{final.name}.old"
+    try:
+        _take_back(folder)
+        for leftover in (*folder.glob(".step_*.partial"), *folder.glob(".step_*.old")):
+            shutil.rmtree(leftover, ignore_errors=True)
+        partial.mkdir(parents=True)
+        sums = {file: _write(partial / file, getattr(checkpoint, name)) for name, file in parts.items()}
+        _write(partial / "manifest.json", {"format": FORMAT, "files": sums})
+        flush_folder(partial)
+        if final.exists():  # the same step again, after a resume
+            final.rename(old)
+        partial.rename(final)
+        flush_folder(folder)
+        for stale in (old, *_complete(folder)[:-KEEP]):
+            if stale == old or int(stale.name[5:]) not in keep:
+                shutil.rmtree(stale, ignore_errors=True)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        with contextlib.suppress(OSError):  # `find` tries again
+            _take_back(folder)
+        raise CheckpointError(f"{final}: cannot be written ({error.strerror or error})") from error
+    return final
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint, or the newest good one of a run. Every file must be as it was saved."""
+    newest = find(path)
+    if newest == path:
+        return _load(path)
+    found, damaged = _newest_good(_complete(newest.parent))
+    if found is None:
+        raise CheckpointError(
+            f"{damaged}; there is no good one before it (bring back a copy, or begin a new run)"
+        )
+    return found
+
+
+def before(run: Path, step: int) -> Checkpoint | None:
+    """The newest good checkpoint of a run from which `step` is still to be made."""
+    return _newest_good([path for path in _complete(run / "checkpoints") if int(path.name[5:]) < step])[0]
+
+
+def _newest_good(candidates: list[Path]) -> tuple[Checkpoint | None, CheckpointError | None]:
+    """With the error of the newest if that is damaged; whoever gets an older one is warned."""
+    damaged = None
+    for candidate in reversed(candidates):
+        try:
+            found = _load(candidate)
+        except CheckpointError as error:
+            damaged = damaged or error
+            continue
+        if damaged:
+            warnings.warn(f"{damaged}; taking {candidate.name} instead", ChainruleWarning, stacklevel=3)
+        return found, damaged
+    return None, damaged
+
+
+def _load(path: Path) -> Checkpoint:
+    manifest = _decode(path / "manifest.json", _read(path / "manifest.json"))
+    if manifest.get("format") != FORMAT:
+        raise CheckpointError(f"{path}: checkpoint format {manifest.get('format')!r} (must be {FORMAT})")
+    sums = manifest.get("files")
+    needed = [file for name, file in FILES.items() if name not in OPTIONAL]
+    if not isinstance(sums, dict) or not set(needed) <= set(sums) <= set(FILES.values()):
+        raise CheckpointError(f"{path / 'manifest.json'}: must list {', '.join(needed)}")
+    parts = {name: file for name, file in FILES.items() if file in sums}
+    contents = {name: _verified(path / file, sums[file]) for name, file in parts.items()}
+    return Checkpoint(**{name: _decode(path / file, contents[name]) for name, file in parts.items()})
+
+
+def find(path: Path) -> Path:
+    """The newest checkpoint of a run, or `path` itself if it is a checkpoint."""
+    if (path / "manifest.json").exists():
+        return path
+    folder = path / "checkpoints"
+    try:
+        _take_back(folder)
+    except OSError as error:
+        raise CheckpointError(f"{folder}: cannot be mended ({error.strerror or error})") from error
+    found = _complete(folder)
+    if not found:
+        if (path / LOG).is_file():
+            raise CheckpointError(f"{path}: stopped before its first checkpoint (remove it and begin again)")
+        what = (
+            "holds no checkpoint" if path.is_dir() else "is a file" if path.exists() else "no such directory"
+        )
+        runs = sorted(inside.parent for inside in path.glob("*/checkpoints"))
+        example = f", such as {runs[0]}" if runs else ""
+        raise CheckpointError(f"{path}: {what} (must be the directory of a run{example})")
+    return found[-1]
+
+
+def _complete(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, the oldest first."""
+    found = [p for p in folder.glob("step_*") if p.name[5:].isdecimal()]
+    return sorted(found, key=lambda p: int(p.name[5:]))
+
+
+def _take_back(folder: Path) -> None:
+    """Give a checkpoint its name again that was set aside for one of the same step which was never finished."""
+    for old in folder.glob(".step_*.old"):
+        final = folder / old.name[1:].removesuffix(".old")
+        if not final.exists():
+            old.rename(final)
+
+
+def _encode(file: str, value: Mapping[str, Any]) -> bytes:
+    if file.endswith(".json"):
+        return (json.dumps(value, indent=1) + "\n").encode()
+    return safetensors.encode(value)
+
+
+def _decode(path: Path, content: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(content) if path.suffix == ".json" else safetensors.decode(content)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: cannot be understood ({error})") from error
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: holds a {type(value).__name__} (must be an object)")
+    return value
+
+
+def _verified(path: Path, expected: Any) -> bytes:
+    content = _read(path)
+    if _sum(content) != expected:
+        raise CheckpointError(
+            f"{path}: is damaged, its {len(content)} bytes do not have the hash in manifest.json"
+        )
+    return content
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a file to the disk; returns its line of the manifest. Memory is needed for this one file only."""
+    content = _encode(path.name, value)
+    with path.open("wb") as file:
+        file.write(content)
+        flush(file)
+    return _sum(content)
+
+
+def _sum(content: bytes) -> dict[str, Any]:
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}

@@ -1,0 +1,120 @@
+"""What a run was made with: `environment.json` beside its log.
+
+    {"family", "parameters", "data": {...},
+     "per_nat": {"bits_per_byte": 1.44, ...},                          a loss in nats times this is in that unit
+     "stretches": [{"began", "from", "ended", "to", "how", ...}]}      from start to stop, with its machine and code
+
+The same run on the same code, instruction set and data gives the same bits; where it does not, this says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import chainrule
+from chainrule import native
+from chainrule.errors import ChainruleError, ChainruleWarning
+from chainrule.files import write
+
+FILE = "environment.json"
+BITS = ("native", "cpu_level", "numpy")  # what a result may depend on in its last bits, but for the code
+
+
+def machine() -> dict[str, Any]:
+    """The code, the libraries and the machine, as they are now."""
+    return {
+        "chainrule": chainrule.__version__,
+        "code": code_hash(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "native": native.available(),
+        "cpu_level": native.isa(),
+        "threads": native.get_threads(),
+    }
+
+
+@cache
+def code_hash() -> str:
+    """SHA-256 of every Python file of the package: a version number says little while one works on the code."""
+    root = Path(chainrule.__file__).parent
+    total = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        total.update(f"{path.relative_to(root).as_posix()}\0".encode())
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What is written down about a run; nothing if it is not there or cannot be understood."""
+    try:
+        found = json.loads((folder / FILE).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def stretches(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """From start to stop, in order."""
+    listed = found.get("stretches")
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+@contextmanager
+def recorded(
+    folder: Path, facts: Mapping[str, Any], progress: Callable[[], tuple[int, bool]]
+) -> Iterator[None]:
+    """Note the machine when training starts or goes on, and how it ended; `progress` says (step, is it the last).
+
+    A stretch that says nothing of its end was killed.
+    """
+    before = stretches(read(folder))
+    now: dict[str, Any] = {"began": _time(), "from": progress()[0]} | machine()
+    if before:
+        _warn_of_change(folder, before[-1], now)
+
+    def note() -> None:
+        found = {**facts, "stretches": [*before, now]}
+        write(folder / FILE, (json.dumps(found, indent=1) + "\n").encode())
+
+    note()
+    problem = ""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, GeneratorExit):  # whoever trains with a generator may leave it
+            problem = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise
+    finally:
+        step, finished = progress()
+        how = problem or ("finished" if finished else "stopped")
+        now |= {"ended": _time(), "to": step, "how": how}
+        with suppress(ChainruleError):  # a disk that is full; the error that matters is on its way
+            note()
+
+
+def _warn_of_change(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    changed = [
+        f"{name} {before[name]} -> {now[name]}" for name in BITS if before.get(name, now[name]) != now[name]
+    ]
+    if changed:
+        warnings.warn(
+            f"{folder}: goes on with {', '.join(changed)}; results may differ in their last bits",
+            ChainruleWarning,
+            stacklevel=4,
+        )
+
+
+def _time() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,152 @@
+"""What the directory of a run tells about it, read without its data and without building the model."""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from chainrule.errors import CheckpointError, ConfigError
+from chainrule.files import taken
+from chainrule.runs import checkpoint, environment
+from chainrule.runs.checkpoint import Checkpoint
+from chainrule.runs.folder import LOCK, LOG, SETTINGS
+from chainrule.train.log import read
+
+State = Literal["running", "finished", "interrupted", "failed", "damaged", "empty"]
+
+
+@dataclass(frozen=True)
+class History:
+    """A run from the outside."""
+
+    folder: Path
+    state: State
+    problem: str
+    """What is damaged, or why it failed; else nothing."""
+    family: str
+    settings: dict[str, Any] = field(repr=False)
+    """Of the model and of the training, by name."""
+    environment: dict[str, Any] = field(repr=False)
+    """What stands in environment.json."""
+    records: list[dict[str, Any]] = field(repr=False)
+    """What stands in log.jsonl."""
+
+    @classmethod
+    def of(cls, folder: str | Path) -> History:
+        """The run in a directory."""
+        folder = Path(folder)
+        if not (folder / LOG).is_file():
+            checkpoint.find(folder)  # says what it is instead
+        known = environment.read(folder)
+        saved, damage = _newest(folder)
+        state, problem = _state(folder, saved, damage, known)
+        settings = _settings(folder, saved)
+        family = known.get("family") or settings.get("family") or settings.get("model_type") or "-"
+        return cls(folder, state, problem, str(family), settings, known, read(folder / LOG))
+
+    @property
+    def parameters(self) -> int | None:
+        """How many numbers the model learns."""
+        return self.environment.get("parameters") or next((r.get("parameters") for r in self.records), None)
+
+    @property
+    def steps(self) -> int:
+        """Steps made, as far as the log knows; epochs of word vectors."""
+        return max((record["step"] for record in self.records if "loss" in record), default=0)
+
+    @property
+    def best(self) -> tuple[int, float] | None:
+        """The step with the lowest validation loss, and that loss."""
+        found = [(loss, step) for step, loss in self.series("validation")]
+        return (min(found)[1], min(found)[0]) if found else None
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """The lowest validation loss in the unit that does not depend on the tokenizer, if it has a meaning here."""
+        per_nat = self.environment.get("per_nat")
+        factor = per_nat.get("bits_per_byte") if isinstance(per_nat, dict) else None
+        return None if factor is None or self.best is None else float(factor) * self.best[1]
+
+    @property
+    def seconds(self) -> float:
+        """Spent on training in all stretches; by the clock where the log does not say."""
+        logged = [record["seconds"] for record in self.records if "seconds" in record]
+        return float(logged[-1]) if logged else sum(map(_length, environment.stretches(self.environment)))
+
+    def series(self, name: str) -> list[tuple[int, float]]:
+        """The finite numbers of this name in the log, with their steps."""
+        return [(r["step"], float(r[name])) for r in self.records if isinstance(r.get(name), int | float)]
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """What it was last trained with, and on."""
+        made = environment.stretches(self.environment)
+        known = {name: made[-1].get(name) for name in environment.machine()} if made else {}
+        data = self.environment.get("data")
+        return known | ({"data": data.get("sha256")} if isinstance(data, dict) else {})
+
+
+def histories(folder: str | Path) -> list[History]:
+    """Every run in a folder and the folders in it, by name."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such directory (must hold runs)")
+    return [
+        History.of(path.parent) for path in sorted(folder.rglob(LOG)) if not path.parent.name.startswith(".")
+    ]
+
+
+def _newest(folder: Path) -> tuple[Checkpoint | None, str]:
+    """The newest good checkpoint, and what is wrong with one that is newer."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            saved = checkpoint.load(folder)
+        except CheckpointError as error:
+            damaged = any((folder / "checkpoints").glob("step_*"))
+            return None, str(error) if damaged else ""
+    return saved, str(seen[0].message) if seen else ""
+
+
+def _state(folder: Path, saved: Checkpoint | None, damage: str, known: dict[str, Any]) -> tuple[State, str]:
+    if taken(folder / LOCK):
+        return "running", ""
+    if damage:
+        return "damaged", damage
+    if saved is None:
+        return "empty", ""
+    stretches = environment.stretches(known)
+    how = stretches[-1].get("how", "") if stretches else ""
+    if how in ("", "stopped", "KeyboardInterrupt"):
+        planned = saved.training.get("total")
+        done = (
+            not stretches and isinstance(planned, int) and saved.step >= planned
+        )  # made before this file was
+        return ("finished" if done else "interrupted"), ""
+    return ("finished", "") if how == "finished" else ("failed", str(how))
+
+
+def _settings(folder: Path, saved: Checkpoint | None) -> dict[str, Any]:
+    """As the command line wrote them, or as the checkpoint has them; an extended run has other steps by now."""
+    try:
+        written = tomllib.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # of a run made by a program
+        written = dict(saved.config) if saved else {}
+    training = saved.training.get("train") if saved else None
+    now = dict(training) if isinstance(training, dict) else {}
+    if now.get("budget") is not None:  # which decides how many steps there are
+        now.pop("max_steps", None)
+    return written | {name: value for name, value in now.items() if value is not None}
+
+
+def _length(stretch: dict[str, Any]) -> float:
+    try:
+        return (
+            datetime.fromisoformat(stretch["ended"]) - datetime.fromisoformat(stretch["began"])
+        ).total_seconds()
+    except (KeyError, TypeError, ValueError):
+        return 0.0

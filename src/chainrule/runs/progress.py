@@ -1,0 +1,57 @@
+"""How far a trainer has come, as a checkpoint keeps it: what is written, and how it is taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from chainrule.models import Model, RecurrentLM
+from chainrule.models.rnn_lm import State
+from chainrule.runs.checkpoint import Checkpoint
+from chainrule.runs.load import this_version
+from chainrule.train.schedule import Plan
+from chainrule.train.trainer import Trainer
+
+
+def progress_of(trainer: Trainer) -> dict[str, Any]:
+    """All but the arrays, for training.json."""
+    return {
+        "step": trainer.steps,
+        "seconds": trainer.seconds,
+        "total": trainer.plan.total,
+        "scale": asdict(trainer.scale),
+        "skipped": trainer.skips.in_a_row,
+        "stopping": vars(trainer.stopping) if trainer.stopping else None,
+    }
+
+
+def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
+    """Bring a new trainer, whose model has the weights of the checkpoint, to where it was saved."""
+    training = saved.training
+    with this_version(folder):
+        trainer.steps, trainer.seconds = saved.step, training["seconds"]
+        trainer.plan = Plan(trainer.config, training["total"])
+        trainer.carried = nested(saved.carried, trainer.model)
+        if trainer.stopping:
+            vars(trainer.stopping).update(training["stopping"])
+    trainer.scale.load(training.get("scale", {}))
+    trainer.skips.in_a_row = training.get("skipped", 0)
+    if trainer.average:  # what is used is the mean; what is trained lies beside it
+        trainer.average.load(trainer.model.state())
+        trainer.model.load(saved.trained)
+    trainer.optimiser.load(saved.optimizer)
+
+
+def flat(state: State | None) -> dict[str, Any]:
+    """The state of a recurrent model with a name for each array: layer.part"""
+    return {f"{i}.{j}": part for i, layer in enumerate(state or ()) for j, part in enumerate(layer)}
+
+
+def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
+    """The state that `flat` took apart."""
+    if not arrays or not isinstance(model, RecurrentLM):
+        return None
+    shape = enumerate(model.start(1))
+    return tuple(tuple(arrays[f"{i}.{j}"] for j, _ in enumerate(layer)) for i, layer in shape)

@@ -1,0 +1,241 @@
+"""A run: a directory with a log and checkpoints, and the data, tokenizer, model and trainer behind it."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from chainrule.doctor.preflight import examine
+from chainrule.errors import ConfigError, Setting
+from chainrule.io.hf import pretrained
+from chainrule.machine import check_memory
+from chainrule.models import Model, describe, make, n_params
+from chainrule.models import family as family_of
+from chainrule.optim import EarlyStopping
+from chainrule.random import seed
+from chainrule.runs import checkpoint, environment, kinds
+from chainrule.runs.checkpoint import Checkpoint
+from chainrule.runs.folder import LOG, at_work, make_empty, refuse_checkpoint
+from chainrule.runs.load import build, trained_on, unchanged
+from chainrule.runs.progress import flat, progress_of, restore
+from chainrule.runs.warm_start import begun_with, check_family
+from chainrule.tasks.baselines import count_baselines
+from chainrule.tasks.registry import material_of
+from chainrule.tasks.task import Data, Material, Text, facts_of
+from chainrule.text import Tokenizer
+from chainrule.train.config import TrainConfig, defaults
+from chainrule.train.log import Log, read
+from chainrule.train.schedule import Plan
+from chainrule.train.trainer import Result, Trainer
+
+
+class Run:
+    """Training of a model of any family on the data of its task; of a language model, on a corpus or on shards.
+
+    >>> import chainrule as cr
+    >>> run = cr.runs.Run.new("runs/mine", cr.data.load("book.txt"), model="llama", n_layer=2)  # doctest: +SKIP
+    >>> run.train()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, folder: Path, data: Data, material: Material, model: Model, config: TrainConfig
+    ) -> None:
+        self.folder = folder
+        self.corpus = data
+        self.material = material = material.fitted(model)
+        self.tokenizer = material.tokenizer
+        self.model: Any = model
+        self.from_seed = True  # or from the weights of another model, which no seed gives again
+        batches, exam = material.batches(model, config), material.exam(model, config)
+        self.trainer = Trainer(model, batches, exam, config, material.tokenizer)
+
+    @classmethod
+    def new(
+        cls,
+        folder: str | Path,
+        data: Data,
+        config: TrainConfig | None = None,
+        model: str = "gpt",
+        tokenizer: Tokenizer | None = None,
+        start: Model | None = None,
+        **size: Any,
+    ) -> Run:
+        """Start in an empty or new directory.
+
+        `model` is a name in `models.FAMILIES`, `size` the fields of its config but for those that the data decide,
+        such as the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own.
+        With `start` the run begins with the weights of that model, or with its body and a new head.
+        """
+        run = cls.draft(folder, data, config or defaults(model), model, tokenizer, start, **size)
+        make_empty(run.folder, LOG)  # from now on the directory is taken
+        return run
+
+    @classmethod
+    def draft(
+        cls,
+        folder: str | Path,
+        data: Data,
+        config: TrainConfig,
+        model: str = "gpt",
+        tokenizer: Tokenizer | None = None,
+        start: Model | None = None,
+        **size: Any,
+    ) -> Run:
+        """What `new` would start, to be looked at: nothing is written."""
+        if start is not None:
+            check_family(start, model)
+        material = material_of(model).of(data, tokenizer)
+        seed(config.seed)
+        sizes = size | material.sizes()
+        if start is None:
+            check_memory(n_params({"model_type": model} | sizes))
+            material.check(family_of(model).config(**sizes), config)
+            made = make(model, **sizes)
+        else:
+            made = begun_with(start, model, sizes)
+        run = cls(Path(folder), data, material, made, config)
+        run.from_seed = start is None
+        return run
+
+    @classmethod
+    def resume(cls, folder: str | Path) -> Run:
+        """Go on from the newest checkpoint of a run, as if it had never stopped."""
+        refuse_checkpoint(Path(folder))
+        return cls.restored(folder, kinds.load(folder, kinds.MODEL))
+
+    @classmethod
+    def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
+        """The run in `folder` as it was when `saved` was made."""
+        model, tokenizer = build(saved)
+        kind = material_of(describe(model)["model_type"])
+        name, sha256, config = trained_on(saved, folder)
+        data = unchanged(folder, kind.find, name, sha256)
+        run = cls(Path(folder), data, kind.of(data, tokenizer), model, config)
+        restore(run.trainer, saved, folder)
+        run.from_seed = saved.training.get("from_seed", True)
+        return run
+
+    def extend(self, max_steps: int) -> None:
+        """Go on to a later step than the run was planned for.
+
+        From here on the learning rate is that of a run of `max_steps`: where it had begun to fall, it is high again.
+        So are batches that depend on the number of steps, as those of scheduled sampling do.
+        """
+        trainer = self.trainer
+        planned = trainer.plan.total or trainer.steps
+        if max_steps <= planned:
+            said = f" is {max_steps}, in the run {planned} (must be larger)"
+            raise ConfigError("resume: ", Setting("max_steps"), said)
+        trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
+        trainer.plan = Plan(trainer.config)
+        trainer.batches = self.material.batches(self.model, trainer.config)
+        if trainer.stopping:  # asked to go on, it is patient again
+            trainer.stopping.waited = 0
+
+    @property
+    def family(self) -> str:
+        """Of the model, as the command line names it."""
+        return str(describe(self.model)["model_type"])
+
+    @property
+    def finished(self) -> bool:
+        """All planned steps are made."""
+        return self.trainer.finished
+
+    def change(self, **settings: Any) -> None:
+        """Go on with other settings, fields of the configuration that no step made so far depends on any more."""
+        trainer = self.trainer
+        trainer.config = trainer.doctor.config = replace(trainer.config, **settings)
+        trainer.plan = Plan(trainer.config, trainer.plan.total)
+        patience = trainer.config.patience
+        if not patience:
+            trainer.stopping = None
+        elif trainer.stopping is None:
+            trainer.stopping = EarlyStopping(patience)
+        else:
+            trainer.stopping.patience = patience
+
+    def train(self, console: Console | None = None) -> Result:
+        """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
+        trainer = self.trainer
+        with (
+            at_work(self.folder),
+            nullcontext() if self.finished else self._recorded(),
+            Log(
+                self.log_path,
+                tokens=trainer.batches.tokens,
+                parameters=self.model.count(),
+                resume_at=trainer.steps,
+                console=console,
+            ) as log,
+        ):
+            if trainer.steps:
+                # what was said before is not said again
+                deque(trainer.doctor.recall(read(self.log_path)), maxlen=0)
+            else:
+                found = examine(trainer, fresh=self.from_seed)
+                trainer.tell(log, (f for f in found if f.level != "ok" or f.about == "forecast"))
+                self.save()  # from here on the run can go on, whenever it is stopped
+
+            def save() -> None:
+                log.keep()  # or a checkpoint could outlive the records of its steps
+                self.save()
+
+            return trainer.run(log, save, self.sample)
+
+    def _recorded(self) -> AbstractContextManager[None]:
+        facts = {
+            "family": self.family,
+            "parameters": self.model.count(),
+            "data": facts_of(self.corpus),
+            "per_nat": self.material.measures(1.0, self.trainer.exam),
+        }
+        return environment.recorded(self.folder, facts, lambda: (self.trainer.steps, self.finished))
+
+    def save(self) -> Path:
+        """Write a checkpoint of the run as it is now."""
+        trainer = self.trainer
+        training = progress_of(trainer) | {
+            "from_seed": self.from_seed,
+            "train": asdict(trainer.config),
+            "data": facts_of(self.corpus),
+        }
+        trained = self.model.state()
+        with trainer.averaged():
+            used = pretrained.parts(self.model, self.tokenizer)
+        return checkpoint.save(
+            self.folder,
+            Checkpoint(
+                **vars(used),
+                trained=trained if trainer.average else {},
+                optimizer=trainer.optimiser.state(),
+                training=training,
+                carried=flat(trainer.carried),
+            ),
+            keep=self._kept(),
+        )
+
+    def _kept(self) -> set[int]:
+        """Steps whose checkpoints are worth keeping: the best, and first weights that no seed gives again."""
+        best = set() if self.trainer.best is None else {self.trainer.best[0]}
+        return best if self.from_seed else best | {0}
+
+    @property
+    def log_path(self) -> Path:
+        return self.folder / LOG
+
+    def sample(self) -> str:
+        """What the model writes now, with the averaged weights if there are such."""
+        with self.trainer.averaged():
+            return self.material.sample(self.model, self.trainer.config.seed)
+
+    def baselines(self) -> dict[str, float]:
+        """What counting achieves on the same validation text."""
+        if not isinstance(self.material, Text):
+            raise ConfigError(f"{self.folder}: not a run on plain text (only there counting is a baseline)")
+        return count_baselines(self.material.training, self.material.validation, self.tokenizer.vocab_size)

@@ -1,0 +1,177 @@
+"""The ladder: every kind of language model on one text, from counting to attention, measured in bits per byte.
+
+    unigram  bigram  n-gram           counted
+    neural n-gram  MLP                a fixed window of tokens
+    RNN  GRU  LSTM                    a state carried along
+    GPT                               attention
+
+The networks are matched: by parameters, each with about as many and the same number of updates; or by compute, each
+with as many multiply-adds of training as the GPT, so that a cheaper model sees more text. All are judged on the same
+windows of held-out text, and none sees beyond the beginning of a window. Networks are trained once per seed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from chainrule.data import Corpus, windows
+from chainrule.errors import DataError
+from chainrule.models import KneserNey, LanguageModel, NGram, Terminals
+from chainrule.models.window import contexts
+from chainrule.random import seeded
+from chainrule.scaling.ladder_networks import FAMILIES, WINDOW, Family, multiply_adds
+from chainrule.scaling.rungs import Rung
+from chainrule.tasks.sources import source
+from chainrule.tasks.task import Text
+from chainrule.text import Tokenizer
+from chainrule.train.config import TrainConfig
+from chainrule.train.trainer import Trainer
+from chainrule.validate import Check
+
+MOST = 20  # times the updates of the GPT that a cheap model gets at equal compute
+
+
+@dataclass(frozen=True)
+class LadderConfig:
+    """What the models of the ladder have in common."""
+
+    match: Literal["parameters", "compute"] = "parameters"
+    """What the networks have alike: parameters and updates, or multiply-adds of training."""
+    params: int = 100_000
+    """Parameters of each network, at most; the nearest its family allows."""
+    steps: int = 2000
+    """Updates of each network; at equal compute, of the GPT."""
+    batch_size: int = 16
+    """Windows of 64 tokens per update."""
+    seeds: int = 3
+    """Times each network is trained, from different first weights and on batches of another order."""
+    order: int = 5
+    """Of the longest counted n-gram."""
+
+    def __post_init__(self) -> None:
+        check = Check("ladder", self)
+        check.at_least(1, "params", "steps", "batch_size", "seeds")
+        check.require(self.order >= 3, "order", rule="must be at least 3: 1 and 2 are rungs already")
+
+
+Tell = Callable[[str, float], None]  # which model, and how far its training is, from 0 to 1
+
+
+class Ladder:
+    """The text, cut and judged alike for every rung.
+
+    >>> import chainrule as cr
+    >>> ladder = cr.scaling.ladder.Ladder(cr.data.load("pydoc"))
+    >>> bits = [rung.mean for rung in ladder.counted()]  # per byte: letters alone, pairs, five in a row
+    >>> bits == sorted(bits, reverse=True)
+    True
+    """
+
+    def __init__(
+        self, corpus: Corpus, config: LadderConfig | None = None, tokenizer: Tokenizer | None = None
+    ) -> None:
+        self.config = config or LadderConfig()
+        self.material = Text.of(corpus, tokenizer)
+        self.tokenizer = self.material.tokenizer
+        self.training, validation = self.material.training, self.material.validation
+        if len(validation) <= WINDOW or len(self.training) <= self.config.batch_size * WINDOW:
+            raise DataError(
+                f"ladder: {len(self.training)} tokens to train on and {len(validation)} to judge by (must be more "
+                f"than {self.config.batch_size * WINDOW} and {WINDOW}: bring a longer text)"
+            )
+        self.exam = list(windows(validation, batch_size=64, block_size=WINDOW, limit=1000))
+
+    def climb(self, tell: Tell = lambda title, share: None) -> Iterator[Rung]:
+        """Every rung, from the lowest."""
+        yield from self.counted()
+        for family in FAMILIES:
+            yield self.trained(family, tell)
+
+    def counted(self) -> Iterator[Rung]:
+        """The models that only count, with Kneser-Ney smoothing."""
+        ends = Terminals(self.tokenizer.vocab_size, None)  # one text without documents
+        for order in (1, 2, self.config.order):
+            began = time.perf_counter()
+            model = NGram.fit(
+                [self.training],
+                order=order,
+                vocab_size=self.tokenizer.vocab_size,
+                ends=ends,
+                smoothing=KneserNey(),
+            )
+            seconds = time.perf_counter() - began
+            title = {1: "unigram", 2: "bigram"}.get(order, f"{order}-gram")
+            kept = sum(len(level.grams) for level in model.levels)
+            yield Rung(title, kept, 0, seconds, (self.material.bits_per_byte(self.surprise(model)),))
+
+    def surprise(self, model: NGram) -> float:
+        """Nats per token of the exam; as for the networks, nothing is known before the beginning of a window."""
+        nothing, total, count = self.tokenizer.vocab_size, 0.0, 0
+        for inputs, targets in self.exam:
+            seen = contexts(inputs, model.order - 1, nothing).reshape(targets.size, -1)  # (B T, n - 1)
+            total -= float(np.log(model.probability(seen, targets.ravel())).sum())
+            count += targets.size
+        return total / count
+
+    def trained(self, family: Family, tell: Tell = lambda title, share: None) -> Rung:
+        """A network, once per seed."""
+        losses, began = [], time.perf_counter()
+        for seed in range(self.config.seeds):
+            with seeded(seed):
+                model = self.fitting(family)
+            updates = self.updates(model)
+            trainer = Trainer(
+                model,
+                source(model, self.training, batch_size=self.config.batch_size, block_size=WINDOW, seed=seed),
+                self.exam,
+                TrainConfig(
+                    max_steps=updates,
+                    lr=family.lr,
+                    weight_decay=family.decay,
+                    seed=seed,
+                    eval_every=updates,
+                    save_every=updates,
+                ),
+            )
+            result = trainer.run(_Progress(family.title, seed, self.config.seeds, updates, tell))
+            if result.interrupted:
+                raise KeyboardInterrupt
+            losses.append(self.material.bits_per_byte(result.validation))
+        return Rung(family.title, model.count(), updates, time.perf_counter() - began, tuple(losses))
+
+    def fitting(self, family: Family) -> LanguageModel:
+        """The largest model of a family within the parameters; the smallest there is if none is."""
+        return family.largest(self.config.params, self.tokenizer.vocab_size)
+
+    def updates(self, model: LanguageModel) -> int:
+        """How many updates a model gets."""
+        steps = self.config.steps
+        if self.config.match == "parameters":
+            return steps
+        gpt = self.fitting(FAMILIES[-1])
+        return max(1, min(MOST * steps, round(steps * multiply_adds(gpt) / multiply_adds(model))))
+
+
+@dataclass
+class _Progress:
+    """What the trainer tells, as a share of all the training of a rung."""
+
+    title: str
+    seed: int
+    seeds: int
+    updates: int
+    tell: Tell
+
+    def step(self, step: int, *_: Any, **__: Any) -> None:
+        self.tell(self.title, (self.seed + step / self.updates) / self.seeds)
+
+    def evaluation(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def note(self, step: int, record: dict[str, Any], *said: str) -> None:
+        pass

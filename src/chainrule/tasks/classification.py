@@ -1,0 +1,184 @@
+"""Texts with labels, for a model that tells them apart."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from chainrule.autograd import no_grad
+from chainrule.data import (
+    Labelled,
+    LabelledBatches,
+    Segmented,
+    SpecialIds,
+    Split,
+    TaggedBatches,
+    label_ids,
+    load_pairs,
+    read_labelled,
+    spread,
+)
+from chainrule.data.batches.windows import Ids
+from chainrule.data.read.documents import is_table
+from chainrule.errors import DataError
+from chainrule.models import BERTClassifier
+from chainrule.tasks.masked_lm import VOCABULARY
+from chainrule.tasks.settings import Settings
+from chainrule.tasks.task import Material, share_right
+from chainrule.text import Tokenizer, WordPieceTokenizer
+
+SPLIT = Split(validation=0.1, test=0.0)
+SHOWN = 10  # labels that are told with their numbers
+COLUMNS = (("text", "label"), ("sentence", "label"), ("1", "2"), ("2", "1"))
+
+
+@dataclass(frozen=True)
+class LabelCorpus:
+    """Labelled texts, the name by which they are found again, and their hash."""
+
+    name: str
+    version: str
+    texts: tuple[Any, ...] = field(repr=False)
+    """`Labelled` or `Tagged`: what has a `text` and `labels`."""
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of all texts and labels in order."""
+        rows = "\0".join("\0".join((*row.labels, row.text)) for row in self.texts)
+        return hashlib.sha256(rows.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Labels(Material):
+    """Texts to train on and texts to judge by, chosen by their hash."""
+
+    about: ClassVar[str] = (
+        "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
+        "or docstrings."
+    )
+    example: ClassVar[str] = "reviews.tsv"
+    default: ClassVar[str] = "docstrings"
+    decides: ClassVar[tuple[str, ...]] = ("vocab_size", "classes", "labels")
+    unit: ClassVar[str] = "nats_per_label"
+    perplexity: ClassVar[bool] = False
+    what: ClassVar[str] = "texts"
+    corpus: LabelCorpus
+    tokenizer: Tokenizer
+    names: dict[str, int]
+    """The number of each label."""
+    training: list[Any]
+    validation: list[Any]
+
+    @classmethod
+    def find(cls, name: str | os.PathLike[str]) -> LabelCorpus:
+        """A file that `data.read_labelled` reads; `docstrings` is built in: which text is code, which is prose?"""
+        if name == cls.default:
+            heads, summaries = zip(*load_pairs(name).pairs, strict=True)
+            rows = [Labelled(t, "code") for t in heads] + [Labelled(t, "prose") for t in summaries]
+            return LabelCorpus(str(name), load_pairs(name).version, tuple(dict.fromkeys(rows)))
+        path = Path(name)
+        if not path.exists():
+            raise DataError(f"{path}: no such file (must be texts with labels, or docstrings)")
+        rows = _read_table(path) if is_table(path) else read_labelled(path)
+        return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(rows)))
+
+    @classmethod
+    def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None, *, judge_only: bool = False) -> Self:
+        """Without a tokenizer a vocabulary of word pieces is made of the texts to train on."""
+        names = label_ids([label for row in data.texts for label in row.labels])
+        if len(names) < 2 and not judge_only:
+            raise DataError(f"{data.name}: {len(names)} different labels (must be at least two)")
+        parts: dict[str, list[Any]] = {"train": [], "validation": []}
+        for row in data.texts:
+            parts["validation" if judge_only else SPLIT.part(row.text)].append(row)
+        if not all(parts.values()) and not judge_only:
+            raise DataError(
+                f"{data.name}: {len(data.texts)} {cls.what} (must be enough to hold back one in ten)"
+            )
+        tokenizer = tokenizer or WordPieceTokenizer.train([row.text for row in parts["train"]], VOCABULARY)
+        SpecialIds.of(tokenizer.special_ids)
+        return cls(data, tokenizer, names, parts["train"], parts["validation"])
+
+    def sizes(self) -> dict[str, Any]:
+        """Different tokens, different labels."""
+        sizes = {"vocab_size": self.tokenizer.vocab_size, "classes": len(self.names)}
+        return sizes | {"labels": tuple(self.names)}
+
+    def fitted(self, model: BERTClassifier) -> Self:
+        """With the numbers that the model gives to labels, if it knows them by name."""
+        known = model.config.labels
+        if not known:
+            return self
+        if strange := [name for name in self.names if name not in known]:
+            raise DataError(
+                f"{self.corpus.name}: label {strange[0]!r}, unknown to the model (must be {', '.join(known)})"
+            )
+        return replace(self, names={name: number for number, name in enumerate(known)})
+
+    def batches(self, model: BERTClassifier, config: Settings) -> LabelledBatches | TaggedBatches:
+        """Texts in random order, of like lengths."""
+        return self._batches(self.training, model, config)
+
+    def exam(self, model: BERTClassifier, config: Settings) -> Sequence[tuple[Segmented, Ids]]:
+        """The texts held back, at most `eval_windows` of them, short ones and long ones."""
+        rows = [self.validation[i] for i in spread(len(self.validation), config.eval_windows)]
+        return list(self._batches(rows, model, config).once())
+
+    def _batches(
+        self, rows: list[Any], model: BERTClassifier, config: Settings
+    ) -> LabelledBatches | TaggedBatches:
+        return LabelledBatches(
+            [self.tokenizer.encode(row.text) for row in rows],
+            [self.names[row.label] for row in rows],
+            special=SpecialIds.of(self.tokenizer.special_ids),
+            batch_size=config.batch_size,
+            block_size=model.config.block_size,
+            seed=config.seed,
+            pool=8,
+        )
+
+    def scores(self, model: BERTClassifier, exam: Sequence[tuple[Segmented, Ids]]) -> dict[str, float]:
+        """The share of labels that are the ones the model scores highest."""
+        with no_grad():
+            return {
+                "accuracy": share_right((model(*x).numpy().argmax(axis=-1), labels) for x, labels in exam)
+            }
+
+    def amount(self) -> str:
+        """How much there is, in words."""
+        counts = Counter(label for row in self.corpus.texts for label in row.labels).most_common()
+        said = ", ".join(f"{count:,} {name}" for name, count in counts[:SHOWN])
+        more = f" and {len(counts) - SHOWN} other labels" if len(counts) > SHOWN else ""
+        return f"{len(self.corpus.texts):,} {self.what} of {self.corpus.name}: {said}{more}"
+
+
+def _refuse_header(path: Path, rows: Sequence[Labelled]) -> None:
+    """A first row that is alone with its label, where others have many, is names of columns."""
+    counts = Counter(row.label for row in rows)
+    if counts[rows[0].label] == 1 and len(rows) > 2 * len(counts):
+        raise DataError(
+            f"{path}: the label of the first row, {rows[0].label!r}, is nowhere else (if the row names the columns, "
+            "they must be text and label: rename them)"
+        )
+
+
+def _read_table(path: Path) -> list[Labelled]:
+    """By the names of the columns; without names the label is the column with fewer different values."""
+    problem: Exception | None = None
+    for text, label in COLUMNS:
+        try:
+            found = read_labelled(path, text=text, label=label)
+        except DataError as error:
+            problem = problem or error
+            continue
+        if len({row.label for row in found}) <= len({row.text for row in found}):
+            if text.isdecimal():
+                _refuse_header(path, found)
+            return found
+    raise DataError(f"{path}: no columns text and label ({problem})")

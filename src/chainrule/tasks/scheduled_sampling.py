@@ -1,0 +1,85 @@
+"""Scheduled sampling: in training the decoder reads some of its own guesses instead of the true tokens.
+
+With teacher forcing a model never meets its own mistakes before it is used. Here the share of tokens that it guessed
+itself grows from 0 to `share` in the first `steps` steps. A guess is the likeliest token after the true ones before it,
+so all guesses of a batch take one more forward pass. No gradient goes through them.
+R-372 (seed 004 §13.9.3; Bengio et al. 2015)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chainrule.autograd import no_grad
+from chainrule.data import Pair, PairBatches
+from chainrule.data.batches.windows import Ids
+from chainrule.errors import ConfigError
+from chainrule.models import IGNORE, Seq2Seq
+from chainrule.random import generator
+from chainrule.tasks.settings import Settings
+
+
+class ScheduledSampling:
+    """The pairs of `batches` with some inputs of the decoder replaced, by the model as it is when they are asked for.
+
+    >>> import chainrule as cr
+    >>> config = cr.models.Seq2SeqConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)
+    >>> pairs = cr.data.PairBatches([[5, 6]], [[7, 8]], start=1, end=2, batch_size=1, block_size=8)
+    >>> batches = cr.tasks.ScheduledSampling(pairs, cr.models.Seq2Seq(config), share=0.5, steps=100)
+    >>> [batches.share_at(step) for step in (0, 50, 100, 200)]
+    [0.0, 0.25, 0.5, 0.5]
+    """
+
+    def __init__(
+        self, batches: PairBatches, model: Seq2Seq, *, share: float, steps: int, seed: int = 0
+    ) -> None:
+        if not 0 <= share <= 1:
+            raise ConfigError(f"ScheduledSampling: share is {share} (must be from 0 to 1)")
+        if steps < 1:
+            raise ConfigError(f"ScheduledSampling: steps is {steps} (must be at least 1)")
+        self.batches = batches
+        self.model = model
+        self.share = share
+        self.steps = steps
+        self.seed = seed
+
+    @property
+    def tokens(self) -> int:
+        """How many targets one batch holds on average."""
+        return self.batches.tokens
+
+    def share_at(self, step: int) -> float:
+        """The share of guesses among the decoder's inputs."""
+        return self.share * min(step / self.steps, 1.0)
+
+    def batch(self, step: int) -> tuple[Pair, Ids]:
+        """The batch of this step; its targets are the true ones"""
+        pair, targets = self.batches.batch(step)
+        share, later = self.share_at(step), pair.target[:, 1:]  # the start is given, not guessed
+        if not share or not later.size:
+            return pair, targets
+        chosen = generator("scheduled sampling", step, seed=self.seed).random(later.shape) < share
+        chosen &= targets[:, 1:] != IGNORE
+        target = pair.target.copy()
+        target[:, 1:] = np.where(chosen, self.guesses(pair), later)
+        return pair._replace(target=target), targets
+
+    def guesses(self, pair: Pair) -> Ids:
+        """The likeliest tokens after the start (B, T - 1), each after the true ones before it"""
+        training = self.model.training
+        self.model.eval()
+        with no_grad():
+            logits = self.model(pair.source, pair.source_mask, pair.target[:, :-1]).numpy()
+        self.model.train(training)
+        likeliest: Ids = logits.argmax(axis=-1)
+        return likeliest
+
+
+def known_steps(config: Settings) -> int:
+    """The number of steps of a run, over which the share grows: it must be known from the start."""
+    if config.budget is not None:
+        raise ConfigError(
+            f"train: scheduled_sampling with a budget of {config.budget:g} seconds (must be 0: it grows with the "
+            "number of steps, which a budget leaves open; give max_steps instead of budget)"
+        )
+    return config.max_steps

@@ -1,0 +1,103 @@
+"""BERT's way from text to words: clean, lower-case, strip accents, split at white space and punctuation.
+
+Each step looks at one character at a time, so all of them together are one table from a character to what takes its
+place. It is filled as characters turn up, and so is its copy in the C++ code (native/text/wordpiece.hpp). Classes of
+characters are those of Python's Unicode database.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from chainrule import native
+from chainrule.text.unicode.utf8 import to_utf8
+
+# Ranges of ideographs that stand alone; without spaces between words a run of them would be one word.
+IDEOGRAPHS = (
+    (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
+    (0x2B920, 0x2CEAF),  # Hugging Face begins here, Google at 0x2B820
+    (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BertRules:
+    """What is done to the text before it is cut into words; the names are those of Hugging Face's normalizer.
+
+    >>> BertRules().split("Café №5: 你好!")
+    ['cafe', '№5', ':', '你', '好', '!']
+    """
+
+    clean_text: bool = True
+    """Control characters are removed, white space becomes a space."""
+    handle_chinese_chars: bool = True
+    """Ideographs stand alone."""
+    strip_accents: bool = True
+    """Letters lose their accents."""
+    lowercase: bool = True
+
+    def split(self, text: str) -> list[str]:
+        """The words and punctuation marks of a text."""
+        return [word for word in text.translate(_table(self)).split(" ") if word]
+
+    def native_table(self, data: bytes) -> Any:
+        """The table as C++ holds it, with all the characters of `data`, which is UTF-8."""
+        table = _native_table(self)
+        for code in table.missing(data).tolist():
+            table.add(code, to_utf8(self.replace(chr(code))))
+        return table
+
+    def replace(self, character: str) -> str:
+        """What takes the place of a character; a mark or an ideograph has spaces around it."""
+        if self.clean_text:
+            character = clean(character)
+        alone = self.handle_chinese_chars and any(a <= ord(c) <= b for c in character for a, b in IDEOGRAPHS)
+        if self.strip_accents:
+            parts = unicodedata.normalize("NFD", character)
+            character = "".join(c for c in parts if unicodedata.category(c) != "Mn")
+        if self.lowercase:
+            character = "".join(c.lower() for c in character)
+        spaced = "".join(f" {c} " if is_punctuation(c) else " " if is_space(c) else c for c in character)
+        return f" {spaced} " if alone else spaced
+
+
+def clean(character: str) -> str:
+    """Nothing for what is not text, a space for white space."""
+    if character in "\t\n\r":
+        return " "
+    if character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf", "Co", "Cs"):
+        return ""
+    return " " if is_space(character) else character
+
+
+def is_space(character: str) -> bool:
+    return (
+        character.isspace() and not "\x1c" <= character <= "\x1f"
+    )  # Unicode calls those four control characters
+
+
+def is_punctuation(character: str) -> bool:
+    """Unicode's punctuation, and all of ASCII that is neither letter, digit, space nor control ($, +, ~, ...)."""
+    return ("!" <= character <= "~" and not character.isalnum()) or unicodedata.category(character)[0] == "P"
+
+
+class _Table(dict[int, str]):
+    def __init__(self, rules: BertRules) -> None:
+        self.rules = rules
+
+    def __missing__(self, code: int) -> str:
+        self[code] = self.rules.replace(chr(code))
+        return self[code]
+
+
+@cache
+def _table(rules: BertRules) -> _Table:
+    return _Table(rules)
+
+
+@cache
+def _native_table(rules: BertRules) -> Any:
+    return native.kernels().BertTable()

@@ -1,0 +1,1 @@
+"""How subword tokenizers are learned, in plain Python; the C++ code does the same, faster."""

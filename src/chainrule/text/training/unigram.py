@@ -1,0 +1,194 @@
+"""Training of the Unigram tokenizer in plain Python: the reference for native/text/unigram_*.cpp.
+
+    p(text) = Σ over all cuts of the text into pieces  Π p(piece)
+
+1. Candidates: letters, and strings that occur often (count times length).
+2. E: how often is each piece expected, over all cuts of each word? M: p ∝ exp ψ(count), which is below the count by
+   about a half and so makes rare pieces rarer.
+3. Prune: drop the pieces without which the text's best cuts lose least, a quarter at a time; go on with 2.
+
+R-270 (seed 004 §7.4.2; Kudo 2018)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+UNIT = re.compile(
+    r"\n+| *[^ \n]+| +"
+)  # text that no piece crosses: line ends, or spaces and what follows them
+LEAST_COUNT = 0.5  # a piece that is expected less often is dropped
+SEEDS_PER_PIECE = 20
+
+Scores = dict[str, float]  # piece -> log probability
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How pieces are learnt; the native trainer takes the same."""
+
+    pieces: int
+    """How many to learn, letters included."""
+    coverage: float = 0.9995
+    """Share of the text whose letters must be pieces."""
+    most_letters: int = 16
+    """Longest piece."""
+    shrink: float = 0.75
+    """Share of the pieces that a round of pruning keeps."""
+    iterations: int = 2
+    """Of expectation and maximisation between two rounds."""
+
+    @property
+    def seeds(self) -> int:
+        """Candidates to start from."""
+        return SEEDS_PER_PIECE * self.pieces
+
+
+def train(texts: Iterable[str], settings: Settings) -> Scores:
+    """The pieces and their log probabilities, the likeliest first."""
+    units = Counter(unit for text in texts for unit in UNIT.findall(text))
+    letters = frequent_letters(units, settings.coverage)
+    words = cut_at_strangers(units, letters)
+    counts = letters | frequent_strings(words, settings)
+    total = math.log(sum(counts.values()))
+    scores = {piece: math.log(count) - total for piece, count in counts.items()}
+    # the last few are chosen by probability; letters always stay
+    enough = max(settings.pieces + settings.pieces // 10, len(letters))
+    while True:
+        for _ in range(settings.iterations):
+            scores = maximise(expect(words, scores), letters)
+        if len(scores) <= enough:
+            break
+        scores = prune(words, scores, letters, max(enough, int(settings.shrink * len(scores))))
+    ranked = sorted(scores, key=lambda piece: (-np.float32(scores[piece]), piece))
+    others = [piece for piece in ranked if piece not in letters][: max(0, settings.pieces - len(letters))]
+    chosen = letters.keys() | others
+    return {piece: scores[piece] for piece in ranked if piece in chosen}
+
+
+def frequent_letters(units: Counter[str], coverage: float) -> dict[str, int]:
+    """The most frequent letters that make up `coverage` of the text, with their counts."""
+    counts: Counter[str] = Counter()
+    for unit, count in units.items():
+        for letter in unit:
+            counts[letter] += count
+    kept: dict[str, int] = {}
+    goal = coverage * counts.total()
+    for letter in sorted(counts, key=lambda letter: (-counts[letter], letter)):
+        if sum(kept.values()) >= goal:
+            break
+        kept[letter] = counts[letter]
+    return kept
+
+
+def cut_at_strangers(units: Counter[str], letters: dict[str, int]) -> dict[str, int]:
+    """Words: units cut at letters that are no pieces."""
+    words: Counter[str] = Counter()
+    for unit, count in units.items():
+        for known, part in groupby(unit, letters.__contains__):
+            if known:
+                words["".join(part)] += count
+    return dict(sorted(words.items()))
+
+
+def frequent_strings(words: dict[str, int], settings: Settings) -> dict[str, int]:
+    """Strings of two letters or more that occur at least twice, the best by count times letters.
+
+    One that is always followed by the same letter is left to the longer one.
+    """
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        for start in range(len(word)):
+            for end in range(start + 1, min(len(word), start + settings.most_letters) + 1):
+                counts[word[start:end]] += count
+    always = {string[:-1] for string, count in counts.items() if counts[string[:-1]] == count}
+    found = {s: n * len(s) for s, n in counts.items() if n >= 2 and len(s) >= 2 and s not in always}
+    return {s: found[s] for s in sorted(found, key=lambda s: (-found[s], s))[: settings.seeds]}
+
+
+def expect(words: dict[str, int], scores: Scores) -> Scores:
+    """How often each piece is expected in the text, over all cuts of its words."""
+    expected = dict.fromkeys(scores, 0.0)
+    longest = max(map(len, scores), default=0)
+    for word, count in words.items():
+        n = len(word)
+        cuts = [
+            (i, j) for i in range(n) for j in range(i + 1, min(n, i + longest) + 1) if word[i:j] in scores
+        ]
+        alpha, beta = (
+            np.full(n + 1, -np.inf),
+            np.full(n + 1, -np.inf),
+        )  # log sums over the cuts before and after
+        alpha[0] = beta[n] = 0
+        for i, j in cuts:
+            alpha[j] = np.logaddexp(alpha[j], alpha[i] + scores[word[i:j]])
+        for i, j in reversed(cuts):
+            beta[i] = np.logaddexp(beta[i], beta[j] + scores[word[i:j]])
+        for i, j in cuts:
+            expected[word[i:j]] += count * math.exp(alpha[i] + scores[word[i:j]] + beta[j] - alpha[n])
+    return expected
+
+
+def maximise(expected: Scores, letters: dict[str, int]) -> Scores:
+    """Log probabilities from expected counts; letters always stay."""
+    kept = {
+        piece: max(count, LEAST_COUNT)
+        for piece, count in expected.items()
+        if count >= LEAST_COUNT or piece in letters
+    }
+    total = digamma(sum(kept.values()))
+    return {piece: digamma(count) - total for piece, count in kept.items()}
+
+
+def prune(words: dict[str, int], scores: Scores, letters: dict[str, int], wanted: int) -> Scores:
+    """The letters and those pieces without which the likelihood of the text would fall most."""
+    used: Counter[str] = Counter()
+    for word, count in words.items():
+        for piece in best_cut(word, scores):
+            used[piece] += count
+    total = used.total()
+
+    def cost(piece: str) -> float:
+        """By how much it falls if the piece gives way to the best cut of itself into others."""
+        others = best_cut(piece, scores, without=piece)
+        grown = math.log(total + used[piece] * (len(others) - 1))
+        after = sum(math.log(used[other] + used[piece]) - grown for other in others)
+        return used[piece] * (math.log(used[piece]) - math.log(total) - after)
+
+    costs = {piece: np.float32(cost(piece)) for piece in scores if used[piece] and piece not in letters}
+    ranked = sorted(costs, key=lambda piece: (-costs[piece], piece))
+    kept = letters.keys() | ranked[: max(0, wanted - len(letters))]
+    return {piece: score for piece, score in scores.items() if piece in kept}
+
+
+def best_cut(word: str, scores: Scores, without: str | None = None) -> list[str]:
+    """Viterbi: the best cut up to each place from the best cuts before it; all letters must be known."""
+    best = [(0.0, "")] + [(-math.inf, "")] * len(word)  # score and last piece, by end
+    for start in range(len(word)):
+        for end in range(start + 1, len(word) + 1):
+            piece = word[start:end]
+            if piece in scores and piece != without and best[start][0] + scores[piece] > best[end][0]:
+                best[end] = best[start][0] + scores[piece], piece
+    pieces: list[str] = []
+    end = len(word)
+    while end > 0:
+        pieces.append(best[end][1])
+        end -= len(best[end][1])
+    return pieces[::-1]
+
+
+def digamma(x: float) -> float:
+    """ψ(x), the derivative of log Γ, by its recurrence and its series for large x"""
+    total = 0.0
+    while x < 7:
+        total -= 1 / x
+        x += 1
+    y = 1 / (x * x)
+    return total + math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y / 240)))

@@ -1,0 +1,104 @@
+"""Training of WordPiece: in plain Python, and the same in C++ (native/text/wordpiece_train.cpp).
+
+R-269 (seed 004 §7.4.2; E-004-18)
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from chainrule import native
+from chainrule.text.normalize import BertRules
+from chainrule.text.training.merges import Pair, Pieces
+from chainrule.text.unicode.utf8 import as_texts, batches, from_utf8
+
+PREFIX = "##"
+
+
+class Learner:
+    """The characters of texts as pieces, sorted, and the tokens that merging makes of them."""
+
+    def __init__(self, texts: str | Iterable[str], rules: BertRules) -> None:
+        words: Counter[str] = Counter()
+        for text in as_texts(texts):
+            words.update(rules.split(text))
+        self.pieces = Pieces({tuple(spell(word)): count for word, count in sorted(words.items())})
+        self.characters = sorted(self.pieces.count)
+
+    def tokens(self, limit: int, min_count: int | None) -> Iterator[str]:
+        """At most `limit`, each another one (see native/text/merger.hpp)."""
+        return islice(_merge_steps(self.pieces, min_count), limit)
+
+
+class NativeLearner:
+    """The same in C++."""
+
+    def __init__(self, texts: str | Iterable[str], rules: BertRules) -> None:
+        self._trainer = native.kernels().WordPieceTrainer(rules.native_table(b""), PREFIX.encode())
+        for batch, ends in batches(texts):
+            rules.native_table(batch)
+            self._trainer.add(batch, ends)
+        self.characters = list(map(from_utf8, self._trainer.alphabet()))
+
+    def tokens(self, limit: int, min_count: int | None) -> Iterator[str]:
+        return map(from_utf8, self._trainer.train(limit, min_count or 0))
+
+
+def spell(word: str) -> list[str]:
+    """
+    >>> spell("low")
+    ['l', '##o', '##w']
+    """
+    return [word[0], *(PREFIX + character for character in word[1:])]
+
+
+def score(pieces: Pieces, pair: Pair) -> float:
+    """count(ab) / (count(a) count(b)): how much more often a and b stand together than chance would have it"""
+    a, b = pair
+    return pieces.pairs[pair] / float(pieces.count[a] * pieces.count[b])
+
+
+def _merge_steps(pieces: Pieces, min_count: int | None) -> Iterator[str]:
+    """The token that each merge adds; of equal scores the more frequent pair, then the alphabetically first.
+
+    A merge changes the counts of its two pieces, and so the scores of all pairs they are in: those are pushed
+    again, and what no longer agrees with the counts is skipped when it is popped.
+    """
+    holding: defaultdict[str, set[Pair]] = defaultdict(set)  # piece -> pairs with it
+    for least in [min_count] if min_count is not None else _falling(max(pieces.pairs.values(), default=1)):
+        heap: list[tuple[float, int, Pair]] = []
+        outdated = set(pieces.pairs)
+        while True:
+            for pair in pieces.changed:
+                for piece in pair:
+                    (holding[piece].add if pair in pieces.pairs else holding[piece].discard)(pair)
+            outdated |= pieces.changed
+            pieces.changed.clear()
+            for pair in outdated:
+                if pieces.pairs.get(pair, 0) >= least:
+                    heapq.heappush(heap, _entry(pieces, pair))
+            while heap and (heap[0][2] not in pieces.pairs or heap[0] != _entry(pieces, heap[0][2])):
+                heapq.heappop(heap)
+            if not heap:
+                break
+            a, b = heapq.heappop(heap)[2]
+            merged = a + b.removeprefix(PREFIX)
+            pieces.merge((a, b), merged)
+            outdated = holding[a] | holding[b] | holding[merged]
+            yield merged
+
+
+def _falling(most: int) -> Iterator[int]:
+    """
+    >>> list(_falling(11))
+    [8, 4, 2]
+    """
+    for power in range(most.bit_length() - 1, 0, -1):
+        yield 1 << power
+
+
+def _entry(pieces: Pieces, pair: Pair) -> tuple[float, int, Pair]:
+    return -score(pieces, pair), -pieces.pairs[pair], pair

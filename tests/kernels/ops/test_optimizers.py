@@ -1,0 +1,128 @@
+"""Optimiser steps in C++ against NumPy, to the bit; collected only where the extension was built."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule import native
+from chainrule.autograd import Param, Parameters
+from chainrule.optim import SGD, AdaGrad, Adam, AdamW, Lion, Momentum, Optimizer, RMSprop
+from chainrule.optim.clip import clip_global_norm, global_norm
+
+extension = native.kernels()
+
+ALL: dict[str, Callable[[Parameters], Optimizer]] = {
+    "sgd": lambda p: SGD(p, 0.1),
+    "sgd decay": lambda p: SGD(p, 0.1, weight_decay=0.3),
+    "momentum": lambda p: Momentum(p, 0.1, weight_decay=0.3),
+    "momentum outside": lambda p: Momentum(p, 0.1, lr_inside=False),
+    "nesterov": lambda p: Momentum(p, 0.1, nesterov=True, lr_inside=False),
+    "adagrad": lambda p: AdaGrad(p, 0.1),
+    "adagrad inside": lambda p: AdaGrad(p, 0.1, eps_inside=True),
+    "rmsprop": lambda p: RMSprop(p, 0.1),
+    "rmsprop inside": lambda p: RMSprop(p, 0.1, eps_inside=True),
+    "adam": lambda p: Adam(p, 0.1),
+    "adam inside": lambda p: Adam(p, 0.1, eps_inside=True),
+    "adamw": lambda p: AdamW(p, 0.1, weight_decay=0.3),
+    "lion": lambda p: Lion(p, 0.1, weight_decay=0.3),
+}
+
+
+def steps(make: Callable[[Parameters], Optimizer], n: int, count: int = 3) -> list[bytes]:
+    """The values and the state after a few steps on n numbers that decay and n that do not."""
+    rng = np.random.default_rng(n)
+    params = Parameters([(name, Param(rng.normal(size=n), decay=name == "a")) for name in "ab"])
+    optimizer = make(params)
+    for _ in range(count):
+        params.grad[...] = rng.normal(size=params.grad.shape)
+        params.grad[:: n // 7 + 1] = 0
+        optimizer.step()
+    return [params.data.tobytes(), *(a.tobytes() for a in optimizer.arrays.values())]
+
+
+@pytest.mark.parametrize("isa", native.isas())
+@pytest.mark.parametrize("name", ALL)
+def test_the_bits_of_numpy(name: str, isa: str) -> None:
+    assert extension.set_isa(isa)
+    for n in (1, 65, 70_000):
+        with cr.backend("reference"):
+            want = steps(ALL[name], n)
+        assert steps(ALL[name], n) == want, n
+
+
+@pytest.mark.parametrize("name", ["momentum", "adamw", "lion"])
+def test_the_same_bits_for_any_number_of_threads(name: str) -> None:
+    native.set_threads(1)
+    want = steps(ALL[name], 100_003)
+    for n in (2, 3, 8):
+        native.set_threads(n)
+        assert steps(ALL[name], 100_003) == want, f"{n} threads"
+
+
+@pytest.mark.parametrize("n", [1, 7, 16, 33])
+def test_any_length(n: int) -> None:
+    """Blocks are whole vectors, single calls need not be; what lies beyond is left alone."""
+    w, g = np.arange(40, dtype=np.float32), np.ones(40, np.float32)
+    extension.sgd_step(w[:n], g[:n], 0.0, 1.0)
+    np.testing.assert_array_equal(w, np.arange(40) - (np.arange(40) < n))
+
+
+def test_not_a_number_spoils_its_own_parameter_only() -> None:
+    for make in ALL.values():
+        params = Parameters([("a", Param(np.ones(40)))])
+        optimizer = make(params)
+        params.grad[:40] = 1
+        params.grad[3] = np.nan
+        optimizer.step()
+        assert np.isnan(params.data[3]) and np.isnan(params.data).sum() == 1
+
+
+def test_a_subclass_that_overrides_update_is_heard() -> None:
+    class Halved(Adam):
+        def update(self, w, g, state, lr, decays):
+            super().update(w, g, state, lr / 2, decays)
+            w += np.multiply(w, 0.0, out=self.scratch(w))
+
+    assert steps(lambda p: Halved(p, 0.2), 70_000) == steps(lambda p: Adam(p, 0.1), 70_000)
+
+
+@pytest.mark.parametrize("n", [0, 1, 65, 100_003])
+def test_global_norm(n: int) -> None:
+    params = Parameters([("a", Param(np.zeros(n)))])
+    params.grad[:n] = 1e20 * np.random.default_rng(0).normal(size=n)
+    want = math.sqrt(float((params.grad.astype(np.float64) ** 2).sum()))
+    norms = set()
+    for threads in (1, 2, 3, 8):
+        native.set_threads(threads)
+        norms.add(global_norm(params))
+    assert len(norms) == 1 and norms.pop() == pytest.approx(want, rel=1e-12)
+
+
+def test_clipping_gives_the_bits_of_numpy() -> None:
+    params = Parameters([("a", Param(np.zeros(70_000)))])
+    before = np.random.default_rng(0).normal(size=params.grad.shape).astype(np.float32)
+    params.grad[...] = before
+    norm = clip_global_norm(params, 1.0)
+    np.testing.assert_array_equal(params.grad, before * np.float32(1.0 / norm))
+
+
+def test_zero_grad() -> None:
+    params = Parameters([("a", Param(np.zeros(70_000)))])
+    params.grad[...] = np.nan
+    params.zero_grad()
+    assert not params.grad.any()
+
+
+def test_the_extension_refuses_what_does_not_fit() -> None:
+    w = np.zeros(8, np.float32)
+    with pytest.raises(ValueError, match="g has 7 elements, expected 8"):
+        extension.sgd_step(w, w[:7], 0.0, 1.0)
+    with pytest.raises(TypeError):
+        extension.sgd_step(w.astype(np.float64), w, 0.0, 1.0)
+    with pytest.raises(TypeError):
+        extension.sgd_step(w[::2], w[::2], 0.0, 1.0)
