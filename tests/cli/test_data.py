@@ -122,7 +122,7 @@ BAD = {
     "there": (["data", "build", "--out", "."], "is there already"),
     "not jsonl": (["data", "dedup", "--out", "o.txt"], "must end in .jsonl"),
     "there too": (["data", "dedup", "--out", "texts.jsonl"], "texts.jsonl: is there already"),
-    "near": (["data", "dedup", "--near", "0.1"], "near 0.1 (must be from 0.5 to 1"),
+    "near": (["data", "dedup", "--near", "0.1"], "near is 0.1 (must be from 0.5 to 1"),
     "unwritable": (["data", "build", "--out", "one.txt/o"], "one.txt/o: cannot be written"),
     "unknown": (["data", "get", "nmaes"], "did you mean names?"),
 }

@@ -111,7 +111,10 @@ def test_built_in_names_without_arguments(capsys: pytest.CaptureFixture[str]) ->
         (["names.txt", "--order", "0"], "order is 0"),
         (["names.txt", "--order", "5000"], "order is 5000 (must be from 1 to 100)"),
         (["names.txt", "--smoothing", "-1"], "--smoothing is -1.0"),
-        (["names.txt", "--smoothing", "1", "--method", "kneser-ney"], "smoothing is 1.0, method kneser-ney"),
+        (
+            ["names.txt", "--smoothing", "1", "--method", "kneser-ney"],
+            "smoothing is 1.0, --method 'kneser-ney'",
+        ),
         (["names.txt", "--lines", "--text"], "must be at most one of them"),
         (["names.txt", "--samples", "-1"], "samples is -1"),
         (["names.txt", "--order", "1", "--plot", "figures"], "order is 1"),

@@ -78,11 +78,11 @@ def test_the_rate_follows_the_family_and_where_the_weights_come_from(
     families = {"gpt": 3e-3, "lstm": 3e-3, "seq2seq": 1e-3, "bert": 1e-3, "bert-classifier": 1e-3}
     assert {family: rate(family) for family in families} == families
     main(["train", "gpt", "text.txt", *TINY, "--out", "a"])
-    assert "begins with" not in capsys.readouterr().out
+    assert "starts from" not in capsys.readouterr().out
     begun = ["gpt", "text.txt", "--init", "a", "--max-steps", "1"]
     assert rate(*begun) == pytest.approx(3e-4) and rate(*begun, "--lr", "3e-3") == 3e-3
     main(["train", *begun, "--out", "b"])
-    assert "begins with a: lr is 0.0003, a tenth" in capsys.readouterr().out
+    assert "starts from a: lr is 0.0003, a tenth" in capsys.readouterr().out
     settings = tomllib.loads(Path("b/config.toml").read_text())
     assert settings["lr"] == pytest.approx(3e-4) and settings["init"] == "a"
     main(["train", "gpt", "--resume", "b"])  # the rate of the run, not that of the family
@@ -104,7 +104,7 @@ def test_the_rate_follows_the_family_and_where_the_weights_come_from(
         ("out = false", "run.toml: out is false (must be a text in quotes)"),
         ("data = true", "run.toml: data is true (must be a text in quotes)"),
         ("budget = true", "run.toml: budget is true (must be a number, without quotes)"),
-        ("n_layer = ", "run.toml: is no TOML"),
+        ("n_layer = ", "run.toml: is not valid TOML"),
         ('family = "rnn"', "family is 'rnn' (must be gpt: say train rnn)"),
         ("lr = -1.0", "--lr is -1.0 (must be a positive number)"),
     ],

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 from chainrule.errors import ChainruleError, ConfigError, Setting
 from chainrule.suggest import closest
 
-# Every command: the file under `commands` that has its dataclass `Command`, or FILE:NAME for what `command(NAME, WORDS)`
-# there returns, and what it does.
+# Every command: the file under `commands` with its dataclass `Command`, or FILE:NAME for what `command(NAME, WORDS)` of
+# that file returns; and what it does.
 COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
     "train": (
@@ -144,6 +144,7 @@ def _run(name: str, words: list[str]) -> None:
     """Run a command with the words that follow its name."""
     file, colon, kind = COMMANDS[name][0].partition(":")
     with _quick_to_leave():
+        from chainrule.cli.args.errors import UsageError
         from chainrule.cli.args.options import options_of
         from chainrule.cli.args.reader import read
 
@@ -164,7 +165,8 @@ def _run(name: str, words: list[str]) -> None:
     try:
         made = read(command, options, words)
     except ChainruleError as error:
-        _refuse(f"{error.spelled(spell)}; see {program} --help")
+        see = f"; see {program} --help" if isinstance(error, UsageError) else ""
+        _refuse(f"{error.spelled(spell)}{see}")
     try:
         made.run()
     except ChainruleError as error:

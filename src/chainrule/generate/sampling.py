@@ -63,7 +63,8 @@ class Sampling:
         check.require(warm, "temperature", rule="must be 0, the likeliest token, or positive")
         check.whole(1, None, "top_k")
         check.between(0, 1, "top_p", "min_p", "typical")
-        check.positive("repetition_penalty")
+        penalty = math.isfinite(self.repetition_penalty) and self.repetition_penalty > 0
+        check.require(penalty, "repetition_penalty", rule="must be positive; 1 is none")
         check.finite("frequency_penalty", "presence_penalty")
         for token, bias in self.logit_bias.items():
             if not bias < math.inf:

@@ -86,7 +86,7 @@ class WordVectors:
     def nearest(self, vector: npt.ArrayLike, n: int = 10, without: Iterable[int] = ()) -> Found:
         """The n words nearest to a vector (C,), but for the ids in `without`; equal ones in order of their ids."""
         if n < 1:
-            raise ConfigError(f"nearest: n is {n} (must be at least 1)")
+            raise ConfigError.of("nearest", {"n": n}, "must be at least 1")
         cosines = self.unit @ _unit(np.asarray(vector)[None])[0]  # (V,)
         left_out = set(without)
         order = np.argsort(-cosines, kind="stable")[: n + len(left_out)]

@@ -58,13 +58,7 @@ class LabelCorpus:
 class Labels(Material):
     """Texts to train on and texts to judge by, chosen by their hash."""
 
-    about: ClassVar[str] = (
-        "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
-        "or docstrings."
-    )
-    example: ClassVar[str] = "reviews.tsv"
     default: ClassVar[str] = "docstrings"
-    decides: ClassVar[tuple[str, ...]] = ("vocab_size", "classes", "labels")
     unit: ClassVar[str] = "nats_per_label"
     perplexity: ClassVar[bool] = False
     what: ClassVar[str] = "texts"

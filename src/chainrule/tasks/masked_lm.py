@@ -23,10 +23,7 @@ VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none
 class MaskedText(Material):
     """Documents to train on and documents to judge by, and the tokenizer that made them."""
 
-    about: ClassVar[str] = Text.about
-    example: ClassVar[str] = Text.example
     default: ClassVar[str] = Text.default
-    decides: ClassVar[tuple[str, ...]] = ("vocab_size",)
     unit: ClassVar[str] = "nats"  # per hidden word, and with next sentence per pair, added up
     corpus: Corpus | Shards
     tokenizer: Tokenizer

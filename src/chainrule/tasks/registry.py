@@ -16,12 +16,6 @@ MATERIALS: dict[str, type[Material]] = {
     "bert-tagger": Tags,
 }
 
-# Those that read word pieces with [CLS] and [SEP]; all others read characters, unless told.
-PIECED = ("bert", "bert-classifier", "bert-tagger")
-
-# Highest learning rates where that of small language models is too high.
-RATES = dict.fromkeys(("seq2seq", *PIECED), 1e-3)
-
 
 def material_of(family: str) -> type[Material]:
     """The kind of data of a family."""

@@ -23,11 +23,6 @@ from chainrule.tasks.settings import Settings
 class Tags(Labels):
     """Sentences to train on and sentences to judge by, chosen by their hash."""
 
-    about: ClassVar[str] = (
-        "Sentences with a tag for each word: a line per word with a tab and its tag, an empty line after each "
-        "sentence; or docstrings."
-    )
-    example: ClassVar[str] = "names.conll"
     what: ClassVar[str] = "sentences"
 
     @classmethod

@@ -45,14 +45,8 @@ def facts_of(data: Data) -> dict[str, str]:
 class Material:
     """Batches to learn from and batches to be judged by, of one kind of data. A kind of task has a class of its own."""
 
-    about: ClassVar[str]
-    """What the data are, for a person who is to name them."""
-    example: ClassVar[str]
-    """The name of such data."""
     default: ClassVar[str]
     """The data that are there without a download."""
-    decides: ClassVar[tuple[str, ...]]
-    """The fields of a model's config that follow from the data."""
     unit: ClassVar[str] = "nats_per_token"
     """What the loss is measured in."""
     perplexity: ClassVar[bool] = True
@@ -70,7 +64,7 @@ class Material:
         raise NotImplementedError
 
     def sizes(self) -> dict[str, Any]:
-        """The values of the fields in `decides`."""
+        """The fields of a model's config that follow from the data, with their values."""
         raise NotImplementedError
 
     def check(self, sizes: Any, config: Settings) -> None:
@@ -119,12 +113,7 @@ def share_right(answers: Iterable[tuple[Ids, Ids]]) -> float:
 class Text(Material):
     """Tokens to train on, tokens to judge by, and the tokenizer that made them."""
 
-    about: ClassVar[str] = (
-        "A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made."
-    )
-    example: ClassVar[str] = "book.txt"
     default: ClassVar[str] = "pydoc"
-    decides: ClassVar[tuple[str, ...]] = ("vocab_size",)
     corpus: Corpus | Shards
     tokenizer: Tokenizer
     training: Ids

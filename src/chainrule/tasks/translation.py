@@ -30,13 +30,7 @@ MARKS = (("<s>", "</s>"), ("[CLS]", "[SEP]"), ("<|endoftext|>", "<|endoftext|>")
 class Translations(Material):
     """Sources with their targets; a twentieth of them, chosen by the hash of the source, is held back."""
 
-    about: ClassVar[str] = (
-        "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
-        "by line, or docstrings."
-    )
-    example: ClassVar[str] = "pairs.tsv"
     default: ClassVar[str] = "docstrings"
-    decides: ClassVar[tuple[str, ...]] = ("vocab_size", "source_vocab_size")
     corpus: PairCorpus
     tokenizer: Tokenizer
     training: list[tuple[str, str]]

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from chainrule.native import PRECISIONS
-from chainrule.tasks.registry import RATES
 from chainrule.validate import Check
 
 Seconds = Annotated[float, "seconds"]  # a command line may say 10m or 2h
 
 SCHEDULES = ("wsd", "cosine", "linear", "constant", "step", "inverse_sqrt")
 ON_NAN = ("stop", "skip")
+# Highest learning rates of families where that of small language models is too high.
+RATES = dict.fromkeys(("seq2seq", "bert", "bert-classifier", "bert-tagger"), 1e-3)
 
 
 @dataclass(frozen=True)

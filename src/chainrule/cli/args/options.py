@@ -104,11 +104,10 @@ def _placeholders(command: type[Any]) -> dict[str, None]:
     return {field.name: None for field in fields(command) if _is_required(field)}
 
 
-@cache
 def documented(config: type[Any]) -> dict[str, str]:
     """The strings below the fields of a dataclass: Python keeps them in its source only."""
     found: dict[str, str] = {}
-    for cls in reversed([c for c in config.__mro__ if is_dataclass(c)]):
+    for cls in reversed(config.__mro__):
         for pair in pairwise(_classes(cls.__module__).get(cls.__name__, ())):
             match pair:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):

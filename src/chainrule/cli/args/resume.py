@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.cli.args.config_file import read_settings, toml
+from chainrule.cli.args.families import data_of
+from chainrule.cli.args.new_run import allows
 from chainrule.cli.args.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.files import alone, write
 from chainrule.runs import Run
 from chainrule.runs.folder import LOCK, SETTINGS
@@ -29,15 +31,22 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
     same_folder(asked.out, folder)
     if asked.init is not None and str(asked.init) != _begun_with(folder):
         raise ConfigError(
-            f"resume: init is {asked.init}, the run in {folder} goes on with its own weights (leave out one of the two)"
+            *(
+                "resume: ",
+                Setting("init"),
+                f" is {asked.init}, the run in {folder} goes on with its own weights ",
+            ),
+            "(leave out one of the two)",
         )
-    kind = material_of(asked.family)
-    if asked.data != kind.default and kind.find(asked.data) != run.corpus:
+    if (
+        asked.data != data_of(asked.family).default
+        and material_of(asked.family).find(asked.data) != run.corpus
+    ):
         raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
-    if not asked.allows(run.tokenizer):
-        raise ConfigError(f"resume: tokenizer is {asked.tokenizer}, the run has another (leave it out)")
-    said: dict[str, Any] = vars(asked) | vars(asked.training)
-    default: dict[str, Any] = vars(type(asked)()) | vars(type(asked)().training)
+    if not allows(asked, run.tokenizer):
+        other = f" is {asked.tokenizer}, the run has another (leave it out)"
+        raise ConfigError("resume: ", Setting("tokenizer"), other)
+    said, default = _flat(asked), _flat(type(asked)())
     of_run = vars(run.model.config) | vars(run.trainer.config)
     changed = {name: said[name] for name in FREE if name in asked.given and said[name] != of_run[name]}
     agree(said, default, asked.given, of_run | {"max_steps": said["max_steps"]} | changed)
@@ -51,6 +60,11 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             "(it is high again where it had fallen)"
         )
     return run
+
+
+def _flat(options: TrainOptions) -> dict[str, Any]:
+    """The values of all options, whichever dataclass they are in."""
+    return vars(options) | vars(options.sizes) | vars(options.training)
 
 
 def _begun_with(folder: Path) -> str | None:
@@ -77,13 +91,13 @@ def agree(
         meant = name in said and (name in given or said[name] != default[name])
         if meant and said[name] != value:
             had = "none" if value is None else value
-            raise ConfigError(f"resume: {name} is {said[name]}, in the run {had} (leave it out)")
+            raise ConfigError("resume: ", Setting(name), f" is {said[name]}, in the run {had} (leave it out)")
 
 
 def same_folder(out: Path | None, folder: Path) -> None:
     """A run stays where it is."""
     if out is not None and out != folder:
-        raise ConfigError(f"resume: out is {out}, the run is in {folder} (leave it out)")
+        raise ConfigError("resume: ", Setting("out"), f" is {out}, the run is in {folder} (leave it out)")
 
 
 def command_for(run: Run) -> str:

@@ -11,12 +11,13 @@ from typing import Annotated
 
 from chainrule.cli.args.options import Argument
 from chainrule.cli.commands.sample import Weights
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import DataError
 from chainrule.generate import Reader, Request, Sampling, reader, run
 from chainrule.generate.readers import vocab_size
 from chainrule.generate.sample import Model
 from chainrule.runs import load_model
 from chainrule.text import Tokenizer
+from chainrule.validate import Check
 
 HELP = "/reset forgets the conversation, /quit ends it (as does Ctrl-D); Ctrl-C ends an answer"
 
@@ -44,10 +45,8 @@ class Command:
     """How weights are held (docs/inference.md). GPT and Llama only."""
 
     def run(self) -> None:
-        if not self.user or not self.assistant:
-            raise ConfigError(
-                f"chat: user is {self.user!r}, assistant {self.assistant!r} (must be names, not empty)"
-            )
+        named = bool(self.user and self.assistant)
+        Check("chat", self).require(named, "user", "assistant", rule="must be names, not empty")
         model, tokenizer = load_model(self.run_folder)
         talk = Conversation(self, model, tokenizer)
         talk.check()

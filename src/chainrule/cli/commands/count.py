@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, make_dataclass
+from dataclasses import asdict, dataclass, field, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from chainrule.cli.args.options import Argument
-from chainrule.cli.args.sizes import plain_fields, size_fields
+from chainrule.cli.render.numbers import amount, size
 from chainrule.errors import ConfigError
 from chainrule.models.families import KNOWN
 from chainrule.runs.load import load_any
@@ -39,7 +39,7 @@ class Count:
     Example: chainrule count gpt --n-layer 12 --n-head 12 --n-embd 768 --block-size 1024 --vocab-size 50257
     """
 
-    config: ClassVar[type[Any] | None] = None  # of the family, if one is counted
+    sizes: ClassVar[Any] = None  # the config of the family, if one is counted
 
     what: Annotated[str, Argument("FAMILY|NAME|RUN")] = "gpt"
     """A family, a well-known model, or the directory of a run."""
@@ -59,9 +59,9 @@ class Count:
         tokens = tokens if self.tokens is None else self.tokens
         for name, n in (("batch_size", self.batch_size), ("tokens", tokens)):
             if n < 1:
-                raise ConfigError(f"count: {name} is {n} (must be at least 1)")
+                raise ConfigError.of("count", {name: n}, "must be at least 1")
         if config is not None and tokens > config.block_size:
-            raise ConfigError(f"count: tokens is {tokens} (the model's context is {config.block_size})")
+            raise ConfigError.of("count", {"tokens": tokens}, f"the model's context is {config.block_size}")
         batch = step_batch(parts, self.batch_size, tokens)
         found = report(parts, batch, self.weights)
         if self.measure:
@@ -70,8 +70,8 @@ class Count:
 
     def _model(self) -> tuple[Any, Parts, int]:
         """Its configuration if there is one, its parts, and its context."""
-        if self.config is not None:
-            config = self.config(**{name: getattr(self, name) for name in plain_fields(self.config)})
+        if self.sizes is not None:
+            config = self.sizes
         elif self.what in PRESETS:
             return None, *PRESETS[self.what]
         elif Path(self.what).exists():
@@ -90,9 +90,8 @@ def command(_: str, words: Sequence[str]) -> type[Count]:
     if what not in COUNTED:
         return Count
     config = KNOWN[what].config
-    sizes = size_fields(config, plain_fields(config))
-    namespace: dict[str, Any] = {"config": config, "__doc__": Count.__doc__}
-    return make_dataclass("Command", sizes, bases=(Count,), namespace=namespace, frozen=True)
+    sizes = [("sizes", config, field(default_factory=config))]
+    return make_dataclass("Command", sizes, bases=(Count,), namespace={"__doc__": Count.__doc__}, frozen=True)
 
 
 def report(parts: Parts, batch: Batch, weights: str) -> dict[str, Any]:
@@ -164,22 +163,3 @@ def table(name: str, found: Mapping[str, Any]) -> str:
 def memory(title: str, found: Mapping[str, int]) -> list[str]:
     parts = [f"  {name:<12}{size(n):>17}" for name, n in found.items() if name != "total"]
     return ["", f"{title}: {size(found['total'])}", *parts]
-
-
-def amount(n: float) -> str:
-    """1234567 as 1.23 M"""
-    for unit in ("", " k", " M", " G", " T", " P"):
-        if n < 999.5:
-            return f"{n:.3g}{unit}"
-        n /= 1000
-    return f"{n:.3g} E"
-
-
-def size(nbytes: int) -> str:
-    """1536 as 1.5 KiB"""
-    n = float(nbytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if n < 1024:
-            return f"{n:.4g} {unit}"
-        n /= 1024
-    return f"{n:.4g} TiB"

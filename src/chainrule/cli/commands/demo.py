@@ -9,11 +9,12 @@ from typing import Any
 
 from chainrule.cli.render.show import command_line, size
 from chainrule.data import load
-from chainrule.errors import ChainruleError, ConfigError
+from chainrule.errors import ChainruleError
 from chainrule.generate import write
 from chainrule.runs import Run, loss_curve
 from chainrule.runs.folder import free_folder
 from chainrule.train import Result, TrainConfig
+from chainrule.validate import Check
 
 # The lowest validation loss of six settings that were each given 160 seconds of one core, one seed each.
 SIZE: dict[str, Any] = {"n_layer": 3, "n_head": 4, "n_embd": 96, "block_size": 64}
@@ -36,8 +37,7 @@ class Command:
     """Of every random choice."""
 
     def run(self) -> None:
-        if not (math.isfinite(self.minutes) and self.minutes > 0):
-            raise ConfigError(f"demo: minutes is {self.minutes} (must be a positive number)")
+        Check("demo", self).positive("minutes")
         corpus = load("pydoc")
         config = TrainConfig(budget=60 * self.minutes, batch_size=16, lr=5e-3, warmup=50, seed=self.seed)
         run = Run.new(self.out or free_folder(Path("runs/demo")), corpus, config, **SIZE)

@@ -93,7 +93,7 @@ def report() -> dict[str, str]:
         "threads": f"{native.get_threads()} of {os.cpu_count()} (set with CHAINRULE_THREADS)",
         "native": on if native.available() else f"off, NumPy does the work: {native.why_missing()}",
         "blas": f"{blas.get('name')} {blas.get('version')}",
-        **{name: _version(name) for name in ("numpy", "safetensors", "tyro", "rich", "matplotlib")},
+        **{name: _version(name) for name in ("numpy", "safetensors", "rich", "matplotlib")},
     }
 
 

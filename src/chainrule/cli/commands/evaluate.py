@@ -14,7 +14,7 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.args.unused import given
 from chainrule.cli.render.progress import Progress
 from chainrule.data import read_questions, spread
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.generate import multiple_choice
 from chainrule.io import load
 from chainrule.models import describe
@@ -31,6 +31,7 @@ from chainrule.runs.load import (
 from chainrule.tasks.registry import material_of
 from chainrule.tasks.translation import Translations
 from chainrule.train import TrainConfig
+from chainrule.validate import Check
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
 
@@ -62,8 +63,7 @@ class Command:
     """Print one JSON object."""
 
     def run(self) -> None:
-        if self.limit < 1:
-            raise ConfigError(f"eval: limit is {self.limit} (must be at least 1)")
+        Check("eval", self).at_least(1, "limit")
         with Progress("judging") as progress:
             found = self._choose(progress) if self.choices else self._judge()
         if self.json:
@@ -74,11 +74,11 @@ class Command:
     def _choose(self, progress: Progress) -> dict[str, Any]:
         """How often the right choice is the one that the model expects most."""
         if self.data is None:
-            raise ConfigError("eval: choices is given without DATA (must be a file of questions)")
+            said = " is given without DATA (must be a file of questions)"
+            raise ConfigError("eval: ", Setting("choices"), said)
         for name in given(self, but=(*ALWAYS, "choices", "between")):
-            raise ConfigError(
-                f"eval: {name} is given with choices (questions are read one by one: leave it out)"
-            )
+            said = " is given with choices (questions are read one by one: leave it out)"
+            raise ConfigError("eval: ", Setting(name), said)
         questions = read_questions(Path(self.data))
         some = [questions[i] for i in spread(len(questions), self.limit)]
         model, tokenizer = load_model(self.run_folder)
@@ -101,7 +101,8 @@ class Command:
 
     def _judge(self) -> dict[str, Any]:
         for name in given(self, but=(*ALWAYS, "batch_size")):
-            raise ConfigError(f"eval: {name} is given without choices (must be with it, or left out)")
+            said = " is given without choices (must be with it, or left out)"
+            raise ConfigError("eval: ", Setting(name), said)
         saved = self._saved()
         model, tokenizer = load(self.run_folder) if saved is None else build(saved)
         refuse_broken(self.run_folder, model)

@@ -42,9 +42,8 @@ class Command:
 
     def run(self) -> None:
         if self.weights != "f32" and self.format != "gguf":
-            raise ConfigError(
-                f"export: weights {self.weights} in the format {self.format} (must be f32, or gguf)"
-            )
+            said = {"weights": self.weights, "format": self.format}
+            raise ConfigError.of("export", said, "must be f32, or gguf")
         with Progress(f"read {self.run_folder}"):
             model, tokenizer = load_any(self.run_folder)
         with Progress(f"write {self.out}"):

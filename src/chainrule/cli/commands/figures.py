@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from chainrule.cli.args.errors import near
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.plots import FIGURES
 from chainrule.cli.render.plots.canvas import save
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError
 from chainrule.files import write
+from chainrule.suggest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Command:
         names = tuple(FIGURES) if self.names == ("all",) else self.names
         for name in names:
             if name not in FIGURES:
-                hint = near(name, FIGURES) or "chainrule figures lists them"
+                hint = did_you_mean(name, FIGURES) or "chainrule figures lists them"
                 raise ConfigError(f"figures: {name!r}: no such figure ({hint})")
         for name in names:
             with Progress(f"drawing {name}"):

@@ -20,11 +20,11 @@ from chainrule.models import Additive, GoodTuring, KneserNey, NGram, Terminals
 from chainrule.models.smoothing import Smoothing
 from chainrule.random import generator
 from chainrule.text import CharTokenizer
+from chainrule.validate import Check
 
 MOST_ORDER = 100  # no text repeats itself for longer in a way that counting could use
 
 Ids = npt.NDArray[np.integer[Any]]
-Flag = bool
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Command:
     """Added to every count (0: none). Default: 1 for --method add, else 0."""
     method: Literal["mle", "add", "good-turing", "kneser-ney"] | None = None
     """From counts to probabilities. Default: add if --smoothing is above 0, else mle."""
-    lines: Flag = False
+    lines: bool = False
     """One document per line, whatever the file looks like."""
-    text: Flag = False
+    text: bool = False
     """One long text, whatever the file looks like."""
-    paired: Flag = False
+    paired: bool = False
     """A start token and an end token, instead of one token for both."""
     samples: int = 10
     """Documents to write."""
@@ -57,16 +57,15 @@ class Command:
     """The same seed writes the same documents."""
     plot: Path | None = None
     """Folder for a heat map and a transition graph (needs matplotlib)."""
-    json: Flag = False
+    json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
         name, smoother = self._smoother()
         as_lines = self._as_lines()
-        if not 1 <= self.order <= MOST_ORDER:
-            raise ConfigError(f"ngram: order is {self.order} (must be from 1 to {MOST_ORDER})")
-        if self.samples < 0:
-            raise ConfigError(f"ngram: samples is {self.samples} (must be at least 0)")
+        check = Check("ngram", self)
+        check.between(1, MOST_ORDER, "order")
+        check.at_least(0, "samples")
         with Progress("reading and counting"):
             source = Source.of(load(self.data).text, as_lines, paired=self.paired)
             model = source.fit(source.documents, self.order, smoother)
@@ -85,10 +84,10 @@ class Command:
 
     def _smoother(self) -> tuple[str, Smoothing]:
         name = self.method or ("add" if self.smoothing else "mle")
-        if self.smoothing is not None and self.smoothing < 0:
-            raise ConfigError(f"ngram: smoothing is {self.smoothing} (must be at least 0)")
+        Check("ngram", self).at_least(0, "smoothing")
         if self.smoothing and name != "add":
-            raise ConfigError(f"ngram: smoothing is {self.smoothing}, method {name} (only add has one)")
+            said = {"smoothing": self.smoothing, "method": name}
+            raise ConfigError.of("ngram", said, "only add has one")
         if name == "good-turing":
             return name, GoodTuring()
         if name == "kneser-ney":

@@ -13,7 +13,7 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.commands.diagnose import tables
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.files import new_file
 from chainrule.runs import Replay, replay
 from chainrule.runs.history import History
@@ -64,9 +64,8 @@ def check_step(folder: Path, step: int) -> None:
     """A finished run has no step after its last; of any other, the one at which it stopped may be asked for."""
     made = History.of(folder)
     if made.state == "finished" and made.steps and not 1 <= step <= made.steps:
-        raise ConfigError(
-            f"replay: step is {step}, {folder} has the steps 1 to {made.steps} (choose one of them)"
-        )
+        said = f" is {step}, {folder} has the steps 1 to {made.steps} (choose one of them)"
+        raise ConfigError("replay: ", Setting("step"), said)
 
 
 def verdict(found: Replay) -> str:

@@ -14,15 +14,15 @@ from chainrule.cli.args.text import read_input
 from chainrule.cli.args.unused import given
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.translating import listed, translations
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Beam, Request, Sampling, beam_search, complete, score, write
 from chainrule.generate.beam import WIDEST
 from chainrule.generate.readers import check_fp32
 from chainrule.generate.sample import Model, encoded
-from chainrule.generate.sampling import check_whole
 from chainrule.models import LanguageModel, Seq2Seq
 from chainrule.runs.load import load_any
 from chainrule.text import TextStream, Tokenizer
+from chainrule.validate import Check
 
 ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
@@ -63,7 +63,7 @@ class Command:
     def run(self) -> None:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
         if self.num_samples < 1:
-            raise ConfigError(f"sample: num_samples is {self.num_samples} (must be at least 1)")
+            raise ConfigError.of("sample", {"num_samples": self.num_samples}, "must be at least 1")
         model, tokenizer = load_any(self.run_folder)
         if task := TASKS.get(type(model)):
             self._answer(task, model, tokenizer, prompts)
@@ -93,7 +93,8 @@ class Command:
 
     def _answer(self, task: Task, model: Any, tokenizer: Tokenizer, prompts: list[str]) -> None:
         for name in given(self, but=(*ASKED, *task.reads)):
-            raise ConfigError(f"sample: {name} is given for {task.who}, which does not write (leave it out)")
+            said = f" is given for {task.who}, which does not write (leave it out)"
+            raise ConfigError("sample: ", Setting(name), said)
         with Progress("answer"):
             found = list(task.run(model, tokenizer, prompts, self.sampling))
         for answer in found:
@@ -141,24 +142,22 @@ class Command:
         """What would be ignored, such as how to draw where a search is made."""
         if self.beam is None:
             if "length_penalty" in given(self):
-                raise ConfigError(
-                    "sample: length_penalty is given without beam (must be with it, or left out)"
-                )
+                said = " is given without beam (must be with it, or left out)"
+                raise ConfigError("sample: ", Setting("length_penalty"), said)
             return
         for name in given(self.sampling, but=SEARCHED):
-            fix = "must be stop_tokens" if name == "stop" else "a search does not draw: leave one of them out"
-            raise ConfigError(f"sample: {name} is given with beam ({fix})")
+            fix = "a search does not draw: leave one of them out"
+            rule = ("must be ", Setting("stop_tokens")) if name == "stop" else (fix,)
+            raise ConfigError("sample: ", Setting(name), " is given with beam (", *rule, ")")
         if self.logprobs and isinstance(model, Seq2Seq):
-            raise ConfigError(
-                "sample: logprobs is given with beam (a search knows only the sum, which it prints: leave it out)"
-            )
+            rule = "a search knows only the sum, which it prints: leave it out"
+            raise ConfigError("sample: ", Setting("logprobs"), f" is given with beam ({rule})")
 
     def _beam(self, width: int) -> Beam:
-        check_whole("beam", width, 1, WIDEST)
-        if width < self.num_samples:
-            raise ConfigError(
-                f"sample: num_samples is {self.num_samples}, beam {width} (must be at most as many)"
-            )
+        check = Check("sample", self)
+        check.whole(1, WIDEST, "beam")
+        few = self.num_samples <= width
+        check.require(few, "num_samples", "beam", rule="must be at most as many")
         return Beam(
             width=width,
             n_best=self.num_samples,
@@ -189,7 +188,8 @@ class Command:
 def prompts_in(source: str, prompt: str) -> list[str]:
     """The lines of a file"""
     if prompt:
-        raise ConfigError(f"sample: prompt is {prompt!r}, prompts_file {source} (must be one of them)")
+        said = {"prompt": prompt, "prompts_file": source}
+        raise ConfigError.of("sample", said, "must be one of them")
     if source != "-" and not Path(source).is_file():
         raise DataError(f"{source}: no such file (must have a prompt on each line)")
     text = read_input(source).replace("\r\n", "\n")

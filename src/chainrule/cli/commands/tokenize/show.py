@@ -16,6 +16,7 @@ from chainrule.cli.args.text import find_tokenizer, read_input
 from chainrule.data.corpora import DEFAULT
 from chainrule.errors import ConfigError
 from chainrule.text.textbook_bpe import trace, trace_table
+from chainrule.validate import Check
 
 COLOURS = (
     "black on bright_cyan",
@@ -51,9 +52,7 @@ class Command:
     def run(self) -> None:
         if self.trace != (self.kind is not None):
             raise ConfigError("tokenize show: --kind plain-bpe and --trace belong together")
-        for name, value in (("length", self.length), ("merges", self.merges)):
-            if value < 1:
-                raise ConfigError(f"tokenize show: {name} is {value} (must be at least 1)")
+        Check("tokenize show", self).at_least(1, "length", "merges")
         if self.trace:
             self._merges()
         else:

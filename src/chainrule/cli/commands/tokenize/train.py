@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from chainrule.cli.args.kinds import SEVERAL
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import read_input
 from chainrule.cli.render.progress import Progress
 from chainrule.data.corpora import DEFAULT
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import DataError
 from chainrule.io import save_tokenizer
 from chainrule.text import (
     BPETokenizer,
@@ -24,6 +25,7 @@ from chainrule.text import (
     WordPieceTokenizer,
     WordTokenizer,
 )
+from chainrule.validate import Check
 
 Kind = Literal["bpe", "wordpiece", "unigram", "word", "char", "plain-bpe"]
 
@@ -53,7 +55,7 @@ class Command:
     """What the tokens are."""
     vocab_size: int = 2000
     """Tokens to learn, at most; a tokenizer of characters has as many as the text."""
-    special_tokens: tuple[str, ...] = ()
+    special_tokens: Annotated[tuple[str, ...], SEVERAL] = ()
     """Tokens that no text becomes, such as '<s>' '</s>' around what an encoder-decoder writes. Default: none, but those
     of BERT for wordpiece."""
     out: Path | None = None
@@ -64,8 +66,7 @@ class Command:
     """Print one JSON object for machines."""
 
     def run(self) -> None:
-        if self.vocab_size < 1:
-            raise ConfigError(f"tokenize: vocab_size {self.vocab_size} (must be at least 1)")
+        Check("tokenize", self).at_least(1, "vocab_size")
         names = self.files or (DEFAULT,)
         texts = [read_input(name) for name in names]
         for name, text in zip(names, texts, strict=True):

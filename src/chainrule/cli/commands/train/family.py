@@ -8,38 +8,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
-
-from chainrule.cli.args.config_file import as_flags, from_file, named_file
-from chainrule.cli.args.errors import near
-from chainrule.cli.args.new_run import made, new_run
-from chainrule.cli.args.reader import flags, options
-from chainrule.cli.args.resume import command_for, going_on, remedy, renew_settings, resumed
-from chainrule.cli.args.sizes import size_fields, sizes_of
-from chainrule.cli.args.training import Training, TrainOptions
-from chainrule.cli.render.progress import Progress
-from chainrule.cli.render.show import bits, command_line, size, steps
-from chainrule.cli.render.trials import find_lr, learn_one_batch
-from chainrule.data import available
+from chainrule.cli.args.families import DECIDED, NAMES, WORD_PIECES, data_of
+from chainrule.cli.args.options import Argument, Help, Without
+from chainrule.cli.args.training import TrainOptions
 from chainrule.errors import ConfigError
-from chainrule.models import LanguageModel, Seq2Seq
-from chainrule.models import family as family_of
 from chainrule.models.families import KNOWN
-from chainrule.runs import Run
-from chainrule.tasks.registry import PIECED, material_of
-from chainrule.train import Result
-from chainrule.train.config import defaults
-from chainrule.train.skips import NotFinite
+from chainrule.suggest import did_you_mean
+from chainrule.train.config import TrainConfig, defaults
 
-# The families that have a command, in the order they are named to people.
-COMMON = [name for name in KNOWN if name != "bert-embedder"]
+if TYPE_CHECKING:
+    from chainrule.runs import Run
+    from chainrule.train import Result
+
+# What a run needs is imported when there is one: the help is there without it.
 
 CHARACTERS = "char: each character is a token; or the path of a tokenizer's file. Default: char, or that of the shards."
-WORD_PIECES = (
+PIECES = (
     "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]. Default: word pieces that are "
-    "learnt from the data, or that of the shards."
+    "learned from the data, or the tokenizer of the shards."
 )
 
 
@@ -50,12 +38,19 @@ class Train(TrainOptions):
     def run(self) -> None:
         if self.print_config:
             print(self.settings(), end="")
-            return
-        if self.overfit or self.find_lr:
+        elif self.overfit or self.find_lr:
             self._try()
-            return
-        with Progress("reading"):
-            run = resumed(self, self.resume) if self.resume else new_run(self)
+        else:
+            self._train()
+
+    def _train(self) -> None:
+        from rich.console import Console
+
+        from chainrule.cli.args.resume import command_for, going_on, remedy, renew_settings
+        from chainrule.cli.render.show import bits, size, steps
+        from chainrule.train.skips import NotFinite
+
+        run = self._run()
         self.say(f"{size(run.model)}, {run.material.amount()}; run {run.folder}")
         if self.resume:
             renew_settings(run)
@@ -63,7 +58,7 @@ class Train(TrainOptions):
         try:
             result = run.train(Console(stderr=self.json, highlight=False))
         except NotFinite as error:
-            raise NotFinite(f"{error}{remedy(run)}") from error
+            raise NotFinite(*error.args, remedy(run)) from error
         if self.json:
             print(json.dumps(summary(run, result)))
         else:
@@ -72,23 +67,43 @@ class Train(TrainOptions):
                 step, loss = result.best
                 print(f"best at step {step:,}, {bits(run, loss)}: sample, eval and export take that one")
         if result.interrupted:
-            self.say(
-                f"interrupted after step {result.steps:,}, which is saved; go on with: {command_for(run)}"
-            )
+            said = f"interrupted after step {result.steps:,}, which is saved"
+            self.say(f"{said}; go on with: {command_for(run)}")
             raise SystemExit(130)
         if not self.json:
-            writes = isinstance(run.model, LanguageModel | Seq2Seq)
-            use, verb = ("let it write with", "sample") if writes else ("judge it with", "eval")
-            print(f"{use}: {command_line()} {verb} {run.folder}")
+            print(_next(run))
+
+    def _run(self, *, draft: bool = False) -> Run:
+        """The run that is resumed, or a new one; a draft is not written."""
+        from chainrule.cli.args.new_run import made, new_run
+        from chainrule.cli.args.resume import resumed
+        from chainrule.cli.render.progress import Progress
+        from chainrule.runs import Run
+
+        with Progress("reading"):
+            if self.resume:
+                return resumed(self, self.resume)
+            return made(self, Run.draft) if draft else new_run(self)
 
     def _try(self) -> None:
         """The trials that were asked for."""
-        with Progress("reading"):
-            run = resumed(self, self.resume) if self.resume else made(self, Run.draft)
+        from chainrule.cli.render.trials import find_lr, learn_one_batch
+
+        run = self._run(draft=True)
         if self.find_lr:
             find_lr(run, as_json=self.json)
         if self.overfit:
             learn_one_batch(run, as_json=self.json)
+
+
+def _next(run: Run) -> str:
+    """What to do with a trained model."""
+    from chainrule.cli.render.show import command_line
+    from chainrule.models import LanguageModel, Seq2Seq
+
+    writes = isinstance(run.model, LanguageModel | Seq2Seq)
+    use, verb = ("generate text with", "sample") if writes else ("evaluate it with", "eval")
+    return f"{use}: {command_line()} {verb} {run.folder}"
 
 
 def summary(run: Run, result: Result) -> dict[str, Any]:
@@ -110,43 +125,40 @@ def summary(run: Run, result: Result) -> dict[str, Any]:
 
 
 def command(family: str, words: Sequence[str] = ()) -> type[Train]:
-    """The command of a family: `Train` with the fields of its config but the vocabulary, which the data decide.
+    """The command of a family: `Train` with the sizes of its config, but for those that the data decide.
 
-    `words` are those it is called with: a flag that says the default is known from no flag at all. Without a family
-    it is gpt, but a first word that is no data either was meant to be one.
+    Without a family it is gpt, but a first word that is not data either was meant to be one.
     """
     if not family:
         refuse_family(words[0] if words else "")
         family = "gpt"
-    config = family_of(family).config
-    sizes = size_fields(config, sizes_of(family))
-    path, kind = named_file(words), material_of(family)
-    file = from_file(path, family)
-    data: Any = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA", help=kind.about)]
-    sizes.append(("data", data, field(default=file.pop("data", kind.default))))
-    sizes.append(("training", Training, field(default_factory=partial(defaults, family))))
-    tokens = CHARACTERS if family not in PIECED else WORD_PIECES
-    sizes.append(("tokenizer", Annotated[str | None, tyro.conf.arg(help=tokens)], field(default=None)))
-    about_it = (
-        f"Train a model of the family {family}. Other families: "
-        f"{', '.join(name for name in COMMON if name != family)}, word2vec, each with options of its own.\n\n"
+    config, kind = KNOWN[family].config, data_of(family)
+    others = ", ".join(name for name in NAMES if name != family)
+    about = (
+        f"Train a model of the family {family}. Other families: {others}, word2vec, each with options of its own.\n\n"
         f"Example: chainrule train {family} {kind.example} --max-steps 5000 --out runs/mine"
     )
-    shared: dict[str, Any] = {"family": family, "__doc__": about_it}
-    new: Any = make_dataclass("Command", sizes, bases=(Train,), namespace=shared, frozen=True)
-    new.before = tuple(as_flags(path, file, options(new)))
-    new.given = flags([*new.before, *words])
-    return new
+    tokens = PIECES if family in WORD_PIECES else CHARACTERS
+    more: list[Any] = [
+        ("data", Annotated[str, Argument("DATA"), Help(kind.about)], field(default=kind.default)),
+        ("tokenizer", Annotated[str | None, Help(tokens)], field(default=None)),
+        ("sizes", Annotated[config, Without(DECIDED)], field(default_factory=config)),
+        ("training", TrainConfig, field(default_factory=partial(defaults, family))),
+    ]
+    shared: dict[str, Any] = {"family": family, "__doc__": about}
+    return make_dataclass("Command", more, bases=(Train,), namespace=shared, frozen=True)
 
 
 def refuse_family(word: str) -> None:
     """`train lstmm`: neither a family nor, by its looks, a file, nor a corpus."""
-    corpora = available()
-    if not re.fullmatch(r"\w[\w-]*", word) or word in corpora or Path(word).exists():
+    if not re.fullmatch(r"\w[\w-]*", word) or Path(word).exists():
         return
-    families = [*COMMON, "word2vec"]
-    hint = near(word, [*families, *corpora])
-    raise ConfigError(
-        f"train {word!r}: no such family, corpus or file (families are {', '.join(families)}"
-        f"{f'; {hint}' if hint else '; chainrule data list names the corpora'})"
-    )
+    from chainrule.data import available
+
+    corpora = available()
+    if word in corpora:
+        return
+    families = [*NAMES, "word2vec"]
+    hint = did_you_mean(word, [*families, *corpora]) or "chainrule data list names the corpora"
+    listed = ", ".join(families)
+    raise ConfigError(f"train {word!r}: no such family, corpus or file (families are {listed}; {hint})")

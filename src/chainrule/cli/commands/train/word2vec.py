@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from chainrule.cli.args.options import Argument
-from chainrule.cli.args.reader import flags
+from chainrule.cli.args.options import Argument, Given
 from chainrule.cli.args.resume import agree, same_folder
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line
@@ -32,8 +30,6 @@ class Command:
     Example: chainrule train word2vec book.txt --dim 100 --epochs 5 --out runs/words
     """
 
-    given: ClassVar[frozenset[str]] = frozenset()  # fields with a flag on the command line
-
     data: Annotated[str, Argument("DATA")] = "pydoc"
     """A text file, or a corpus that `chainrule data list` knows."""
     out: Path | None = None
@@ -50,7 +46,8 @@ class Command:
     """Leave out words that occur less often."""
     training: WordTrainConfig = field(default_factory=WordTrainConfig)
     json: bool = False
-    """Print one JSON object at the end, and all else on stderr."""
+    """Print one JSON object at the end, and everything else on stderr."""
+    given: Given = frozenset()
 
     def run(self) -> None:
         with Progress("reading"):
@@ -131,8 +128,3 @@ class Command:
             "words_per_second": round(words / max(seconds, 1e-9)),
             "interrupted": interrupt.asked,
         }
-
-
-def command(name: str, words: Sequence[str] = ()) -> type[Command]:
-    """The command for these words: a flag that says the default is known from no flag at all."""
-    return type("Command", (Command,), {"given": flags(words), "__doc__": Command.__doc__})
