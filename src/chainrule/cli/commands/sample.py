@@ -150,8 +150,8 @@ class Command:
             rule = ("must be ", Setting("stop_tokens")) if name == "stop" else (fix,)
             raise ConfigError("sample: ", Setting(name), " is given with beam (", *rule, ")")
         if self.logprobs and isinstance(model, Seq2Seq):
-            rule = "a search knows only the sum, which it prints: leave it out"
-            raise ConfigError("sample: ", Setting("logprobs"), f" is given with beam ({rule})")
+            said = " is given with beam (a search knows only the sum, which it prints: leave it out)"
+            raise ConfigError("sample: ", Setting("logprobs"), said)
 
     def _beam(self, width: int) -> Beam:
         check = Check("sample", self)
