@@ -15,6 +15,7 @@ import pytest
 
 import chainrule as cr
 
+ROOT = Path(__file__).parents[1]
 SOURCES = sorted(Path(cr.__file__).parent.rglob("*.py"))
 OPS = [m.name for m in pkgutil.iter_modules(cr.ops.__path__) if not m.name.startswith("_")]
 
@@ -38,12 +39,26 @@ def test_logarithms_are_natural() -> None:
     assert cr.foundations.information.entropy([0.5, 0.5], base=2) == pytest.approx(1)
 
 
+PAPER = r"[A-Z]\w+(?: et al\.| and [A-Z]\w+)?,? \(?(?:19|20)\d\d"
+
+
 @pytest.mark.requirement("R-519")
 @pytest.mark.parametrize("name", OPS)
 def test_formulas_name_their_source(name: str) -> None:
+    """An op names the page that derives it; the page names the document or the paper its formulas come from."""
     doc = importlib.import_module(f"chainrule.ops.{name}").__doc__ or ""
-    assert re.search(r"R-\d{3}", doc), f"{name} names no requirement"
-    assert re.search(r"seed 00\d|\([A-Z]\w+ .*\d{4}\)", doc), f"{name} names no source"
+    page = re.search(r"docs/derivations/\w+\.md", doc)
+    assert page, f"{name} names no derivation"
+    text = (ROOT / page.group()).read_text()
+    assert re.search(rf"Sources?: (?:seed 00\d|.*{PAPER})", text), f"{page.group()} names no source"
+
+
+def test_sources_carry_no_requirement_numbers() -> None:
+    """Requirements live in the marks of the tests that settle them, and on a page of the docs."""
+    number = re.compile(r"\bR-\d{3}\b|\b[CE]-\d{2,3}\b|\bseed 00\d\b", re.IGNORECASE)
+    for path in SOURCES:
+        for line, text in enumerate(path.read_text().splitlines(), 1):
+            assert not (found := number.search(text)), f"{path.name}:{line} names {found.group()}"
 
 
 SHAPE = re.compile(r"\((?:\.\.\.|[A-Z]\w*)[^()]*\)")

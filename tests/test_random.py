@@ -32,7 +32,7 @@ def test_the_stream_is_pinned() -> None:
 
 
 def test_streams_do_not_overlap() -> None:
-    """Neighbouring indices use other counter words than the running position, so a long stream never runs into them."""
+    """Neighboring indices use other counter words than the running position, so a long stream never runs into them."""
     long = random.generator("mask", 0, seed=0).bit_generator.random_raw(10_000)
     after = random.generator("mask", 1, seed=0).bit_generator.random_raw(10_000)
     assert not np.intersect1d(long, after).size

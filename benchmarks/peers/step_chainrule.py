@@ -77,7 +77,8 @@ def prepare(args):
     import numpy as np
 
     import chainrule as cr
-    from chainrule.models.gradient import Work, backward
+    from chainrule.models.gradient import backward
+    from chainrule.models.microbatch import Batch
 
     L, H, C, T, B, V = SIZES[args.config]
     cr.set_threads(args.threads)
@@ -94,7 +95,7 @@ def prepare(args):
         windows = data[starts[:, None] + np.arange(T + 1)]  # (B, T+1)
         parameters.zero_grad()
         with cr.precision(args.dtype):
-            loss, _ = backward(model, Work(windows[:, :-1], windows[:, 1:]))  # as the trainer does
+            loss, _ = backward(model, Batch(windows[:, :-1], windows[:, 1:]))  # as the trainer does
         cr.optim.clip_global_norm(parameters, 1.0)
         optimiser.step()
         return loss

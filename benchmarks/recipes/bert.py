@@ -22,15 +22,15 @@ import numpy as np
 import chainrule as cr
 from chainrule.data import (
     Encoded,
-    Labelled,
-    LabelledBatches,
+    Labeled,
+    LabeledBatches,
     MaskedBatches,
     SpecialIds,
     Split,
     TwinBatches,
     label_ids,
     read_documents,
-    read_labelled,
+    read_labeled,
 )
 from chainrule.lessons.sequence_classifier import BagOfWords
 from chainrule.models import IGNORE, BERTClassifier, BERTEmbedder, Model, fine_tune, make
@@ -127,17 +127,17 @@ def judged(model: Any, exam: list[Any]) -> dict[str, float]:
 # -- fine-tuning ------------------------------------------------------------------------------------------------
 
 
-def tasks(folder: Path) -> Iterator[tuple[str, list[Labelled], list[Labelled]]]:
+def tasks(folder: Path) -> Iterator[tuple[str, list[Labeled], list[Labeled]]]:
     """name, training, test"""
     sst = folder / "classify" / "sst2"
     columns = {"text": "1", "label": "2"}
-    yield "SST-2", read_labelled(sst / "train.tsv", **columns), read_labelled(sst / "dev.tsv", **columns)
+    yield "SST-2", read_labeled(sst / "train.tsv", **columns), read_labeled(sst / "dev.tsv", **columns)
     lines = (folder / "classify" / "trec" / "TREC.train.txt").read_text("latin-1").splitlines()
-    rows = [Labelled(*reversed(line.split(" ", 1))) for line in lines]
+    rows = [Labeled(*reversed(line.split(" ", 1))) for line in lines]
     yield "TREC", *halves(rows)
 
 
-def halves(rows: list[Labelled]) -> tuple[list[Labelled], list[Labelled]]:
+def halves(rows: list[Labeled]) -> tuple[list[Labeled], list[Labeled]]:
     part = Split(validation=0.0, test=0.1).part
     kept = [part(row.text) == "test" for row in rows]
     pairs = list(zip(rows, kept, strict=True))
@@ -149,8 +149,8 @@ def classify(model: Any, tokenizer: WordPieceTokenizer, folder: Path, epochs: in
     for task, training, test in tasks(folder):
         numbers = label_ids([row.label for row in training])
 
-        def batches(rows: list[Labelled], numbers: dict[str, int] = numbers) -> LabelledBatches:
-            return LabelledBatches(
+        def batches(rows: list[Labeled], numbers: dict[str, int] = numbers) -> LabeledBatches:
+            return LabeledBatches(
                 [tokenizer.encode(row.text) for row in rows],
                 [numbers[row.label] for row in rows],
                 special=special,
@@ -184,10 +184,10 @@ def sizes(model: Any) -> dict[str, Any]:
 
 def embed(model: Any, tokenizer: WordPieceTokenizer, folder: Path, steps: int) -> None:
     """Titles that find their description among all that were held back."""
-    rows = read_labelled(folder / "classify" / "ag_news_a.csv", text="2", label="1", other="3")
+    rows = read_labeled(folder / "classify" / "ag_news_a.csv", text="2", label="1", other="3")
     special = SpecialIds.of(tokenizer.special_ids)
 
-    def sides(rows: list[Labelled]) -> tuple[list[Any], list[Any]]:
+    def sides(rows: list[Labeled]) -> tuple[list[Any], list[Any]]:
         return [tokenizer.encode(r.text) for r in rows], [tokenizer.encode(str(r.other)) for r in rows]
 
     training, test = halves(rows)

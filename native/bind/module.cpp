@@ -11,6 +11,7 @@
 #include "bind/arrays.hpp"
 #include "families.hpp"  // made by CMake: CHAINRULE_FAMILIES(X) is X(layernorm) ..., one for each other file here
 #include "runtime/isa.hpp"
+#include "sources.hpp"  // made by CMake: CHAINRULE_SOURCES, a hash of the files of native/
 
 namespace chainrule {
 
@@ -71,6 +72,7 @@ NB_MODULE(_native, m) {
     using namespace chainrule;
     pthread_atfork(nullptr, nullptr, [] { under_way = 0; });  // a child has none of the threads that were under way
     nb::set_leak_warnings(false);  // an array that lives until the end is no leak
+    m.attr("sources") = CHAINRULE_SOURCES;
     m.def("isa", &isa_name);
     m.def("isas", &supported_isas);
     m.def("set_isa", [](const std::string& name) { return set_isa(name.c_str()); }, "name"_a);

@@ -1,4 +1,4 @@
-// Update rules over flat arrays, each in one pass over memory.        Derivation: docs/derivations/optimisers.md
+// Update rules over flat arrays, each in one pass over memory.        Derivation: docs/derivations/optimizers.md
 //
 // No fused multiply-adds: rounding after every product, as NumPy does, costs nothing where memory sets the pace.
 #include "ops/optimizers.hpp"

@@ -50,7 +50,7 @@ def _libraries() -> ThreadpoolController:
 
 
 def check_memory(parameters: int) -> None:
-    """Refuse a model that could not be trained here: values, gradients and the optimiser's two moments in float32."""
+    """Refuse a model that could not be trained here: values, gradients and the optimizer's two moments in float32."""
     needed, there = 16 * parameters, memory()
     if needed > there:
         raise ConfigError(

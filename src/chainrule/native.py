@@ -53,6 +53,12 @@ def isas() -> tuple[str, ...]:
     return () if extension is None else tuple(extension.isas())
 
 
+def built_from() -> str | None:
+    """A hash of the C++ sources the extension was built from; None without the extension."""
+    extension = _extension()
+    return None if extension is None else str(getattr(extension, "sources", ""))
+
+
 def set_threads(n: int) -> None:
     """Let the kernels use `n` threads. Results are the same, to the bit, for every `n`.
 

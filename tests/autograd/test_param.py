@@ -75,7 +75,7 @@ def test_changing_parameters_between_forward_and_backward_is_noticed() -> None:
 
 
 def test_a_change_outside_the_samples_is_noticed_too() -> None:
-    """The fingerprint of a large array is a sample; what an optimiser changes is announced as well."""
+    """The fingerprint of a large array is a sample; what an optimizer changes is announced as well."""
     weight = Param(np.ones(1000))
     block = Parameters([("weight", weight)])
     loss = (weight * weight).sum()
@@ -85,7 +85,7 @@ def test_a_change_outside_the_samples_is_noticed_too() -> None:
         loss.backward()
 
 
-def test_neighbours_of_one_kind_are_one_range() -> None:
+def test_neighbors_of_one_kind_are_one_range() -> None:
     block = Parameters(
         [
             (name, Param(np.ones(shape)))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from chainrule.cli import main
-from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig
+from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig, model_class
 from chainrule.runs.load import load_any
-from chainrule.scaling import Batch, flops, parts_of, total, training_memory
+from chainrule.scaling import Batch, flops, total, training_memory
 from chainrule.scaling.presets import PRESETS
 
 
@@ -34,10 +34,10 @@ def counted(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 )
 def test_a_family_in_numbers(words: tuple[str, ...], config: Any, capsys: pytest.CaptureFixture[str]) -> None:
     found = counted(capsys, *words, "--batch-size=3", "--tokens=50")
-    batch = Batch(3, 50)
+    batch, model = Batch(3, 50), model_class(config).abstract(config)
     assert found["parameters"]["total"] == config.n_params
-    assert found["flops"]["step"] == total(flops(parts_of(config), batch)).total
-    assert found["training_bytes"]["total"] == sum(training_memory(parts_of(config), batch).values())
+    assert found["flops"]["step"] == total(flops(model, batch)).total
+    assert found["training_bytes"]["total"] == sum(training_memory(model, batch).values())
     assert found["batch"] == {"rows": 3, "tokens": 50, "source": 0, "masked": 0, "past": 0}
 
 

@@ -17,6 +17,7 @@ class Requirement(NamedTuple):
     title: str  # of the area
     kind: str  # F behaviour, X experiment, V figure, P practice, O optional
     statement: str
+    check: str  # what shows it; a name in `code font` is a vector of vectors.json
 
 
 @cache

@@ -103,7 +103,7 @@ def test_every_address_is_pinned() -> None:
     for wanted in NAMED.values():
         assert wanted.url.startswith("https://raw.githubusercontent.com/")
         assert any(len(part) == 40 for part in wanted.url.split("/"))  # a commit, not a branch
-        assert len(wanted.sha256) == 64 and wanted.bytes > 0 and wanted.licence
+        assert len(wanted.sha256) == 64 and wanted.bytes > 0 and wanted.license
 
 
 def test_what_is_under_chainrule_data_comes_before_the_cache(

@@ -47,7 +47,7 @@ def test_all_permutations_of_a_few_items_are_equally_likely() -> None:
     assert len(seen) == 24 and chi2 < 50  # 23 degrees of freedom: beyond 50 once in a thousand
 
 
-def test_neighbours_are_independent() -> None:
+def test_neighbors_are_independent() -> None:
     drawn = Order(10_007, seed=1).draws(0, 10_007)
     assert abs(np.corrcoef(drawn[:-1], drawn[1:])[0, 1]) < 0.03
     assert abs(np.corrcoef(drawn, np.arange(10_007))[0, 1]) < 0.03

@@ -77,8 +77,8 @@ def test_settings_are_chosen_on_validation_and_the_test_set_is_opened_once() -> 
 
     best = min((0.01, 0.1, 1.0, 10.0), key=lambda s: fitted(s).nll(ids(parts.validation)))
     assert parts.openings == []  # nothing was chosen by it
-    assert math.isfinite(fitted(best).nll(ids(parts.open_test("the last judgement"))))
-    assert parts.openings == ["the last judgement"]
+    assert math.isfinite(fitted(best).nll(ids(parts.open_test("the last judgment"))))
+    assert parts.openings == ["the last judgment"]
     assert {d.text for d in parts.sealed}.isdisjoint(d.text for d in [*parts.train, *parts.validation])
     assert "sealed" not in repr(parts)  # nor does it slip out when the parts are printed
 

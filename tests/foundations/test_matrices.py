@@ -192,7 +192,7 @@ def test_lifting_makes_red_blue_red_separable() -> None:
     w, b = plane
     np.testing.assert_array_equal(matrices.lift(x) @ w + b > 0, red)
     assert matrices.separator(x[:, None], red) is None
-    # and none exists: a cut of the line has one colour on each side, whichever way it is read
+    # and none exists: a cut of the line has one color on each side, whichever way it is read
     for cut in (x[:-1] + x[1:]) / 2:
         for side in (x > cut, x < cut):
             assert not np.array_equal(side, red)

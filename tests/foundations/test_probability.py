@@ -105,9 +105,9 @@ def test_shortcut_and_standard_deviation() -> None:
 
 
 @pytest.mark.requirement("R-065")
-def test_normal_samples_standardise() -> None:
+def test_normal_samples_standardize() -> None:
     x = pr.sample_normal(100_000, 3.0, 2.0, seed=0)
-    z = pr.standardise(x, 3.0, 2.0)
+    z = pr.standardize(x, 3.0, 2.0)
     assert abs(z.mean()) < 0.02 and abs(z.std() - 1) < 0.02
     inside = np.mean(np.abs(z) <= 1)
     assert inside == pytest.approx(pr.interval_probability(pr.normal_density, -1, 1), abs=0.01)
@@ -250,7 +250,7 @@ def test_variances_of_independent_terms_add() -> None:
         (ShapeError, lambda: pr.expectation([1, 2, 3], [0.5, 0.5]), r"shapes \(3,\) and \(2,\)"),
         (ShapeError, lambda: pr.sample_categorical([[1.0]], 3), "must be one distribution"),
         (ConfigError, lambda: pr.uniform(0), "uniform: 0 outcomes"),
-        (ConfigError, lambda: pr.standardise([1.0], 0, 0), "standard deviation 0"),
+        (ConfigError, lambda: pr.standardize([1.0], 0, 0), "standard deviation 0"),
         (ConfigError, lambda: pr.interval_probability(pr.normal_density, 1, 0), "from 1 to 0"),
         (ConfigError, lambda: pr.interval_probability(pr.normal_density, 0, math.inf), "must be finite"),
         (ConfigError, lambda: pr.interval_probability(pr.normal_density, 0, 1, 3), "3 pieces"),

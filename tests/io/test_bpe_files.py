@@ -41,7 +41,7 @@ def test_both_notations_of_merges_are_read(tmp_path: Path) -> None:
     assert load_tokenizer(tmp_path / "tokenizer.json") == trained()
 
 
-def test_pre_tokenizers_of_others_are_recognised() -> None:
+def test_pre_tokenizers_of_others_are_recognized() -> None:
     description = bpe_json.write(trained())
     description["pre_tokenizer"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     assert bpe_json.read(description).pattern == "gpt2"

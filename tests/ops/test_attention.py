@@ -398,7 +398,7 @@ def test_option_errors(options: dict[str, Any], message: str) -> None:
     assert f"attention: {message}" in str(error.value)
 
 
-@pytest.mark.requirement("R-306")
+@pytest.mark.requirement("R-306", declared="docs/understand/attention.md")
 def test_efficient_variants_are_here_or_declared_out_of_scope() -> None:
     """Exact attention that never keeps the matrix of weights is here; the page says what is not."""
     T = 64

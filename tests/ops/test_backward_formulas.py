@@ -244,7 +244,7 @@ def norm(p: dict[str, Any], name: str, x: Any) -> Any:
 
 
 def encoder_block(p: dict[str, Any], name: str, x: Any, mask: Any) -> Any:
-    """Kinds "anfn", normalised after each residual as in seed 004 §12.3."""
+    """Kinds "anfn", normalized after each residual as in seed 004 §12.3."""
     x = norm(p, f"{name}.1", x + attend(p, f"{name}.0", x, x, mask=mask))
     return norm(p, f"{name}.3", x + feed_forward(p, f"{name}.2", x))
 

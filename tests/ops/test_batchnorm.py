@@ -1,4 +1,4 @@
-"""Batch normalisation: training, evaluation, running statistics, folding."""
+"""Batch normalization: training, evaluation, running statistics, folding."""
 
 from __future__ import annotations
 
@@ -163,10 +163,10 @@ def test_a_batch_of_one_gives_beta() -> None:
 
 
 @pytest.mark.requirement("R-161")
-def test_group_and_instance_normalisation() -> None:
+def test_group_and_instance_normalization() -> None:
     x, gamma, beta = normal(2, 5, 6), normal(6, seed=1), normal(6, seed=2)
     y = groupnorm(x, gamma, beta, groups=3, eps=0.1)
-    part = x[1, :, 2:4]  # second example, second group: normalised by itself
+    part = x[1, :, 2:4]  # second example, second group: normalized by itself
     want = (part - part.mean()) / np.sqrt(part.var() + 0.1) * gamma[2:4] + beta[2:4]
     np.testing.assert_allclose(y[1, :, 2:4], want, rtol=1e-12)
     instance = groupnorm(x, gamma, beta, groups=6)

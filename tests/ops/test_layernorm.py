@@ -1,4 +1,4 @@
-"""Layer normalisation: worked examples, invariances, edge cases, and what it does to a deep network."""
+"""Layer normalization: worked examples, invariances, edge cases, and what it does to a deep network."""
 
 from __future__ import annotations
 
@@ -161,13 +161,13 @@ def test_an_unknown_eps_mode_is_refused() -> None:
 def test_without_normalisation_activations_drift_over_depth() -> None:
     rng = np.random.default_rng(0)
     start = rng.normal(size=(32, 64)).astype(np.float32)
-    bare = normalised = start
+    bare = normalized = start
     spread = []
     for _ in range(50):
         W = (rng.normal(size=(64, 64)) * np.sqrt(2 / 64)).astype(np.float32)  # relu(x Wᵀ) as large as x
         bare = bare + ops.relu(ops.linear(bare, W))
-        normalised = plain(normalised + ops.relu(ops.linear(normalised, W)))
-        spread.append(normalised.std())
+        normalized = plain(normalized + ops.relu(ops.linear(normalized, W)))
+        spread.append(normalized.std())
     assert bare.std() > 1000 * start.std()
     assert 0.5 < min(spread) <= max(spread) < 2
 
@@ -175,8 +175,8 @@ def test_without_normalisation_activations_drift_over_depth() -> None:
 @pytest.mark.requirement("R-170")
 def test_relation_to_unit_vectors() -> None:
     x = np.random.default_rng(0).normal(size=(3, 8))
-    centred = x - x.mean(axis=-1, keepdims=True)
-    unit = centred / np.linalg.norm(centred, axis=-1, keepdims=True)
+    centered = x - x.mean(axis=-1, keepdims=True)
+    unit = centered / np.linalg.norm(centered, axis=-1, keepdims=True)
     np.testing.assert_allclose(plain(x, eps=0.0), np.sqrt(8) * unit, rtol=1e-12)
     q, k, v = np.random.default_rng(1).normal(size=(3, 1, 4, 8))
-    assert not np.allclose(ops.attention(2 * q, k, v), ops.attention(q, k, v)), "queries are not normalised"
+    assert not np.allclose(ops.attention(2 * q, k, v), ops.attention(q, k, v)), "queries are not normalized"

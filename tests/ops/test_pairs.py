@@ -52,12 +52,12 @@ def test_negative_sampling_gradients() -> None:
 def test_negative_sampling_cost() -> None:
     """k + 1 dot products instead of one for every word of the vocabulary."""
     v = vector("004-7.3.3-cost")
-    centre, everyone = normal(3), np.zeros((v.inputs["V"], 3))
+    center, everyone = normal(3), np.zeros((v.inputs["V"], 3))
     dots = []
     for k in v.inputs["k"]:
-        _, (*_, s_p, s_n, _) = negative_sampling.forward(centre, normal(3), normal(k, 3))
+        _, (*_, s_p, s_n, _) = negative_sampling.forward(center, normal(3), normal(k, 3))
         dots.append(np.size(s_p) + np.size(s_n))
-    v.check({"softmax": cr.ops.linear(centre, everyone).size, "neg": dots})
+    v.check({"softmax": cr.ops.linear(center, everyone).size, "neg": dots})
 
 
 @pytest.mark.requirement("R-255")
@@ -130,9 +130,9 @@ def test_finite_for_any_difference(z: float) -> None:
 @pytest.mark.parametrize(
     "shapes, message",
     [
-        (((4, 5), (4, 6), (4, 3, 5)), "negative_sampling: centre has shape (4, 5), positive (4, 6)"),
-        (((4, 5), (4, 5), (4, 3, 6)), "negative_sampling: negatives have shape (4, 3, 6), centre (4, 5)"),
-        (((4, 5), (4, 5), (4, 5)), "negative_sampling: negatives have shape (4, 5), centre (4, 5)"),
+        (((4, 5), (4, 6), (4, 3, 5)), "negative_sampling: center has shape (4, 5), positive (4, 6)"),
+        (((4, 5), (4, 5), (4, 3, 6)), "negative_sampling: negatives have shape (4, 3, 6), center (4, 5)"),
+        (((4, 5), (4, 5), (4, 5)), "negative_sampling: negatives have shape (4, 5), center (4, 5)"),
     ],
 )
 def test_negative_sampling_errors(shapes: tuple[tuple[int, ...], ...], message: str) -> None:

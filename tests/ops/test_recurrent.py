@@ -123,11 +123,11 @@ def test_gradient_is_a_power_of_the_eigenvalues(id: str) -> None:
 
 @pytest.mark.requirement("R-237")
 def test_eigenvalues_decide() -> None:
-    turn = np.array([[np.cos(1.0), -np.sin(1.0)], [np.sin(1.0), np.cos(1.0)]])  # |λ| = 1, diagonalisable
+    turn = np.array([[np.cos(1.0), -np.sin(1.0)], [np.sin(1.0), np.cos(1.0)]])  # |λ| = 1, diagonalizable
     norms = {size: np.linalg.norm(at_rest(size * turn, 200)) for size in (0.9, 1.0, 1.1)}
     assert norms[0.9] < 1e-8 and norms[1.1] > 1e8
     assert norms[1.0] == pytest.approx(np.sqrt(2), rel=1e-12)
-    shear = np.array([[1.0, 1.0], [0.0, 1.0]])  # λ = 1 twice, not diagonalisable: it grows (E-004-15)
+    shear = np.array([[1.0, 1.0], [0.0, 1.0]])  # λ = 1 twice, not diagonalizable: it grows (E-004-15)
     assert at_rest(shear, 50)[0, 1] == 50
 
 

@@ -1,4 +1,4 @@
-"""RMS normalisation."""
+"""RMS normalization."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_it_is_the_unit_vector_times_the_root_of_its_size() -> None:
 
 
 @given(st.integers(0, 999))
-def test_on_centred_rows_it_is_layer_norm(seed: int) -> None:
+def test_on_centered_rows_it_is_layer_norm(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, gamma = rng.normal(size=(3, 6)), rng.normal(size=6)
     x -= x.mean(axis=-1, keepdims=True)

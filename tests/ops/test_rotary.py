@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule.errors import ShapeError
-from chainrule.ops import rotary
+from chainrule.ops import attention_weights, rotary
 from tests.vectors import vector
 
 
@@ -45,6 +46,20 @@ def test_scores_depend_on_the_distance_alone(interleaved: bool, t: int, s: int, 
     assert score(t + by, s + by) == pytest.approx(score(t, s), abs=1e-9)
 
 
+@pytest.mark.requirement("R-318", declared="docs/derivations/rotary.md")
+def test_relative_encodings_are_here_or_declared_out_of_scope() -> None:
+    """A bias by distance is a float mask: it is what the logarithms of the weights differ by."""
+    T, slope = 6, 0.5
+    bias = -slope * np.abs(np.subtract.outer(np.arange(T), np.arange(T))).astype(float)
+    weights = attention_weights(np.zeros((T, 4)), np.zeros((T, 4)), mask=bias)
+    scores = np.log(weights) - np.log(np.diag(weights))[:, None]
+    np.testing.assert_allclose(scores, bias, atol=1e-12)
+    page = (Path(__file__).parents[2] / "docs/derivations/rotary.md").read_text(encoding="utf-8")
+    sentence = page.split("## Scores depend on the distance alone")[1].split("##")[0]
+    assert "float `mask` of `ops.attention`" in sentence
+    assert "learned relative positions" in sentence and "out of scope" in sentence
+
+
 def test_position_zero_is_the_identity_and_norms_are_kept() -> None:
     x = normal(2, 5, 6)
     np.testing.assert_array_equal(rotary(x, positions=np.zeros(5)), x)
@@ -59,9 +74,9 @@ def test_known_angles() -> None:
     c, s = np.cos([3, 0.3]), np.sin([3, 0.3])
     halves = [c[0] - 3 * s[0], 2 * c[1] - 4 * s[1], 3 * c[0] + s[0], 4 * c[1] + 2 * s[1]]
     np.testing.assert_allclose(rotary(x, positions=[3], base=100.0), [halves], rtol=1e-14)
-    neighbours = [c[0] - 2 * s[0], 2 * c[0] + s[0], 3 * c[1] - 4 * s[1], 4 * c[1] + 3 * s[1]]
+    neighbors = [c[0] - 2 * s[0], 2 * c[0] + s[0], 3 * c[1] - 4 * s[1], 4 * c[1] + 3 * s[1]]
     got = rotary(x, positions=[3], base=100.0, interleaved=True)
-    np.testing.assert_allclose(got, [neighbours], rtol=1e-14)
+    np.testing.assert_allclose(got, [neighbors], rtol=1e-14)
 
 
 def test_layouts_differ_by_a_permutation() -> None:

@@ -1,4 +1,4 @@
-"""A block of float64 parameters to try optimisers on."""
+"""A block of float64 parameters to try optimizers on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimiser state is part of a checkpoint: resuming gives the same bits as never having stopped."""
+"""Optimizer state is part of a checkpoint: resuming gives the same bits as never having stopped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import chainrule as cr
 from chainrule import nn
 from chainrule.errors import CheckpointError, ShapeError
 from chainrule.optim import SGD, Adam, Optimizer
-from tests.optim.test_optimisers import ALL
+from tests.optim.test_optimizers import ALL
 
 DATA = np.random.default_rng(0).normal(size=(32, 5)).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""Small seeded experiments: what the optimisers do to a real model."""
+"""Small seeded experiments: what the optimizers do to a real model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainrule import nn, ops
 from chainrule.autograd.types import Array
 from chainrule.optim import SGD, Adam, step_decay
 
-DOCS = Path(__file__).parents[2] / "docs" / "derivations" / "optimisers.md"
+DOCS = Path(__file__).parents[2] / "docs" / "derivations" / "optimizers.md"
 
 
 def spiral(n: int, noise: float = 0.0, seed: int = 0) -> tuple[Array, Array]:
@@ -129,7 +129,7 @@ def test_wider_networks_narrow_the_gap_between_runs() -> None:
 
 
 @pytest.mark.requirement("R-135")
-def test_training_too_long_memorises() -> None:
+def test_training_too_long_memorizes() -> None:
     train, held_out = spiral(40, noise=0.25, seed=3), spiral(200, noise=0.25, seed=4)
     cr.seed(0)
     net = nn.MLP([2, 64, 2], "tanh")
@@ -143,7 +143,7 @@ def test_training_too_long_memorises() -> None:
     assert held_out_losses[-1] > 1.2 * min(held_out_losses)
 
 
-@pytest.mark.requirement("R-134")
+@pytest.mark.requirement("R-134", declared="docs/derivations/optimizers.md")
 def test_the_decision_on_step_sizes_is_recorded() -> None:
     decisions = DOCS.read_text(encoding="utf-8").split("## Decisions")[1]
     assert "R-134" in decisions

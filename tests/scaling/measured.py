@@ -32,6 +32,10 @@ class Counted(np.ndarray[Any, Any]):
             products[Counted.where] += math.prod(result.shape) * plain[0].shape[-1]
         return out[0] if out else result.view(Counted) if isinstance(result, np.ndarray) else result
 
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        result = super().__array_function__(function, types, args, options)
+        return tuple(map(counted, result)) if isinstance(result, tuple) else counted(result)
+
 
 def counted(x: Any) -> Any:
     return x.view(Counted) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import chainrule as cr
 from chainrule import nn, ops
 from chainrule.errors import ConfigError
-from chainrule.models import NGram, Seq2SeqConfig
-from chainrule.scaling import Batch, flops, seq2seq, total
+from chainrule.models import NGram, Seq2Seq, Seq2SeqConfig
+from chainrule.scaling import Batch, flops, total
 from chainrule.scaling.complexity import (
     activation_numbers,
     comparison,
@@ -55,7 +55,7 @@ def test_operations_of_a_block(n: int, m: int, size: int, hidden: int, heads: in
 def test_the_count_of_a_whole_encoder_decoder_adds_these_up(n: int, m: int) -> None:
     d, hidden, layers, V = 8, 20, 3, 11
     config = Seq2SeqConfig(n_layer=layers, n_head=2, n_embd=d, n_hidden=hidden, vocab_size=V)
-    model = seq2seq(config)
+    model = Seq2Seq.abstract(config)
     work = total(flops(model, Batch(tokens=n, source=m), dense=True)).forward
     encoder, decoder = operations(m, d, hidden), operations(n, d, hidden, m)
     projections = 2 * n * d * d + 2 * m * d * d  # of cross-attention: queries and output, keys and values

@@ -14,7 +14,6 @@ import chainrule as cr
 from chainrule import native, nn
 from chainrule.autograd import foreseen, tape
 from chainrule.autograd.mode import mode
-from chainrule.errors import ConfigError
 from chainrule.generate.weights import FORMATS, pack
 from chainrule.models import (
     GPT,
@@ -24,7 +23,6 @@ from chainrule.models import (
     GPTConfig,
     Llama,
     LlamaConfig,
-    MLPConfig,
     Seq2Seq,
     Seq2SeqConfig,
 )
@@ -32,22 +30,19 @@ from chainrule.ops import linear_cross_entropy
 from chainrule.optim import AdamW
 from chainrule.scaling import (
     Batch,
-    count,
     flops,
-    gpt,
     kept_for_backward,
     lora,
     parameters,
-    parts,
-    parts_of,
     running_memory,
-    seq2seq,
+    step_graph,
     total,
     training_memory,
-    without_biases,
 )
-from chainrule.scaling.parts import Attend
+from chainrule.scaling.complexity import block_parameters, gpt_parameters
 from chainrule.scaling.presets import PRESETS
+from chainrule.trace import Node
+from chainrule.trace.cost import heads_of, work
 from tests.scaling.measured import kept_bytes, step_products
 from tests.vectors import vector
 
@@ -132,6 +127,10 @@ def made(config: Any) -> Any:
     return MODELS[type(config)](config)
 
 
+def abstract(config: Any) -> Any:
+    return MODELS[type(config)].abstract(config)
+
+
 def texts(config: Any, batch: Batch) -> tuple[Any, np.ndarray]:
     """Inputs and targets for the model's loss."""
     rng = np.random.default_rng(0)
@@ -152,7 +151,7 @@ def texts(config: Any, batch: Batch) -> tuple[Any, np.ndarray]:
 @settings(max_examples=40)
 @given(configs)
 def test_parameters_are_those_of_the_model_by_component(config: Any) -> None:
-    found = parameters(parts_of(config))
+    found = parameters(abstract(config))
     model = made(config)
     assert sum(found.values()) == config.n_params == model.count()
     by_name = dict.fromkeys(found, 0)
@@ -182,32 +181,33 @@ def test_the_base_model_under_each_reading() -> None:
     V, d, d_ff, N, h = (v.inputs[name] for name in ("V", "d", "d_ff", "N", "h"))
     assert (base.vocab_size, base.n_embd, base.inside, base.n_layer, base.n_head) == (V, d, d_ff, N, h)
 
-    def count(model: list[parts.Part]) -> int:
-        return sum(parameters(model).values())
-
-    def blocks(model: list[parts.Part]) -> int:
-        found = parameters(model)
+    def blocks(config: Any) -> int:
+        found = parameters(abstract(config))
         return found["attention"] + found["mlp"] + found["norms"]
 
-    one = blocks(seq2seq(dataclasses.replace(base, n_layer=1)))
+    one = blocks(dataclasses.replace(base, n_layer=1))
     cross = 4 * d * d + 2 * d  # what a decoder block has more: attention to the source, and its norm
     v.check(
         {
             "encoder_block": (one - cross) // 2,
             "decoder_block": (one + cross) // 2,
-            "blocks_12": blocks(seq2seq(base)),
-            "one_embedding_untied_output_bias": count(seq2seq(base)),
-            "two_embeddings_untied_output_bias": count(
-                seq2seq(dataclasses.replace(base, source_vocab_size=V))
-            ),
-            "all_tied_output_bias": count(seq2seq(dataclasses.replace(base, tied=True))),
+            "blocks_12": blocks(base),
+            "one_embedding_untied_output_bias": base.n_params,
+            "two_embeddings_untied_output_bias": dataclasses.replace(base, source_vocab_size=V).n_params,
+            "all_tied_output_bias": dataclasses.replace(base, tied=True).n_params,
         }
     )
-    plain = without_biases(seq2seq(base), "mlp", "head")
-    vector("004-12.8-encoder-block").check((one - cross) // 2 - d_ff - d)
-    vector("004-12.8-blocks").check(blocks(plain))
-    vector("004-12.8-total").check(count(plain))
-    vector("004-12.8-embedding").check(parameters(plain)["embedding"])
+    # The text counts no biases; of the traced model they are the vectors outside of norms.
+    vectors = sum(
+        param.size for name, param in abstract(base).named_parameters() if "fc" in name and param.ndim == 1
+    )
+    encoder, decoder = block_parameters(d, d_ff), block_parameters(d, d_ff, cross=True, norms=3)
+    assert (one - cross) // 2 - d_ff - d == encoder and (one + cross) // 2 - d_ff - d == decoder
+    assert N * (encoder + decoder) == blocks(base) - vectors
+    vector("004-12.8-encoder-block").check(encoder)
+    vector("004-12.8-blocks").check(N * (encoder + decoder))
+    vector("004-12.8-total").check(base.n_params - vectors - V)
+    vector("004-12.8-embedding").check(parameters(abstract(base))["embedding"])
 
 
 @pytest.mark.requirement("R-454")
@@ -215,34 +215,34 @@ def test_gpt_3_from_its_sizes() -> None:
     v = vector("004-12.8-gpt3")
     d, N, V, T = (v.inputs[name] for name in ("d", "N", "V", "n_ctx"))
     config = GPTConfig(n_layer=N, n_head=96, n_embd=d, block_size=T, vocab_size=V)
-    v.check(sum(parameters(gpt(config)).values()))
-    assert v.inputs["d_ff"] == 4 * d
+    v.check(sum(parameters(abstract(config)).values()))
+    assert v.inputs["d_ff"] == 4 * d and gpt_parameters(N, d, T, V) == config.n_params
 
 
 @pytest.mark.requirement("R-455")
 def test_output_projection_and_embeddings() -> None:
-    base = seq2seq(dataclasses.replace(Seq2SeqConfig.base(), n_layer=1))
-    output = next(part for part in base if getattr(part, "name", "") == "output").packed
+    base = abstract(dataclasses.replace(Seq2SeqConfig.base(), n_layer=1))
+    output = dict(base.named_parameters())["model.encoder.layers.0.self_attn.out_proj.weight"].size
     vector("004-10.2.2-WO").check(output)
     assert output == nn.MultiHeadAttention(512, 8).out_proj.weight.size  # type: ignore[union-attr]
     for name in ("004-7.4.3-gpt2-embedding", "004-7.4.3-gpt3-embedding"):
         v = vector(name)
-        table = parts_of(GPTConfig(n_head=1, n_embd=v.inputs["d"], vocab_size=v.inputs["V"]))[0]
-        v.check(table.params)
+        model = abstract(GPTConfig(n_head=1, n_embd=v.inputs["d"], vocab_size=v.inputs["V"]))
+        v.check(model.wte.weight.size)
 
 
 def test_published_sizes() -> None:
     """The totals that the authors' checkpoints have."""
-    assert sum(parameters(PRESETS["bert-base"].parts).values()) == 110_106_428
+    assert sum(parameters(abstract(PRESETS["bert-base"].config)).values()) == 110_106_428
     gpt2 = GPTConfig(n_layer=12, n_head=12, n_embd=768, block_size=1024, vocab_size=50257)
-    assert sum(parameters(parts_of(gpt2)).values()) == 124_439_808
+    assert sum(parameters(abstract(gpt2)).values()) == 124_439_808 == gpt_parameters(12, 768, 1024, 50257)
 
 
 @pytest.mark.requirement("R-457")
 def test_trainable_against_all_parameters_of_low_rank_changes() -> None:
     """LoRA on the query and value matrices of the base model: 6 + 6 + 6 attentions, two matrices each."""
     r, d = 8, 512
-    base_model = seq2seq(Seq2SeqConfig.base())
+    base_model = abstract(Seq2SeqConfig.base())
     assert lora(base_model, r) == 36 * r * (d + d)
     attention = nn.MultiHeadAttention(d, 8)
     attention.freeze()
@@ -264,13 +264,13 @@ def test_the_work_is_the_products_that_are_made(config: Any, batch: Batch) -> No
     model = made(config)
     inputs, targets = texts(config, batch)
     forward, backward = step_products(lambda: model.loss(inputs, targets))
-    work = flops(parts_of(config), batch, dense=True)
+    counted = flops(abstract(config), batch, dense=True)
     attention = "packed_attention" if isinstance(config, GPTConfig) else "attention"
-    attend = total({str(i): a.work(batch, dense=True) for i, a in enumerate(attentions(config))})
+    attend = total({str(i): work(a, dense=True) for i, a in enumerate(attentions(config, batch))})
     assert forward[attention] == attend.forward
-    assert backward[attention] == attend.backward + attend.again
-    assert sum(forward.values()) == total(work).forward
-    assert sum(backward.values()) == total(work).backward + total(work).again
+    assert backward[attention] == attend.backward + attend.recompute
+    assert sum(forward.values()) == total(counted).forward
+    assert sum(backward.values()) == total(counted).backward + total(counted).recompute
 
 
 def test_many_logits_are_computed_once_where_the_gradient_is_foreseen(
@@ -278,10 +278,9 @@ def test_many_logits_are_computed_once_where_the_gradient_is_foreseen(
 ) -> None:
     config, batch = GPTConfig(1, 2, 8, 8, 20), Batch(2, 8)
     monkeypatch.setitem(linear_cross_entropy.forward.__globals__, "KEEP", 100)
-    monkeypatch.setattr(parts, "KEEP", 100)
     model = made(config)
     inputs, targets = texts(config, batch)
-    head = flops(parts_of(config), batch)["head"]
+    head = flops(abstract(config), batch)["head"]
     _, backward = step_products(lambda: model.loss(inputs, targets))
     assert backward["linear_cross_entropy"] == 3 * head.forward
     with foreseen(1.0):
@@ -295,14 +294,15 @@ def test_many_logits_are_computed_once_where_the_gradient_is_foreseen(
 @given(batches, st.integers(0, 5))
 def test_a_causal_mask_leaves_half_of_the_scores(batch: Batch, past: int) -> None:
     allowed = cr.ops.causal_mask(batch.tokens, past + batch.tokens)
-    reading = Batch(batch.rows, batch.tokens, past=past)
-    attend = Attend(heads=3, size=5, kv_heads=3)
-    assert attend.pairs(reading) == batch.rows * np.count_nonzero(allowed)
-    assert attend.pairs(reading, dense=True) == batch.rows * allowed.size
+    config = GPTConfig(n_layer=1, n_head=3, n_embd=15, block_size=9)
+    (attend,) = attentions(config, batch)
+    pairs, every = (work(attend, past=past, dense=dense).forward // (2 * 2 * 15) for dense in (False, True))
+    assert pairs == batch.rows * np.count_nonzero(allowed)
+    assert every == batch.rows * allowed.size
 
 
 def test_a_new_token_costs_the_same_with_a_cache_as_its_share_without() -> None:
-    model, T = parts_of(GPTConfig()), 64
+    model, T = abstract(GPTConfig()), 64
     step = total(flops(model, Batch(tokens=1, past=T - 1))).forward
     more = total(flops(model, Batch(tokens=T))).forward - total(flops(model, Batch(tokens=T - 1))).forward
     assert step == more
@@ -311,17 +311,18 @@ def test_a_new_token_costs_the_same_with_a_cache_as_its_share_without() -> None:
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
-def attentions(config: Any) -> list[Attend]:
-    return [part for part in parts_of(config) if isinstance(part, Attend)]
+def attentions(config: Any, batch: Batch) -> list[Node]:
+    graph = step_graph(abstract(config), batch)
+    return [node for node in graph.nodes if node.op.name in ("attention", "packed_attention")]
 
 
 def expected(config: Any, batch: Batch) -> int:
-    """By formula; without the kernels, joining the heads makes a copy of what they found."""
-    found = sum(kept_for_backward(parts_of(config), batch).values())
+    """As it was traced; without the kernels, joining the heads makes a copy of what they found."""
+    found = kept_for_backward(abstract(config), batch)
     if native.available() and mode.backend == "native":
         return found
-    joined = [a for a in attentions(config) if a.heads > 1 and batch.positions(a.over) > batch.rows]
-    return found + sum(4 * batch.positions(a.over) * a.heads * a.size for a in joined)
+    outputs = [heads_of(node)[0].shape for node in attentions(config, batch)]
+    return found + sum(4 * B * H * T * D for B, H, T, D in outputs if H > 1 and T > 1)
 
 
 @settings(max_examples=30, deadline=None)
@@ -345,13 +346,12 @@ LARGER = [
 @pytest.mark.parametrize("config", LARGER, ids=lambda config: type(config).__name__)
 def test_large_outputs_of_cheap_ops_are_not_kept(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = Batch(rows=3, tokens=12, source=11, masked=20)
-    everything = sum(kept_for_backward(parts_of(config), batch).values())
-    for module in (tape, count):
-        monkeypatch.setattr(module, "LARGE", 1000)
+    everything = kept_for_backward(abstract(config), batch)
+    monkeypatch.setattr(tape, "LARGE", 1000)
     model = made(config)
     params = model.parameters()
     assert kept_bytes(model.loss(*texts(config, batch)), params) == expected(config, batch)
-    less = everything - sum(kept_for_backward(parts_of(config), batch).values())
+    less = everything - kept_for_backward(abstract(config), batch)
     if isinstance(config, GPTConfig | LlamaConfig):
         inside = config.inside if isinstance(config, GPTConfig) else config.n_hidden
         saved = config.n_layer * (2 * config.n_embd + inside) + config.n_embd
@@ -374,11 +374,11 @@ def test_weights_gradients_and_optimiser() -> None:
     config = GPTConfig(n_embd=32, n_head=2)  # whole lines of 16 numbers: nothing is lost between parameters
     model = made(config)
     optimiser = AdamW(model.parameters(), 1e-3)
-    found = training_memory(parts_of(config), Batch(2, 8))
+    found = training_memory(abstract(config), Batch(2, 8))
     assert found["weights"] == model.parameters().data.nbytes
     assert found["gradients"] == model.parameters().grad.nbytes
-    assert found["optimiser"] == sum(array.nbytes for array in optimiser.arrays.values())
-    assert found["activations"] == sum(kept_for_backward(parts_of(config), Batch(2, 8)).values())
+    assert found["optimizer"] == sum(array.nbytes for array in optimiser.arrays.values())
+    assert found["activations"] == kept_for_backward(abstract(config), Batch(2, 8))
 
 
 @pytest.mark.parametrize("config", [GPTConfig(n_embd=64), LlamaConfig(n_embd=64, n_hidden=96, head_dim=32)])
@@ -390,17 +390,10 @@ def test_weights_and_cache_of_a_model_that_writes(config: Any, weights: str) -> 
         plain = cr.generate.Decoder(model, batch=2)
         plain.prefill([[1, 2, 3, 4, 5], [1, 2, 3, 4, 5]])
     cache = sum(x.nbytes for pair in plain._engine.cache.values() for x in pair)  # type: ignore[attr-defined]
-    found = running_memory(parts_of(config), Batch(rows=2, tokens=1, past=4), weights)
+    found = running_memory(abstract(config), Batch(rows=2, tokens=1, past=4), weights)
     assert found["cache"] == cache and decoder.vocab_size == config.vocab_size
     held = 0
     for name, param in model.named_parameters():
         packs = param.ndim == 2 and "wpe" not in name
         held += pack(param.array, weights).nbytes if packs else param.array.nbytes
     assert found["weights"] == held
-
-
-def test_what_cannot_be_counted_says_so() -> None:
-    with pytest.raises(
-        ConfigError, match=r"count: MLPConfig has no list of parts \(must be one of GPTConfig"
-    ):
-        parts_of(MLPConfig())

@@ -20,22 +20,22 @@ from tests.text.reference import needs_extension, without_extension
 from tests.text.strategies import a_text
 
 TEXT = load("pydoc").text[:20_000]
-LEARNT = UnigramTokenizer.train(TEXT, 600)
+LEARNED = UnigramTokenizer.train(TEXT, 600)
 PLAIN = UnigramTokenizer.train(TEXT, 300, byte_fallback=False, prefix=False)
 # A vocabulary with pieces that reach over spaces and line ends: the text is cut as a whole.
 CROSSING = UnigramTokenizer(
     Vocabulary(["<unk>", "▁", "a", "b", "a▁b", "\nb", "▁▁a", "aa"], ["<unk>"]),
     [0, -2, -2.5, -3, -4, -3.5, -5, -4.5],
 )
-TOKENIZERS = {"learnt": LEARNT, "plain": PLAIN, "crossing": CROSSING}
+TOKENIZERS = {"learned": LEARNED, "plain": PLAIN, "crossing": CROSSING}
 
 
 @pytest.mark.requirement("R-270")
 @settings(max_examples=300)
 @given(a_text)
 def test_every_text_comes_back(text: str) -> None:
-    ids = LEARNT.encode(text)
-    assert LEARNT.decode(ids) == text
+    ids = LEARNED.encode(text)
+    assert LEARNED.decode(ids) == text
     assert ids.dtype == np.int32
 
 
@@ -114,7 +114,7 @@ def test_training_finds_the_words() -> None:
     assert sum(map(math.exp, scores.values())) == pytest.approx(1, abs=0.05)
 
 
-def test_threads_do_not_change_what_is_learnt() -> None:
+def test_threads_do_not_change_what_is_learned() -> None:
     before = native.get_threads()
     try:
         native.set_threads(1)
@@ -129,7 +129,7 @@ def test_threads_do_not_change_what_is_learnt() -> None:
 def test_a_million_equal_letters_are_no_trouble() -> None:
     tokenizer = UnigramTokenizer.train("a" * 1_000_000, 300)
     assert 16 * len(tokenizer.encode("a" * 1_000_000)) < 1_000_100
-    assert LEARNT.decode(LEARNT.encode("☃" * 100_000)) == "☃" * 100_000
+    assert LEARNED.decode(LEARNED.encode("☃" * 100_000)) == "☃" * 100_000
 
 
 def test_without_bytes_strangers_in_a_row_are_one_unknown_token() -> None:
@@ -138,8 +138,8 @@ def test_without_bytes_strangers_in_a_row_are_one_unknown_token() -> None:
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
-    assert LEARNT.decode([LEARNT.vocabulary.ids["<0xFF>"]]) == "\ufffd"
-    assert LEARNT.decode(LEARNT.encode("<0x41><unk>")) == "<0x41><unk>"  # text like any other
+    assert LEARNED.decode([LEARNED.vocabulary.ids["<0xFF>"]]) == "\ufffd"
+    assert LEARNED.decode(LEARNED.encode("<0x41><unk>")) == "<0x41><unk>"  # text like any other
 
 
 def test_a_small_vocabulary_names_what_it_needs() -> None:

@@ -31,8 +31,8 @@ def test_the_score_of_a_merge() -> None:
 @pytest.mark.requirement("R-269")
 def test_training_merges_the_best_score_first() -> None:
     tokenizer = WordPieceTokenizer.train("low lower lowest", 12 + len(SPECIAL), min_count=1)
-    learnt = [t for t in tokenizer.vocabulary.tokens if len(t.removeprefix(PREFIX)) > 1 and t not in SPECIAL]
-    assert learnt[0] == "##st"  # 1 / (1 * 1), the best of der-wordpiece-scores
+    learned = [t for t in tokenizer.vocabulary.tokens if len(t.removeprefix(PREFIX)) > 1 and t not in SPECIAL]
+    assert learned[0] == "##st"  # 1 / (1 * 1), the best of der-wordpiece-scores
 
 
 def test_scores_kept_up_to_date_equal_scoring_anew() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from chainrule.data import load
 from chainrule.models import FAMILIES
-from chainrule.models.families import KNOWN
+from chainrule.models.registry import KNOWN
 from chainrule.runs import Run, checkpoint, kinds
 from chainrule.runs.word_runs import WordRun
 from chainrule.tasks.registry import MATERIALS, material_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.data import Encoded, LabelledBatches, MaskedBatches, SpecialIds
+from chainrule.data import Encoded, LabeledBatches, MaskedBatches, SpecialIds
 from chainrule.errors import ConfigError
 from chainrule.models import BERTClassifier, Model, fine_tune, make
 from chainrule.train import TrainConfig
@@ -62,9 +62,9 @@ def test_pretraining_and_a_classifier_on_its_body() -> None:
     assert np.mean(record.losses[-10:]) < 0.7 * record.losses[0]
     rows, labels = texts(96, seed=1)
     sizes: dict[str, Any] = {"special": SPECIAL, "batch_size": 16, "block_size": 16}
-    exam = list(LabelledBatches(rows[48:], labels[48:], **sizes).once())
+    exam = list(LabeledBatches(rows[48:], labels[48:], **sizes).once())
     classifier = fine_tune(model, BERTClassifier)
-    trained(classifier, LabelledBatches(rows[:48], labels[:48], **sizes), exam, 60, lr=3e-3)
+    trained(classifier, LabeledBatches(rows[:48], labels[:48], **sizes), exam, 60, lr=3e-3)
     classifier.eval()
     right = [classifier(*inputs).numpy().argmax(-1) == wanted for inputs, wanted in exam]
     assert np.mean(np.concatenate(right)) > 0.9

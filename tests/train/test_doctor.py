@@ -12,7 +12,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.autograd import Tensor
-from chainrule.data import Batches, DocumentBatches, Encoded, LabelledBatches, PairBatches, SpecialIds
+from chainrule.data import Batches, DocumentBatches, Encoded, LabeledBatches, PairBatches, SpecialIds
 from chainrule.data.batches.padded import IGNORE
 from chainrule.doctor import Finding
 from chainrule.doctor.monitor import Doctor
@@ -20,7 +20,7 @@ from chainrule.doctor.nonfinite import search
 from chainrule.doctor.preflight import examine
 from chainrule.errors import ChainruleError
 from chainrule.models import GPT, make
-from chainrule.models.gradient import Work
+from chainrule.models.microbatch import Batch
 from chainrule.text import CharTokenizer
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.log import read
@@ -83,7 +83,7 @@ def test_a_nan_in_a_row_of_the_embedding(letter: str) -> None:
     while letter not in TOKENIZER.decode(trainer.batches.batch(trainer.steps)[0].reshape(-1)):
         trainer.steps += 1
     inputs, targets = trainer.batches.batch(trainer.steps)
-    origin = search(trainer.model, Work(inputs, targets))
+    origin = search(trainer.model, Batch(inputs, targets))
     row, position = (int(i) for i in np.argwhere(inputs == id_of(letter))[0])
     assert origin is not None and origin.weight is not None
     assert (origin.weight.name, origin.weight.index) == ("wte.weight", (id_of(letter), 3))
@@ -135,7 +135,7 @@ def test_a_loss_that_is_one_number_is_searched_by_halves() -> None:
     inputs, targets = next(b for b in map(trainer.batches.batch, range(50)) if (b[1] == id_of("z")).any())
     asked = np.argwhere(targets == id_of("z"))[0]
     # The sum is an argument that is not finite itself: no op is to blame, but the loss of the row is.
-    assert search(model, Work(inputs, targets)) is None
+    assert search(model, Batch(inputs, targets)) is None
     overflow = np.float32(3e38)
 
     class Overflowing(GPT):
@@ -145,7 +145,7 @@ def test_a_loss_that_is_one_number_is_searched_by_halves() -> None:
             )
             return loss * (overflow if (np.asarray(targets) == id_of("z")).any() else 1.0)
 
-    origin = search(Overflowing(trainer.model.config), Work(inputs, targets))
+    origin = search(Overflowing(trainer.model.config), Batch(inputs, targets))
     assert origin is not None and origin.entry.name == "mul"
     assert (origin.row, origin.position) == (int(asked[0]), int(asked[1]))
 
@@ -159,7 +159,7 @@ def test_a_gradient_that_is_not_finite_while_the_loss_is() -> None:
 
     trainer.model = Steep(trainer.model.config)
     inputs, targets = trainer.batches.batch(0)
-    origin = search(trainer.model, Work(inputs, targets))
+    origin = search(trainer.model, Batch(inputs, targets))
     assert origin is not None and (origin.phase, origin.entry.name) == ("backward", "mul")
     assert (origin.row, origin.position) == (0, 0)
 
@@ -168,7 +168,7 @@ def test_a_search_changes_nothing_and_finds_nothing_in_a_sound_model() -> None:
     trainer = trainer_of()
     trainer.update(1e-3)
     data, grad = (block.copy() for block in (trainer.optimiser.params.data, trainer.optimiser.params.grad))
-    assert search(trainer.model, Work(*trainer.batches.batch(1))) is None
+    assert search(trainer.model, Batch(*trainer.batches.batch(1))) is None
     assert (trainer.optimiser.params.data == data).all() and (trainer.optimiser.params.grad == grad).all()
 
 
@@ -176,7 +176,7 @@ def test_pairs_name_the_side() -> None:
     cr.seed(0)
     model = make("seq2seq", n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=12)
     batches = PairBatches([[4, 5, 6], [7, 8]], [[9, 10], [11, 4]], start=1, end=2, batch_size=2, block_size=8)
-    work = Work(*batches.batch(0))
+    work = Batch(*batches.batch(0))
     for name, param in model.named_parameters():
         if "decoder" in name and name.endswith("weight") and param.array.ndim == 2 and "embed" not in name:
             param.array[0, 0] = math.inf
@@ -429,9 +429,9 @@ def test_the_doctor_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert one == two
 
 
-def test_labelled_texts_that_are_cut() -> None:
+def test_labeled_texts_that_are_cut() -> None:
     special = SpecialIds(1, 2, 3)
-    batches = LabelledBatches([[4] * 20, [5, 6]], [0, 1], special=special, batch_size=2, block_size=8)
+    batches = LabeledBatches([[4] * 20, [5, 6]], [0, 1], special=special, batch_size=2, block_size=8)
     assert batches.truncated == 0.5 and set(batches.ids.tolist()) == {4, 5, 6}
     cr.seed(0)
     model = make("bert-classifier", n_layer=1, n_head=2, n_embd=16, n_hidden=16, block_size=8, vocab_size=9)

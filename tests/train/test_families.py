@@ -89,17 +89,17 @@ def test_a_recurrent_model_carries_its_state_from_step_to_step(tmp_path: Path, f
     with cr.random.step(0):
         _, expected = run.model.loss_from(None, inputs, targets)  # type: ignore[operator]
     trainer.update(0.0)
-    assert trainer.carried is not None
-    for a, b in zip(trainer.carried, expected, strict=True):
+    assert trainer.state is not None
+    for a, b in zip(trainer.state, expected, strict=True):
         for x, y in zip(a, b, strict=True):
             assert x.shape[0] == 32 and np.isfinite(x).all() and x.shape == y.shape
 
     run.save()
     resumed = Run.resume(run.folder)
-    for a, b in zip(resumed.trainer.carried or (), trainer.carried, strict=True):
+    for a, b in zip(resumed.trainer.state or (), trainer.state, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
     forgotten = Run.resume(run.folder)
-    forgotten.trainer.carried = None
+    forgotten.trainer.state = None
     assert resumed.trainer.update(0.0) == trainer.update(0.0) != forgotten.trainer.update(0.0)
 
 
@@ -108,9 +108,9 @@ def test_a_new_pass_over_the_text_starts_without_a_state(tmp_path: Path) -> None
     trainer = run.trainer
     trainer.steps = trainer.batches.steps  # type: ignore[attr-defined]
     run.model.eval()
-    trainer.carried = tuple((np.full((32, 24), 0.9, np.float32),) for _ in range(2))
+    trainer.state = tuple((np.full((32, 24), 0.9, np.float32),) for _ in range(2))
     with_state, _ = trainer.update(0.0)
-    trainer.steps, trainer.carried = trainer.batches.steps, None  # type: ignore[attr-defined]
+    trainer.steps, trainer.state = trainer.batches.steps, None  # type: ignore[attr-defined]
     assert trainer.update(0.0)[0] == with_state
 
 

@@ -24,7 +24,8 @@ from chainrule.models import (
     Seq2Seq,
 )
 from chainrule.models import Seq2SeqConfig as PairConfig
-from chainrule.models.gradient import Work, backward
+from chainrule.models.gradient import backward
+from chainrule.models.microbatch import Batch
 
 module = importlib.import_module("chainrule.ops.linear_cross_entropy")
 
@@ -45,17 +46,17 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 7 * 33)
 
 
-def work_for(name: str) -> Work:
+def work_for(name: str) -> Batch:
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 33, (5, 9))
     targets = ids[:, 1:].copy()
-    targets[0, 2:] = targets[3, 5:] = IGNORE  # uneven pieces
+    targets[0, 2:] = targets[3, 5:] = IGNORE  # uneven microbatches
     inputs = ids[:, :-1]
     pair = Pair(rng.integers(0, 33, (5, 6)), np.ones((5, 6), bool), inputs)
-    return Work(pair if name == "seq2seq" else inputs, targets)
+    return Batch(pair if name == "seq2seq" else inputs, targets)
 
 
-def gradient(model: Model, work: Work, **options: Any) -> tuple[float, bytes]:
+def gradient(model: Model, work: Batch, **options: Any) -> tuple[float, bytes]:
     parameters = model.parameters()
     parameters.zero_grad()
     with cr.random.seeded(1), cr.random.step(3):
@@ -74,7 +75,7 @@ def test_made_ahead_or_in_backward_the_bits_are_the_same(name: str, dtype: type,
     model.recompute = recompute
     work = work_for(name)
     assert model.foreseeable
-    for options in ({}, {"pieces": 3}, {"pieces": 3, "factor": 65536.0}):
+    for options in ({}, {"accumulate": 3}, {"accumulate": 3, "factor": 65536.0}):
         ahead = gradient(model, work, **options)
         model.foreseeable = False
         assert gradient(model, work, **options) == ahead

@@ -1,4 +1,4 @@
-"""The training loop by itself: batches in pieces, averaged weights, patience, steps that are not finite."""
+"""The training loop by itself: microbatches, averaged weights, patience, steps that are not finite."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from chainrule.autograd import Tensor
 from chainrule.data import Batches, Streams
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.models import IGNORE, Model, make
-from chainrule.models.gradient import Work, backward
-from chainrule.models.microbatch import cut, join
+from chainrule.models.gradient import backward
+from chainrule.models.microbatch import Batch, cut, join
 from chainrule.optim.schedules import cosine
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.progress import progress_of, restore
@@ -76,7 +76,7 @@ def apart(a: dict[str, Any], b: dict[str, Any]) -> float:
     return max(float(np.abs(a[name] - b[name]).max()) for name in a)
 
 
-# -- pieces ---------------------------------------------------------------------------------------------------
+# -- microbatches ---------------------------------------------------------------------------------------------
 
 
 class Pair(NamedTuple):
@@ -84,17 +84,17 @@ class Pair(NamedTuple):
     right: Any
 
 
-@given(rows=st.integers(1, 9), pieces=st.integers(1, 12))
-def test_what_is_cut_can_be_joined(rows: int, pieces: int) -> None:
+@given(rows=st.integers(1, 9), microbatches=st.integers(1, 12))
+def test_what_is_cut_can_be_joined(rows: int, microbatches: int) -> None:
     whole = Pair(np.arange(rows), ((np.arange(2 * rows).reshape(rows, 2),),))
-    parts = list(cut(whole, pieces))
-    assert len(parts) == min(rows, pieces) and all(isinstance(part, Pair) for part in parts)
+    parts = list(cut(whole, microbatches))
+    assert len(parts) == min(rows, microbatches) and all(isinstance(part, Pair) for part in parts)
     assert max(len(p.left) for p in parts) - min(len(p.left) for p in parts) <= 1
     again = join(parts)
     assert again.left.tolist() == whole.left.tolist() and (again.right[0][0] == whole.right[0][0]).all()
 
 
-def gradient(model: Model, work: Work, **options: Any) -> tuple[float, np.ndarray[Any, Any], Any]:
+def gradient(model: Model, work: Batch, **options: Any) -> tuple[float, np.ndarray[Any, Any], Any]:
     parameters = model.parameters()
     parameters.zero_grad()
     loss, state = backward(model, work, **options)
@@ -102,17 +102,17 @@ def gradient(model: Model, work: Work, **options: Any) -> tuple[float, np.ndarra
 
 
 @settings(max_examples=20, deadline=None)
-@given(pieces=st.integers(2, 7), seed=st.integers(0, 99), share=st.floats(0.0, 0.95))
-def test_cutting_a_batch_does_not_change_its_gradient(pieces: int, seed: int, share: float) -> None:
-    """Targets fall unevenly, and some pieces have none."""
+@given(microbatches=st.integers(2, 7), seed=st.integers(0, 99), share=st.floats(0.0, 0.95))
+def test_cutting_a_batch_does_not_change_its_gradient(microbatches: int, seed: int, share: float) -> None:
+    """Targets fall unevenly, and some microbatches have none."""
     rng = np.random.default_rng(seed)
     model = model_of().to(np.float64)
     inputs, targets = rng.integers(0, 11, (7, 8)), rng.integers(0, 11, (7, 8))
     targets[rng.random((7, 8)) < share] = IGNORE
     targets[3, 2] = 4
-    whole, in_pieces = (gradient(model, Work(inputs, targets), pieces=n) for n in (1, pieces))
-    assert math.isclose(whole[0], in_pieces[0], rel_tol=1e-12)
-    np.testing.assert_allclose(in_pieces[1], whole[1], rtol=1e-9, atol=1e-12)
+    whole, split = (gradient(model, Batch(inputs, targets), accumulate=n) for n in (1, microbatches))
+    assert math.isclose(whole[0], split[0], rel_tol=1e-12)
+    np.testing.assert_allclose(split[1], whole[1], rtol=1e-9, atol=1e-12)
 
 
 class TwoParts(Model):
@@ -132,35 +132,35 @@ class TwoParts(Model):
         return (*super().counts(inputs, targets), len(inputs.right))
 
 
-@pytest.mark.parametrize("pieces", [2, 3, 5])
-def test_every_part_of_a_loss_keeps_its_own_mean(pieces: int) -> None:
+@pytest.mark.parametrize("microbatches", [2, 3, 5])
+def test_every_part_of_a_loss_keeps_its_own_mean(microbatches: int) -> None:
     rng = np.random.default_rng(1)
     model = TwoParts().to(np.float64)
     inputs = Pair(rng.integers(0, 11, (5, 8)), rng.integers(0, 11, 5))
     targets = rng.integers(0, 11, (5, 8))
     targets[1:, 3:] = IGNORE
-    whole, in_pieces = (gradient(model, Work(inputs, targets), pieces=n) for n in (1, pieces))
-    np.testing.assert_allclose(in_pieces[1], whole[1], rtol=1e-9, atol=1e-12)
-    assert math.isclose(whole[0], in_pieces[0], rel_tol=1e-12)
+    whole, split = (gradient(model, Batch(inputs, targets), accumulate=n) for n in (1, microbatches))
+    np.testing.assert_allclose(split[1], whole[1], rtol=1e-9, atol=1e-12)
+    assert math.isclose(whole[0], split[0], rel_tol=1e-12)
     assert math.isclose(model.mean_loss([(inputs, targets)]), whole[0], rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("pieces", [2, 6])
-def test_a_carried_state_is_cut_and_joined_too(pieces: int) -> None:
+@pytest.mark.parametrize("microbatches", [2, 6])
+def test_a_carried_state_is_cut_and_joined_too(microbatches: int) -> None:
     model = model_of("gru").to(np.float64)
     batches = Streams(IDS, batch_size=6, block_size=8, seed=0)
-    _, _, state = gradient(model, Work(*batches.batch(0), model.start(6)))
-    whole, in_pieces = (gradient(model, Work(*batches.batch(1), state), pieces=n) for n in (1, pieces))
-    np.testing.assert_allclose(in_pieces[1], whole[1], rtol=1e-9, atol=1e-12)
-    for a, b in zip(whole[2], in_pieces[2], strict=True):
+    _, _, state = gradient(model, Batch(*batches.batch(0), model.initial_state(6)))
+    whole, split = (gradient(model, Batch(*batches.batch(1), state), accumulate=n) for n in (1, microbatches))
+    np.testing.assert_allclose(split[1], whole[1], rtol=1e-9, atol=1e-12)
+    for a, b in zip(whole[2], split[2], strict=True):
         np.testing.assert_allclose(a[0], b[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("family", ["gpt", "gru"])
-def test_training_in_pieces_is_the_same_training(family: str) -> None:
+def test_training_split_is_the_same_training(family: str) -> None:
     runs = []
-    for pieces in (1, 4):
-        trainer, told = trainer_of(model_of(family), accumulate=pieces), Told()
+    for microbatches in (1, 4):
+        trainer, told = trainer_of(model_of(family), accumulate=microbatches), Told()
         trainer.run(told)
         runs.append((told.losses, weights(trainer)))
     np.testing.assert_allclose(runs[0][0], runs[1][0], rtol=1e-3)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chainrule.data import Labelled, PairCorpus
+from chainrule.data import Labeled, PairCorpus
 from chainrule.errors import DataError
 from chainrule.models import make
 from chainrule.tasks.classification import SPLIT, LabelCorpus, Labels
@@ -19,9 +19,9 @@ TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 64}
 FEW = TrainConfig(batch_size=4, eval_windows=8)
 
 
-def texts(count: int, labels: tuple[str, ...] = ("neg", "pos")) -> list[Labelled]:
+def texts(count: int, labels: tuple[str, ...] = ("neg", "pos")) -> list[Labeled]:
     """From one word to sixty, longer and longer."""
-    return [Labelled(f"t{i} " + "w " * (60 * i // count), labels[i % len(labels)]) for i in range(count)]
+    return [Labeled(f"t{i} " + "w " * (60 * i // count), labels[i % len(labels)]) for i in range(count)]
 
 
 def test_a_few_texts_to_judge_by_are_as_long_as_all_of_them() -> None:

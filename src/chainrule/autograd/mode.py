@@ -1,4 +1,4 @@
-"""What is switched on right now, per thread: recording, backend, precision, foreseen gradient, name scope, captures."""
+"""What is switched on right now, per thread: recording, backend, precision, names, who looks on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from chainrule.native import PRECISIONS
 if TYPE_CHECKING:
     from chainrule.autograd.ahead import Foreseen
     from chainrule.autograd.capture import Capture
+    from chainrule.autograd.op import Recorder
 
 BACKENDS = ("native", "reference")
 
@@ -32,6 +33,7 @@ class _Mode(threading.local):
         self.scope = ""
         self.captures: tuple[Capture, ...] = ()
         self.foreseen: Foreseen | None = None
+        self.trace: Recorder | None = None
 
 
 mode = _Mode()

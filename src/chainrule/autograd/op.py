@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,11 +20,12 @@ from chainrule.autograd.ahead import Foreseen, Made
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, is_float
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work, is_float
 from chainrule.errors import ChainruleError, ConfigError, ShapeError
 
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]
 Backward: TypeAlias = Callable[[Any, Saved, Needs], Grads]
+Cost: TypeAlias = Callable[..., Work]  # (needs, *inputs, **constants), of which shapes are enough
 Ahead: TypeAlias = Callable[..., "tuple[Array, Grads] | None"]  # (dy, needs, *inputs, **constants)
 
 
@@ -41,6 +42,14 @@ FLOAT32 = np.dtype(np.float32)  # nearly always this very object, so `is` is ask
 Examples: TypeAlias = Callable[[np.random.Generator], Iterable[Example]]
 
 
+class Recorder(Protocol):
+    """Sees every call while a model is traced; values are abstract then."""
+
+    def add(
+        self, op: Op, name: str, args: tuple[Any, ...], constants: dict[str, Any], results: list[Any]
+    ) -> None: ...
+
+
 class Op:
     """One differentiable operation.
 
@@ -48,7 +57,8 @@ class Op:
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
     smaller ops, for fused operations. `again` takes the inputs out of `saved`: the op is cheap, so in backward a large
     output is computed again rather than kept from forward. `ahead`, in NumPy and native, makes value and gradients
-    in one go, for a `dy` that is foreseen (or returns None where that saves nothing).
+    in one go, for a `dy` that is foreseen (or returns None where that saves nothing). `abstract` is `forward` by shapes
+    alone, for tracing; `cost` counts the products.
     """
 
     def __init__(
@@ -63,6 +73,8 @@ class Op:
         strided: bool = False,
         again: Callable[[Saved], Sequence[Array]] | None = None,
         ahead: tuple[Ahead, Ahead] | tuple[()] = (),
+        abstract: Forward | None = None,
+        cost: Cost | None = None,
     ) -> None:
         self.name = name
         self.forward = forward
@@ -73,6 +85,8 @@ class Op:
         self.strided = strided
         self.again = again
         self.ahead = ahead
+        self.abstract = abstract
+        self.cost = cost
         kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
         self.arity = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self.__name__ = name
@@ -117,6 +131,8 @@ class Op:
             results = values
         for capture in mode.captures:
             capture.add(name, args, tuple(values), saved, tuple(r for r in results if isinstance(r, Tensor)))
+        if mode.trace is not None:
+            mode.trace.add(self, name, args, constants, results)
         return results[0] if single else tuple(results)
 
     def _make_ahead(
@@ -143,7 +159,10 @@ class Op:
         return f"{mode.scope}.{self.name}" if mode.scope else self.name
 
     def run_forward(self, arrays: Sequence[Array | None], constants: dict[str, Any]) -> tuple[Any, Saved]:
-        """The forward pass on arrays, native where it can be."""
+        """The forward pass on arrays, native where it can be; by shapes alone in a trace."""
+        if mode.trace is not None and self.abstract is not None:
+            seen: tuple[Any, Saved] = self._called(self.abstract, arrays, constants)
+            return seen
         floats = all(a is None or is_float(a) for a in arrays)
         forward = self.native[0] if self.native and floats and self._native_serves(arrays) else self.forward
         found: tuple[Any, Saved] = self._called(forward, arrays, constants)

@@ -1,6 +1,6 @@
 """Parameters, and the one flat block they live in.
 
-All parameters of a model are views into one array, their gradients into another. The optimiser step, clipping, zeroing
+All parameters of a model are views into one array, their gradients into another. The optimizer step, clipping, zeroing
 and averaging across processes are then each one call on one array, and a checkpoint is two writes.
 """
 
@@ -29,7 +29,7 @@ class Param(Tensor):
         self, data: Any, name: str = "", *, decay: bool | None = None, dtype: Any = np.float32
     ) -> None:
         super().__init__(data, requires_grad=True, dtype=dtype, name=name)
-        # Matrices decay, gains and biases do not: shrinking a scale towards 0 is not a simpler model.
+        # Matrices decay, gains and biases do not: shrinking a scale toward 0 is not a simpler model.
         self.decay = self.ndim >= 2 if decay is None else decay
         self.block: Parameters | None = None
 
@@ -63,7 +63,7 @@ class Param(Tensor):
 class Parameters(Mapping[str, Param]):
     """The parameters of a model by name, over one flat block of values (`data`) and one of gradients (`grad`).
 
-    Trainable matrices come first, then trainable vectors, then frozen parameters, so that each group an optimiser
+    Trainable matrices come first, then trainable vectors, then frozen parameters, so that each group an optimizer
     treats alike is one contiguous range (`ranges`).
     """
 
@@ -139,7 +139,7 @@ class Parameters(Mapping[str, Param]):
         return native.kernels() if serve else None
 
     def changed(self) -> None:
-        """Tell pending backward passes that the values were changed (optimisers call this)."""
+        """Tell pending backward passes that the values were changed (optimizers call this)."""
         for param in self.unique:
             param.version += 1
 

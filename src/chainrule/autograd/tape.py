@@ -325,7 +325,7 @@ def source_of(tensor: Tensor) -> Source:
 def fingerprint(value: Tensor | Array) -> bytes:
     """A few bytes that change when the values do; read as a whole up to a megabyte, beyond that in 64 places.
 
-    Parameters of a flat block, where every assignment and every optimiser step counts up the version, need none.
+    Parameters of a flat block, where every assignment and every optimizer step counts up the version, need none.
     """
     if getattr(value, "block", None) is not None:
         return b""

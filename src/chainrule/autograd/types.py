@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,19 @@ Saved: TypeAlias = tuple[Any, ...]  # what forward keeps for backward: arrays, N
 Needs: TypeAlias = tuple[Any, ...]  # per positional argument: is its gradient wanted? False, True, or an Into
 Grads: TypeAlias = tuple[Array | None, ...]  # per positional argument: its gradient, None where not wanted
 Shape: TypeAlias = tuple[int, ...]
+
+
+class Work(NamedTuple):
+    """FLOPs of matrix products, a multiply-add being two; what is done element by element is not counted."""
+
+    forward: int = 0
+    backward: int = 0
+    recompute: int = 0
+    """In the backward pass, of what forward did not keep."""
+
+    @property
+    def total(self) -> int:
+        return sum(self)
 
 
 class Into:

@@ -1,20 +1,14 @@
 """Corpora and documents, what is kept of them, token shards, and batches cut from them."""
 
-from chainrule.data.batches.labelled import (
-    Labelled,
-    LabelledBatches,
-    TwinBatches,
-    Twins,
-    label_ids,
-    read_labelled,
-)
+from chainrule.data.batches.labeled import LabeledBatches, TwinBatches, Twins
 from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule
 from chainrule.data.batches.packed import PackedBatches, segment_mask
-from chainrule.data.batches.padded import IGNORE, DocumentBatches, pad, padded, shift
+from chainrule.data.batches.padded import DocumentBatches, pad, padded, shift
 from chainrule.data.batches.pairs import Pair, PairBatches
 from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented
+from chainrule.data.batches.source import BatchSource
 from chainrule.data.batches.streams import Streams
-from chainrule.data.batches.tagged import Tagged, TaggedBatches, encode_words, read_tagged
+from chainrule.data.batches.tagged import TaggedBatches, encode_words
 from chainrule.data.batches.windows import Batches, split, windows
 from chainrule.data.clean.dedup import Cleaner, Report
 from chainrule.data.clean.quality import RULES, Rule
@@ -23,24 +17,28 @@ from chainrule.data.encoded import Encoded
 from chainrule.data.mixing import Mixture, balanced
 from chainrule.data.order import Order, spread
 from chainrule.data.read.documents import Document, read_documents
+from chainrule.data.read.labeled import Labeled, label_ids, read_labeled
 from chainrule.data.read.names import Names, read_names
 from chainrule.data.read.parallel import PairCorpus, load_pairs
 from chainrule.data.read.questions import Question, read_questions
+from chainrule.data.read.tagged import Tagged, read_tagged
 from chainrule.data.shards import Shards, build
 from chainrule.data.splits import Parts, Split
+from chainrule.types import IGNORE
 
 __all__ = [
     "BUILT_IN",
     "IGNORE",
     "RULES",
+    "BatchSource",
     "Batches",
     "Cleaner",
     "Corpus",
     "Document",
     "DocumentBatches",
     "Encoded",
-    "Labelled",
-    "LabelledBatches",
+    "Labeled",
+    "LabeledBatches",
     "Masked",
     "MaskedBatches",
     "MaskingRule",
@@ -74,7 +72,7 @@ __all__ = [
     "pad",
     "padded",
     "read_documents",
-    "read_labelled",
+    "read_labeled",
     "read_names",
     "read_questions",
     "read_tagged",

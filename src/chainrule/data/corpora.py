@@ -158,7 +158,7 @@ def _sources() -> Iterator[tuple[str, str]]:
     if not paths:
         raise DataError(f"standard library: no sources in {root} (take 'pydoc' or a file)")
     for name in _by_hash(p.as_posix() for p in paths):
-        with tokenize.open(root / name) as file:  # honours a coding line
+        with tokenize.open(root / name) as file:  # honors a coding line
             yield name, file.read()
 
 

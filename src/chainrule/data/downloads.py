@@ -24,7 +24,7 @@ class Download:
     """Where a corpus comes from, and how to know it."""
 
     about: str
-    licence: str
+    license: str
     url: str
     bytes: int
     sha256: str

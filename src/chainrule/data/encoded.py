@@ -8,8 +8,8 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.batches.windows import Ids
 from chainrule.errors import DataError
+from chainrule.types import Ids
 
 
 class Encoded(Sequence[Ids]):

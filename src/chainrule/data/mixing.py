@@ -1,4 +1,4 @@
-"""Several domains in one stream, in given shares.        R-375 (seed 004 §13.4.2)
+"""Several domains in one stream, in given shares.
 
 Of every thousand draws each domain gets its share exactly, in shuffled order, so how often a domain has been drawn
 before draw i is known without counting: each domain goes through its own epochs, and any step can be computed at once.
@@ -12,16 +12,17 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.batches.padded import IGNORE, PAD
-from chainrule.data.batches.windows import Ids
+from chainrule.data.batches.padded import PAD
+from chainrule.data.batches.source import BatchSource
 from chainrule.data.order import Order
 from chainrule.errors import ConfigError
+from chainrule.types import IGNORE, Ids
 
 PERIOD = 1000
 
 
-class BatchSource(Protocol):
-    """A batch for every step: a pure function of its number."""
+class Domain(Protocol):
+    """Batches of one kind of text."""
 
     block_size: int
 
@@ -31,7 +32,7 @@ class BatchSource(Protocol):
     def batch(self, step: int) -> tuple[Ids, Ids]: ...
 
 
-class Mixture:
+class Mixture(BatchSource):
     """Batches put together from `draws` batches of the domains each; give those a batch_size of 1 to mix by row.
 
     >>> import numpy as np
@@ -44,7 +45,7 @@ class Mixture:
     """
 
     def __init__(
-        self, domains: Mapping[str, BatchSource], weights: Mapping[str, float], *, draws: int, seed: int = 0
+        self, domains: Mapping[str, Domain], weights: Mapping[str, float], *, draws: int, seed: int = 0
     ) -> None:
         if domains.keys() != weights.keys() or not domains:
             raise ConfigError(

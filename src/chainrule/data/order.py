@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.clean.hashing import Words, mix
+from chainrule.data.hashing import Words, mix
 from chainrule.errors import ConfigError, DataError
 from chainrule.random import generator
 

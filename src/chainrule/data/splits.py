@@ -1,4 +1,4 @@
-"""Train, validation and test: which part a document belongs to is written in its own hash.        R-205, R-463
+"""Train, validation and test: which part a document belongs to is written in its own hash.
 
 So a document stays where it is when others are added, copies of it land on the same side, and nothing has to be stored.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from chainrule.data.clean.hashing import digest
+from chainrule.data.hashing import digest
 from chainrule.data.read.documents import Document
 from chainrule.validate import Check
 

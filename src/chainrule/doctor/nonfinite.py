@@ -18,8 +18,8 @@ from chainrule.autograd.capture import Capture, shown_to
 from chainrule.autograd.types import Array
 from chainrule.inspect.probe import untouched
 from chainrule.models import IGNORE, Model
-from chainrule.models.gradient import Work, backward, in_pieces, losses_of
-from chainrule.models.microbatch import named, row_count, take
+from chainrule.models.gradient import backward
+from chainrule.models.microbatch import Batch, microbatches, named, row_count, take
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def finite(value: Any) -> bool:
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
-def search(model: Model, work: Work, *, pieces: int = 1) -> Origin | None:
+def search(model: Model, batch: Batch, *, accumulate: int = 1) -> Origin | None:
     """The origin of what is not finite in a batch, or None if all of it is; the model is left as it was.
 
     Call it with the random step and the precision of the step that failed.
@@ -104,8 +104,8 @@ def search(model: Model, work: Work, *, pieces: int = 1) -> Origin | None:
     with untouched(model), np.errstate(all="ignore"):
         model.train()
         model.parameters().zero_grad()
-        for part in in_pieces(work, pieces):
-            origin = _in_piece(model, part)
+        for part in microbatches(batch, accumulate):
+            origin = _in_microbatch(model, part)
             if origin:
                 row = None if origin.row is None else origin.row + before
                 return replace(origin, weight=weight, row=row)
@@ -119,21 +119,21 @@ def broken(model: Model) -> Entry | None:
     return next((Entry.of(name, p.array) for name, p in weights if not finite(p)), None)
 
 
-def _in_piece(model: Model, work: Work) -> Origin | None:
+def _in_microbatch(model: Model, batch: Batch) -> Origin | None:
     try:
         with shown_to(Checked()):
-            backward(model, work)
+            backward(model, batch)
     except Found as found:
-        return _located(Origin(found.phase, found.entry), model, work)
+        return _located(Origin(found.phase, found.entry), model, batch)
     for name, param in model.named_parameters():
         if param.grad is not None and not finite(param.grad):
             return Origin("gradient", Entry.of(name, param.grad))
     return None
 
 
-def _located(origin: Origin, model: Model, work: Work) -> Origin:
+def _located(origin: Origin, model: Model, batch: Batch) -> Origin:
     """With the row, the position and the tokens: read off the shape of the array, or else by trying parts."""
-    texts = _texts(work.inputs)
+    texts = _texts(batch.inputs)
     if "decoder" in origin.entry.name:
         texts.reverse()  # of equal shapes the decoder's is the last
     for ids in texts:
@@ -142,13 +142,13 @@ def _located(origin: Origin, model: Model, work: Work) -> Origin:
             return replace(origin, row=place[0], position=place[1], ids=tuple(ids[place[0]].tolist()))
     if origin.phase != "forward":
         return origin
-    row = _narrow(lambda part: _fails(model, _rows(work, part)), row_count(work.inputs))
+    row = _narrow(lambda part: _fails(model, _rows(batch, part)), row_count(batch.inputs))
     if row is None or not texts:
         return replace(origin, row=row)
     ids, position = texts[-1][row], None
-    if work.targets.ndim == 2:
-        alone = _rows(work, slice(row, row + 1))
-        position = _narrow(lambda part: _fails(model, _only(alone, part)), work.targets.shape[1])
+    if batch.targets.ndim == 2:
+        alone = _rows(batch, slice(row, row + 1))
+        position = _narrow(lambda part: _fails(model, _only(alone, part)), batch.targets.shape[1])
     return replace(origin, row=row, position=position, ids=tuple(ids.tolist()))
 
 
@@ -184,23 +184,23 @@ def _narrow(fails: Callable[[slice], bool], size: int) -> int | None:
     return low
 
 
-def _rows(work: Work, part: slice) -> Work:
-    state = None if work.state is None else take(work.state, part)
-    return Work(take(work.inputs, part), work.targets[part], state)
+def _rows(batch: Batch, part: slice) -> Batch:
+    state = None if batch.state is None else take(batch.state, part)
+    return Batch(take(batch.inputs, part), batch.targets[part], state)
 
 
-def _only(work: Work, part: slice) -> Work:
+def _only(batch: Batch, part: slice) -> Batch:
     """The same row with these targets alone."""
-    targets = np.full_like(work.targets, IGNORE)
-    targets[:, part] = work.targets[:, part]
-    return work._replace(targets=targets)
+    targets = np.full_like(batch.targets, IGNORE)
+    targets[:, part] = batch.targets[:, part]
+    return batch._replace(targets=targets)
 
 
-def _fails(model: Model, work: Work) -> bool:
+def _fails(model: Model, batch: Batch) -> bool:
     try:
         with no_grad(), shown_to(Checked()):
-            losses, _ = losses_of(model, work)
+            losses, _ = model.losses_and_state(batch)
     except Found:
         return True
-    counts = model.counts(work.inputs, work.targets)  # the mean over nothing is nobody's fault
+    counts = model.counts(batch.inputs, batch.targets)  # the mean over nothing is nobody's fault
     return not all(finite(loss) for loss, n in zip(losses, counts, strict=True) if n)

@@ -24,8 +24,8 @@ from chainrule.inspect.losses import initial_loss
 from chainrule.inspect.probe import untouched
 from chainrule.machine import clock, memory, one_blas_thread, peak_memory
 from chainrule.models import Model
-from chainrule.models.gradient import Work, backward
-from chainrule.models.microbatch import row_count, take
+from chainrule.models.gradient import backward
+from chainrule.models.microbatch import Batch, row_count, take
 from chainrule.text import BPETokenizer, Tokenizer
 
 if TYPE_CHECKING:
@@ -209,18 +209,18 @@ def _first_step(trainer: Trainer, fresh: bool) -> Iterator[Finding]:
 def measure(trainer: Trainer) -> Measured:
     """Work through the first batch and forget it."""
     model, config = trainer.model, trainer.config
-    work = Work(*trainer.batches.batch(0))
+    batch = Batch(*trainer.batches.batch(0))
     times: list[float] = []
     with untouched(model), precision(config.precision), one_blas_thread(), np.errstate(all="ignore"):
         model.train()
         while not times or (len(times) < 3 and sum(times) < LONG):
             began = time.perf_counter()
             with random.seeded(config.seed):
-                loss, _ = backward(model, work, pieces=config.accumulate)
+                loss, _ = backward(model, batch, accumulate=config.accumulate)
             times.append(time.perf_counter() - began)
-        if len(model.counts(work.inputs, work.targets)) > 1:
+        if len(model.counts(batch.inputs, batch.targets)) > 1:
             with no_grad():
-                loss = model.losses(work.inputs, work.targets)[0].item()
+                loss = model.losses(batch.inputs, batch.targets)[0].item()
     # The optimiser's moments are not touched before the first step.
     return Measured(loss, min(times), peak_memory() + 2 * model.parameters().data.nbytes)
 

@@ -1,4 +1,4 @@
-"""What two losses say about a model.        R-206 (seed 002 §13.1; E-002-19; convention C-34)"""
+"""What two losses say about a model."""
 
 from __future__ import annotations
 

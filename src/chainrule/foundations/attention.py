@@ -1,8 +1,8 @@
 """Attention step by step on plain arrays: from an average of the past to weights that depend on what is there.
 
-running average   the mean of all rows so far, by a loop, as L̄ X, as softmax(W) X     R-275 .. R-277 (seed 002 §16)
-attend            softmax(s(q, k)) v for any score s                                 R-279, R-280 (seed 004 §8)
-self_attend       q, k and v are three views of one X                                R-278, R-284 (seed 002 §17)
+running average   the mean of all rows so far, by a loop, as L̄ X, as softmax(W) X
+attend            softmax(s(q, k)) v for any score s
+self_attend       q, k and v are three views of one X
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Derivatives by small steps, and the few closed forms they are checked against.
 
-R-021 .. R-032, R-037, R-038 (seed 002 §1; seed 004 §2.1-§2.6; seed 000 §2). A gradient has the shape of its
+A gradient has the shape of its
 variable.
 """
 
@@ -140,7 +140,7 @@ def gradient_descent(
     return path
 
 
-# Closed forms of seed 004 §2.6.
+# Closed forms.
 
 
 def grad_dot(a: npt.ArrayLike) -> Array:

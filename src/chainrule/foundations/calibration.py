@@ -1,7 +1,4 @@
-"""Does a model know what it knows? Stated confidence against observed accuracy.
-
-R-112 (seed 004 §13.9.1.9)
-"""
+"""Does a model know what it knows? Stated confidence against observed accuracy."""
 
 from __future__ import annotations
 

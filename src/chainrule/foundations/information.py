@@ -1,7 +1,7 @@
 """Surprise and what follows from it: entropy, cross-entropy, KL divergence, perplexity.
 
-R-068 .. R-071, R-077 (seed 004 §3.9-§3.11, §13.9.1). Distributions run along the last axis; the unit is the
-nat (base e) unless a base is given (C-20); 0 log 0 counts as 0.
+Distributions run along the last axis; the unit is the
+nat (base e) unless a base is given; 0 log 0 counts as 0.
 """
 
 from __future__ import annotations

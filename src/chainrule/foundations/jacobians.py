@@ -1,7 +1,7 @@
 """Derivatives of arrays by arrays, and the chain rule as a product of Jacobians.
 
-R-028, R-029, R-033 .. R-036 (seed 004 §2.3, §2.5.6-§2.5.8; seed 000 §2.1). A Jacobian has the output axes
-first, then the input axes (E-000-02); flattening is row by row (E-000-01).
+A Jacobian has the output axes
+first, then the input axes; flattening is row by row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chainrule.foundations.calculus import Curve, Function, step
 
 
 def flatten(x: npt.ArrayLike) -> Array:
-    """(m, n) -> (mn,), row by row: x11, x12, ..., x21, ... (E-000-01)."""
+    """(m, n) -> (mn,), row by row: x11, x12, ..., x21, ..."""
     return array(x).reshape(-1)
 
 

@@ -1,6 +1,6 @@
 """Vector spaces, lengths and angles, and the two ways to multiply.
 
-R-040 .. R-051 (seed 004 §1.1-§1.4; seed 001, two ways of matmul). Vectors are (n,), matrices (m, n); a list
+Vectors are (n,), matrices (m, n); a list
 of vectors is a matrix with one vector per row.
 """
 

@@ -1,6 +1,6 @@
 """What a matrix does to space: rank, determinant, eigenvectors, singular values.
 
-R-052 .. R-060 (seed 004 §1.5, §1.6). Matrices are (m, n) and act on column vectors: y = A x.
+Matrices are (m, n) and act on column vectors: y = A x.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _determinant_by_elimination(U: Array) -> float:
 
 
 def signed_area(polygon: npt.ArrayLike) -> float:
-    """Area of a polygon (corners, 2): positive when the corners run counter-clockwise (E-004-01)."""
+    """Area of a polygon (corners, 2): positive when the corners run counterclockwise."""
     P = matrix(polygon, "signed_area")
     if P.shape[1] != 2:
         raise ShapeError(f"signed_area: corners of size {P.shape[1]} (must be 2)")

@@ -1,6 +1,6 @@
 """Chance: distributions, averages, spread, the bell curve, and belief that learns.
 
-R-061 .. R-067, R-072 .. R-075 (seed 004 §3.1-§3.8, §3.12, §3.13). A distribution is an array of probabilities
+A distribution is an array of probabilities
 along its last axis.
 """
 
@@ -109,7 +109,7 @@ def spread_attempts(values: npt.ArrayLike, p: npt.ArrayLike) -> Spread:
 
 
 def variance_of_sum(variances: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-    """Var(Σ w_i X_i) = Σ w_i² Var(X_i) for independent X_i: the rule behind every weight initialisation."""
+    """Var(Σ w_i X_i) = Σ w_i² Var(X_i) for independent X_i: the rule behind every weight initialization."""
     v = array(variances)
     if not (v >= 0).all():
         raise ConfigError(f"variance_of_sum: smallest variance {v.min()} (must be at least 0)")
@@ -123,7 +123,7 @@ def variance_of_sum(variances: npt.ArrayLike, weights: npt.ArrayLike | None = No
 
 def normal_density(x: npt.ArrayLike, mean: float = 0.0, std: float = 1.0) -> Array:
     """exp(-((x - μ) / σ)² / 2) / (σ √2π)."""
-    z = standardise(x, mean, std)
+    z = standardize(x, mean, std)
     return np.asarray(np.exp(-z * z / 2) / (std * math.sqrt(2 * math.pi)))
 
 
@@ -134,10 +134,10 @@ def sample_normal(size: int, mean: float = 0.0, std: float = 1.0, seed: int | No
     return mean + std * generator("normal", seed=seed).standard_normal(size)
 
 
-def standardise(x: npt.ArrayLike, mean: float, std: float) -> Array:
+def standardize(x: npt.ArrayLike, mean: float, std: float) -> Array:
     """(x - μ) / σ: any normal variable becomes the standard one."""
     if not std > 0:
-        raise ConfigError(f"standardise: standard deviation {std} (must be above 0)")
+        raise ConfigError(f"standardize: standard deviation {std} (must be above 0)")
     return (array(x) - mean) / std
 
 
@@ -154,7 +154,7 @@ def interval_probability(
 
 
 class CentralLimit(NamedTuple):
-    """Sums of many dice: what theory predicts, what was found, and a histogram of the standardised sums."""
+    """Sums of many dice: what theory predicts, what was found, and a histogram of the standardized sums."""
 
     expected_mean: float
     expected_std: float
@@ -178,7 +178,7 @@ def central_limit(
     first = math.floor(mean - 4 * std) - 0.5
     edges = np.arange(first, mean + 4 * std + width, width)
     density, _ = np.histogram(sums, bins=edges, density=True)
-    return CentralLimit(mean, std, array(sums), density * std, standardise(edges, mean, std))
+    return CentralLimit(mean, std, array(sums), density * std, standardize(edges, mean, std))
 
 
 # Belief.

@@ -1,7 +1,4 @@
-"""Whole documents, such as names: many at once, each from a start token to an end token.
-
-R-207, R-215 (seed 002 §12, §13)
-"""
+"""Whole documents, such as names: many at once, each from a start token to an end token."""
 
 from __future__ import annotations
 

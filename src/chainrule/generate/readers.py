@@ -87,7 +87,7 @@ class Carried:
         self.state: Any = None
 
     def read(self, tokens: Pieces) -> Logits:
-        state = self.model.start(len(tokens)) if self.state is None else self.state
+        state = self.model.initial_state(len(tokens)) if self.state is None else self.state
         after = tuple(tuple(part.copy() for part in layer) for layer in state)
         logits = np.empty((len(tokens), self.model.config.vocab_size), state[0][0].dtype)
         for rows, ids in by_length(tokens):

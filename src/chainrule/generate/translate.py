@@ -5,7 +5,6 @@
     translation.keep(rows)                              go on with these rows only, in this order, some of them twice
 
 Keys and values of the sources are computed once, those of the tokens written so far when they are read.
-R-333, R-480, R-481 (seed 004 §9.10, §12.2.5, §12.2.9)
 """
 
 from __future__ import annotations

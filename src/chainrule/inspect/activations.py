@@ -1,7 +1,4 @@
-"""Activations of a layer and their gradients: spread, saturation, dead units, histograms.
-
-R-219 .. R-223 (seed 002 §14.2, §14.3; E-002-23, E-002-24, E-002-25)
-"""
+"""Activations of a layer and their gradients: spread, saturation, dead units, histograms."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ BINS = 60
 
 
 def saturation_point(M: float = limits.SATURATED) -> float:
-    """The x at which tanh x = M: ln((1 + M) / (1 - M)) / 2. R-219
+    """The x at which tanh x = M: ln((1 + M) / (1 - M)) / 2.
 
     >>> from chainrule.inspect.activations import saturation_point
     >>> round(saturation_point(0.99), 4)
@@ -54,12 +51,12 @@ def saturated_share(y: npt.ArrayLike, M: float = limits.SATURATED) -> float:
 
 
 def gradient_map(x: npt.ArrayLike) -> Array:
-    """1 - tanh² x of pre-activations (examples, units): how much of a gradient passes each entry. R-220"""
+    """1 - tanh² x of pre-activations (examples, units): how much of a gradient passes each entry."""
     return np.asarray(1 - np.tanh(np.asarray(x)) ** 2)
 
 
 def dead_units(slopes: npt.ArrayLike, flat: float = 1 - limits.SATURATED**2) -> list[int]:
-    """Units (columns) whose slope is below `flat` for every example of the sample. R-221
+    """Units (columns) whose slope is below `flat` for every example of the sample.
 
     A larger sample can only make the list shorter: dead means that no example seen so far moves the unit.
     """
@@ -126,7 +123,7 @@ def _finite(values: Array) -> Array:
 
 @dataclass(frozen=True)
 class LayerReport:
-    """What a layer put out for one batch, and the gradient that came back to it. R-222"""
+    """What a layer put out for one batch, and the gradient that came back to it."""
 
     name: str
     op: str

@@ -1,7 +1,4 @@
-"""Attention seen from outside: what scaling does to scores, and which patterns the maps show.
-
-R-226, R-227 (seed 002 §17; seed 004 §8.4, §8.8, §9.5)
-"""
+"""Attention seen from outside: what scaling does to scores, and which patterns the maps show."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ class ScoreVariance:
 
 
 def score_variance(d: int, draws: int = 10_000, keys: int = 8, seed: int = 0) -> ScoreVariance:
-    """Why scores are divided by √d: without it softmax takes all from one key, and stays there. R-226, R-283"""
+    """Why scores are divided by √d: without it softmax takes all from one key, and stays there."""
     if min(d, draws, keys) < 1:
         raise ConfigError(f"score_variance: d {d}, draws {draws}, keys {keys} (must be at least 1)")
     scores = random_scores(d, draws, keys, seed)  # (draws, keys)
@@ -91,7 +88,7 @@ class Pattern:
 
 
 def pattern(A: npt.ArrayLike) -> Pattern:
-    """Name the pattern of one map A (T, T) whose rows sum to 1. R-227
+    """Name the pattern of one map A (T, T) whose rows sum to 1.
 
     >>> import numpy as np
     >>> from chainrule.inspect.attention import pattern

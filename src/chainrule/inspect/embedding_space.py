@@ -1,7 +1,4 @@
-"""The geometry of a table of vectors: is it a cone, which vectors belong together, which directions mean something.
-
-R-228 (seed 004 §7.5.2)
-"""
+"""The geometry of a table of vectors: is it a cone, which vectors belong together, which directions mean something."""
 
 from __future__ import annotations
 

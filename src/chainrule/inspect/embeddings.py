@@ -1,10 +1,8 @@
 """What vectors of words know: neighbours, analogies, and how far they agree with people.
 
-    cosine      u·v / (‖u‖ ‖v‖)
-    analogy     king - man + woman ≈ queen: the nearest vector, none of the three words counted
-    examination rank correlation of cosines with people's scores; share of analogies answered right
-
-R-250, R-251, R-262 (seed 004 §7.2)
+cosine      u·v / (‖u‖ ‖v‖)
+analogy     king - man + woman ≈ queen: the nearest vector, none of the three words counted
+examination rank correlation of cosines with people's scores; share of analogies answered right
 """
 
 from __future__ import annotations

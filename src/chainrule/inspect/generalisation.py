@@ -1,7 +1,4 @@
-"""The loss where it is not trained on: text not seen before, and text the model has written itself.
-
-R-229, R-231 (seed 002 §13, §17.1; seed 004 §5.6, §13.9.3)
-"""
+"""The loss where it is not trained on: text not seen before, and text the model has written itself."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class SplitLosses:
 
 
 def split_losses(model: Model, train: Any, validation: Any, batches: int = 8) -> SplitLosses:
-    """Training and validation loss side by side, each the mean of `batches` batches; changes nothing. R-231
+    """Training and validation loss side by side, each the mean of `batches` batches; changes nothing.
 
     A split is an object with `.batch(step)`, or an iterable of (inputs, targets).
     """
@@ -88,7 +85,7 @@ class Exposure:
 
 
 def exposure(model: Model, batch: Batch, given: int, seed: int = 0) -> Exposure:
-    """How training on true text differs from writing: `given` true tokens, then the model's own. R-229"""
+    """How training on true text differs from writing: `given` true tokens, then the model's own."""
     inputs, targets = (np.asarray(a) for a in batch)
     T = inputs.shape[1]
     if not 1 <= given < T:

@@ -1,7 +1,4 @@
-"""Gradients of parameters, the updates an optimiser makes of them, and what depth does to a gradient.
-
-R-224, R-225 (seed 004 §9.9.1, §9.9.2)
-"""
+"""Gradients of parameters, the updates an optimiser makes of them, and what depth does to a gradient."""
 
 from __future__ import annotations
 
@@ -90,7 +87,7 @@ def by_depth(
 ) -> npt.NDArray[np.float64]:
     """Norms of the gradient at the input of every layer and at the output, relative to the output: (L + 1,)
 
-    A layer is f(W x), with `residual` x + f(W x); the gradient at the output is 1 in every entry. R-224
+    A layer is f(W x), with `residual` x + f(W x); the gradient at the output is 1 in every entry.
 
     >>> import numpy as np
     >>> from chainrule.inspect import gradients_by_depth

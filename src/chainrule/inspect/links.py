@@ -1,4 +1,4 @@
-"""Who attends to whom: a map of attention weights in words.        R-300 (seed 004 §9.3.1)"""
+"""Who attends to whom: a map of attention weights in words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a loss says: at the first step, in training, along a curve, and of logits made by hand.
-
-R-216 .. R-218 (seed 002 §14.1; E-002-20, E-002-21)
-"""
+"""What a loss says: at the first step, in training, along a curve, and of logits made by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from chainrule.errors import ConfigError, DataError
 
 
 def expected_loss(vocab_size: int) -> float:
-    """-ln(1/V) = ln V: the loss of a model that knows nothing and claims nothing. R-216
+    """-ln(1/V) = ln V: the loss of a model that knows nothing and claims nothing.
 
     >>> from chainrule.inspect.losses import expected_loss
     >>> round(expected_loss(27), 4)
@@ -94,7 +91,7 @@ class Curve:
 
 
 def curve(losses: npt.ArrayLike, vocab_size: int) -> Curve:
-    """The shape of the losses of single steps, from the first one on. R-217"""
+    """The shape of the losses of single steps, from the first one on."""
     y = np.asarray(losses, dtype=np.float64)
     if y.ndim != 1 or y.size == 0:
         raise DataError(f"curve: losses of shape {y.shape} (must be one row with at least one step)")
@@ -158,7 +155,6 @@ HAND_MADE = {
     "uniform in [0, 1]": (0.4946, 0.1297, 0.2467),
     "sure, and right": (0.0, 0.0, 5.0),
     "sure, and wrong": (0.0, 5.0, 0.0),
-    # Two of these three are lost in the document; they follow from its probabilities (E-002-21).
     "normal, spread 1": (1.366, 1.0108593536974988, 0.24793383684244752),
     "normal, spread 10": (11.958, -10.3641, 9.7887),
     "normal, spread 100": (-212.3578, -144.7072, 6.0214),
@@ -166,7 +162,7 @@ HAND_MADE = {
 
 
 def hand_made_logits() -> list[HandMade]:
-    """Seed 002, Table 1: the wider the logits, the more the loss depends on luck. R-218"""
+    """The wider the logits, the more the loss depends on luck."""
     rows = []
     for name, logits in HAND_MADE.items():
         x = np.array([logits])

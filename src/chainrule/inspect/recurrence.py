@@ -3,7 +3,7 @@
     ds_T/ds_t = J_T J_T-1 ... J_t+1,    J_t = ds_t/ds_t-1       of a plain network J_t = diag(1 - h_t²) W_h
 
 A product of many factors vanishes or explodes unless they are all near 1: seldom by chance, by construction along the
-cell of an LSTM.        R-236 .. R-242 (seed 004 §6.4, §6.5.1; E-004-13 .. E-004-15)
+cell of an LSTM.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def products(jacobians: Floats) -> Floats:
 def cell_path(jacobians: Floats) -> Floats:
     """The direct way along the cell of an LSTM, dc_T/dc_t with h held still: products of diag(f), (T + 1, H, H)
 
-    The total derivative, a block of `products`, has more terms: the gates see the cell through h (E-004-14).
+    The total derivative, a block of `products`, has more terms: the gates see the cell through h.
     """
     H = jacobians.shape[-1] // 2
     return products(jacobians[:, H:, H:])

@@ -1,7 +1,4 @@
-"""Dominant eigenvalues: what happens to a state that passes the same matrix again and again.
-
-R-230 (seed 004 §1.5.3)
-"""
+"""Dominant eigenvalues: what happens to a state that passes the same matrix again and again."""
 
 from __future__ import annotations
 

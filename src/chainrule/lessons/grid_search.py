@@ -1,4 +1,4 @@
-"""Trying settings on the validation loss.        R-208 (seed 002 §11.1, §13.1)"""
+"""Trying settings on the validation loss."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The small networks on which good and bad initialisation are compared.
-
-R-217, R-220, R-222, R-223 (seed 002 §9, §14, Figures 7 to 12)
-"""
+"""The small networks on which good and bad initialisation are compared."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class LetterConfig:
     vocab_size: int
     hidden: tuple[int, ...] = (200,)
     init: Init = TANH
-    """Of the weights between the layers; N(0, 1) is the bad example of seed 002."""
+    """Of the weights between the layers; N(0, 1) is the bad example."""
     output_init: Init = SMALL
 
 
@@ -85,7 +82,7 @@ def train(model: LetterModel, contexts: Array, targets: Array, steps: int, lr: f
 
 
 def deep_tanh(depth: int = 6, width: int = 256, *, gain: bool = True, seed: int = 0) -> Report:
-    """`depth` tanh layers, drawn with or without the gain of tanh, on standard normal inputs. R-222, R-223"""
+    """`depth` tanh layers, drawn with or without the gain of tanh, on standard normal inputs."""
     with random.seeded(seed):
         init = None if gain else partial(kaiming_normal, activation="linear")  # an MLP knows the gain itself
         model = MLP([width] * (depth + 1) + [10], "tanh", init=init)

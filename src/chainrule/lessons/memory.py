@@ -1,10 +1,10 @@
 """Tasks that ask what a model of sequences can remember, and training just long enough to see it.
 
-    Recall    which token came first, `distance` tokens ago?                                R-245 (seed 004 §6.6)
-    Order     of two words, which came first? Counting words cannot tell.                   R-246 (seed 004 §6.2)
-    Copy      write down the sequence that was read                                         R-247 (seed 004 §8.1)
-    Retrieve  which token is the marked one, wherever it stands?                            R-304 (seed 004 §9.4)
-    Bites     who bites whom? "dog bites man" and "man bites dog" have the same words.      R-319 (seed 004 §11.5)
+    Recall    which token came first, `distance` tokens ago?
+    Order     of two words, which came first? Counting words cannot tell.
+    Copy      write down the sequence that was read
+    Retrieve  which token is the marked one, wherever it stands?
+    Bites     who bites whom? "dog bites man" and "man bites dog" have the same words.
 
 Every batch is a function of (seed, step).
 """

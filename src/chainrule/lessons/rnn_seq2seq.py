@@ -2,7 +2,7 @@
 
 encoded, state = encoder(source)          decoded = decoder(tokens so far, state)
 logits = head decoded                     the bottleneck: `state` is all the decoder knows of the source
-logits = head [decoded; attention(decoded, encoded)]                                    R-247 (seed 004 §6.6, §8.1)
+logits = head [decoded; attention(decoded, encoded)]
 """
 
 from __future__ import annotations

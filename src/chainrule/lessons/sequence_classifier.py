@@ -1,7 +1,6 @@
 """Labels for whole sequences: by counting words, by a recurrent state, by attention.
 
 Rows are padded behind their text; `lengths` says where it ends.
-R-232, R-245, R-246, R-304, R-319 (seed 004 §6.2, §6.6, §9.4, §11.5)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a larger vocabulary buys: fewer tokens per word, for more rows of the embedding.        R-271 (004 §7.4.2)"""
+"""What a larger vocabulary buys: fewer tokens per word, for more rows of the embedding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Size:
 
 
 def vocabulary_sizes(texts: str | Sequence[str], n_merges: Iterable[int]) -> list[Size]:
-    """Tokens per word of the texts after the first merges of the seed's BPE; white space does not count.
+    """Tokens per word of the texts after the first merges of the textbook's BPE; white space does not count.
 
     >>> for size in vocabulary_sizes("low lower lowest", [0, 2, 6]):
     ...     print(size.vocab_size, round(size.tokens_per_word, 2))

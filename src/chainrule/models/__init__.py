@@ -11,21 +11,22 @@ from chainrule.models.bert_heads import (
     fine_tune,
 )
 from chainrule.models.bert_pretraining import BERTPretraining, BERTPretrainingConfig
-from chainrule.models.families import FAMILIES, describe, family, make, n_params, rebuild
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.grams import Terminals
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import NGram
+from chainrule.models.registry import FAMILIES, describe, family, make, model_class, n_params, rebuild
 from chainrule.models.reward import Reward
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
 from chainrule.models.seq2seq import Seq2Seq
 from chainrule.models.seq2seq_config import Seq2SeqConfig
 from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
 from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
+from chainrule.types import IGNORE
 
 __all__ = [
     "BERT",
@@ -72,6 +73,7 @@ __all__ = [
     "family",
     "fine_tune",
     "make",
+    "model_class",
     "n_params",
     "rebuild",
 ]

@@ -7,7 +7,7 @@
 
 How it learns from text is in `bert_pretraining`, what it is for in `bert_heads`. Weights carry the names of Hugging
 Face's BertModel (`encoder.layer.0.attention.self.query.weight`); matrices are stored (out, in).
-R-332 (seed 004 §12.7; Devlin et al. 2018); conventions C-14, C-31, C-32
+(Devlin et al. 2018)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
-from chainrule.models.model import Model
+from chainrule.models.model import Config, Model
 from chainrule.models.rules import a_share, at_least_one, heads_divide, positive
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
@@ -33,7 +33,7 @@ init = partial(normal, std=STD)
 
 
 @dataclass(frozen=True)
-class BERTConfig:
+class BERTConfig(Config):
     """The size of a BERT.
 
     >>> import chainrule as cr
@@ -67,18 +67,6 @@ class BERTConfig:
         heads_divide("BERT", self)
         a_share("BERT", self, ("dropout",))
         positive("BERT", self, ("norm_eps",))
-
-    def body_params(self, *, pooled: bool) -> int:
-        """The number of parameters of the encoder, with or without the pooler."""
-        C, hidden = self.n_embd, self.n_hidden
-        tables = (self.vocab_size + self.block_size + self.n_segments) * C + 2 * C
-        block = 4 * (C * C + C) + 2 * C * hidden + hidden + C + 4 * C
-        return tables + self.n_layer * block + pooled * (C * C + C)
-
-    @property
-    def n_params(self) -> int:
-        """The number of parameters."""
-        return self.body_params(pooled=True)
 
 
 class Embeddings(Layer):

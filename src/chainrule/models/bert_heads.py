@@ -6,7 +6,7 @@
 
 All of them have the body as `bert`, with the names of its weights: `fine_tune` takes it over from a model that has been
 trained. `model.bert = other.bert` even shares it: two heads on one body.
-R-332, R-340 (seed 004 §9.9.8, §12.7; Devlin et al. 2018; Reimers and Gurevych 2019 for the vectors of texts)
+(Devlin et al. 2018; Reimers and Gurevych 2019 for the vectors of texts)
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models.bert import BERT, BERTConfig, init
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
 from chainrule.nn import Dropout, Linear
+from chainrule.types import IGNORE
 
 M = TypeVar("M", bound=Model)
 
@@ -46,22 +47,10 @@ class BERTClassifierConfig(BERTConfig):
                 f"BERT: labels are {', '.join(self.labels)}, classes {self.classes} (must be as many names)"
             )
 
-    @property
-    def n_params(self) -> int:
-        return self.body_params(pooled=True) + self._head_params
-
-    @property
-    def _head_params(self) -> int:
-        return (self.n_embd + 1) * self.classes
-
 
 @dataclass(frozen=True)
 class BERTTaggerConfig(BERTClassifierConfig):
     """The size of a BERT that labels tokens."""
-
-    @property
-    def n_params(self) -> int:
-        return self.body_params(pooled=False) + self._head_params
 
 
 class BERTClassifier(Model):
@@ -82,6 +71,10 @@ class BERTClassifier(Model):
         self.bert = BERT(config, pooled=self.pooled)
         self.dropout = Dropout(config.dropout)
         self.classifier = Linear(config.n_embd, config.classes, init=init)
+
+    def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Array]:
+        ids, targets = super().example_batch(rows, tokens)
+        return (ids, None, None), targets[:, 0] if self.pooled else targets
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> logits (B, classes)"""
@@ -121,10 +114,6 @@ class BERTEmbedderConfig(BERTConfig):
         if not self.temperature > 0:
             raise ConfigError(f"BERT: temperature is {self.temperature} (must be positive)")
 
-    @property
-    def n_params(self) -> int:
-        return self.body_params(pooled=False)
-
 
 class BERTEmbedder(Model):
     """A vector of length 1 for each text; texts that mean the same shall have a large dot product.
@@ -146,6 +135,10 @@ class BERTEmbedder(Model):
     def __init__(self, config: BERTEmbedderConfig) -> None:
         super().__init__(config)
         self.bert = BERT(config, pooled=False)
+
+    def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Array]:
+        ids, targets = super().example_batch(rows, tokens)
+        return (ids, None, ids, None), targets[:, 0]
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> (B, C), each row of length 1"""

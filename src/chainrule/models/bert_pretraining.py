@@ -5,7 +5,7 @@
 
 Weights carry the names of Hugging Face's BertForPreTraining (`cls.predictions.transform.dense.weight`), or without next
 sentence those of BertForMaskedLM.
-R-367 .. R-370 (seed 004 §13.2, §13.3; Devlin et al. 2018; Liu et al. 2019 for leaving next sentence out)
+(Devlin et al. 2018; Liu et al. 2019 for leaving next sentence out)
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.models.bert import BERT, BERTConfig, init, rows_at
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
 from chainrule.nn import Layer, LayerNorm, Linear
 from chainrule.nn.init import parameter, zeros
+from chainrule.types import IGNORE
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,6 @@ class BERTPretrainingConfig(BERTConfig):
 
     next_sentence: bool = True
     """Learn too whether B follows A; without it there is neither pooler nor head for it, as in RoBERTa."""
-
-    @property
-    def n_params(self) -> int:
-        C = self.n_embd
-        words = C * C + C + 2 * C + self.vocab_size
-        pairs = self.next_sentence * (2 * C + 2)
-        return self.body_params(pooled=self.next_sentence) + words + pairs
 
 
 class Transform(Layer):
@@ -86,10 +80,17 @@ class BERTPretraining(Model):
     (1, 3, 10)
     """
 
+    reads = ("tokens", "masked")
+
     def __init__(self, config: BERTPretrainingConfig) -> None:
         super().__init__(config)
         self.bert = BERT(config, pooled=config.next_sentence)
         self.cls = PretrainingHeads(config)
+
+    def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 1) -> tuple[Any, Array]:
+        ids, targets = super().example_batch(rows, tokens)
+        asked = np.arange(rows * tokens).reshape(targets.shape) < masked
+        return (ids, None, None, targets[:, 0]), np.where(asked, targets, IGNORE)
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> logits (B, T, V) of the word that belongs at each place"""

@@ -6,7 +6,6 @@
     logits = layernorm(hidden) wteᵀ                             the embedding's matrix, or one of its own, lm_head
 
 Weights carry the names of Hugging Face's GPT-2 (`h.0.attn.c_attn.weight`); matrices are stored (out, in).
-R-331 (seed 002 §17; seed 004 §12.6); conventions C-14, C-15, C-16, C-25, C-28, C-31
 """
 
 from __future__ import annotations
@@ -21,19 +20,20 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
-from chainrule.models.model import IGNORE
+from chainrule.models.model import Config
 from chainrule.models.rules import a_share, at_least_one, heads_divide, one_of, positive
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
 from chainrule.nn.program import Attend, Embed, Head, Instruction, Last, Norm, Project
 from chainrule.random import next_key
+from chainrule.types import IGNORE
 
 ACTIVATIONS = {"gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh}
 STD = 0.02  # of the initial weights: small, so that the first logits are near 0 and the first loss near ln V
 
 
 @dataclass(frozen=True)
-class GPTConfig:
+class GPTConfig(Config):
     """The size of a GPT.
 
     >>> import chainrule as cr
@@ -75,14 +75,6 @@ class GPTConfig:
     def inside(self) -> int:
         """Width inside the MLP."""
         return 4 * self.n_embd if self.n_hidden is None else self.n_hidden
-
-    @property
-    def n_params(self) -> int:
-        """The number of parameters: V C + T C, 4 C² + 2 C F per block (12 C² if F = 4 C), and the vectors."""
-        C, F = self.n_embd, self.inside
-        vectors = (9 * C + F) * self.n_layer + 2 * C if self.bias else 2 * C * self.n_layer + C
-        tables = (1 if self.tied else 2) * self.vocab_size + self.block_size
-        return tables * C + (4 * C * C + 2 * C * F) * self.n_layer + vectors
 
 
 class CausalSelfAttention(Layer):

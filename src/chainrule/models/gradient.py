@@ -1,68 +1,44 @@
-"""The gradient of a batch, at once or in pieces.
+"""The gradient of a batch, at once or in microbatches.
 
     loss = Σ_k mean_k,   mean_k = Σ_p n_kp / n_k · mean_kp        part k of the loss is a mean over n_k targets,
-                                                                  of which n_kp lie in piece p
+                                                                  of which n_kp lie in microbatch p
 
-The pieces are weighted by the targets in them, so cutting a batch does not change its gradient, however unevenly its
-targets fall (but for the rounding of sums, and for a batch norm, which sees fewer rows at a time).
+Microbatches are weighted by the targets in them, so splitting a batch does not change its gradient, however unevenly
+its targets fall (but for the rounding of sums, and for a batch norm, which sees fewer rows at a time).
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from chainrule.autograd import Tensor, foreseen
 from chainrule.autograd.ahead import Foreseen
-from chainrule.autograd.types import Array
-from chainrule.models import Model, RecurrentLM
-from chainrule.models.microbatch import cut, join
-from chainrule.models.rnn_lm import State
+from chainrule.models.microbatch import Batch, State, join, microbatches
+from chainrule.models.model import Model
 
 
-class Work(NamedTuple):
-    """A batch, or a piece of one. With `state`, a recurrent model goes on from there."""
-
-    inputs: Any
-    targets: Array
-    state: State | None = None
-
-
-def backward(model: Model, work: Work, *, pieces: int = 1, factor: float = 1.0) -> tuple[float, State | None]:
-    """Add the gradient of `factor` times the loss to those of the parameters; returns the loss and the new state."""
-    parts = in_pieces(work, pieces)
+def backward(
+    model: Model, batch: Batch, *, accumulate: int = 1, factor: float = 1.0
+) -> tuple[float, State | None]:
+    """Add the gradient of `factor` times the loss, in `accumulate` microbatches; returns the loss and the new state"""
+    parts = microbatches(batch, accumulate)
     counts = [model.counts(part.inputs, part.targets) for part in parts]
     totals = [max(1, sum(of_part)) for of_part in zip(*counts, strict=True)]
     loss, states = 0.0, []
     for part, counted in zip(parts, counts, strict=True):
         shares = [n / total for n, total in zip(counted, totals, strict=True)]
         with _foreseen(model, factor, shares) as known:
-            losses, state = losses_of(model, part)
+            losses, state = model.losses_and_state(part)
         loss += sum(each.item() * share for each, share in zip(losses, shares, strict=True) if share)
         states.append(state)
         if any(shares):
             _weighted(losses, shares).backward(np.asarray(factor, np.float32))
         if known:
             known.check()
-        del losses  # before the next piece comes
+        del losses  # before the next microbatch comes
     return loss, None if states[0] is None else join(states)
-
-
-def in_pieces(work: Work, pieces: int) -> list[Work]:
-    """The batch cut into rows that are worked through one after another."""
-    inputs, targets = list(cut(work.inputs, pieces)), list(cut(work.targets, pieces))
-    states = [None] * len(inputs) if work.state is None else list(cut(work.state, pieces))
-    return [Work(*piece) for piece in zip(inputs, targets, states, strict=True)]
-
-
-def losses_of(model: Model, work: Work) -> tuple[tuple[Tensor, ...], State | None]:
-    """The parts of the loss, and the state a recurrent model is left in."""
-    if work.state is None or not isinstance(model, RecurrentLM):
-        return model.losses(work.inputs, work.targets), None
-    loss, state = model.loss_from(work.state, work.inputs, work.targets)
-    return (loss,), state
 
 
 def _foreseen(
@@ -78,7 +54,7 @@ def _foreseen(
 
 
 def _weighted(losses: tuple[Tensor, ...], shares: list[float]) -> Tensor:
-    """Σ share · loss; a batch in one piece is left as it is, to the last bit."""
+    """Σ share · loss; a batch that is not split is left as it is, to the last bit."""
     terms = [
         loss if share == 1 else loss * share for loss, share in zip(losses, shares, strict=True) if share
     ]

@@ -1,4 +1,4 @@
-"""How often each n-gram occurs: sparse tables, built by counting integers.        R-172, R-173 (seed 002 §4, §5)
+"""How often each n-gram occurs: sparse tables, built by counting integers.
 
 A context of k tokens gets a number, and a gram is the pair (number of its context, token that follows), written as one
 integer. The context one token longer is the pair (number of the shorter context, token before it). So an integer never
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 class Terminals(NamedTuple):
-    """What stands before the first token of a document and after its last (C-12).
+    """What stands before the first token of a document and after its last.
 
     One token for both (0, 0); a pair such as (0, V - 1); or none, for a text without documents: `start` is then V, a
     number outside the vocabulary that means "nothing yet", and `end` is None.

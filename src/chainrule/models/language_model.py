@@ -5,7 +5,8 @@ from __future__ import annotations
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
+from chainrule.types import IGNORE
 
 
 class LanguageModel(Model):

@@ -7,7 +7,7 @@
 
 Weights carry the names of Hugging Face's Llama (`layers.0.self_attn.q_proj.weight`); matrices are stored (out, in). No
 layer has a bias, unless attention is given some, as in Qwen 2.
-R-318, R-472 (Touvron et al. 2023; Ainslie et al. 2023 for the shared key and value heads)
+(Touvron et al. 2023; Ainslie et al. 2023 for the shared key and value heads)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models.language_model import LanguageModel
-from chainrule.models.model import IGNORE
+from chainrule.models.model import Config
 from chainrule.models.rules import at_least_one, heads_divide, one_of, positive
 from chainrule.nn import (
     Embedding,
@@ -36,6 +36,7 @@ from chainrule.nn import (
 )
 from chainrule.nn.init import normal
 from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Norm, Project
+from chainrule.types import IGNORE
 
 COUNTS = ("n_layer", "n_head", "n_kv_head", "n_embd", "n_hidden", "block_size", "vocab_size", "head_dim")
 BIASES = ("none", "qkv", "all")
@@ -44,7 +45,7 @@ init = partial(normal, std=STD)
 
 
 @dataclass(frozen=True)
-class LlamaConfig:
+class LlamaConfig(Config):
     """The size of a Llama.
 
     >>> import chainrule as cr
@@ -109,14 +110,6 @@ class LlamaConfig:
     def biases(self) -> tuple[bool, bool]:
         """If queries, keys and values have biases, and if the output of attention has one."""
         return self.attention_bias != "none", self.attention_bias == "all"
-
-    @property
-    def n_params(self) -> int:
-        """The number of parameters."""
-        C, D, (inner, outer) = self.n_embd, self.head_size, self.biases
-        block = 2 * C * D * (self.n_head + self.n_kv_head) + 3 * C * self.n_hidden + 2 * C
-        block += inner * D * (self.n_head + 2 * self.n_kv_head) + outer * C
-        return (1 if self.tied else 2) * self.vocab_size * C + self.n_layer * block + C
 
 
 class SelfAttention(Layer):

@@ -1,18 +1,37 @@
-"""A batch in pieces: rows of ids, of every array of a named tuple, or of a carried state."""
+"""A batch and its microbatches: rows of ids, of every array of a named tuple, and of the state a model carries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from chainrule.autograd.types import Array
+
+State: TypeAlias = tuple[tuple[Array, ...], ...]  # of each recurrent layer: (h,), or (h, c) of an LSTM
+
+
+class Batch(NamedTuple):
+    """What a step learns from. `state` is where a model that carries one continues from, one row per text."""
+
+    inputs: Any
+    targets: Array
+    state: State | None = None
+
+
+def microbatches(batch: Batch, count: int) -> list[Batch]:
+    """The batch in `count` groups of rows, whose gradients are added up."""
+    inputs, targets = list(cut(batch.inputs, count)), list(cut(batch.targets, count))
+    states = [None] * len(inputs) if batch.state is None else list(cut(batch.state, count))
+    return [Batch(*rows) for rows in zip(inputs, targets, states, strict=True)]
+
 
 def cut(rows: Any, count: int) -> Iterator[Any]:
-    """`count` pieces of nearly the same number of rows; as many as there are rows if that is fewer.
+    """`count` groups of nearly the same number of rows; as many as there are rows if that is fewer.
 
     >>> import numpy as np
-    >>> [piece.tolist() for piece in cut(np.arange(5), 2)]
+    >>> [rows.tolist() for rows in cut(np.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
     size = row_count(rows)
@@ -38,12 +57,12 @@ def take(rows: Any, part: slice) -> Any:
     return type(rows)(*taken) if hasattr(rows, "_fields") else type(rows)(taken)
 
 
-def join(pieces: Sequence[Any]) -> Any:
+def join(groups: Sequence[Any]) -> Any:
     """What `cut` took apart."""
-    first = pieces[0]
-    if len(pieces) == 1:
+    first = groups[0]
+    if len(groups) == 1:
         return first
     if isinstance(first, np.ndarray):
-        return np.concatenate(pieces)
-    joined = [join(items) for items in zip(*pieces, strict=True)]
+        return np.concatenate(groups)
+    joined = [join(items) for items in zip(*groups, strict=True)]
     return type(first)(*joined) if hasattr(first, "_fields") else type(first)(joined)

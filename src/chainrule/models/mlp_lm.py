@@ -1,10 +1,8 @@
 """The multilayer perceptron of Bengio et al. (2003): a learned vector per token, concatenated, through hidden layers.
 
-    hidden = [C[c_1] … C[c_n]]                    the vectors of the n tokens seen, side by side
-    hidden = tanh(norm(hidden Wᵀ + b))            n_layer times; batch norm, if any, replaces the bias
-    logits = hidden Wᵀ + b
-
-R-200 .. R-203, R-209, R-215 (seed 002 §12, §15; E-002-18)
+hidden = [C[c_1] … C[c_n]]                    the vectors of the n tokens seen, side by side
+hidden = tanh(norm(hidden Wᵀ + b))            n_layer times; batch norm, if any, replaces the bias
+logits = hidden Wᵀ + b
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from typing import cast
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
+from chainrule.models.model import Config
 from chainrule.models.rules import at_least_one
 from chainrule.models.window import WindowModel
 from chainrule.nn import MLP, BatchNorm, Embedding
@@ -23,7 +22,7 @@ from chainrule.nn.init import normal
 
 
 @dataclass(frozen=True)
-class MLPConfig:
+class MLPConfig(Config):
     """The size of an MLP language model.
 
     >>> import chainrule as cr
@@ -51,13 +50,6 @@ class MLPConfig:
     def sizes(self) -> list[int]:
         """Of the layers: concatenated vectors, hidden layers, logits."""
         return [self.block_size * self.n_embd, *[self.n_hidden] * self.n_layer, self.vocab_size]
-
-    @property
-    def n_params(self) -> int:
-        """The number of parameters, the vector for "nothing yet" included."""
-        n_in, H, V = self.block_size * self.n_embd, self.n_hidden, self.vocab_size
-        vectors = H * self.n_layer * (2 if self.batch_norm else 1)
-        return (V + 1) * self.n_embd + n_in * H + (self.n_layer - 1) * H * H + vectors + V * H + V
 
 
 class MLPLM(WindowModel):

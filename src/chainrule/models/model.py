@@ -8,15 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from chainrule.autograd import Tensor, checkpoint, no_grad
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array
+from chainrule.models.microbatch import Batch, State
 from chainrule.nn import Layer
+from chainrule.nn.init import abstract_parameters
+from chainrule.types import IGNORE
 
-IGNORE = -1  # a target that counts for nothing, such as padding
+
+class Config:
+    """Base of the dataclasses of sizes."""
+
+    @property
+    def n_params(self) -> int:
+        """The number of parameters of the model that has these sizes."""
+        from chainrule.models.registry import model_class  # which knows all models
+
+        return model_class(self).n_params(self)
 
 
 class Model(Layer):
@@ -32,9 +46,22 @@ class Model(Layer):
             cls.foreseeable = vars(cls).get("foreseeable", False)
 
     @classmethod
+    def abstract(cls, config: Any) -> Self:
+        """A model of this size whose parameters have shapes only: to be traced and counted."""
+        with abstract_parameters():
+            return cls(config)
+
+    @classmethod
     def n_params(cls, config: Any) -> int:
-        """The number of parameters of a model of this size, without making it."""
-        return int(config.n_params)
+        """The number of parameters of a model of this size, without making it.
+
+        All layers from the second on are alike: so a file that asks for a billion of them costs no time.
+        """
+        layers = getattr(config, "n_layer", 1)
+        if layers <= 3:
+            return cls.abstract(config).count()
+        two, three = (cls.abstract(replace(config, n_layer=n)).count() for n in (2, 3))
+        return two + (layers - 2) * (three - two)
 
     @property
     def choices(self) -> int | None:
@@ -46,7 +73,7 @@ class Model(Layer):
         return next(filter(None, of_config), None)
 
     divisible = True
-    """A batch may be cut into pieces: its loss is made of theirs."""
+    """A batch may be split into microbatches: its loss is made of theirs."""
     foreseeable = False
     """Its loss is a `linear_cross_entropy` and nothing else, so that the gradient of that is known beforehand."""
     recompute = False
@@ -66,6 +93,13 @@ class Model(Layer):
         """`block(*inputs)`, kept or to be computed again."""
         return checkpoint(block, *inputs) if self.recompute and self.training else block(*inputs)
 
+    reads: ClassVar[tuple[str, ...]] = ("tokens",)
+    """Which sizes, besides its rows, a batch of it has: tokens, source (tokens of another text), masked (words)."""
+
+    def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Array]:
+        """Inputs and targets of this size, all of them 0: for what depends on shapes alone."""
+        return abstract((rows, tokens), np.int64), abstract((rows, tokens), np.int64)
+
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """The mean loss of a batch, in nats; with several parts, their sum."""
         raise NotImplementedError
@@ -73,6 +107,14 @@ class Model(Layer):
     def losses(self, inputs: Any, targets: Array) -> tuple[Tensor, ...]:
         """The parts of the loss, each a mean over as many targets as `counts` says."""
         return (self.loss(inputs, targets),)
+
+    def initial_state(self, B: int) -> State | None:
+        """The state of B texts before their first token; None for a model that carries no state from batch to batch."""
+        return None
+
+    def losses_and_state(self, batch: Batch) -> tuple[tuple[Tensor, ...], State | None]:
+        """The parts of the loss, and the state after the batch, from which its texts continue."""
+        return self.losses(batch.inputs, batch.targets), None
 
     def counts(self, inputs: Any, targets: Array) -> tuple[int, ...]:
         """Over how many targets each part of the loss is a mean: so a batch can be cut and put together again."""

@@ -4,7 +4,7 @@
            = Σ_j onehot(c_j) W[j]     the same as a product, which no one needs to store
 
 For n = 2 the logits are log-counts and training finds the count model. For n > 2 the sum is a smaller family than a
-table of V^n entries: (n - 1) V² numbers.        R-192 .. R-199 (seed 002 §8 .. §10; E-002-16, E-002-17)
+table of V^n entries: (n - 1) V² numbers.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
+from chainrule.models.model import Config
 from chainrule.models.rules import at_least_one
 from chainrule.models.window import WindowModel
 from chainrule.nn.init import parameter, zeros
 
 
 @dataclass(frozen=True)
-class NeuralNGramConfig:
+class NeuralNGramConfig(Config):
     """The size of a neural n-gram.
 
     >>> import chainrule as cr
@@ -37,11 +38,6 @@ class NeuralNGramConfig:
 
     def __post_init__(self) -> None:
         at_least_one("NeuralNGram", self, ("block_size", "vocab_size"))
-
-    @property
-    def n_params(self) -> int:
-        """The number of parameters."""
-        return self.block_size * self.vocab_size**2
 
 
 class NeuralNGram(WindowModel):

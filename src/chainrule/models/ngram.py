@@ -1,9 +1,7 @@
 """n-gram models: the next token depends on the n - 1 before it, and its probability is counted.
 
-    P(w | c) = count(c, w) / count(c)                    maximum likelihood; other rules in models/smoothing.py
-    nll = - mean of ln P(w | c) over all transitions     perplexity e^nll, bits nll / ln 2
-
-R-173 .. R-188 (seed 002 §5, §6, §7; E-002-07 .. E-002-14); convention C-12
+P(w | c) = count(c, w) / count(c)                    maximum likelihood; other rules in models/smoothing.py
+nll = - mean of ln P(w | c) over all transitions     perplexity e^nll, bits nll / ln 2
 """
 
 from __future__ import annotations
@@ -77,7 +75,7 @@ class NGram:
 
     @property
     def table_size(self) -> int:
-        """V^n, the entries of a full table (E-002-14)."""
+        """V^n, the entries of a full table."""
         return self.vocab_size**self.order
 
     def adjacency(self) -> Array:

@@ -1,6 +1,6 @@
 """Reward: a language model's body with one number per text, read where the text ends.
 
-    reward = w · hidden[last token]                              R-339 (seed 004 §13.7.2)
+    reward = w · hidden[last token]
 
 A decoder's last token has seen the whole text; what stands behind it is padding, which no token before it can see.
 """

@@ -5,7 +5,6 @@
 
 The same weights serve any length. Training goes back at most `block_size` steps through time (truncated
 back-propagation); the state itself is carried on, so what it holds may come from further back.
-R-233 .. R-244 (seed 004 §6.3 - §6.6)
 """
 
 from __future__ import annotations
@@ -22,13 +21,12 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
-from chainrule.models.model import IGNORE
+from chainrule.models.microbatch import Batch, State
 from chainrule.models.rules import a_share, at_least_one
 from chainrule.nn import GRU, LSTM, RNN, Embedding, Linear, Stack
 from chainrule.nn.init import normal
 from chainrule.nn.recurrent import Recurrent
-
-State = tuple[tuple[Array, ...], ...]  # of each layer: (h,), or (h, c) of an LSTM
+from chainrule.types import IGNORE
 
 
 @dataclass(frozen=True)
@@ -67,14 +65,7 @@ class RecurrentLM(LanguageModel):
         # Small, so that the first logits are near 0 and the first loss near ln V.
         self.head = Linear(config.n_hidden, config.vocab_size, bias=False, init=partial(normal, std=0.02))
 
-    @classmethod
-    def n_params(cls, config: RecurrentConfig) -> int:
-        """The number of parameters, which depends on the gates of the cell."""
-        E, H, V = config.n_embd, config.n_hidden, config.vocab_size
-        inputs = E + (config.n_layer - 1) * H  # of all layers
-        return (E + H) * V + cls.cell.gates * H * (inputs + config.n_layer * (H + 1))
-
-    def start(self, B: int) -> State:
+    def initial_state(self, B: int) -> State:
         """The state of B texts before their first token, zeros."""
         return self.cells.start(B)
 
@@ -93,6 +84,13 @@ class RecurrentLM(LanguageModel):
     def loss(self, inputs: Array, targets: Array) -> Tensor:
         """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
         return self.loss_from(None, inputs, targets)[0]
+
+    def losses_and_state(self, batch: Batch) -> tuple[tuple[Tensor, ...], State | None]:
+        """Texts continue from the state of their batch; without one they begin, and no state is kept."""
+        if batch.state is None:
+            return super().losses_and_state(batch)
+        loss, state = self.loss_from(batch.state, batch.inputs, batch.targets)
+        return (loss,), state
 
     def loss_from(self, state: State | None, ids: Array, targets: Array) -> tuple[Tensor, State]:
         """The loss of texts that go on from `state`, and their state afterwards.

@@ -11,7 +11,6 @@
     logits = hidden Eᵀ + b                                      or a matrix of its own, lm_head
 
 Weights carry the names of Hugging Face's Marian, and with norm="pre" of Pegasus: `model.encoder.layers.0.fc1.weight`.
-R-321 .. R-330, R-333 .. R-336, R-342 (seed 004 ch. 12); conventions C-14 .. C-17, C-24, C-25, C-28, C-31, E-004-33
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
-from chainrule.models.model import IGNORE, Model
+from chainrule.models.model import Model
 from chainrule.models.seq2seq_config import Seq2SeqConfig
 from chainrule.models.seq2seq_program import program_of
 from chainrule.nn import (
@@ -43,6 +43,7 @@ from chainrule.nn import (
 from chainrule.nn.attention import Cache
 from chainrule.nn.init import normal, parameter, zeros
 from chainrule.nn.program import Instruction, Look
+from chainrule.types import IGNORE
 
 # Of each decoder block: what it remembers of its own past, and of the source.
 Caches: TypeAlias = Sequence[tuple[Cache | None, Cache | None]]
@@ -155,6 +156,7 @@ class Seq2Seq(Model):
     """
 
     foreseeable = True
+    reads = ("tokens", "source")
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__(config)
@@ -217,6 +219,10 @@ class Seq2Seq(Model):
             ignore_index=IGNORE,
             label_smoothing=self.config.label_smoothing if self.training else 0.0,
         )
+
+    def example_batch(self, rows: int, tokens: int, source: int = 1, masked: int = 0) -> tuple[Any, Array]:
+        ids, targets = super().example_batch(rows, tokens)
+        return (abstract((rows, source), np.int64), None, ids), targets
 
     def program(self) -> list[Instruction | Look]:
         """The decoder and the head over new tokens with a cache, for `generate.Translation`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chainrule.models.model import Config
 from chainrule.models.rules import a_share, at_least_one, heads_divide, one_of, positive
 
 COUNTS = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "source_vocab_size")
@@ -16,7 +17,7 @@ CHOICES = {
 
 
 @dataclass(frozen=True)
-class Seq2SeqConfig:
+class Seq2SeqConfig(Config):
     """The size of an encoder-decoder.
 
     >>> import chainrule as cr
@@ -69,7 +70,7 @@ class Seq2SeqConfig:
 
     @classmethod
     def base(cls) -> Seq2SeqConfig:
-        """The base model of "Attention is all you need" as seed 004 §12.1 specifies it."""
+        """The base model of "Attention is all you need"."""
         return cls(n_layer=6, n_head=8, n_embd=512, block_size=512, vocab_size=50000, norm_eps=1e-6)
 
     @property
@@ -81,15 +82,3 @@ class Seq2SeqConfig:
     def embedding_scale(self) -> float:
         """What embeddings are multiplied by."""
         return self.n_embd**0.5 if self.scale_embedding else 1.0
-
-    @property
-    def n_params(self) -> int:
-        """The number of parameters."""
-        C, V, norm = self.n_embd, self.vocab_size, 2 * self.n_embd
-        attention = 4 * C * C + (4 * C if self.bias else 0)
-        mlp = 2 * C * self.inside + self.inside + C
-        blocks = self.n_layer * (3 * attention + 2 * mlp + 5 * norm)
-        embeddings = V * C + (0 if self.source_vocab_size is None else self.source_vocab_size * C)
-        places = 2 * self.block_size * C if self.positions == "learned" else 0
-        ends = 2 * norm if self.norm == "pre" else 0
-        return embeddings + places + blocks + ends + V + (0 if self.tied else V * C)

@@ -6,7 +6,7 @@ Every smoother turns the counts of a level into two arrays, and one recursion re
              = left[c] P(w | shorter c)             if c was seen, but never before w
              = P(w | shorter c)                     if c was never seen; below the shortest, every token alike
 
-R-180, R-186 (seed 002 §5.3, §6.1); Katz 1987, Gale and Sampson 1995; Kneser and Ney 1995, Chen and Goodman 1998
+Katz 1987, Gale and Sampson 1995; Kneser and Ney 1995, Chen and Goodman 1998
 """
 
 from __future__ import annotations

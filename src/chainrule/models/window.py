@@ -9,7 +9,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
-from chainrule.models.model import IGNORE
+from chainrule.types import IGNORE
 
 
 class WindowModel(LanguageModel):

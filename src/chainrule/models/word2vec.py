@@ -6,7 +6,7 @@
 W holds words as inputs, W' words as targets; what is kept in the end is W. The full softmax costs V dot products per
 pair. Negative sampling asks only whether a pair is real, against K words drawn at random: K + 1 dot products. This file
 is the mathematics, on ids; `chainrule.train.WordTrainer` learns from texts of millions of words.
-R-252 .. R-257 (seed 004 §7.3; Mikolov et al. 2013); derivation of the sampled loss: docs/derivations/pairs.md
+(Mikolov et al. 2013); derivation of the sampled loss: docs/derivations/pairs.md
 """
 
 from __future__ import annotations

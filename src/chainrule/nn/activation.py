@@ -1,4 +1,4 @@
-"""Activations by name, and PReLU, the one that learns.    R-083, R-096 (seed 000 §3; seed 003 §1, §3.4)"""
+"""Activations by name, and PReLU, the one that learns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PReLU(Layer):
 
 
 def identity(x: Any) -> Any:
-    """x itself: a stack of such layers is one linear map (R-090)."""
+    """x itself: a stack of such layers is one linear map."""
     return x
 
 

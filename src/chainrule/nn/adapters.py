@@ -1,6 +1,6 @@
 """Small trainable additions to a frozen model: LoRA and bottleneck adapters.
 
-R-151, R-152, R-396, R-400 (seed 004 §13.6.5). Both start as nothing: the model computes what it did before.
+Both start as nothing: the model computes what it did before.
 """
 
 from __future__ import annotations

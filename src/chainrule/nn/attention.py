@@ -1,7 +1,4 @@
-"""Multi-head attention, and the transformer block.
-
-R-168, R-284 .. R-293, R-341 (seed 002 §17; seed 004 ch. 8-10); conventions C-13, C-14, C-28
-"""
+"""Multi-head attention, and the transformer block."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class MultiHeadAttention(Layer):
 
     `kv_heads` fewer than `heads` are each shared by a group of query heads. A head has dim / heads numbers, or
     `head_size` of them; its values may have another size, `value_size`. `out_proj=False` ends at the concatenation of
-    the heads, as seed 002 does (C-13).
+    the heads, without the output projection.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Embedding layer: a table with one learned row per token.        R-150 (seed 004 §7.4.3)"""
+"""Embedding layer: a table with one learned row per token."""
 
 from __future__ import annotations
 

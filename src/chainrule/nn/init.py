@@ -1,9 +1,7 @@
-"""Initialisers: how a new parameter is drawn.        Derivation: docs/derivations/initialisation.md
+"""Initialisers: how a new parameter is drawn.        Derivation: docs/derivations/initialization.md
 
-    init(shape, rng) -> array          a matrix has the shape (out, in); options are keywords:
-    Linear(3, 4, init=partial(kaiming_normal, activation="tanh"))
-
-R-139 .. R-149 (seed 002 §9, §14; seed 004 §3.6, §3.13, §12.9); convention C-17
+init(shape, rng) -> array          a matrix has the shape (out, in); options are keywords:
+Linear(3, 4, init=partial(kaiming_normal, activation="tanh"))
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ import numpy as np
 
 from chainrule import random
 from chainrule.autograd import Param, no_grad
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Shape
 from chainrule.errors import ConfigError
 from chainrule.nn.activation import Activation, activation
@@ -32,6 +31,10 @@ def parameter(init: Init, shape: Shape, *, decay: bool | None = None) -> Param:
     Each parameter has a random stream of its own, numbered by the order of construction since `cr.seed`: the
     same seed and the same model give the same numbers, and another size of one layer leaves the others alone.
     """
+    if _drawing.abstract:
+        param = Param(0.0, decay=len(shape) >= 2 if decay is None else decay)
+        param.array = abstract(shape)
+        return param
     if _drawing.off:
         return Param(np.zeros(shape, np.float32), decay=decay)
     return Param(init(shape, random.from_key(random.next_key("init"))), decay=decay)
@@ -39,6 +42,7 @@ def parameter(init: Init, shape: Shape, *, decay: bool | None = None) -> Param:
 
 class _Drawing(threading.local):
     off = False
+    abstract = False
 
 
 _drawing = _Drawing()
@@ -52,6 +56,16 @@ def unfilled() -> Iterator[None]:
         yield
     finally:
         _drawing.off = before
+
+
+@contextmanager
+def abstract_parameters() -> Iterator[None]:
+    """Make a model to be counted: its parameters have shapes and no values, so it takes no memory at any size."""
+    before, _drawing.abstract = _drawing.abstract, True
+    try:
+        yield
+    finally:
+        _drawing.abstract = before
 
 
 def zeros(shape: Shape, rng: np.random.Generator) -> Array:

@@ -50,7 +50,7 @@ class MLP(Layer):
         for i, (n_in, n_out) in enumerate(pairwise(sizes)):
             last = i == len(hidden)
             chosen = init or partial(kaiming_normal, activation=activation if i else "linear")
-            bias = last or norm != "batch"  # before batch norm a bias has zero gradient
+            bias = last or norm != "batch"  # before batch norm a bias has zero gradient
             layers.append(Linear(n_in, n_out, bias=bias, init=(output_init or chosen) if last else chosen))
         self.layers = layers
         self.norms = [] if norm is None else [NORMS[norm](n) for n in hidden]

@@ -1,4 +1,4 @@
-"""Normalisation layers.        R-154 .. R-168 (seed 002 §15; seed 004 §9.9.5, §12.3.2.2)"""
+"""Normalisation layers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BatchNorm(Layer):
     """Each feature to mean 0 and variance 1 over the batch; in evaluation by the running statistics instead.
 
     In training one example's output depends on its batch. The running mean and variance follow the batch
-    statistics, r ← (1 - momentum) r + momentum · (statistic), with the biased variance (C-18). A linear layer
+    statistics, r ← (1 - momentum) r + momentum · (statistic), with the biased variance. A linear layer
     before it needs no bias: the mean takes it out again, so its gradient is zero.
     """
 
@@ -87,7 +87,7 @@ class BatchNorm(Layer):
 
 
 class GroupNorm(Layer):
-    """Each example to mean 0 and variance 1 over all positions and the features of one group. R-161"""
+    """Each example to mean 0 and variance 1 over all positions and the features of one group."""
 
     def __init__(self, groups: int, dim: int, *, eps: float = 1e-5) -> None:
         if groups < 1 or dim % groups:

@@ -1,6 +1,6 @@
 """Positional encodings, added to embeddings.        Derivation: docs/derivations/positions.md
 
-R-307 .. R-317, R-320 (seed 003 §6; seed 004 ch. 11, §12.3.1); convention C-16: positions count from 0
+Positions count from 0.
 """
 
 from __future__ import annotations

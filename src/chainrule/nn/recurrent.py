@@ -1,4 +1,4 @@
-"""Recurrent layers: a cell carried along a sequence.        R-233 .. R-244 (seed 004 §6.3 - §6.6)"""
+"""Recurrent layers: a cell carried along a sequence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the loss of each example to one number, and back. Shared by all losses (C-08)."""
+"""From the loss of each example to one number, and back. Shared by all losses."""
 
 from __future__ import annotations
 

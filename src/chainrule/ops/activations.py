@@ -1,8 +1,4 @@
-"""Activation functions, each element by itself.        Derivations: docs/derivations/activations.md
-
-R-078 to R-084, R-349, R-350, R-361
-(seed 000 §3.3; seed 001 gelu; seed 002 §14.2; seed 003 §3; seed 004 §2.7, §9.8)
-"""
+"""Activation functions, each element by itself.        Derivations: docs/derivations/activations.md"""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract, saves_inputs, saves_output
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import away_from_zero, native_map, normal, unbroadcast
@@ -43,7 +40,7 @@ def logistic(x: Array) -> Array:
 
 
 def sigmoid_forward(x: Array) -> tuple[Array, Saved]:
-    """y = 1 / (1 + e⁻ˣ), between 0 and 1        R-078"""
+    """y = 1 / (1 + e⁻ˣ), between 0 and 1"""
     y = logistic(x)
     return y, (y,)
 
@@ -64,11 +61,12 @@ sigmoid = Op(
     smooth_example,
     composed=sigmoid_composed,
     native=native_map("sigmoid", "sigmoid_backward", saves_output=True),
+    abstract=saves_output,
 )
 
 
 def tanh_forward(x: Array) -> tuple[Array, Saved]:
-    """y = (eˣ - e⁻ˣ) / (eˣ + e⁻ˣ), between -1 and 1        R-079"""
+    """y = (eˣ - e⁻ˣ) / (eˣ + e⁻ˣ), between -1 and 1"""
     y = np.tanh(x)
     return y, (y,)
 
@@ -90,11 +88,12 @@ tanh = Op(
     smooth_example,
     composed=tanh_composed,
     native=native_map("tanh", "tanh_backward", saves_output=True),
+    abstract=saves_output,
 )
 
 
 def relu_forward(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
-    """y = max(x, 0); the derivative at exactly 0 is `at_zero`, 0 or 1 (C-03)        R-080, R-081, R-349"""
+    """y = max(x, 0); the derivative at exactly 0 is `at_zero`, 0 or 1"""
     if at_zero not in (0, 1):
         raise ConfigError(f"relu: at_zero is {at_zero} (must be 0 or 1)")
     y = np.maximum(x, 0)
@@ -124,11 +123,23 @@ def relu_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dx,)
 
 
-relu = Op("relu", relu_forward, relu_backward, _kinked, native=(relu_native_forward, relu_native_backward))
+def relu_abstract(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
+    y = abstract(x.shape, x.dtype)
+    return y, (x if at_zero else y, at_zero)
+
+
+relu = Op(
+    "relu",
+    relu_forward,
+    relu_backward,
+    _kinked,
+    native=(relu_native_forward, relu_native_backward),
+    abstract=relu_abstract,
+)
 
 
 def leaky_relu_forward(x: Array, *, slope: float = 0.01) -> tuple[Array, Saved]:
-    """y = x for x > 0, slope · x otherwise        R-082"""
+    """y = x for x > 0, slope · x otherwise"""
     return np.maximum(x, 0) + slope * np.minimum(x, 0), (x > 0, slope)
 
 
@@ -152,7 +163,7 @@ leaky_relu = Op(
 
 
 def prelu_forward(x: Array, alpha: Array) -> tuple[Array, Saved]:
-    """y = x for x > 0, α x otherwise, α learnable, () or (C,) or broadcasting to x        R-083, R-361"""
+    """y = x for x > 0, α x otherwise, α learnable, () or (C,) or broadcasting to x"""
     try:
         fits = np.broadcast_shapes(x.shape, alpha.shape) == x.shape
     except ValueError:
@@ -274,6 +285,7 @@ silu = Op(
     composed=silu_composed,
     native=native_map("silu_forward", "silu_backward"),
     again=lambda saved: saved,
+    abstract=saves_inputs,
 )
 
 
@@ -330,4 +342,5 @@ swiglu = Op(
     composed=swiglu_composed,
     native=(swiglu_native_forward, swiglu_native_backward),
     again=lambda saved: saved,
+    abstract=saves_inputs,
 )

@@ -1,7 +1,6 @@
 """Scaled dot-product attention, fused.        Derivation: docs/derivations/attention.md
 
     Z = s q kᵀ + M,   A = softmax(Z),   o = A v
-                            R-281, R-286, R-287, R-290, R-352 (seed 004 §8.4, §12.4.6; E-003-01, C-22, C-30)
 
 Saved are q, k, v, o and L, the log-sum-exp of each row of Z, but not the T×S matrix A: backward computes it
 again as exp(Z - L). A native kernel that never writes A down saves the same things as this reference.
@@ -17,7 +16,8 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op, Tensor
-from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape, is_float
+from chainrule.autograd.abstract import abstract
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape, Work, is_float
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import normal
 from chainrule.ops.dropout import dropout as dropout_op
@@ -42,7 +42,7 @@ def forward(
 ) -> tuple[Array, Saved]:
     """Every query takes an average of the values, weighted by how well their keys match: softmax(s q kᵀ) v.
 
-    q (..., H, T, D), k (..., Hk, S, D), v (..., Hk, S, Dv) -> (..., H, T, Dv). Hk divides H: neighbouring
+    q (..., H, T, D), k (..., Hk, S, D), v (..., Hk, S, Dv) -> (..., H, T, Dv). Hk divides H: neighboring
     query heads share a key head. Plain matrices, without heads, will do. `scale` is 1/√D unless given.
 
     `mask` broadcasts to (..., H, T, S): boolean, True where the query may attend, or float, added to the
@@ -346,6 +346,29 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example(qkv((), 7, 257, 17, 1))
 
 
+def abstract_forward(
+    q: Array, k: Array, v: Array, *, mask: Any = None, scale: float | None = None, **constants: Any
+) -> tuple[Array, Saved]:
+    _check(q, k, v)
+    mask = _as_mask(mask, _scores_shape(q, k), q.dtype)
+    o, lse = abstract((*q.shape[:-1], v.shape[-1]), q.dtype), abstract(q.shape[:-1], q.dtype)
+    options = {"causal": False, "dropout": 0.0, "key": None} | constants
+    return o, (q, k, v, o, lse, options["causal"], mask, _scale(scale, q), options["dropout"], options["key"])
+
+
+def cost(needs: Needs, q: Array, k: Array, v: Array, *, causal: bool = False, **constants: Any) -> Work:
+    """Scores and average forward; dA, dv, dq, dk backward, and the scores once more, which forward did not keep."""
+    T, S = q.shape[-2], k.shape[-2]
+    seeing = (
+        min(T, S) if causal else T
+    )  # under a causal mask the last query sees all keys, each one before it one less
+    pairs = math.prod(q.shape[:-2]) * (seeing * S - (seeing * (seeing - 1) // 2 if causal else 0))
+    score, average = 2 * pairs * q.shape[-1], 2 * pairs * v.shape[-1]
+    through = bool(needs[0] or needs[1])
+    backward = average * (bool(needs[2]) + through) + score * (bool(needs[0]) + bool(needs[1]))
+    return Work(score + average, backward, score if any(needs) else 0)
+
+
 attention = Op(
     "attention",
     forward,
@@ -354,4 +377,6 @@ attention = Op(
     composed=composed,
     native=(native_forward, native_backward),
     strided=True,
+    abstract=abstract_forward,
+    cost=cost,
 )

@@ -1,7 +1,6 @@
-"""Batch normalisation over all axes but the last.        Derivation: docs/derivations/batchnorm.md
+"""Batch normalization over all axes but the last.        Derivation: docs/derivations/batchnorm.md
 
     y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε),   μ and σ² of each feature over the N rows of the batch
-                                        R-154 .. R-161, R-359 (seed 002 §15; C-04, C-18, E-002-28, E-002-29)
 
 In training, `batchnorm`, and running averages of its statistics by `update_running`. With those, a single
 example can go through `batchnorm_eval`, or the layer be melted into the one before it by `fold_batchnorm`.
@@ -98,9 +97,9 @@ def batchnorm_composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5) -> A
     """The same from small ops."""
     batch = tuple(range(len(x.shape) - 1))
     mean = reduce.mean(x, axis=batch)
-    centred = sub(x, mean)
-    var = reduce.mean(mul(centred, centred), axis=batch)
-    return add(mul(div(centred, sqrt(add(var, eps))), gamma), beta), mean, var
+    centered = sub(x, mean)
+    var = reduce.mean(mul(centered, centered), axis=batch)
+    return add(mul(div(centered, sqrt(add(var, eps))), gamma), beta), mean, var
 
 
 def batchnorm_example(rng: np.random.Generator) -> Iterator[Example]:
@@ -178,7 +177,7 @@ def update_running(
 ) -> tuple[Array, Array]:
     """The running (mean, var) after one more batch: r ← (1 - μ) r + μ · statistic of the batch (start: 0, 1).
 
-    The batch variance is used as it is, biased (C-18); `unbiased_rows`, the rows of the batch, undoes that.
+    The batch variance is used as it is, biased; `unbiased_rows`, the rows of the batch, undoes that.
     """
     if not 0 <= momentum <= 1:
         raise ConfigError(f"batchnorm: momentum is {momentum} (must be from 0 to 1)")
@@ -203,15 +202,15 @@ def fold_batchnorm(
 
 
 def groupnorm(x: Any, gamma: Any, beta: Any, *, groups: int, eps: float = 1e-5) -> Any:
-    """Normalised over the positions of one example and the channels of one group; `groups=C`: instance norm.
+    """Normalized over the positions of one example and the channels of one group; `groups=C`: instance norm.
 
-    x (B, ..., C), gamma (C,), beta (C,) -> y (B, ..., C), a composition of small ops (R-161).
+    x (B, ..., C), gamma (C,), beta (C,) -> y (B, ..., C), a composition of small ops.
     """
     B, *positions, C = x.shape
     if groups < 1 or C % groups:
         raise ShapeError(f"groupnorm: {C} channels in {groups} groups (must divide)")
     split = reshape(x, shape=(B, math.prod(positions), groups, C // groups))
-    centred = sub(split, reduce.mean(split, axis=(1, 3), keepdims=True))
-    var = reduce.mean(mul(centred, centred), axis=(1, 3), keepdims=True)
-    xhat = reshape(div(centred, sqrt(add(var, eps))), shape=x.shape)
+    centered = sub(split, reduce.mean(split, axis=(1, 3), keepdims=True))
+    var = reduce.mean(mul(centered, centered), axis=(1, 3), keepdims=True)
+    xhat = reshape(div(centered, sqrt(add(var, eps))), shape=x.shape)
     return add(mul(xhat, gamma), beta)

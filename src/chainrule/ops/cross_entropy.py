@@ -1,7 +1,6 @@
 """Softmax and cross-entropy in one, from logits.        Derivation: docs/derivations/cross_entropy.md
 
-    loss = log Σ_j e^z_j - Σ_i t_i z_i,   dz = softmax(z) - t           R-098 .. R-101, R-103, R-106 .. R-108,
-                R-111, R-344 (seed 001; seed 004 §3.10, §12.4.2, §13.9.1, §13.9.2; C-08, C-10, C-24)
+    loss = log Σ_j e^z_j - Σ_i t_i z_i,   dz = softmax(z) - t
 
 Saved are the logits with two numbers per row: neither probabilities nor one-hot targets are ever stored. Both
 passes walk over blocks of rows that fit in the cache, so the gradient itself is the only new (N, V) array.
@@ -9,6 +8,7 @@ passes walk over blocks of rows that fit in the cache, so the gradient itself is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.ops import reduce
@@ -127,8 +128,35 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, 3, V),), {"targets": rng.integers(0, V, size=3), "label_smoothing": 0.1})
 
 
+def abstract_forward(
+    logits: Array, *, targets: Any, reduction: str = "mean", **options: Any
+) -> tuple[Array, Saved]:
+    goal = abstract_goal(logits.shape, logits.dtype, targets)
+    losses, peak, total = abstract((3, len(goal.target)), logits.dtype)
+    return abstract((), losses.dtype) if reduction != "none" else losses.reshape(logits.shape[:-1]), (
+        logits,
+        peak,
+        total,
+        *goal,
+    )
+
+
+def abstract_goal(shape: Shape, dtype: Any, targets: Any) -> Goal:
+    """What `read_goal` gives, by shapes alone."""
+    N = math.prod(shape[:-1])
+    dense = np.shape(targets) == shape
+    target = abstract((N, shape[-1]), dtype) if dense else abstract((N,), np.int64)
+    return Goal(target, abstract((N,), dtype), 1.0, 0.0)
+
+
 cross_entropy = Op(
-    "cross_entropy", forward, backward, example, composed=composed, native=(native_forward, native_backward)
+    "cross_entropy",
+    forward,
+    backward,
+    example,
+    composed=composed,
+    native=(native_forward, native_backward),
+    abstract=abstract_forward,
 )
 
 

@@ -1,7 +1,6 @@
 """Inverted dropout.        Derivation: docs/derivations/dropout.md
 
     y = x k / (1 - p),   k = 1 with probability 1 - p, else 0
-                                                R-130, R-302, R-335 (seed 002 §17.1; seed 004 §12.9; C-31)
 
 The mask is a pure function of (key, shape, p): no state, the same bits for any number of threads, and simple
 enough to be repeated inside a kernel.
@@ -16,6 +15,7 @@ import numpy as np
 
 from chainrule import native, random
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ConfigError
 from chainrule.ops._util import normal
@@ -90,4 +90,18 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, n),), {"p": 0.5, "key": random.key("example", n, seed=0)})
 
 
-dropout = Op("dropout", forward, backward, example, native=(native_forward, native_backward))
+def abstract_forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> tuple[Array, Saved]:
+    _check(p, key)
+    if p == 0:
+        return x, (None, 1.0)
+    return abstract(x.shape, x.dtype), (abstract(x.shape, bool), 1 / (1 - p))
+
+
+dropout = Op(
+    "dropout",
+    forward,
+    backward,
+    example,
+    native=(native_forward, native_backward),
+    abstract=abstract_forward,
+)

@@ -1,7 +1,6 @@
 """Elementwise arithmetic with broadcasting.        Derivations: docs/derivations/elementwise.md
 
 Each input is repeated along the axes it lacks; its gradient is the sum over those repetitions (`unbroadcast`).
-R-006, R-007, R-012, R-013 (seed 002 §2 Lemmas 1-2; seed 004 §2.2, §2.4)
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import saves_inputs, saves_output, saves_shapes
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.ops._util import away_from_zero, normal, unbroadcast
 
@@ -67,7 +67,9 @@ def add_native_forward(a: Array, b: Array) -> tuple[Array, Saved]:
     return y, (a.shape, b.shape)
 
 
-add = Op("add", add_forward, add_backward, _pairs, native=(add_native_forward, add_backward))
+add = Op(
+    "add", add_forward, add_backward, _pairs, native=(add_native_forward, add_backward), abstract=saves_shapes
+)
 
 
 def sub_forward(a: Array, b: Array) -> tuple[Array, Saved]:
@@ -83,7 +85,7 @@ def sub_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     )
 
 
-sub = Op("sub", sub_forward, sub_backward, _pairs)
+sub = Op("sub", sub_forward, sub_backward, _pairs, abstract=saves_shapes)
 
 
 def mul_forward(a: Array, b: Array) -> tuple[Array, Saved]:
@@ -110,7 +112,14 @@ def mul_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return _native_mul(dy, b) if needs[0] else None, _native_mul(dy, a) if needs[1] else None
 
 
-mul = Op("mul", mul_forward, mul_backward, _pairs, native=(mul_native_forward, mul_native_backward))
+mul = Op(
+    "mul",
+    mul_forward,
+    mul_backward,
+    _pairs,
+    native=(mul_native_forward, mul_native_backward),
+    abstract=saves_inputs,
+)
 
 
 def div_forward(a: Array, b: Array) -> tuple[Array, Saved]:
@@ -189,7 +198,7 @@ def sqrt_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy / (2 * y),)  # forward was: y = √x                                           [EL.8]
 
 
-sqrt = Op("sqrt", sqrt_forward, sqrt_backward, _positive)
+sqrt = Op("sqrt", sqrt_forward, sqrt_backward, _positive, abstract=saves_output)
 
 
 def pow_forward(x: Array, p: Array) -> tuple[Array, Saved]:

@@ -1,6 +1,6 @@
 """GELU, x Φ(x): each element weighted by the probability that a standard normal number is smaller.
 
-Derivations: docs/derivations/activations.md        R-084, R-350 (seed 001 gelu; seed 004 §2.7; C-32)
+Derivations: docs/derivations/activations.md
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd import Op
+from chainrule.autograd.abstract import saves_inputs
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.ops._util import native_map
 from chainrule.ops.activations import logistic, smooth_example, tanh
@@ -87,7 +88,7 @@ def _by_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
 
 
 def gelu_forward(x: Array) -> tuple[Array, Saved]:
-    """y = x Φ(x), Φ(x) = ½ (1 + erf(x/√2)): the exact GELU        R-084, R-350"""
+    """y = x Φ(x), Φ(x) = ½ (1 + erf(x/√2)): the exact GELU"""
     return _by_blocks(lambda x: x * _normal(x)[0], x), (x,)
 
 
@@ -110,6 +111,7 @@ gelu = Op(
     smooth_example,
     native=native_map("gelu_forward", "gelu_backward"),
     again=lambda saved: saved,
+    abstract=saves_inputs,
 )
 
 ROOT_2_PI = math.sqrt(2 / math.pi)
@@ -156,4 +158,5 @@ gelu_tanh = Op(
     composed=gelu_tanh_composed,
     native=native_map("gelu_tanh_forward", "gelu_tanh_backward"),
     again=lambda saved: saved,
+    abstract=saves_inputs,
 )

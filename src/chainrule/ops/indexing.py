@@ -1,7 +1,6 @@
 """Picking elements, rows, and one entry per row.        Derivations: docs/derivations/indexing.md
 
 What is read gets its gradient put back where it came from; what is read twice gets the sum.
-R-191, R-259, R-357 (seed 002 §8; seed 004 §7.2, §7.4.3, §12.4.8)
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op, Tensor
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
 from chainrule.errors import DataError, ShapeError
 from chainrule.ops._util import normal, rows
@@ -115,6 +115,10 @@ def embedding_composed(W: Any, *, ids: Any) -> Any:
     return matmul(one_hot(ids, W.shape[0], W.dtype), W)
 
 
+def embedding_abstract(W: Array, *, ids: Any) -> tuple[Array, Saved]:
+    return abstract((*np.shape(ids), W.shape[1]), W.dtype), (abstract(np.shape(ids), np.intp), W.shape)
+
+
 embedding = Op(
     "embedding",
     embedding_forward,
@@ -122,6 +126,7 @@ embedding = Op(
     embedding_example,
     composed=embedding_composed,
     native=(embedding_native_forward, embedding_native_backward),
+    abstract=embedding_abstract,
 )
 
 

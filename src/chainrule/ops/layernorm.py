@@ -1,7 +1,6 @@
-"""Layer normalisation over the last axis.        Derivation: docs/derivations/layernorm.md
+"""Layer normalization over the last axis.        Derivation: docs/derivations/layernorm.md
 
-y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε)         R-162 .. R-167, R-348, R-472
-                                    (seed 001; seed 004 §9.9.5, §12.3.2.2, §12.4.4; C-04, E-001-02)
+y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε)
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops import reduce
@@ -25,7 +25,7 @@ def forward(
 ) -> tuple[Array, Saved]:
     """Each row of x with mean 0 and variance 1, then scaled and shifted: (x - μ) / √(σ² + ε) · γ + β
 
-    x (..., C), gamma (C,), beta (C,) -> y (..., C). `eps_mode="outside"` divides by σ + ε instead (C-04).
+    x (..., C), gamma (C,), beta (C,) -> y (..., C). `eps_mode="outside"` divides by σ + ε instead.
     """
     _check(x, gamma, beta)
     mean = mean_last(x)  # (..., 1)
@@ -104,10 +104,10 @@ def _check(x: Array, gamma: Array, beta: Array) -> None:
 
 def composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5, eps_mode: str = "inside") -> Any:
     """The same from small ops."""
-    centred = sub(x, reduce.mean(x, axis=-1, keepdims=True))
-    var = reduce.mean(mul(centred, centred), axis=-1, keepdims=True)
+    centered = sub(x, reduce.mean(x, axis=-1, keepdims=True))
+    var = reduce.mean(mul(centered, centered), axis=-1, keepdims=True)
     scale = sqrt(add(var, eps)) if eps_mode == "inside" else add(sqrt(var), eps)
-    return add(mul(div(centred, scale), gamma), beta)
+    return add(mul(div(centered, scale), gamma), beta)
 
 
 def example(rng: np.random.Generator) -> Iterator[Example]:
@@ -119,6 +119,14 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, 3, C), normal(rng, C), normal(rng, C)))
 
 
+def abstract_forward(
+    x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode: str = "inside"
+) -> tuple[Array, Saved]:
+    _check(x, gamma, beta)
+    statistics = abstract((3 if eps_mode == "outside" else 2, *x.shape[:-1], 1), x.dtype)
+    return abstract(x.shape, x.dtype), (x, gamma, beta, *statistics)
+
+
 layernorm = Op(
     "layernorm",
     forward,
@@ -127,4 +135,5 @@ layernorm = Op(
     composed=composed,
     native=(native_forward, native_backward),
     again=lambda saved: saved[:3],
+    abstract=abstract_forward,
 )

@@ -2,8 +2,6 @@
 
 Derivations: docs/derivations/losses.md. 0 log 0 = 0; a loss is infinite only where a target has probability 0.
 Cross-entropy from logits, the loss of language models, has a file of its own.
-
-R-098, R-099, R-102, R-104, R-115 (seed 000 §3.5; seed 002 §6; seed 003 §4.2; seed 004 §3.10, §3.11, §5.3.2)
 """
 
 from __future__ import annotations

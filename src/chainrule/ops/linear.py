@@ -2,9 +2,7 @@
 
     y = x Wᵀ + b,   dx = dy W,   dW = dyᵀ x,   db = Σ dy
 
-R-019, R-345, R-346 (seed 000 §3.2; seed 004 §12.4.3; E-000-02)
-
-Weights are stored (out, in); `layout="in_out"` takes them as (in, out) and computes x W + b (C-01).
+Weights are stored (out, in); `layout="in_out"` takes them as (in, out) and computes x W + b.
 """
 
 from __future__ import annotations
@@ -16,8 +14,9 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import normal, rows, sum_lead, times
 from chainrule.ops.elementwise import add
@@ -108,4 +107,26 @@ def composed(x: Any, W: Any, b: Any = None, *, layout: str = "out_in") -> Any:
     return y if b is None else add(y, b)
 
 
-linear = Op("linear", forward, backward, example, composed=composed, native=(native_forward, native_backward))
+def abstract_forward(
+    x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in"
+) -> tuple[Array, Saved]:
+    _check(x, W, b, layout)
+    out = W.shape[0 if layout == "out_in" else 1]
+    return abstract((*x.shape[:-1], out), x.dtype), (x, W, layout)
+
+
+def cost(needs: Needs, x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in") -> Work:
+    product = 2 * rows(x).shape[0] * W.size
+    return Work(product, (bool(needs[0]) + bool(needs[1])) * product)
+
+
+linear = Op(
+    "linear",
+    forward,
+    backward,
+    example,
+    composed=composed,
+    native=(native_forward, native_backward),
+    abstract=abstract_forward,
+    cost=cost,
+)

@@ -1,7 +1,6 @@
 """Output layer and cross-entropy in one.        Derivation: docs/derivations/linear_cross_entropy.md
 
-    z = x Wᵀ,   loss = log Σ_j e^z_j - Σ_i t_i z_i,   dx = dz W,   dW = dzᵀ x          R-100, R-101, R-344 .. R-346
-                                                        (seed 001; seed 004 §12.4.2, §12.4.3)
+    z = x Wᵀ,   loss = log Σ_j e^z_j - Σ_i t_i z_i,   dx = dz W,   dW = dzᵀ x
 
 The logits are the largest array of a language model, V/C times as large as the activations they come from. Beyond a
 limit they exist for one chunk of rows at a time only, in forward and once more in backward, or once if the gradient of
@@ -18,11 +17,20 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal, rows, times
-from chainrule.ops.cross_entropy import Goal, cross_entropy, read_goal, reduced, row_gradients, row_losses
+from chainrule.ops.cross_entropy import (
+    Goal,
+    abstract_goal,
+    cross_entropy,
+    read_goal,
+    reduced,
+    row_gradients,
+    row_losses,
+)
 from chainrule.ops.linear import linear
 
 NAME = "linear_cross_entropy"
@@ -207,6 +215,22 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, 7, C), normal(rng, V, C)), {"targets": rng.integers(0, V, size=7)})
 
 
+def abstract_forward(
+    x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any
+) -> tuple[Array, Saved]:
+    shape = _logits_shape(x, W)
+    goal = abstract_goal(shape, x.dtype, targets)
+    losses, peak, total = abstract((3, len(goal.target)), x.dtype)
+    logits = abstract((len(losses), len(W)), x.dtype) if _kept(shape) else None
+    loss = abstract((), losses.dtype) if reduction != "none" else losses.reshape(shape[:-1])
+    return loss, (x, W, logits, peak, total, *goal)
+
+
+def cost(needs: Needs, x: Array, W: Array, **constants: Any) -> Work:
+    """With gradients computed in forward, as in training; otherwise logits that are not kept are computed again."""
+    return linear.cost(needs, x, W)  # type: ignore[misc]
+
+
 linear_cross_entropy = Op(
     NAME,
     forward,
@@ -215,4 +239,6 @@ linear_cross_entropy = Op(
     composed=composed,
     native=(native_forward, native_backward),
     ahead=(ahead, native_ahead),
+    abstract=abstract_forward,
+    cost=cost,
 )

@@ -1,6 +1,6 @@
 """Losses of numbers: of the difference d = pred - target.        Derivations: docs/derivations/losses.md
 
-`reduction` is "mean", "sum" or "none" (C-08).      R-097, R-113 .. R-115 (seed 000 §3.6; seed 003 §4.1; seed 004 §5.3)
+`reduction` is "mean", "sum" or "none".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _both(dpred: Array, needs: Needs) -> Grads:
 def mse_forward(
     pred: Array, target: Array, *, half: bool = False, reduction: str = "mean"
 ) -> tuple[Array, Saved]:
-    """Squared error d², d = pred - target of equal shapes; ½ d² with `half` (C-09)."""
+    """Squared error d², d = pred - target of equal shapes; ½ d² with `half`."""
     d = _difference("mse", pred, target)
     loss = d * d
     if half:
@@ -102,7 +102,7 @@ huber = Op("huber", huber_forward, huber_backward, huber_example)
 
 
 def l2_to_reference(theta: Any, theta_ref: Any, lam: float) -> Any:
-    """λ ‖θ - θ_ref‖², the pull of fine-tuned weights towards the pretrained ones (R-113); Tensors or arrays.
+    """λ ‖θ - θ_ref‖², the pull of fine-tuned weights toward the pretrained ones; Tensors or arrays.
 
     >>> import chainrule as cr
     >>> theta = cr.Tensor([1.0, 2.0], requires_grad=True)

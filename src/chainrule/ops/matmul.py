@@ -1,12 +1,13 @@
 """Matrix product, batched, with broadcasting.        Derivation: docs/derivations/matmul.md
 
-    C = A B,   dA = dC Bᵀ,   dB = Aᵀ dC            R-045, R-046 (seed 001 "two ways of matmul"; seed 004 §1.3)
+    C = A B,   dA = dC Bᵀ,   dB = Aᵀ dC
 
-The derivation compares the two loop orders of R-045; docs/understand/kernels.md goes on from there to our own kernel.
+The derivation compares the two loop orders; docs/understand/kernels.md continues with the kernel used here.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
@@ -14,8 +15,9 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
-from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal, rows, times, unbroadcast
 
@@ -106,4 +108,28 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 3, 4), normal(rng, 4)))
 
 
-matmul = Op("matmul", forward, backward, example, native=(native_forward, native_backward), strided=True)
+def abstract_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+    _check(a.shape, b.shape)
+    return abstract(_shape(a, b), a.dtype), (a, b)
+
+
+def _shape(a: Array, b: Array) -> Shape:
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return (*batch, *a.shape[-2:-1], *(b.shape[-1:] if b.ndim > 1 else ()))
+
+
+def cost(needs: Needs, a: Array, b: Array) -> Work:
+    product = 2 * math.prod(_shape(a, b)) * a.shape[-1]
+    return Work(product, (bool(needs[0]) + bool(needs[1])) * product)
+
+
+matmul = Op(
+    "matmul",
+    forward,
+    backward,
+    example,
+    native=(native_forward, native_backward),
+    strided=True,
+    abstract=abstract_forward,
+    cost=cost,
+)

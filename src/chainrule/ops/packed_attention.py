@@ -1,7 +1,6 @@
 """Self-attention on the output of one joint projection.        Derivation: docs/derivations/attention.md
 
     q, k, v = the thirds of qkv, cut into heads;   y = attention(q, k, v), heads joined
-                                            R-281, R-287, R-291 (seed 004 §8.4, §10.2; C-22)
 
 The heads are views of qkv, the output and the gradient of qkv are written where they belong: nothing is transposed or
 copied. Saved is what attention saves, so `cr.ops.attention_weights(*saved[:2], causal=True)` gives the maps.
@@ -16,11 +15,13 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
-from chainrule.autograd.types import Array, Grads, Needs, Saved
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal
+from chainrule.ops.attention import abstract_forward as attention_abstract
 from chainrule.ops.attention import backward as attention_backward
 from chainrule.ops.attention import composed as attention_composed
+from chainrule.ops.attention import cost as attention_cost
 from chainrule.ops.attention import forward as attention_forward
 from chainrule.ops.attention import native_forward as attention_native_forward
 from chainrule.ops.attention import native_gradients
@@ -110,6 +111,14 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     )  # whole vectors of the native kernel, and a rest
 
 
+def abstract_forward(qkv: Array, *, heads: int, causal: bool = True, **options: Any) -> tuple[Array, Saved]:
+    return _joined(attention_abstract, qkv, heads, {"causal": causal, **options})
+
+
+def cost(needs: Needs, qkv: Array, *, heads: int, causal: bool = True, **options: Any) -> Work:
+    return attention_cost(needs * 3, *_split(qkv, 3, heads), causal=causal)
+
+
 packed_attention = Op(
     "packed_attention",
     forward,
@@ -118,4 +127,6 @@ packed_attention = Op(
     composed=composed,
     native=(native_forward, native_backward),
     strided=True,
+    abstract=abstract_forward,
+    cost=cost,
 )

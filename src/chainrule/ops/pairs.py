@@ -1,7 +1,7 @@
-"""Losses that compare: a true neighbour with sampled words, a preferred answer with a rejected one.
+"""Losses that compare: a true neighbor with sampled words, a preferred answer with a rejected one.
 
-    negative sampling   -log σ(c·p) - Σ_k log σ(-c·n_k)             R-254, R-255 (seed 004 §7.3.3, §7.3.4)
-    Bradley-Terry       -log σ(r_chosen - r_rejected)               R-413, R-414 (seed 004 §13.7.3, §13.7.4)
+    negative sampling   -log σ(c·p) - Σ_k log σ(-c·n_k)
+    Bradley-Terry       -log σ(r_chosen - r_rejected)
 
 Both are computed as softplus(-z) = log(1 + e^-z), which is finite where σ(z) itself has rounded to 0.
 Derivations: docs/derivations/pairs.md
@@ -43,42 +43,42 @@ def _reduce_composed(losses: Any, reduction: str) -> Any:
 
 
 def negative_sampling_forward(
-    centre: Array, positive: Array, negatives: Array, *, reduction: str = "mean"
+    center: Array, positive: Array, negatives: Array, *, reduction: str = "mean"
 ) -> tuple[Array, Saved]:
-    """-log σ(c·p) - Σ_k log σ(-c·n_k): pull a word's vector to its neighbour, push it from K sampled words.
+    """-log σ(c·p) - Σ_k log σ(-c·n_k): pull a word's vector to its neighbor, push it from K sampled words.
 
-    centre (..., C), positive (..., C), negatives (..., K, C); `reduction` "mean" or "sum" over the leading
+    center (..., C), positive (..., C), negatives (..., K, C); `reduction` "mean" or "sum" over the leading
     axes, or "none". K+1 dot products stand in for the V of a full softmax.
     """
-    if centre.shape != positive.shape:
+    if center.shape != positive.shape:
         raise ShapeError(
-            f"negative_sampling: centre has shape {centre.shape}, positive {positive.shape} (must be equal)"
+            f"negative_sampling: center has shape {center.shape}, positive {positive.shape} (must be equal)"
         )
-    if negatives.ndim != centre.ndim + 1 or (*negatives.shape[:-2], negatives.shape[-1]) != centre.shape:
+    if negatives.ndim != center.ndim + 1 or (*negatives.shape[:-2], negatives.shape[-1]) != center.shape:
         raise ShapeError(
-            f"negative_sampling: negatives have shape {negatives.shape}, centre {centre.shape} "
-            "(must be centre's shape with an axis of samples before the last)"
+            f"negative_sampling: negatives have shape {negatives.shape}, center {center.shape} "
+            "(must be center's shape with an axis of samples before the last)"
         )
-    s_p = (centre * positive).sum(axis=-1)  # (...)
-    s_n = (negatives @ centre[..., None])[..., 0]  # (..., K)
+    s_p = (center * positive).sum(axis=-1)  # (...)
+    s_n = (negatives @ center[..., None])[..., 0]  # (..., K)
     losses = _softplus(-s_p) + _softplus(s_n).sum(axis=-1)  # [PR.2]
-    return reduced("negative_sampling", losses, reduction), (centre, positive, negatives, s_p, s_n, reduction)
+    return reduced("negative_sampling", losses, reduction), (center, positive, negatives, s_p, s_n, reduction)
 
 
 def negative_sampling_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    centre, positive, negatives, s_p, s_n, reduction = saved
+    center, positive, negatives, s_p, s_n, reduction = saved
     dy = spread(dy, s_p.size, reduction)  # () or (...)
     ds_p = (-dy * _sigmoid(-s_p))[..., None]  # (..., 1)    [PR.3]
     ds_n = (dy[..., None] * _sigmoid(s_n))[..., None]  # (..., K, 1)    [PR.4]
     dc = ds_p * positive + (ds_n * negatives).sum(axis=-2) if needs[0] else None  # [PR.5]
-    dp = ds_p * centre if needs[1] else None  # [PR.6]
-    dn = ds_n * centre[..., None, :] if needs[2] else None
+    dp = ds_p * center if needs[1] else None  # [PR.6]
+    dn = ds_n * center[..., None, :] if needs[2] else None
     return dc, dp, dn
 
 
-def negative_sampling_composed(centre: Any, positive: Any, negatives: Any, *, reduction: str = "mean") -> Any:
-    s_p = reduce.sum(mul(centre, positive), axis=-1)
-    row = reshape(centre, shape=(*centre.shape[:-1], 1, centre.shape[-1]))  # (..., 1, C)
+def negative_sampling_composed(center: Any, positive: Any, negatives: Any, *, reduction: str = "mean") -> Any:
+    s_p = reduce.sum(mul(center, positive), axis=-1)
+    row = reshape(center, shape=(*center.shape[:-1], 1, center.shape[-1]))  # (..., 1, C)
     s_n = reduce.sum(mul(row, negatives), axis=-1)  # (..., K)
     losses = neg(add(log_sigmoid(s_p), reduce.sum(log_sigmoid(neg(s_n)), axis=-1)))
     return _reduce_composed(losses, reduction)

@@ -2,7 +2,6 @@
 
 The matrix that multiplies [x, h] is kept as its two halves, W_x (gates·H, X) and W_h (gates·H, H), with one
 bias b (gates·H,) or none. Any leading axes are a batch.
-R-233, R-235, R-241, R-243, R-244, R-360 (seed 004 §6.3, §6.5, §6.6; E-004-14)
 """
 
 from __future__ import annotations
@@ -179,7 +178,7 @@ def gru_forward(
     """h' = (1 - z) h + z n, with r, z = σ(W_x x + W_h h + b) and n = tanh(W_x x + W_h (r h) + b).
 
     x (..., X), h (..., H), W_x (3H, X), W_h (3H, H), b (3H,) -> h' (..., H). The rows of the weights are the
-    gates r, z, n in this order; the equations are those adopted in E-004-14.
+    gates r, z, n in this order and equations as in PyTorch.
 
     `reset_after=True` is PyTorch's cell and takes its weights: r multiplies the finished product, which has a
     bias b_h (3H,) of its own, n = tanh(W_x x + b + r (W_h h + b_h)), and z keeps: h' = (1 - z) n + z h.

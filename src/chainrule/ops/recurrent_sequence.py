@@ -2,7 +2,6 @@
 
 The cells of ops/recurrent.py with the loop over time inside: x (B, T, X) goes through W_x in one product before the
 loop, and the gradients of the weights are one product each after it; only the product with W_h is made step by step.
-R-233 .. R-236, R-241, R-243, R-244, R-360 (seed 004 §6.3, §6.5, §6.6; E-004-14, E-004-15)
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved
+from chainrule.autograd.abstract import abstract
+from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal, rows, sum_lead
 from chainrule.ops.recurrent import (
@@ -403,6 +403,61 @@ def gru_example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, B, T, X), normal(rng, B, H), *after), {"reset_after": True})
 
 
+# -- by shapes alone -------------------------------------------------------------------------------------------
+
+
+def _states(x: Array, h: Array, n: int) -> tuple[Array, ...]:
+    """y (B, T, H) and n last states (B, H)"""
+    return abstract((*x.shape[:2], h.shape[1]), x.dtype), *(abstract(h.shape, x.dtype) for _ in range(n))
+
+
+def rnn_abstract(
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None
+) -> tuple[tuple[Array, ...], Saved]:
+    _check("rnn_sequence", 1, x, h, W_x, W_h, b)
+    outputs = _states(x, h, 1)
+    return outputs, (x, h, W_x, W_h, outputs[0])
+
+
+def lstm_abstract(
+    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array | None = None
+) -> tuple[tuple[Array, ...], Saved]:
+    _check("lstm_sequence", 4, x, h, W_x, W_h, b)
+    outputs = _states(x, h, 2)
+    gates = abstract((*x.shape[:2], len(W_x)), x.dtype)
+    return outputs, (x, h, c, W_x, W_h, gates, abstract(outputs[0].shape, x.dtype), outputs[0])
+
+
+def gru_abstract(
+    x: Array,
+    h: Array,
+    W_x: Array,
+    W_h: Array,
+    b: Array | None = None,
+    b_h: Array | None = None,
+    *,
+    reset_after: bool = False,
+) -> tuple[tuple[Array, ...], Saved]:
+    _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
+    outputs = _states(x, h, 1)
+    gates = abstract((*x.shape[:2], len(W_x)), x.dtype)
+    u_n = abstract(outputs[0].shape, x.dtype) if reset_after else None
+    return outputs, (x, h, W_x, W_h, gates, u_n, outputs[0])
+
+
+def _cost(states: int) -> Callable[..., Work]:
+    """Of an op whose inputs are x, so many states, W_x, W_h and biases"""
+
+    def cost(needs: Needs, *inputs: Any, reset_after: bool = False) -> Work:
+        B, T, _ = inputs[0].shape
+        W_x, W_h = (2 * B * T * W.size for W in inputs[states + 1 : states + 3])
+        dW_x, dW_h = (bool(need) for need in needs[states + 1 : states + 3])
+        # Backward takes the gradient through every state, wanted or not.
+        return Work(W_x + W_h, W_x * (bool(needs[0]) + dW_x) + W_h * (1 + dW_h))
+
+    return cost
+
+
 rnn_sequence = Op(
     "rnn_sequence",
     rnn_forward,
@@ -410,6 +465,8 @@ rnn_sequence = Op(
     rnn_example,
     composed=rnn_composed,
     native=(rnn_native_forward, rnn_native_backward),
+    abstract=rnn_abstract,
+    cost=_cost(states=1),
 )
 lstm_sequence = Op(
     "lstm_sequence",
@@ -418,6 +475,8 @@ lstm_sequence = Op(
     lstm_example,
     composed=lstm_composed,
     native=(lstm_native_forward, lstm_native_backward),
+    abstract=lstm_abstract,
+    cost=_cost(states=2),
 )
 gru_sequence = Op(
     "gru_sequence",
@@ -426,4 +485,6 @@ gru_sequence = Op(
     gru_example,
     composed=gru_composed,
     native=(gru_native_forward, gru_native_backward),
+    abstract=gru_abstract,
+    cost=_cost(states=1),
 )

@@ -1,7 +1,6 @@
 """Reductions: sum, mean, max, log-sum-exp.        Derivations: docs/derivations/reduce.md
 
 `axis` is None (all axes), a number or a tuple, negative from the end; `keepdims` keeps them with size 1.
-R-467, R-468 (seed 004 §13.9.1.8)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Root-mean-square normalisation over the last axis.        Derivation: docs/derivations/rmsnorm.md
+"""Root-mean-square normalization over the last axis.        Derivation: docs/derivations/rmsnorm.md
 
-y = x̂ γ,   x̂ = x r,   r = 1/√(mean(x²) + ε)               R-472 (Zhang and Sennrich 2019)
+y = x̂ γ,   x̂ = x r,   r = 1/√(mean(x²) + ε)        (Zhang and Sennrich 2019)
 
 Layer norm without its mean and shift.
 """
@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ShapeError
 from chainrule.ops import reduce
@@ -85,6 +86,11 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, 3, C), normal(rng, C)))
 
 
+def abstract_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> tuple[Array, Saved]:
+    _check(x, gamma)
+    return abstract(x.shape, x.dtype), (x, gamma, abstract((*x.shape[:-1], 1), x.dtype))
+
+
 rmsnorm = Op(
     "rmsnorm",
     forward,
@@ -93,4 +99,5 @@ rmsnorm = Op(
     composed=composed,
     native=(native_forward, native_backward),
     again=lambda saved: saved[:2],
+    abstract=abstract_forward,
 )

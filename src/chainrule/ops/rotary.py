@@ -2,7 +2,7 @@
 
     (a, b) -> (a cos φ - b sin φ,  b cos φ + a sin φ),   φ = t θ_i,   θ_i = base^(-2i/D) unless given
 
-The score of a query at t and a key at s then depends on t - s alone. R-318 (seed 004 §11.4; C-16)
+The score of a query at t and a key at s then depends on t - s alone.
 Derivation: docs/derivations/rotary.md
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal
@@ -136,6 +137,13 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     )  # heads split
 
 
+def abstract_forward(
+    x: Array, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
+) -> tuple[Array, Saved]:
+    cos, sin = _angles(x, positions, base, frequency)
+    return abstract(x.shape, x.dtype), (cos, sin, interleaved)
+
+
 rotary = Op(
     "rotary",
     forward,
@@ -144,4 +152,5 @@ rotary = Op(
     composed=composed,
     native=(native_forward, native_backward),
     strided=True,
+    abstract=abstract_forward,
 )

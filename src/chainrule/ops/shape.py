@@ -1,7 +1,6 @@
 """Shape operations.        Derivations: docs/derivations/shape.md
 
 They move or repeat numbers; their gradients move them back and add up the repetitions.
-R-047 (seed 004 §1.3), R-200 (seed 002 §12)
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal, unbroadcast
@@ -94,6 +94,18 @@ broadcast_to = Op("broadcast_to", broadcast_to_forward, broadcast_to_backward, b
 
 def concat_forward(*xs: Array, axis: int = 0) -> tuple[Array, Saved]:
     """x₁, x₂, ... one after the other along `axis`; all other sizes must be equal"""
+    axis, edges = _edges(xs, axis)
+    return np.concatenate(xs, axis=axis), (axis, edges)
+
+
+def concat_abstract(*xs: Array, axis: int = 0) -> tuple[Array, Saved]:
+    axis, edges = _edges(xs, axis)
+    shape = xs[0].shape
+    return abstract((*shape[:axis], edges[-1], *shape[axis + 1 :]), xs[0].dtype), (axis, edges)
+
+
+def _edges(xs: tuple[Array, ...], axis: int) -> tuple[int, Shape]:
+    """The axis counted from the front, and where each array begins and the last one ends on it."""
     shapes = [x.shape for x in xs]
     if not shapes:
         raise ShapeError("concat: got no arrays (must have at least one)")
@@ -104,7 +116,7 @@ def concat_forward(*xs: Array, axis: int = 0) -> tuple[Array, Saved]:
     for shape in shapes[1:]:
         if len(shape) != ndim or _without(shape, axis) != _without(shapes[0], axis):
             raise ShapeError(f"concat: {shapes[0]} and {shape} along axis {axis} (other sizes must be equal)")
-    return np.concatenate(xs, axis=axis), (axis, tuple(accumulate((s[axis] for s in shapes), initial=0)))
+    return axis, tuple(accumulate((s[axis] for s in shapes), initial=0))
 
 
 def _without(shape: Shape, axis: int) -> Shape:
@@ -124,7 +136,7 @@ def concat_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 5),))
 
 
-concat = Op("concat", concat_forward, concat_backward, concat_example)
+concat = Op("concat", concat_forward, concat_backward, concat_example, abstract=concat_abstract)
 
 
 def where_forward(a: Array, b: Array, *, condition: Any) -> tuple[Array, Saved]:

@@ -1,7 +1,7 @@
 """Softmax and log-softmax along one axis.        Derivation: docs/derivations/softmax.md
 
-y_i = e^(x_i - m) / Σ_j e^(x_j - m),   m = max_j x_j    R-085 .. R-089, R-351, R-467, R-468, R-471
-log y_i = x_i - m - log Σ_j e^(x_j - m)                 (seed 000 §3.4; seed 001; seed 004 §2.8; C-11, C-22)
+y_i = e^(x_i - m) / Σ_j e^(x_j - m),   m = max_j x_j
+log y_i = x_i - m - log Σ_j e^(x_j - m)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def softmax_forward(
 
     An entry of -inf gives exactly 0, and a row of nothing but -inf all zeros. `clip=(-50, 50)` first forces
     the finite entries into that interval: an old way to avoid overflow which, unlike subtracting the maximum,
-    changes the result (E-000-06).
+    changes the result.
     """
     inside = None
     if clip is not None:

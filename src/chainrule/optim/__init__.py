@@ -1,4 +1,4 @@
-"""Optimisers over the flat parameter block, schedules, clipping, and the search for a learning rate."""
+"""Optimizers over the flat parameter block, schedules, clipping, and the search for a learning rate."""
 
 from chainrule.optim.adagrad import AdaGrad
 from chainrule.optim.adam import Adam, AdamW

@@ -1,7 +1,4 @@
-"""AdaGrad: a rate per parameter that only shrinks.        Derivation: docs/derivations/optimisers.md
-
-R-121, R-124 (seed 000 §4.2); ε convention C-05
-"""
+"""AdaGrad: a rate per parameter that only shrinks.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 

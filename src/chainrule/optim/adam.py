@@ -1,7 +1,4 @@
-"""Adam and AdamW.        Derivation: docs/derivations/optimisers.md
-
-R-123, R-124, R-125, R-130 (seed 000 §4.4; seed 004 §5.5.3, §12.5); conventions C-05, C-06, E-004-08
-"""
+"""Adam and AdamW.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ class Adam(Optimizer):
     """m ← β₁ m + (1 - β₁) g,  v ← β₂ v + (1 - β₂) g²,  w ← w - η m̂ / (√v̂ + ε).
 
     The hats undo the start at zero: m̂ = m / (1 - β₁ᵗ), v̂ = v / (1 - β₂ᵗ). With `eps_inside` the root is
-    √(v̂ + ε). The transformer of seed 004 §12.5 takes betas (0.9, 0.98) and eps 1e-9.
+    √(v̂ + ε). "Attention is all you need" takes betas (0.9, 0.98) and eps 1e-9.
     """
 
     slots = ("m", "v")

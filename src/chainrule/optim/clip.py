@@ -1,7 +1,4 @@
-"""Clipping gradients before a step.        Derivation: docs/derivations/optimisers.md
-
-R-131 (seed 004 §6.4.3, §12.9)
-"""
+"""Clipping gradients before a step.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lion: the sign of a momentum.        Derivation: docs/derivations/optimisers.md
-
-R-130 (named in seed 004 §14.8.2)
-"""
+"""Lion: the sign of a momentum.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all optimisers share: one pass over the flat block, state by name, a step count."""
+"""What all optimizers share: one pass over the flat block, state by name, a step count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK = 1 << 16  # elements per update: a chunk of values, gradients and state s
 
 
 class Block(Protocol):
-    """What an optimiser asks of `chainrule.autograd.Parameters`: flat values and gradients, and names."""
+    """What an optimizer asks of `chainrule.autograd.Parameters`: flat values and gradients, and names."""
 
     data: Array
     grad: Array
@@ -36,7 +36,7 @@ class Block(Protocol):
 
 
 class Optimizer:
-    """Base of the optimisers: a subclass names its state arrays in `slots` and moves one chunk in `update`.
+    """Base of the optimizers: a subclass names its state arrays in `slots` and moves one chunk in `update`.
 
     Every update is elementwise, so the chunks and their order cannot change a result.
     """
@@ -85,7 +85,7 @@ class Optimizer:
             what, names = ("lacks", missing) if missing else ("has the unknown", wrong)
             raise CheckpointError(
                 f"{self._name}: the saved state {what} {', '.join(names[:3])}{' ...' if names[3:] else ''} "
-                "(must be saved by the same optimiser with the same trainable parameters)"
+                "(must be saved by the same optimizer with the same trainable parameters)"
             )
         for name, view in views.items():
             if state[name].shape != view.shape:
@@ -124,7 +124,7 @@ class Optimizer:
         for name, param in self.params.items():
             if param.block is not self.params:
                 raise GraphError(
-                    f"{self._name}: {name} has moved to another block since this optimiser was made "
+                    f"{self._name}: {name} has moved to another block since this optimizer was made "
                     "(make it anew from model.parameters())"
                 )
 

@@ -1,7 +1,4 @@
-"""RMSprop: AdaGrad with a memory that fades.        Derivation: docs/derivations/optimisers.md
-
-R-122, R-124 (seed 000 §4.3); ε convention C-05
-"""
+"""RMSprop: AdaGrad with a memory that fades.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 

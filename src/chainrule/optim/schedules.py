@@ -1,11 +1,11 @@
-"""Learning-rate schedules: functions of the step.        Derivation: docs/derivations/optimisers.md
+"""Learning-rate schedules: functions of the step.        Derivation: docs/derivations/optimizers.md
 
     schedule = cosine(3e-4, steps=1000, warmup=50)
     for step in range(1000):
         ...
         optimizer.step(schedule(step))
 
-Steps count from 0. R-126, R-129, R-130, R-136, R-138 (seed 002 §11.2; seed 004 §12.5, §14.7.2, §14.8.2)
+Steps count from 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def constant(lr: float) -> Schedule:
 
 
 def step_decay(lr: float, steps: int, *, at: float = 0.9, factor: float = 10.0) -> Schedule:
-    """`lr`, divided by `factor` once the share `at` of all steps is done (seed 002 §11.2)."""
+    """`lr`, divided by `factor` once the share `at` of all steps is done."""
     _require(0 <= at <= 1, "step_decay", f"at is {at!r} (must be a share from 0 to 1)")
     _require(factor > 0, "step_decay", f"factor is {factor!r} (must be positive)")
     drop = round(at * steps)
@@ -34,7 +34,7 @@ def step_decay(lr: float, steps: int, *, at: float = 0.9, factor: float = 10.0) 
 
 
 def inverse_sqrt(d_model: int, warmup: int = 4000, *, scale: float = 1.0) -> Schedule:
-    """d^-½ min(t^-½, t warmup^-3/2): rises to a peak at t = `warmup`, then falls like 1/√t (seed 004 §12.5).
+    """d^-½ min(t^-½, t warmup^-3/2): rises to a peak at t = `warmup`, then falls like 1/√t.
 
     The source counts t from 1, so step 0 is given the rate of t = 1.
     """
@@ -96,7 +96,7 @@ class Transferred(NamedTuple):
 def transfer(lr: float, batch: float, *, params: float, to_params: float) -> Transferred:
     """Settings tuned on a model of `params` parameters, for one of `to_params`: rate ∝ N^-½, batch ∝ N^½.
 
-    A starting point (seed 004 §14.7.2), not a law.
+    A starting point, not a law.
 
     >>> from chainrule.optim import transfer
     >>> transfer(1e-3, 32, params=1e8, to_params=1e10)

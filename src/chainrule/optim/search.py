@@ -1,6 +1,6 @@
 """Finding a learning rate: an exponential sweep, and the flat part of the curve it draws.
 
-R-127, R-128 (seed 002 §11.1, Remark 3; the repair of E-002-36).    Derivation: docs/derivations/optimisers.md
+Derivation: docs/derivations/optimizers.md
 """
 
 from __future__ import annotations

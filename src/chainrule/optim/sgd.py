@@ -1,7 +1,4 @@
-"""Gradient descent, plain and with momentum.        Derivation: docs/derivations/optimisers.md
-
-R-116, R-117, R-119 (seed 000 §4.1; seed 004 §5.5, §5.5.3); conventions C-07, E-000-10
-"""
+"""Gradient descent, plain and with momentum.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ class SGD(Optimizer):
         if self.kernels:
             self.kernels.sgd_step(w, g, self.weight_decay if decays else 0.0, lr)
             return
-        w -= np.multiply(self.penalised(w, g, decays), lr, out=self.scratch(w))  # [OP.1]
+        w -= np.multiply(self.penalized(w, g, decays), lr, out=self.scratch(w))  # [OP.1]
 
-    def penalised(self, w: Array, g: Array, decays: bool) -> Array:
+    def penalized(self, w: Array, g: Array, decays: bool) -> Array:
         """The gradient with that of the penalty added."""
         if not (decays and self.weight_decay):
             return g
@@ -69,7 +66,7 @@ class Momentum(SGD):
             decay = self.weight_decay if decays else 0.0
             self.kernels.momentum_step(w, v, g, decay, self.momentum, inside, outside, self.nesterov)
             return
-        move = np.multiply(self.penalised(w, g, decays), inside, out=self.scratch(w))
+        move = np.multiply(self.penalized(w, g, decays), inside, out=self.scratch(w))
         v *= self.momentum
         v += move
         if self.nesterov:

@@ -1,4 +1,4 @@
-"""Early stopping on held-out loss.        R-137 (seed 002 §13.1; seed 004 §13.6.4)"""
+"""Early stopping on held-out loss."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chainrule.errors import CheckpointError
 from chainrule.io.hf.architectures import family_name
-from chainrule.models.families import KNOWN
+from chainrule.models.registry import KNOWN
 from chainrule.runs import checkpoint
 from chainrule.runs.checkpoint import Checkpoint
 

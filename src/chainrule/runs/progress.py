@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from chainrule.models import Model, RecurrentLM
-from chainrule.models.rnn_lm import State
+from chainrule.models import Model
+from chainrule.models.microbatch import State
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.load import this_version
 from chainrule.train.schedule import Plan
@@ -33,7 +33,7 @@ def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
     with this_version(folder):
         trainer.steps, trainer.seconds = saved.step, training["seconds"]
         trainer.plan = Plan(trainer.config, training["total"])
-        trainer.carried = nested(saved.carried, trainer.model)
+        trainer.state = nested(saved.carried, trainer.model)
         if trainer.stopping:
             vars(trainer.stopping).update(training["stopping"])
     trainer.scale.load(training.get("scale", {}))
@@ -45,13 +45,13 @@ def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
 
 
 def flat(state: State | None) -> dict[str, Any]:
-    """The state of a recurrent model with a name for each array: layer.part"""
+    """The state that a model carries with a name for each array: layer.part"""
     return {f"{i}.{j}": part for i, layer in enumerate(state or ()) for j, part in enumerate(layer)}
 
 
 def nested(arrays: Mapping[str, Any], model: Model) -> State | None:
     """The state that `flat` took apart."""
-    if not arrays or not isinstance(model, RecurrentLM):
+    like = model.initial_state(1)
+    if not arrays or like is None:
         return None
-    shape = enumerate(model.start(1))
-    return tuple(tuple(arrays[f"{i}.{j}"] for j, _ in enumerate(layer)) for i, layer in shape)
+    return tuple(tuple(arrays[f"{i}.{j}"] for j, _ in enumerate(layer)) for i, layer in enumerate(like))

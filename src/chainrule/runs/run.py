@@ -215,7 +215,7 @@ class Run:
                 trained=trained if trainer.average else {},
                 optimizer=trainer.optimiser.state(),
                 training=training,
-                carried=flat(trainer.carried),
+                carried=flat(trainer.state),
             ),
             keep=self._kept(),
         )

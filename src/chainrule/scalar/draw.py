@@ -1,6 +1,6 @@
 """A computation graph as a picture: Graphviz text, and SVG without any other program.
 
-R-002 (seed 002 Figure 1). Boxes hold a name, a value and a gradient; an operation is a small round mark in
+Boxes hold a name, a value and a gradient; an operation is a small round mark in
 front of the box it produces; edges run from the leaves on the left to the root on the right.
 """
 
@@ -88,17 +88,17 @@ def _nodes(root: Value) -> list[Value]:
     return nodes
 
 
-def _box(node: Value, centre: float, column: _Column, is_root: bool) -> str:
-    y = centre + MARGIN
+def _box(node: Value, center: float, column: _Column, is_root: bool) -> str:
+    y = center + MARGIN
     kind = "root" if is_root else "inner" if node.op else "leaf"
-    colour = "#1d5fa8" if node.grad > 0 else "#b3400a" if node.grad < 0 else "#8a94a6"
+    color = "#1d5fa8" if node.grad > 0 else "#b3400a" if node.grad < 0 else "#8a94a6"
     parts = [
         f"<g><title>{escape(repr(node))}</title>",
         _rect(column.box_left, y, column.right - column.box_left, BOX_HEIGHT, 6, FILL[kind]),
         _text(column.box_left + PAD, y - 4, node.label, "start", INK, bold=True),
         _text(column.right - PAD, y - 4, _number(node.data), "end", INK),
         _text(column.box_left + PAD, y + LINE - 4, "grad", "start", "#8a94a6"),
-        _text(column.right - PAD, y + LINE - 4, _number(node.grad), "end", colour),
+        _text(column.right - PAD, y + LINE - 4, _number(node.grad), "end", color),
     ]
     if node.op:
         wide = _op_width(node)
@@ -111,8 +111,8 @@ def _box(node: Value, centre: float, column: _Column, is_root: bool) -> str:
     return "\n".join([*(p for p in parts if p), "</g>"])
 
 
-def _rect(x: float, centre: float, width: float, height: float, radius: float, fill: str) -> str:
-    place = f'x="{x:.1f}" y="{centre - height / 2:.1f}" width="{width:.1f}" height="{height:.1f}"'
+def _rect(x: float, center: float, width: float, height: float, radius: float, fill: str) -> str:
+    place = f'x="{x:.1f}" y="{center - height / 2:.1f}" width="{width:.1f}" height="{height:.1f}"'
     return f'<rect {place} rx="{radius:.0f}" fill="{fill}" stroke="{INK}" stroke-width="1.2"/>'
 
 
@@ -144,10 +144,10 @@ def _lanes(edges: list[list[Place]]) -> list[float]:
     return shifts
 
 
-def _text(x: float, y: float, text: str, anchor: str, colour: str, bold: bool = False) -> str:
+def _text(x: float, y: float, text: str, anchor: str, color: str, bold: bool = False) -> str:
     if not text:
         return ""
-    style = f'text-anchor="{anchor}" fill="{colour}"' + (' font-weight="bold"' if bold else "")
+    style = f'text-anchor="{anchor}" fill="{color}"' + (' font-weight="bold"' if bold else "")
     # textLength pins the width to what the box was made for, whatever monospace font the viewer has
     pinned = f'textLength="{_cells(text) * CHAR:.1f}" lengthAdjust="spacingAndGlyphs"'
     return f'<text x="{x:.1f}" y="{y:.1f}" {style} {pinned}>{escape(text)}</text>'

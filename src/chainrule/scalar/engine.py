@@ -1,8 +1,8 @@
 """Back-propagation on one screen: numbers that remember how they were made.
 
-Derivation: docs/derivations/scalar.md            R-001 .. R-015 (seed 002 §2, §3; seed 004 §2.2-§2.5, §5.4.1)
+Derivation: docs/derivations/scalar.md
 
-An operation returns a Value that keeps its number, the Values it was made from (its children) and, towards
+An operation returns a Value that keeps its number, the Values it was made from (its children) and, toward
 each child, the slope: the partial derivative, which is a plain number because the inputs are. So the backward
 pass needs no calculus: multiply the slopes along every path from the root, add up the paths.
 """
@@ -90,7 +90,7 @@ class Value:
         made = f", op={self.op!r}" if self.op else ""
         return f"Value({name}{self.data:.6g}, grad={self.grad:.6g}{made})"
 
-    # Arithmetic: the number, then the slope towards each child.
+    # Arithmetic: the number, then the slope toward each child.
 
     def __add__(self, other: Value | float) -> Value:
         return add(self, other)
@@ -159,7 +159,7 @@ class Value:
         return Value(y, (self,), (y * (1 - y),), "sigmoid")
 
     def relu(self) -> Value:
-        on = self.data > 0  # the slope at exactly 0 is 0 (C-03)
+        on = self.data > 0  # the slope at exactly 0 is 0
         return Value(self.data if on else 0.0, (self,), (float(on),), "relu")
 
 
@@ -173,13 +173,13 @@ def _is_finite(x: object) -> bool:
 
 
 def add(*terms: Value | float) -> Value:
-    """The sum of any number of terms, as one node: the slope towards every term is 1."""
+    """The sum of any number of terms, as one node: the slope toward every term is 1."""
     children = tuple(as_value(t) for t in terms)
     return Value(sum(c.data for c in children), children, (1.0,) * len(children), "+")  # [SC.3]
 
 
 def multiply(*factors: Value | float) -> Value:
-    """The product of any number of factors, as one node: the slope towards one is the product of the others.
+    """The product of any number of factors, as one node: the slope toward one is the product of the others.
 
     The others are multiplied out, not divided out, so a factor may be 0.
     """

@@ -1,8 +1,8 @@
 """Where to put the nodes of a graph: columns from leaves to root, few crossings, no edge through a box.
 
 The classic layered method: the longest way to the root gives the column, an edge that skips columns gets a
-bend in each of them, sorting each column by its neighbours removes crossings, and pulling every place towards
-its neighbours (but never onto the next one) gives the height.
+bend in each of them, sorting each column by its neighbors removes crossings, and pulling every place toward
+its neighbors (but never onto the next one) gives the height.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SWEEPS = 8
 
 @dataclass(eq=False)
 class Place:
-    """One node, or one bend of a long edge, in its column; `y` is its centre."""
+    """One node, or one bend of a long edge, in its column; `y` is its center."""
 
     node: Value | None
     size: float
@@ -67,7 +67,7 @@ def arrange(root: Value, node_size: float, bend_size: float, gap: float) -> Layo
 
 
 def _sort(columns: list[list[Place]]) -> None:
-    """Order each column by the mean rank of its neighbours, sweeping to and fro; keep the best order."""
+    """Order each column by the mean rank of its neighbors, sweeping to and fro; keep the best order."""
     best, fewest = [column[:] for column in columns], _crossings(columns)
     for sweep in range(SWEEPS):
         leftward = sweep % 2 == 0
@@ -111,7 +111,7 @@ def _settle(columns: list[list[Place]], gap: float) -> None:
 
 
 def _spread(column: list[Place], wishes: list[float], gap: float) -> None:
-    """Heights near the wishes that keep `gap` between neighbours: push down, push up, take the middle."""
+    """Heights near the wishes that keep `gap` between neighbors: push down, push up, take the middle."""
     room = [(a.size + b.size) / 2 + gap for a, b in pairwise(column)]
     down, up = wishes[:], wishes[:]
     for i, need in enumerate(room):

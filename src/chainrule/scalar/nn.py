@@ -1,4 +1,4 @@
-"""A neuron, a layer and a multilayer perceptron made of Values.           R-016 (seed 004 §5.1, §5.2)
+"""A neuron, a layer and a multilayer perceptron made of Values.
 
 A neuron is y = f(w1 x1 + ... + wn xn + b); a layer is neurons side by side that read the same inputs; a
 multilayer perceptron is layers one after the other.

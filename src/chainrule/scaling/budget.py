@@ -1,7 +1,7 @@
 """A language model for a time budget: measure this machine, choose the sizes, say what to expect.
 
 A larger model learns more from a token, a smaller one sees more of them in the same time. Both limits are met about
-where a model sees TOKENS_PER_PARAMETER tokens for each of its parameters (seed 004 §14.5). So the sizes of LADDER are
+where a model sees TOKENS_PER_PARAMETER tokens for each of its parameters. So the sizes of LADDER are
 timed from the smallest on, and the largest is taken that still sees as many. What it will reach is told from what
 counting reaches on the same text, which takes a second to find out.
 """

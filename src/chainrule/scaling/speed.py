@@ -14,7 +14,7 @@ from chainrule.machine import check_memory, keep_freed_memory, one_blas_thread
 from chainrule.models import FAMILIES, LanguageModel
 from chainrule.optim import AdamW, clip_global_norm
 from chainrule.random import generator, seeded
-from chainrule.scaling.batch import Batch
+from chainrule.trace.count import Batch
 
 PATIENCE = 1.0  # seconds for each of the two models
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from chainrule.data.batches.windows import Ids
 from chainrule.models import Additive, NGram, Terminals
+from chainrule.types import Ids
 
 
 def count_baselines(train: Ids, validation: Ids, vocab_size: int) -> dict[str, float]:

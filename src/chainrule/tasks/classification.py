@@ -13,18 +13,17 @@ from typing import Any, ClassVar, Self
 
 from chainrule.autograd import no_grad
 from chainrule.data import (
-    Labelled,
-    LabelledBatches,
+    Labeled,
+    LabeledBatches,
     Segmented,
     SpecialIds,
     Split,
     TaggedBatches,
     label_ids,
     load_pairs,
-    read_labelled,
+    read_labeled,
     spread,
 )
-from chainrule.data.batches.windows import Ids
 from chainrule.data.read.documents import is_table
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
@@ -32,6 +31,7 @@ from chainrule.tasks.masked_lm import VOCABULARY
 from chainrule.tasks.settings import Settings
 from chainrule.tasks.task import Material, share_right
 from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.types import Ids
 
 SPLIT = Split(validation=0.1, test=0.0)
 SHOWN = 10  # labels that are told with their numbers
@@ -40,12 +40,12 @@ COLUMNS = (("text", "label"), ("sentence", "label"), ("1", "2"), ("2", "1"))
 
 @dataclass(frozen=True)
 class LabelCorpus:
-    """Labelled texts, the name by which they are found again, and their hash."""
+    """Labeled texts, the name by which they are found again, and their hash."""
 
     name: str
     version: str
     texts: tuple[Any, ...] = field(repr=False)
-    """`Labelled` or `Tagged`: what has a `text` and `labels`."""
+    """`Labeled` or `Tagged`: what has a `text` and `labels`."""
 
     @cached_property
     def sha256(self) -> str:
@@ -71,15 +71,15 @@ class Labels(Material):
 
     @classmethod
     def find(cls, name: str | os.PathLike[str]) -> LabelCorpus:
-        """A file that `data.read_labelled` reads; `docstrings` is built in: which text is code, which is prose?"""
+        """A file that `data.read_labeled` reads; `docstrings` is built in: which text is code, which is prose?"""
         if name == cls.default:
             heads, summaries = zip(*load_pairs(name).pairs, strict=True)
-            rows = [Labelled(t, "code") for t in heads] + [Labelled(t, "prose") for t in summaries]
+            rows = [Labeled(t, "code") for t in heads] + [Labeled(t, "prose") for t in summaries]
             return LabelCorpus(str(name), load_pairs(name).version, tuple(dict.fromkeys(rows)))
         path = Path(name)
         if not path.exists():
             raise DataError(f"{path}: no such file (must be texts with labels, or docstrings)")
-        rows = _read_table(path) if is_table(path) else read_labelled(path)
+        rows = _read_table(path) if is_table(path) else read_labeled(path)
         return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(rows)))
 
     @classmethod
@@ -115,7 +115,7 @@ class Labels(Material):
             )
         return replace(self, names={name: number for number, name in enumerate(known)})
 
-    def batches(self, model: BERTClassifier, config: Settings) -> LabelledBatches | TaggedBatches:
+    def batches(self, model: BERTClassifier, config: Settings) -> LabeledBatches | TaggedBatches:
         """Texts in random order, of like lengths."""
         return self._batches(self.training, model, config)
 
@@ -126,8 +126,8 @@ class Labels(Material):
 
     def _batches(
         self, rows: list[Any], model: BERTClassifier, config: Settings
-    ) -> LabelledBatches | TaggedBatches:
-        return LabelledBatches(
+    ) -> LabeledBatches | TaggedBatches:
+        return LabeledBatches(
             [self.tokenizer.encode(row.text) for row in rows],
             [self.names[row.label] for row in rows],
             special=SpecialIds.of(self.tokenizer.special_ids),
@@ -152,7 +152,7 @@ class Labels(Material):
         return f"{len(self.corpus.texts):,} {self.what} of {self.corpus.name}: {said}{more}"
 
 
-def _refuse_header(path: Path, rows: Sequence[Labelled]) -> None:
+def _refuse_header(path: Path, rows: Sequence[Labeled]) -> None:
     """A first row that is alone with its label, where others have many, is names of columns."""
     counts = Counter(row.label for row in rows)
     if counts[rows[0].label] == 1 and len(rows) > 2 * len(counts):
@@ -162,12 +162,12 @@ def _refuse_header(path: Path, rows: Sequence[Labelled]) -> None:
         )
 
 
-def _read_table(path: Path) -> list[Labelled]:
+def _read_table(path: Path) -> list[Labeled]:
     """By the names of the columns; without names the label is the column with fewer different values."""
     problem: Exception | None = None
     for text, label in COLUMNS:
         try:
-            found = read_labelled(path, text=text, label=label)
+            found = read_labeled(path, text=text, label=label)
         except DataError as error:
             problem = problem or error
             continue

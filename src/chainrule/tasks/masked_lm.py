@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 
 from chainrule.autograd import no_grad
 from chainrule.data import Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, split
-from chainrule.data.batches.windows import Ids
 from chainrule.models import BERTPretraining
 from chainrule.tasks.memory import check_room
 from chainrule.tasks.settings import Settings
 from chainrule.tasks.task import Material, Text, held_back, joined, share_right
 from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.types import Ids
 
 VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none
 

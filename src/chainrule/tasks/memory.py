@@ -1,4 +1,4 @@
-"""Is there room on this machine for a training step? By formula, before the model is made."""
+"""Is there memory on this machine for a training step? Counted before the model is made."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from chainrule.errors import ConfigError, Setting
 from chainrule.machine import memory
-from chainrule.scaling import parts_of, step_batch, training_memory
-from chainrule.scaling.architectures import BUILDERS
+from chainrule.models import model_class
+from chainrule.models.model import Config
 from chainrule.tasks.settings import Settings
+from chainrule.trace.count import step_batch, training_memory
 
 IDS = 16  # bytes: a token and the place it is taken from, in the whole batch
 
@@ -26,13 +27,13 @@ def check_room(model: Any, config: Settings, tokens: int) -> None:
         )
 
 
-def step_bytes(model: Any, config: Settings, tokens: int) -> int:
-    """What a step holds at least: of families without a list of parts the batch alone."""
+def step_bytes(sizes: Any, config: Settings, tokens: int) -> int:
+    """What a step holds at least; of a family whose sizes do not say which it is, the batch alone."""
     batch = IDS * config.batch_size * tokens
-    if type(model) not in BUILDERS:
+    if batch > memory() or not isinstance(sizes, Config):
         return batch
     if config.recompute:  # one block at a time
-        model = replace(model, n_layer=1)
-    parts = parts_of(model)
+        sizes = replace(sizes, n_layer=1)  # type: ignore[type-var]
+    model = model_class(sizes).abstract(sizes)
     rows = -(-config.batch_size // config.accumulate)
-    return batch + sum(training_memory(parts, step_batch(parts, rows, tokens)).values())
+    return batch + sum(training_memory(model, step_batch(model, rows, tokens)).values())

@@ -1,4 +1,4 @@
-"""Which objective goes with which architecture, and a clear word when they do not fit.        R-373 (seed 004 §13.8)
+"""Which objective goes with which architecture, and a clear word when they do not fit.
 
 A decoder learns the next token and sees what came before; an encoder learns masked words or labels and sees both sides.
 The other way round nothing would be learnt: a model that sees the next token need not predict it.

@@ -3,7 +3,7 @@
 With teacher forcing a model never meets its own mistakes before it is used. Here the share of tokens that it guessed
 itself grows from 0 to `share` in the first `steps` steps. A guess is the likeliest token after the true ones before it,
 so all guesses of a batch take one more forward pass. No gradient goes through them.
-R-372 (seed 004 §13.9.3; Bengio et al. 2015)
+(Bengio et al. 2015)
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from __future__ import annotations
 import numpy as np
 
 from chainrule.autograd import no_grad
-from chainrule.data import Pair, PairBatches
-from chainrule.data.batches.windows import Ids
+from chainrule.data import BatchSource, Pair, PairBatches
 from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq
 from chainrule.random import generator
 from chainrule.tasks.settings import Settings
+from chainrule.types import Ids
 
 
-class ScheduledSampling:
+class ScheduledSampling(BatchSource):
     """The pairs of `batches` with some inputs of the decoder replaced, by the model as it is when they are asked for.
 
     >>> import chainrule as cr

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from chainrule.data import SpecialIds, load_pairs
-from chainrule.data.batches.tagged import Tagged, TaggedBatches, encode_words, read_tagged
+from chainrule.data import SpecialIds, Tagged, TaggedBatches, encode_words, load_pairs, read_tagged
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.tasks.classification import LabelCorpus, Labels

@@ -11,15 +11,16 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from chainrule.data import BUILT_IN, Corpus, Encoded, Shards, load, split, windows
-from chainrule.data.batches.windows import Ids, check_length
+from chainrule.data import BUILT_IN, BatchSource, Corpus, Encoded, Shards, load, split, windows
+from chainrule.data.batches.windows import check_length
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import write
 from chainrule.models import IGNORE, LanguageModel
 from chainrule.tasks.memory import check_room
 from chainrule.tasks.settings import Settings
-from chainrule.tasks.sources import BatchSource, source
+from chainrule.tasks.sources import source
 from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.types import Ids
 
 SAMPLE = 100  # tokens
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, pad, spread
-from chainrule.data.batches.windows import Ids
 from chainrule.errors import DataError
 from chainrule.generate import Translator, translate
 from chainrule.models import Seq2Seq
@@ -18,6 +17,7 @@ from chainrule.tasks.scheduled_sampling import ScheduledSampling, known_steps
 from chainrule.tasks.settings import Settings
 from chainrule.tasks.task import Material
 from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.types import Ids
 
 SPLIT = Split(validation=0.05, test=0.0)
 POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded

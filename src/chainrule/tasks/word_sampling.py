@@ -3,7 +3,7 @@
     keep      P(keep w) = min(1, √(s / f_w) + s / f_w)       frequent words teach little; s = `sample`, f = frequency
     negatives q_w ∝ n_w^power                                between their frequency (1) and uniform (0)
 
-R-254 (seed 004 §7.3.3, E-004-18; Mikolov et al. 2013)
+(Mikolov et al. 2013)
 """
 
 from __future__ import annotations

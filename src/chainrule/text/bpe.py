@@ -1,4 +1,4 @@
-"""Byte-level byte-pair encoding.                (Sennrich et al. 2016; Radford et al. 2019; R-265, R-266 for bytes)
+"""Byte-level byte-pair encoding.                (Sennrich et al. 2016; Radford et al. 2019)
 
 Text is UTF-8 bytes, split into words by a pattern (`pretokenize`); within a word the pair of tokens that was merged
 first in training is merged first again, until no pair is left that was. Nothing is unknown: every byte is a token.

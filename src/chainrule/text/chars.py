@@ -1,4 +1,4 @@
-"""The simplest tokenizer: every character is a token.        R-263 (seed 002 Part V)"""
+"""The simplest tokenizer: every character is a token."""
 
 from __future__ import annotations
 

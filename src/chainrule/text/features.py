@@ -2,7 +2,7 @@
 
 padded one-hot     a row per place, up to a longest length: V T numbers, and every place has weights of its own
 bag of words       how often each token occurs: V numbers, the order is lost
-bag of n-grams     how often each n-gram occurs: V^n numbers, nearly all of them 0        R-190 (seed 004 §6.2)
+bag of n-grams     how often each n-gram occurs: V^n numbers, nearly all of them 0
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""BERT's way from text to words: clean, lower-case, strip accents, split at white space and punctuation.
+"""BERT's way from text to words: clean, lowercase, strip accents, split at white space and punctuation.
 
 Each step looks at one character at a time, so all of them together are one table from a character to what takes its
 place. It is filled as characters turn up, and so is its copy in the C++ code (native/text/wordpiece.hpp). Classes of

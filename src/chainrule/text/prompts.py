@@ -1,7 +1,4 @@
-"""Prompts that show a model what to do: an instruction, a few examples, a question whose answer is left open.
-
-R-374 (seed 004 §13.4.1)
-"""
+"""Prompts that show a model what to do: an instruction, a few examples, a question whose answer is left open."""
 
 from __future__ import annotations
 

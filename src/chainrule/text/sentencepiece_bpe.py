@@ -1,7 +1,7 @@
 """SentencePiece's byte-pair encoding, the tokenizer of the first Llamas: characters merge to pieces, by rank.
 
 Spaces are part of the pieces (written ▁ in files and in the text's own ▁), one is put before the text, and a character
-that is no piece becomes the tokens of its bytes. Learnt by other programs; here it is only read and used.
+that is no piece becomes the tokens of its bytes. Learned by other programs; here it is only read and used.
 """
 
 from __future__ import annotations

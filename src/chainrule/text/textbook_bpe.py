@@ -1,7 +1,5 @@
 """Byte pair encoding as the book tells it: characters, and merges of the most frequent pair.
 
-    R-265 .. R-268, R-274 (seed 004 §7.4.1; E-004-16)
-
 Words are what stands between white space. Pairs are counted inside words, each as often as its word occurs; of pairs
 that are equally frequent the alphabetically first is merged. White space characters are tokens of their own, so that
 decoding restores the text.
@@ -50,7 +48,7 @@ class Step:
 
 
 class PlainBPETokenizer(VocabularyTokenizer):
-    """Merges of characters in the order they were learnt.
+    """Merges of characters in the order they were learned.
 
     >>> from chainrule.text import PlainBPETokenizer
     >>> tokenizer = PlainBPETokenizer.train("low lower lowest", n_merges=3)
@@ -117,7 +115,7 @@ class PlainBPETokenizer(VocabularyTokenizer):
         return out
 
     def encode(self, text: str) -> Ids:
-        """text -> ids (n,), by applying the merges to each word in the order they were learnt"""
+        """text -> ids (n,), by applying the merges to each word in the order they were learned"""
         stranger = len(self.vocabulary)
         if native.available():
             ids: Ids = self._encoder.encode(to_utf8(text))
@@ -178,7 +176,7 @@ class PlainBPETokenizer(VocabularyTokenizer):
         )
 
     def _merge(self, word: list[str]) -> list[str]:
-        """Each merge in the order it was learnt, wherever it fits: the reference of the native encoder."""
+        """Each merge in the order it was learned, wherever it fits: the reference of the native encoder."""
         pieces = Pieces({tuple(word): 1})
         heap: list[int] = []
         while True:

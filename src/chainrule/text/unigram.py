@@ -1,7 +1,7 @@
 """The Unigram tokenizer of SentencePiece: pieces with probabilities, cut where their product is greatest.
 
-It works on raw text: spaces are part of the pieces (written ▁ in files), nothing is normalised, and decoding gives back
-every character. R-270 (seed 004 §7.4.2; E-004-18; Kudo 2018)
+It works on raw text: spaces are part of the pieces (written ▁ in files), nothing is normalized, and decoding gives back
+every character. (Kudo 2018)
 """
 
 from __future__ import annotations
@@ -76,18 +76,18 @@ class UnigramTokenizer(VocabularyTokenizer):
         coverage: float = Settings.coverage,
         special_tokens: Iterable[str] = (),
     ) -> UnigramTokenizer:
-        """Learn pieces by expectation maximisation; there may be fewer than asked if the text has no more to learn."""
+        """Learn pieces by expectation maximization; there may be fewer than asked if the text has no more to learn."""
         special = tuple(dict.fromkeys([UNKNOWN, *special_tokens]))
         bytes = BYTES if byte_fallback else ()
         fixed = len(special) + len(bytes)
         check_room("unigram", vocab_size, fixed + 1, "special tokens and bytes")
-        learnt = _learn(_raw(texts, prefix), Settings(vocab_size - fixed, coverage))
-        if not learnt:
+        learned = _learn(_raw(texts, prefix), Settings(vocab_size - fixed, coverage))
+        if not learned:
             raise DataError("unigram: no text to learn from")
         check_room(
-            "unigram", vocab_size, fixed + len(learnt), "special tokens, bytes and the letters of the text"
+            "unigram", vocab_size, fixed + len(learned), "special tokens, bytes and the letters of the text"
         )
-        named = {piece.replace(" ", SPACE): score for piece, score in learnt.items()}
+        named = {piece.replace(" ", SPACE): score for piece, score in learned.items()}
         pieces = [piece for piece in named if piece not in bytes]
         vocabulary = with_special(special, [*bytes, *pieces])
         return cls(vocabulary, [named.get(token, 0.0) for token in vocabulary.tokens], prefix=prefix)

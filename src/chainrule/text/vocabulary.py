@@ -1,4 +1,4 @@
-"""An ordered set of tokens with its inverse map.        R-264 (seed 002 §5.2; seed 004 §7.4)"""
+"""An ordered set of tokens with its inverse map."""
 
 from __future__ import annotations
 

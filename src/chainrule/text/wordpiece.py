@@ -1,4 +1,4 @@
-"""WordPiece, the tokenizer of BERT.        R-269 (seed 004 §7.4.2; E-004-18)
+"""WordPiece, the tokenizer of BERT.
 
 A word is cut from left to right, each time at the longest piece the vocabulary holds; pieces inside a word begin with
 `##`. A word that cannot be cut so, or has more than a hundred characters, is `[UNK]` as a whole.
@@ -69,8 +69,8 @@ class WordPieceTokenizer(VocabularyTokenizer):
         start = with_special([*special_tokens, UNKNOWN], learner.characters)
         check_room("WordPiece", vocab_size, len(start), "special tokens and characters")
         limit = vocab_size - len(start) + len(start.special)  # what is spelled like a special token adds none
-        learnt = learner.tokens(limit, None if min_count is None else max(1, min_count))
-        tokens = list(dict.fromkeys([*start.tokens, *learnt]))[:vocab_size]
+        learned = learner.tokens(limit, None if min_count is None else max(1, min_count))
+        tokens = list(dict.fromkeys([*start.tokens, *learned]))[:vocab_size]
         return cls(Vocabulary(tokens, start.special), rules=rules)
 
     def encode(self, text: str) -> Ids:

@@ -1,4 +1,4 @@
-"""Words and punctuation marks as tokens.        R-264 (seed 002 §5.2)
+"""Words and punctuation marks as tokens.
 
 The rule: letters, digits and underscores that stand together are a word, with apostrophes inside it (`don't`); a
 line end is a token; any other character that is not white space is a token of its own; white space is dropped.

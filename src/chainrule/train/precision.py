@@ -1,4 +1,4 @@
-"""Dynamic loss scaling, for gradients in fp16.        R-474 (seed 004 §12.9; E-004-53)
+"""Dynamic loss scaling, for gradients in fp16.
 
 fp16 knows nothing below 6e-8, and many gradients are smaller. So the loss is multiplied by a large power of two, every
 gradient grows with it, and the gradients of the float32 parameters are divided by it again: exactly, since it is a

@@ -14,7 +14,7 @@ from chainrule.doctor import Finding
 from chainrule.doctor.nonfinite import Entry, Origin, broken, search
 from chainrule.errors import ChainruleError, Setting
 from chainrule.models import Model
-from chainrule.models.gradient import Work
+from chainrule.models.microbatch import Batch
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.log import Logger
@@ -79,10 +79,12 @@ def check_sound(model: Model, config: TrainConfig, step: int, validation: float 
     raise NotFinite(said, *smaller, "; the step is not kept", finding=finding)
 
 
-def explain(model: Model, work: Work, config: TrainConfig, step: int, tokenizer: Tokenizer | None) -> Finding:
+def explain(
+    model: Model, batch: Batch, config: TrainConfig, step: int, tokenizer: Tokenizer | None
+) -> Finding:
     """Why the batch of this step gave something that is not finite: it is worked through again, and looked at."""
     with random.step(step), precision(config.precision):
-        origin = search(model, work, pieces=config.accumulate)
+        origin = search(model, batch, accumulate=config.accumulate)
     return not_finite(origin, config, tokenizer)
 
 

@@ -3,7 +3,6 @@
 What step n does depends on the parameters, the optimiser's state, the state a recurrent model carries, and n alone:
 batches and dropout are functions of the seed and n. So a run that is stopped and resumed gives the same bits as one
 that was not.
-R-132, R-513 (seed 002 §15.1; seed 004 §5.6)
 """
 
 from __future__ import annotations
@@ -19,19 +18,16 @@ import numpy as np
 
 from chainrule import random
 from chainrule.autograd import precision
-from chainrule.data import Streams
-from chainrule.data.batches.windows import Ids
+from chainrule.data import BatchSource
 from chainrule.doctor import Finding, Watch
 from chainrule.doctor.monitor import Doctor, in_a_line
 from chainrule.errors import ConfigError, Setting
 from chainrule.machine import keep_freed_memory, one_blas_thread
-from chainrule.models import Model, RecurrentLM
-from chainrule.models.gradient import Work, backward
-from chainrule.models.microbatch import row_count
-from chainrule.models.rnn_lm import State
+from chainrule.models import Model
+from chainrule.models.gradient import backward
+from chainrule.models.microbatch import Batch, State, row_count
 from chainrule.optim import AdamW, EarlyStopping, clip_global_norm
 from chainrule.tasks.objectives import check_objective
-from chainrule.tasks.sources import BatchSource
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.ema import Average
@@ -40,6 +36,7 @@ from chainrule.train.log import Logger, shorten
 from chainrule.train.precision import LossScale, NoScale
 from chainrule.train.schedule import Plan
 from chainrule.train.skips import Skips, check_sound, explain, noted
+from chainrule.types import Ids
 
 
 @dataclass(frozen=True)
@@ -97,8 +94,8 @@ class Trainer:
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
         self.skips = Skips()
-        self.carried: State | None = None
-        """Of a recurrent model: its state after the last batch, which the next one of the same streams goes on from."""
+        self.state: State | None = None
+        """What the model carries from the last batch to the next one; None if it carries nothing."""
 
     def run(
         self,
@@ -174,8 +171,8 @@ class Trainer:
             precision(self.config.precision),
             np.errstate(all="ignore"),  # what is not finite is seen below
         ):
-            work = Work(inputs, targets, self._state(row_count(inputs)))
-            loss, carried = backward(self.model, work, pieces=self.config.accumulate, factor=factor)
+            batch = Batch(inputs, targets, self._state(row_count(inputs)))
+            loss, state = backward(self.model, batch, accumulate=self.config.accumulate, factor=factor)
         norm = clip_global_norm(parameters, self.config.clip * factor) / factor
         finite = math.isfinite(loss + norm)
         if not finite:  # a running mean has taken it in already
@@ -186,27 +183,26 @@ class Trainer:
             if factor != 1:
                 parameters.grad *= 1 / factor  # exact: a power of two
             self.optimiser.step(lr)
-            self.carried = carried
+            self.state = state
             self.skips = Skips()
             if self.average:
                 self.average.update(self.optimiser.steps)
         else:
-            self._skip(loss, norm, work)
+            self._skip(loss, norm, batch)
         self.steps += 1
         return loss, norm
 
     def _state(self, rows: int) -> State | None:
-        """What a recurrent model goes on from, in a batch of streams."""
-        if not (isinstance(self.model, RecurrentLM) and isinstance(self.batches, Streams)):
-            return None
-        begins = self.carried is None or self.batches.begins(self.steps)
-        return self.model.start(rows) if begins else self.carried
+        """The state that the rows of the next batch continue from: that of the last batch, or a new one."""
+        if self.state is None or self.batches.begins(self.steps):
+            return self.model.initial_state(rows)
+        return self.state
 
-    def _skip(self, loss: float, norm: float, work: Work) -> None:
+    def _skip(self, loss: float, norm: float, batch: Batch) -> None:
         """Leave a step out that is not finite; the weights are as before it."""
         what = f"loss {loss}, gradient norm {norm} at step {self.steps + 1}"
         if isinstance(self.scale, NoScale):
-            finding = explain(self.model, work, self.config, self.steps, self.tokenizer)
+            finding = explain(self.model, batch, self.config, self.steps, self.tokenizer)
             self.skips.add(what, finding, stop=self.config.on_nan == "stop")
         else:  # it is the way to find the largest scale
             self.skips.reason = f"{what} in fp16; from now on the loss is scaled by {self.scale.factor:g}"

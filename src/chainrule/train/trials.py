@@ -17,6 +17,7 @@ import numpy as np
 
 from chainrule import random
 from chainrule.autograd.types import Array
+from chainrule.data import BatchSource
 from chainrule.doctor import Finding, limits
 from chainrule.models import IGNORE, Model
 from chainrule.models.microbatch import take
@@ -38,7 +39,7 @@ WINDOW = 5  # losses of which `choose` takes the mean
 Progress = Callable[[str], None]
 
 
-class OneBatch:
+class OneBatch(BatchSource):
     """The same few rows at every step."""
 
     def __init__(self, inputs: Any, targets: Array) -> None:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple, get_type_hints
 
 from chainrule.cli.args.kinds import kind_of
-from chainrule.models.families import KNOWN
+from chainrule.models.registry import KNOWN
 
 NAMES = [name for name in KNOWN if name != "bert-embedder"]  # in the order they are named to people
 WORD_PIECES = (

@@ -11,28 +11,27 @@ from typing import Annotated, Any, ClassVar, Literal
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.numbers import amount, size
 from chainrule.errors import ConfigError
-from chainrule.models.families import KNOWN
+from chainrule.models import Model
+from chainrule.models.registry import KNOWN, family, model_class
 from chainrule.runs.load import load_any
 from chainrule.scaling import (
     Batch,
     flops,
     parameters,
-    parts_of,
     running_memory,
     step_batch,
     total,
     training_memory,
 )
-from chainrule.scaling.architectures import BUILDERS, Parts
 from chainrule.scaling.presets import PRESETS
 from chainrule.scaling.speed import step_seconds
 
-COUNTED = [name for name, family in KNOWN.items() if family.config in BUILDERS]
+COUNTED = list(KNOWN)
 
 
 @dataclass(frozen=True)
 class Count:
-    """Parameters, work and memory of a model, by formula: nothing is made.
+    """Parameters, FLOPs and memory of a model, counted without making it.
 
     Give a family (gpt, llama, ...) and sizes, a well-known model, or the directory of a run.
 
@@ -55,33 +54,38 @@ class Count:
     """Print one JSON object instead of text."""
 
     def run(self) -> None:
-        config, parts, tokens = self._model()
+        model, tokens = self._model()
         tokens = tokens if self.tokens is None else self.tokens
         for name, n in (("batch_size", self.batch_size), ("tokens", tokens)):
             if n < 1:
                 raise ConfigError.of("count", {name: n}, "must be at least 1")
-        if config is not None and tokens > config.block_size:
-            raise ConfigError.of("count", {"tokens": tokens}, f"the model's context is {config.block_size}")
-        batch = step_batch(parts, self.batch_size, tokens)
-        found = report(parts, batch, self.weights)
+        context = max(model.config.block_size, getattr(model, "training_window", 1))
+        if tokens > context:
+            raise ConfigError.of("count", {"tokens": tokens}, f"the model's context is {context}")
+        batch = step_batch(model, self.batch_size, tokens)
+        found = report(model, batch, self.weights)
+        if self.measure and self.what in PRESETS:
+            raise ConfigError("count: only a family or a run can be measured (leave --measure out)")
         if self.measure:
-            found["measured"] = measured(config, batch, found["flops"]["step"])
+            found["measured"] = measured(model.config, batch, found["flops"]["step"])
         print(json.dumps({"model": self.what} | found) if self.json else table(self.what, found))
 
-    def _model(self) -> tuple[Any, Parts, int]:
-        """Its configuration if there is one, its parts, and its context."""
+    def _model(self) -> tuple[Model, int]:
+        """The model without its values, and the tokens in a row of its training."""
         if self.sizes is not None:
-            config = self.sizes
+            model = family(self.what).model.abstract(self.sizes)
         elif self.what in PRESETS:
-            return None, *PRESETS[self.what]
+            sizes, tokens = PRESETS[self.what]
+            return model_class(sizes).abstract(sizes), tokens
         elif Path(self.what).exists():
-            config = load_any(self.what)[0].config
+            trained = load_any(self.what)[0]
+            model = type(trained).abstract(trained.config)
         else:
             known = ", ".join([*COUNTED, *PRESETS])
             raise ConfigError(
                 f"count: {self.what}: no such model or run (must be one of {known}, or a directory)"
             )
-        return config, parts_of(config), config.block_size
+        return model, getattr(model, "training_window", model.config.block_size)
 
 
 def command(_: str, words: Sequence[str]) -> type[Count]:
@@ -94,9 +98,9 @@ def command(_: str, words: Sequence[str]) -> type[Count]:
     return make_dataclass("Command", sizes, bases=(Count,), namespace={"__doc__": Count.__doc__}, frozen=True)
 
 
-def report(parts: Parts, batch: Batch, weights: str) -> dict[str, Any]:
+def report(model: Model, batch: Batch, weights: str) -> dict[str, Any]:
     """Everything that is printed, in numbers."""
-    numbers, works = parameters(parts), flops(parts, batch)
+    numbers, works = parameters(model), flops(model, batch)
     step = total(works)
     tokens = batch.rows * batch.tokens
     writing = Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
@@ -109,8 +113,8 @@ def report(parts: Parts, batch: Batch, weights: str) -> dict[str, Any]:
             "forward_per_token": step.forward // tokens,
             "step_per_token": step.total // tokens,
         },
-        "training_bytes": with_total(training_memory(parts, batch)),
-        "running_bytes": with_total(running_memory(parts, writing, weights)),
+        "training_bytes": with_total(training_memory(model, batch)),
+        "running_bytes": with_total(running_memory(model, writing, weights)),
     }
 
 
@@ -120,8 +124,6 @@ def with_total(numbers: Mapping[str, int]) -> dict[str, int]:
 
 def measured(config: Any, batch: Batch, work: int) -> dict[str, float]:
     """Seconds of a step on this machine, and what follows from them."""
-    if config is None:
-        raise ConfigError("count: only a family or a run can be measured (leave --measure out)")
     seconds = step_seconds(config, batch)
     return {
         "seconds_per_step": seconds,
@@ -142,7 +144,7 @@ def table(name: str, found: Mapping[str, Any]) -> str:
     size = f"{batch['rows']} × {batch['tokens']} tokens"
     size += " and as many of the source" if batch["source"] else ""
     lines += ["", f"a training step of {size}: {amount(work['step'])}FLOP"]
-    lines += [f"  {'':<12}{'forward':>10}{'backward':>10}{'again':>10}"]
+    lines += [f"  {'':<12}{'forward':>10}{'backward':>10}{'recompute':>11}"]
     for part in numbers:
         if part in work and work[part]["forward"]:
             lines += [f"  {part:<12}" + "".join(f"{amount(n):>10}" for n in work[part].values())]

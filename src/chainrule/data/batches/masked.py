@@ -4,7 +4,7 @@ Documents are cut into windows. A row is [CLS] A [SEP] B [SEP]: a window, cut in
 second row another document takes the floor at B. Without next sentence a row is [CLS] window [SEP]. Which words are
 hidden is drawn anew in each epoch.
 
-R-367, R-369, R-370 (seed 004 §13.2.1, §13.2.3, §13.3; Devlin et al. 2018, Liu et al. 2019)
+(Devlin et al. 2018, Liu et al. 2019)
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from chainrule.data.batches.packed import stretches
-from chainrule.data.batches.padded import IGNORE, Mask
+from chainrule.data.batches.padded import Mask
 from chainrule.data.batches.segmented import SpecialIds, check_room, segmented
-from chainrule.data.batches.windows import Ids
+from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
 from chainrule.errors import ConfigError, DataError
 from chainrule.random import generator
+from chainrule.types import IGNORE, Ids
 
 
 class Masked(NamedTuple):
@@ -80,7 +81,7 @@ class MaskingRule:
         return read.astype(np.int32), np.where(selected, ids, IGNORE).astype(np.int32)
 
 
-class MaskedBatches:
+class MaskedBatches(BatchSource):
     """Windows of documents in random order, an epoch visits each once; step n is a pure function of (seed, n).
 
     `ends` are the ids that end a sentence, such as those of "." and "?"; without them any place will do. With

@@ -12,14 +12,15 @@ from bisect import bisect_left, insort
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.batches.padded import IGNORE, PAD, Mask
-from chainrule.data.batches.windows import Ids
+from chainrule.data.batches.padded import PAD, Mask
+from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
 from chainrule.errors import DataError
+from chainrule.types import IGNORE, Ids
 
 
-class PackedBatches:
+class PackedBatches(BatchSource):
     """Rows of `block_size` pairs in random order; an epoch visits every row, so every pair, once.
 
     >>> from chainrule.data import Encoded, PackedBatches

@@ -1,7 +1,4 @@
-"""Batches of whole documents, padded to the longest of them.
-
-R-460, R-462, R-464 (seed 004 §5.5.2, §6.2, §12.9)
-"""
+"""Batches of whole documents, padded to the longest of them."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.batches.windows import Ids
+from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Items, Order, check_sizes
 from chainrule.errors import DataError
+from chainrule.types import IGNORE, Ids
 
-IGNORE = -1  # a target that counts for nothing; models.IGNORE is the same number, which data may not import
 PAD = 0  # an input where nothing is: any token, since the targets there are IGNORE
 
 Mask = npt.NDArray[np.bool_]
@@ -46,7 +43,7 @@ def shift(ids: Ids, mask: Mask) -> tuple[Ids, Ids]:
     return np.where(mask[:, 1:], ids[:, :-1], PAD), targets
 
 
-class Bucketed:
+class Bucketed(BatchSource):
     """Items drawn `batch_size` at a time: what batches of documents and of pairs share.
 
     `lengths` are the targets of each item; with `pool` > 1 a batch is made of items alike in length.

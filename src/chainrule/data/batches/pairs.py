@@ -1,7 +1,4 @@
-"""Batches of sources with their targets, for models that read one sequence and write another.
-
-R-466 (seed 004 §12.2.5, §12.2.7)
-"""
+"""Batches of sources with their targets, for models that read one sequence and write another."""
 
 from __future__ import annotations
 
@@ -11,10 +8,10 @@ from typing import NamedTuple
 import numpy.typing as npt
 
 from chainrule.data.batches.padded import Bucketed, Mask, gather, shift
-from chainrule.data.batches.windows import Ids
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Items
 from chainrule.errors import DataError
+from chainrule.types import Ids
 
 
 class Pair(NamedTuple):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from chainrule.data.batches.padded import Mask, pad
-from chainrule.data.batches.windows import Ids
 from chainrule.errors import ConfigError, DataError
+from chainrule.types import Ids
 
 
 class SpecialIds(NamedTuple):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.data.batches.windows import Ids, cut
+from chainrule.data.batches.source import BatchSource
+from chainrule.data.batches.windows import cut
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.random import generator
+from chainrule.types import Ids
 
 
-class Streams:
+class Streams(BatchSource):
     """The text cut into `batch_size` streams; each step sees the next `block_size` tokens of every stream.
 
     A row of a batch goes on where the same row of the batch before ended, but for the steps that `begins` names:

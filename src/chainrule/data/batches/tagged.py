@@ -1,62 +1,20 @@
-"""Sentences with a tag for each word: reading them, and batches of them for a tagger.
+"""Batches of sentences with a tag for each word, for a tagger.
 
-A line per word, the word first and its tag last, a tab or spaces between them; an empty line after each sentence:
-
-    Ada         B-PER
-    Lovelace    I-PER
-    wrote       O
-
-A tag belongs to the first token of its word; the other tokens of the word count for nothing.
+A tag belongs to the first token of its word; the other tokens of the word have no target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from chainrule.data import corpora
-from chainrule.data.batches.padded import IGNORE, Bucketed, pad
+from chainrule.data.batches.padded import Bucketed, pad
 from chainrule.data.batches.segmented import Segmented, SpecialIds, check_room, segmented
-from chainrule.data.batches.windows import Ids
 from chainrule.data.order import Items
-from chainrule.data.read.documents import text_lines
 from chainrule.errors import DataError
 from chainrule.text import Tokenizer
-
-DOCUMENT = "-DOCSTART-"  # the word that stands between documents in CoNLL's files
-
-
-class Tagged(NamedTuple):
-    """The words of a sentence, and a tag for each."""
-
-    words: tuple[str, ...]
-    labels: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.words)
-
-
-def read_tagged(path: Path) -> list[Tagged]:
-    """The sentences of a file."""
-    found: list[Tagged] = []
-    gathered: list[tuple[str, str]] = []
-    for number, line in text_lines(corpora.find(path)):
-        word, *more = line.split("\t") if "\t" in line else line.split() or [""]
-        word, tag = word.strip(), more[-1].strip() if more else ""
-        if bool(word) != bool(tag):
-            raise DataError(f"{path}: line {number} is {line.strip()!r} (must be a word, a tab and its tag)")
-        if word and word != DOCUMENT:
-            gathered.append((word, tag))
-        elif gathered:
-            found.append(Tagged(*zip(*gathered, strict=True)))
-            gathered = []
-    if gathered:
-        found.append(Tagged(*zip(*gathered, strict=True)))
-    return found
+from chainrule.types import IGNORE, Ids
 
 
 def encode_words(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Ids]:
@@ -83,7 +41,7 @@ def _unknown(tokenizer: Tokenizer, word: str) -> Ids:
 
 
 class TaggedBatches(Bucketed):
-    """Tagged sentences in random order, like `LabelledBatches`; what does not fit loses its end.
+    """Tagged sentences in random order, like `LabeledBatches`; what does not fit loses its end.
 
     Each sentence is ids (n,), the place of each word's first token (W,) and the numbers of the tags (W,).
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from chainrule.data.batches.source import BatchSource
 from chainrule.data.order import check_sizes, spread
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.random import generator
+from chainrule.types import Ids
 
-Ids = npt.NDArray[np.integer[Any]]
 Row = TypeVar("Row", Ids, str)
 
 
@@ -27,7 +27,7 @@ def split(row: Row, share: float = 0.1) -> tuple[Row, Row]:
     return row[:first], row[first:]
 
 
-class Batches:
+class Batches(BatchSource):
     """Random windows of a text. What step n sees is a pure function of (seed, n): there is no state to save.
 
     >>> import numpy as np
@@ -51,7 +51,7 @@ class Batches:
         return self.batch_size * self.block_size
 
     def batch(self, step: int) -> tuple[Ids, Ids]:
-        """inputs (B, T) and targets (B, T), the inputs shifted by one (R-364)"""
+        """inputs (B, T) and targets (B, T), the inputs shifted by one"""
         rng = generator("order", step, seed=self.seed)
         starts = rng.integers(len(self.ids) - self.block_size, size=self.batch_size)
         return cut(self.ids, starts[:, None], self.block_size)

@@ -1,4 +1,4 @@
-"""Copies, near copies and poor texts left out, with a count of each and the reason.        R-375 (seed 004 §13.4.2)"""
+"""Copies, near copies and poor texts left out, with a count of each and the reason."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chainrule.data.clean.hashing import digest
 from chainrule.data.clean.minhash import Index, signature
 from chainrule.data.clean.quality import Rule
+from chainrule.data.hashing import digest
 from chainrule.data.read.documents import Document
 from chainrule.errors import ConfigError
 

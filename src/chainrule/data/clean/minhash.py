@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.clean.hashing import Words, mix
+from chainrule.data.hashing import Words, mix
 
 SHINGLE = 12  # bytes, about two words
 BANDS, ROWS = 16, 6

@@ -1,6 +1,6 @@
-"""What a text must be like to be learnt from: small measures, each with the range a good document lies in.
+"""What a text must be like to be learned from: small measures, each with the range a good document lies in.
 
-R-375 (seed 004 §13.4.2). The bounds are those of prose in languages that put spaces between words, in the manner of
+The bounds are those of prose in languages that put spaces between words, in the manner of
 Rae et al. 2021 ("Gopher", appendix A); other texts want other rules.
 """
 

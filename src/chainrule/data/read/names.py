@@ -1,4 +1,4 @@
-"""Lists of names to learn to make more of: one per line, over an alphabet.        R-171 (seed 002 §4)"""
+"""Lists of names to learn to make more of: one per line, over an alphabet."""
 
 from __future__ import annotations
 

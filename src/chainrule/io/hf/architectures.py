@@ -14,7 +14,7 @@ from chainrule.io.hf import marian as hf_marian
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import Model, describe, n_params, rebuild
-from chainrule.models.families import KNOWN
+from chainrule.models.registry import KNOWN
 from chainrule.nn.init import unfilled
 from chainrule.suggest import hinted
 

@@ -11,7 +11,7 @@ Pair = tuple[str, str]
 class Pieces:
     """Distinct words in pieces, each with its frequency; pieces and adjacent pairs are counted by it.
 
-    The pieces of all words stand in one row of places. Each place knows its neighbours in the word, and each pair the
+    The pieces of all words stand in one row of places. Each place knows its neighbors in the word, and each pair the
     places where it begins: a merge visits those and nothing else, so that training takes about as long as it changes
     something, even if the text is one long word.
     """

@@ -1,7 +1,4 @@
-"""Training of the textbook's byte pair encoding: in plain Python, and the same in C++ (native/text/textbook_bpe.cpp).
-
-R-265, R-267, R-268 (seed 004 §7.4.1; E-004-16)
-"""
+"""Training of the textbook's BPE: in plain Python, and the same in C++ (native/text/textbook_bpe.cpp)."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ NO_LIMIT = 2**63 - 1
 
 
 class Learner:
-    """The characters of texts, and the merges that can be learnt from them."""
+    """The characters of texts, and the merges that can be learned from them."""
 
     def __init__(self, texts: str | Iterable[str], *, end_mark: bool) -> None:
         self.words = count_words(texts, end_mark=end_mark)

@@ -7,7 +7,7 @@
    about a half and so makes rare pieces rarer.
 3. Prune: drop the pieces without which the text's best cuts lose least, a quarter at a time; go on with 2.
 
-R-270 (seed 004 §7.4.2; Kudo 2018)
+(Kudo 2018)
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Scores = dict[str, float]  # piece -> log probability
 
 @dataclass(frozen=True)
 class Settings:
-    """How pieces are learnt; the native trainer takes the same."""
+    """How pieces are learned; the native trainer takes the same."""
 
     pieces: int
     """How many to learn, letters included."""
@@ -43,7 +43,7 @@ class Settings:
     shrink: float = 0.75
     """Share of the pieces that a round of pruning keeps."""
     iterations: int = 2
-    """Of expectation and maximisation between two rounds."""
+    """Of expectation and maximization between two rounds."""
 
     @property
     def seeds(self) -> int:
@@ -63,7 +63,7 @@ def train(texts: Iterable[str], settings: Settings) -> Scores:
     enough = max(settings.pieces + settings.pieces // 10, len(letters))
     while True:
         for _ in range(settings.iterations):
-            scores = maximise(expect(words, scores), letters)
+            scores = maximize(expect(words, scores), letters)
         if len(scores) <= enough:
             break
         scores = prune(words, scores, letters, max(enough, int(settings.shrink * len(scores))))
@@ -136,7 +136,7 @@ def expect(words: dict[str, int], scores: Scores) -> Scores:
     return expected
 
 
-def maximise(expected: Scores, letters: dict[str, int]) -> Scores:
+def maximize(expected: Scores, letters: dict[str, int]) -> Scores:
     """Log probabilities from expected counts; letters always stay."""
     kept = {
         piece: max(count, LEAST_COUNT)

@@ -1,7 +1,4 @@
-"""Training of WordPiece: in plain Python, and the same in C++ (native/text/wordpiece_train.cpp).
-
-R-269 (seed 004 §7.4.2; E-004-18)
-"""
+"""Training of WordPiece: in plain Python, and the same in C++ (native/text/wordpiece_train.cpp)."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Command:
                 "path": str(path),
                 "bytes": wanted.bytes,
                 "sha256": wanted.sha256,
-                "licence": wanted.licence,
+                "licence": wanted.license,
                 "source": wanted.url,
             },
             self.json,

@@ -14,7 +14,7 @@ from chainrule.cli.args.families import DECIDED, NAMES, WORD_PIECES, data_of
 from chainrule.cli.args.options import Argument, Help, Without
 from chainrule.cli.args.training import TrainOptions
 from chainrule.errors import ConfigError
-from chainrule.models.families import KNOWN
+from chainrule.models.registry import KNOWN
 from chainrule.suggest import did_you_mean
 from chainrule.train.config import TrainConfig, defaults
 

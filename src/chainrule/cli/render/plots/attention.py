@@ -1,7 +1,4 @@
-"""Maps of attention with the words they belong to, and positions as a picture.
-
-R-500, R-501 (seed 004 §8.8, §9.5, Figure 11.1)
-"""
+"""Maps of attention with the words they belong to, and positions as a picture."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WORDS = ("The", "cat", "sat")
-TABLE = np.array([[0.70, 0.15, 0.15], [0.10, 0.60, 0.30], [0.05, 0.75, 0.20]])  # of seed 004 §9.5
+TABLE = np.array([[0.70, 0.15, 0.15], [0.10, 0.60, 0.30], [0.05, 0.75, 0.20]])
 
 
 def attention_maps() -> Figure:

@@ -1,7 +1,4 @@
-"""Figures 7 to 12 and Table 1 of seed 002, and what depth and scaling do.
-
-R-489 .. R-493, R-507 (seed 002 §14, §17; seed 004 §9.9)
-"""
+"""Figures of a network at its start and in training, and what depth and scaling do."""
 
 from __future__ import annotations
 
@@ -123,7 +120,7 @@ def histograms() -> Figure:
 
 
 def logit_table() -> str:
-    """Table 1 of seed 002: what three logits cost when the third token is right."""
+    """What three logits cost when the third token is right."""
     head = f"{'logits':<21}{'':<33}{'softmax':<27}{'loss':>8}"
     rows = [
         f"{row.name:<21}"

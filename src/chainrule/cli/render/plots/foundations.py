@@ -1,7 +1,4 @@
-"""Figures of the mathematics the lessons stand on.
-
-R-483, R-494 .. R-496, R-498, R-504, R-506 (seed 002 Figure 1; seed 004 §1.1, §2.3, §2.5, §3.9, §5.5.1, §9.8)
-"""
+"""Figures of the mathematics the lessons stand on."""
 
 from __future__ import annotations
 

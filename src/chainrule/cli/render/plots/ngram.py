@@ -1,7 +1,4 @@
-"""What follows what: the transition graph, the heat map, and a one-hot slice.
-
-R-484, R-485, R-486 (seed 002 Fig. 2, 3, 4)
-"""
+"""What follows what: the transition graph, the heat map, and a one-hot slice."""
 
 from __future__ import annotations
 

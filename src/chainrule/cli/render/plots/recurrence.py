@@ -1,7 +1,4 @@
-"""A recurrent network unrolled in time, and below each step the gradient that reaches it.
-
-R-505 (seed 004 §6.3.1, §6.4)
-"""
+"""A recurrent network unrolled in time, and below each step the gradient that reaches it."""
 
 from __future__ import annotations
 

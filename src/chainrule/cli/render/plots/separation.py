@@ -1,7 +1,4 @@
-"""What a line cannot separate, and what a network makes of it.
-
-R-497, R-499 (seed 004 Fig. 9.1, 9.4, 9.5; E-004-24)
-"""
+"""What a line cannot separate, and what a network makes of it."""
 
 from __future__ import annotations
 

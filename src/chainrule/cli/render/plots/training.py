@@ -1,7 +1,4 @@
-"""How training goes: the loss against the learning rate, and the loss when the rate drops near the end.
-
-R-487, R-488 (seed 002 Fig. 5, 6)
-"""
+"""How training goes: the loss against the learning rate, and the loss when the rate drops near the end."""
 
 from __future__ import annotations
 

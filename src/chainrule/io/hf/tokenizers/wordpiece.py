@@ -87,7 +87,7 @@ def _refuse_prose(tokens: list[str]) -> None:
     """A text that was given for a vocabulary: it would be one of whole lines."""
     rule = (
         f"must be BERT's vocab.txt, one token a line, {UNKNOWN} among them; "
-        "a tokenizer is learnt from a text by chainrule tokenize train"
+        "a tokenizer is learned from a text by chainrule tokenize train"
     )
     for number, token in enumerate(tokens, start=1):
         if " " in token.strip() or "\t" in token.strip():

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import IGNORE, Encoded, MaskedBatches, MaskingRule, SpecialIds, segmented
-from chainrule.data.batches.segmented import trim
+from chainrule.data import IGNORE, Encoded, MaskedBatches, MaskingRule, SpecialIds
 from chainrule.errors import ConfigError, DataError
 from tests.vectors import vector
 
@@ -37,9 +36,6 @@ def truth(ids: np.ndarray, targets: np.ndarray) -> np.ndarray:
 def within(count: int, of: int, share: float) -> bool:
     """Four standard errors of a binomial draw."""
     return abs(count / of - share) <= 4 * sqrt(share * (1 - share) / of)
-
-
-# -- the rule ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R-367")
@@ -83,9 +79,6 @@ def test_random_tokens_come_from_the_whole_vocabulary() -> None:
 def test_shares_that_cannot_be_are_refused(shares: tuple[float, ...]) -> None:
     with pytest.raises(ConfigError, match="masking: "):
         MaskingRule(*shares)
-
-
-# -- rows -------------------------------------------------------------------------------------------------------
 
 
 def parts(row: np.ndarray, mask: np.ndarray) -> list[np.ndarray]:
@@ -205,27 +198,3 @@ def test_what_is_hidden_changes_from_epoch_to_epoch() -> None:
 def test_what_gives_no_batch_is_refused(found: Encoded, options: dict[str, Any], message: str) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         batches(found, **options)
-
-
-# -- helpers ----------------------------------------------------------------------------------------------------
-
-
-def test_special_ids_by_name() -> None:
-    with pytest.raises(DataError, match=r"no \[MASK\], \[PAD\]"):
-        SpecialIds.of({"[CLS]": 0, "[SEP]": 1})
-
-
-@given(first=st.integers(1, 30), second=st.integers(1, 30), room=st.integers(2, 30))
-def test_the_longer_text_loses_its_end_first(first: int, second: int, room: int) -> None:
-    a, b = trim(np.arange(first), np.arange(second), room)
-    assert b is not None and len(a) >= 1 and len(b) >= 1
-    assert len(a) + len(b) == min(room, first + second)
-    if len(a) < first:
-        assert len(a) >= len(b) - 1
-    if len(b) < second:
-        assert len(b) >= len(a) - 1
-
-
-def test_rows_with_and_without_a_second_text() -> None:
-    rows = segmented([np.array([7])], [None], SPECIAL)
-    assert rows.ids.tolist() == [[1, 7, 2]] and rows.mask.all() and not rows.segments.any()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,12 +18,10 @@ from chainrule.data import (
     PairBatches,
     pad,
     padded,
-    segment_mask,
     shift,
 )
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import GPT, GPTConfig, language_model
-from tests.vectors import vector
 
 ROWS = st.lists(st.lists(st.integers(0, 99), max_size=12), min_size=1, max_size=15)
 SEEDS = st.integers(0, 2**64 - 1)
@@ -48,15 +45,6 @@ def pairs_of(inputs: np.ndarray, targets: np.ndarray) -> Counter[tuple[int, int]
 
 def test_both_rooms_ignore_the_same_target() -> None:
     assert IGNORE == language_model.IGNORE
-
-
-@settings(max_examples=60)
-@given(rows=ROWS)
-def test_documents_come_back_from_one_row(rows: list[list[int]]) -> None:
-    encoded = Encoded.of(rows)
-    assert [row.tolist() for row in encoded] == rows == [row.tolist() for row in encoded[:]]
-    assert encoded.lengths.tolist() == [len(row) for row in rows]
-    assert encoded[-1].tolist() == rows[-1]
 
 
 @pytest.mark.requirement("R-464")
@@ -150,80 +138,6 @@ def test_evaluation_visits_every_document_once(rows: list[list[int]], size: int,
     found = sum((pairs_of(*batch) for batch in padded(encoded, batch_size=size, block_size=block)), Counter())
     cut = sum((pairs_of(*shift(*pad([row[: block + 1]]))) for row in encoded), Counter())
     assert found == cut
-
-
-# -- packing ----------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=60)
-@given(lengths=st.lists(st.integers(0, 40), min_size=1, max_size=30), block=st.integers(1, 16), seed=SEEDS)
-def test_packing_keeps_every_pair_and_no_target_crosses_a_boundary(
-    lengths: list[int], block: int, seed: int
-) -> None:
-    encoded = documents(*lengths)
-    want = Counter(pair for row in encoded for pair in pairwise(row.tolist()))
-    if not want:
-        with pytest.raises(DataError, match="has two tokens"):
-            PackedBatches(encoded, batch_size=1, block_size=block)
-        return
-    batches = PackedBatches(encoded, batch_size=1, block_size=block, seed=seed)
-    found: Counter[tuple[int, int]] = Counter()
-    for step in range(len(batches.rows)):
-        inputs, targets = batches.batch(step)
-        segments = batches.segments(step)
-        assert inputs.shape == targets.shape == segments.shape == (1, block)
-        assert ((segments > 0) == (targets != IGNORE)).all()
-        found += pairs_of(inputs, targets)
-        document = np.searchsorted(encoded.starts, inputs[0], side="right")
-        for segment in range(1, segments.max() + 1):
-            assert len(set(document[segments[0] == segment].tolist())) == 1
-    assert found == want
-
-
-def test_packing_leaves_little_room() -> None:
-    encoded = documents(*np.random.default_rng(0).integers(2, 100, 1000).tolist())
-    batches = PackedBatches(encoded, batch_size=8, block_size=128)
-    assert sum(batches.lengths) / (len(batches.rows) * 128) > 0.99
-    assert batches.tokens == pytest.approx(8 * 128, rel=0.01)
-
-
-def test_the_mask_of_a_packed_row_separates_its_documents() -> None:
-    mask = segment_mask(np.array([[1, 1, 2, 0]]))
-    assert mask.astype(int).tolist() == [[[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]]
-
-
-# -- pairs ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("R-466")
-def test_the_decoder_reads_start_and_predicts_end() -> None:
-    v = vector("004-12.2.7-decoder-shift")
-    words = v.inputs["tokens"]  # [START] Le chat [END]
-    batches = PairBatches([[5, 6]], [[1, 2]], start=0, end=3, batch_size=1, block_size=8)
-    pair, targets = batches.batch(0)
-    v.check({"input": [words[i] for i in pair.target[0]], "target": [words[i] for i in targets[0]]})
-    assert pair.source.tolist() == [[5, 6]]
-
-
-@settings(max_examples=40)
-@given(rows=st.lists(st.tuples(*[st.lists(st.integers(3, 99), max_size=9)] * 2), min_size=1), seed=SEEDS)
-def test_pairs_stay_together(rows: list[tuple[list[int], list[int]]], seed: int) -> None:
-    sources, targets = zip(*rows, strict=True)
-    batches = PairBatches(
-        sources, targets, start=1, end=2, batch_size=len(rows), block_size=10, seed=seed, pool=2
-    )
-    found = []
-    for step in (0, 1):
-        pair, wanted = batches.batch(step)
-        for source, there, x, y in zip(*pair, wanted, strict=True):
-            counted = y != IGNORE
-            assert x[0] == 1 and y[counted][-1] == 2
-            assert x[counted].tolist()[1:] == y[counted].tolist()[:-1]
-            found.append((source[there].tolist(), y[counted].tolist()[:-1]))
-    assert sorted(found) == sorted([*rows, *rows])
-
-
-# -- what is refused --------------------------------------------------------------------------------------
 
 
 def test_sizes_and_empty_data_are_refused() -> None:

@@ -27,7 +27,7 @@ def written(path: Path, *records: dict[str, Any]) -> Path:
     return path
 
 
-def labelled(*labels: str) -> list[dict[str, str]]:
+def labeled(*labels: str) -> list[dict[str, str]]:
     return [{"text": text, "label": label} for text, label in zip(TEXTS, labels, strict=True)]
 
 
@@ -44,7 +44,7 @@ def labelled(*labels: str) -> list[dict[str, str]]:
             "answerKey": "B",
         },  # ARC
         {"question_stem": WANTED[0], "choices": {"text": TEXTS, "label": ["1", "2", "3"]}, "answerKey": "2"},
-        {"question": {"stem": WANTED[0], "choices": labelled("x", "y", "z")}, "answerKey": "y", "id": "q7"},
+        {"question": {"stem": WANTED[0], "choices": labeled("x", "y", "z")}, "answerKey": "y", "id": "q7"},
         {
             "question": WANTED[0],
             "choice1": TEXTS[0],

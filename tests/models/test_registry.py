@@ -9,7 +9,17 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ConfigError, DataError
-from chainrule.models import FAMILIES, IGNORE, describe, family, make, n_params, rebuild
+from chainrule.models import (
+    FAMILIES,
+    IGNORE,
+    GPTConfig,
+    describe,
+    family,
+    make,
+    model_class,
+    n_params,
+    rebuild,
+)
 from tests.models.tiny import SIZES, float64, tiny
 
 IDS = np.random.default_rng(1).integers(11, size=(3, 8))
@@ -119,3 +129,14 @@ def test_a_batch_in_which_nothing_counts_costs_nothing(name: str) -> None:
 def test_batch_norm_has_no_statistics_of_nothing() -> None:
     with pytest.raises(DataError, match="statistics need at least one row"):
         tiny("mlp").loss(INPUTS, np.full_like(TARGETS, IGNORE))
+
+
+def test_sizes_of_no_model() -> None:
+    with pytest.raises(ConfigError, match=r"dict: no model has such sizes"):
+        model_class({})
+
+
+def test_a_billion_layers_are_counted_at_once() -> None:
+    config = GPTConfig(n_layer=10**9, n_head=1, n_embd=2)
+    two, three = (GPTConfig(n_layer=n, n_head=1, n_embd=2).n_params for n in (2, 3))
+    assert config.n_params == two + (10**9 - 2) * (three - two)

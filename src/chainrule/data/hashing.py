@@ -14,7 +14,7 @@ Words = npt.NDArray[np.uint64]
 def mix(x: npt.NDArray[Any]) -> Words:
     """x (...) -> hashes (...): each bit of the input changes half the bits of the output; one-to-one.
 
-    The finaliser of SplitMix64 (Steele, Lea and Flood 2014).
+    The finalizer of SplitMix64 (Steele, Lea and Flood 2014).
     """
     x = x.astype(np.uint64)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

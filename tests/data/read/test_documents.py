@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import BUILT_IN, Document, load, read_documents, read_names
+from chainrule.data import BUILT_IN, Document, load, read_documents
 from chainrule.data.read.files import LONGEST_LINE
 from chainrule.errors import ChainruleError, ConfigError, DataError
 
@@ -200,19 +200,6 @@ def test_without_pyarrow_a_parquet_file_says_what_is_missing(
 def test_an_unknown_unit_is_refused() -> None:
     with pytest.raises(ConfigError, match="by 'word'"):
         texts("pydoc", by="word")
-
-
-@pytest.mark.requirement("R-171")
-def test_names_are_stripped_lower_case_and_over_the_alphabet(tmp_path: Path) -> None:
-    path = tmp_path / "list.txt"
-    path.write_text("Emma\n  olivia \n\nn0ah\nAVA\nzoë\n")
-    found = read_names(path)
-    assert found.names == ["emma", "olivia", "ava"]
-    assert [(d.text, d.line) for d in found.strangers] == [("n0ah", 4), ("zoë", 6)]
-    assert read_names(path, alphabet="abcdefghijklmnopqrstuvwxyzë").names == ["emma", "olivia", "ava", "zoë"]
-
-
-# -- any content at all -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from chainrule.errors import ConfigError
+from chainrule.models.bert import BERT, BERTConfig
 from chainrule.models.bert_heads import CONFIGS, BERTClassifier, BERTEmbedder, BERTTagger
 from chainrule.models.bert_pretraining import BERTPretraining, BERTPretrainingConfig
 from chainrule.models.gpt import GPT, GPTConfig
@@ -77,6 +78,14 @@ def rebuild(description: Mapping[str, Any]) -> Any:
     """A model of the family and size that `describe` gave, with new weights."""
     model, config = _described(description)
     return model(config)
+
+
+def model_class(config: Any) -> type[Model]:
+    """The class of models that has sizes of this kind."""
+    for known in (*KNOWN.values(), Family(BERT, BERTConfig)):
+        if known.config is type(config):
+            return known.model
+    raise ConfigError(f"{type(config).__name__}: no model has such sizes (must be of models.FAMILIES)")
 
 
 def n_params(description: Mapping[str, Any]) -> int:

@@ -1,0 +1,8 @@
+"""A forward pass as a graph of op calls, recorded by running it once without computing.
+
+From the graph come parameter, FLOP and memory counts, decoder programs, the reference interpreter, and pictures.
+"""
+
+from chainrule.trace.graph import Given, Graph, Node, Value, trace
+
+__all__ = ["Given", "Graph", "Node", "Value", "trace"]

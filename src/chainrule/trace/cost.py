@@ -1,0 +1,143 @@
+"""What a traced model costs: parameters, FLOPs, and the memory that waits for the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from chainrule.autograd.abstract import abstract, memory_of
+from chainrule.autograd.types import Array, Work
+from chainrule.ops import attention
+from chainrule.trace.graph import Given, Graph, Node, origin
+
+COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
+ATTENTION = ("attention", "packed_attention")
+PRODUCTS = ("linear", "linear_cross_entropy", "concat", "rnn_sequence", "gru_sequence", "lstm_sequence")
+
+
+def components(graph: Graph) -> list[str]:
+    """Under which name each node is counted, by its op and by the layer that called it.
+
+    In a numbered layer (`h.0`) all that lies beside attention (in `h.0.attn`) belongs to it, and other products to the
+    MLP. Products outside of such layers are the head's.
+    """
+    attending = {_part(node.layer) for node in graph.nodes if node.op.name in ATTENTION}
+    return [_component(node, attending) for node in graph.nodes]
+
+
+def _component(node: Node, attending: set[str]) -> str:
+    kind, part = node.op.name, _part(node.layer)
+    if kind == "embedding":
+        return "embedding"
+    if "norm" in kind:
+        return "norms"
+    if kind.endswith("_sequence"):
+        return "recurrent"
+    if kind in ATTENTION or (part and part in attending):
+        return "attention"
+    return "mlp" if part else "head"
+
+
+def _part(layer: str) -> str:
+    """Of a layer in a numbered layer its first names, `h.0.attn`; of others nothing."""
+    names = layer.split(".")
+    number = next((i for i, name in enumerate(names) if name.isdigit()), None)
+    return "" if number is None else ".".join(names[: number + 2])
+
+
+def parameters(graph: Graph) -> dict[str, int]:
+    """How many numbers there are by component; a matrix that is used twice counts once, where it is first."""
+    found = dict.fromkeys(COMPONENTS, 0)
+    where = dict(zip(map(id, graph.nodes), components(graph), strict=True))
+    for param, node, _ in graph.parameters():
+        found[where[id(node)]] = found.get(where[id(node)], 0) + param.size
+    return found
+
+
+def flops(graph: Graph, *, dense: bool = False, past: int = 0) -> dict[str, Work]:
+    """The FLOPs of the traced pass by component.
+
+    Under a causal mask half of the scores are thrown away; `dense` counts them, as the NumPy reference computes them.
+    `past` positions are in the cache already.
+    """
+    found = dict.fromkeys(COMPONENTS, Work())
+    for node, component in zip(graph.nodes, components(graph), strict=True):
+        if node.op.cost is not None:
+            found[component] = total([found.get(component, Work()), work(node, dense=dense, past=past)])
+    return found
+
+
+def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:
+    """The FLOPs of one call."""
+    if node.op.cost is None:
+        return Work()
+    needs = node.needs or (False,) * len(node.arrays)
+    if node.op.name not in ATTENTION:
+        return node.op.cost(needs, *node.arrays, **node.constants)
+    q, k, v = heads_of(node)
+    if is_causal(node):
+        k, v = (abstract((*x.shape[:-2], x.shape[-2] + past, x.shape[-1])) for x in (k, v))
+    needs = needs if len(needs) == 3 else 3 * needs
+    return attention.cost(needs, q, k, v, causal=is_causal(node) and not dense)
+
+
+def heads_of(node: Node) -> tuple[Array, Array, Array]:
+    """Queries, keys and values of attention, (..., heads, positions, size) each, of which the shapes are known."""
+    if node.op.name == "attention":
+        q, k, v = node.arrays
+        return q, k, v
+    B, T, width = node.arrays[0].shape
+    heads = node.constants["heads"]
+    x = abstract((B, heads, T, width // (3 * heads)), node.arrays[0].dtype)
+    return x, x, x
+
+
+def is_causal(node: Node) -> bool:
+    """True for attention to positions before, which a cache keeps."""
+    return bool(node.constants.get("causal", node.op.name == "packed_attention"))
+
+
+def total(works: Iterable[Work]) -> Work:
+    """All together."""
+    return Work(*(sum(column) for column in zip(*works, strict=True)))
+
+
+def kept_bytes(graph: Graph) -> int:
+    """Memory of the floats and masks that wait for the backward pass, parameters aside; views of one count once."""
+    own = {memory_of(param.array)[0] for param, _, _ in graph.parameters()}
+    memory = {}
+    for node in graph.nodes:
+        for x in node.kept:
+            if isinstance(x, np.ndarray) and x.ndim and x.dtype.kind in "fb":
+                identity, nbytes = memory_of(x)
+                memory[identity] = nbytes
+    return sum(nbytes for identity, nbytes in memory.items() if identity not in own)
+
+
+def cached_numbers(graph: Graph, past: int = 0) -> int:
+    """Keys and values that decoding keeps: of the positions before, and of another sequence that is attended to."""
+    origins, found = graph.origins(), 0
+    for node in graph.nodes:
+        if node.op.name in ATTENTION:
+            _, k, v = heads_of(node)
+            T = k.shape[-2]
+            if is_causal(node):
+                found += (k.size + v.size) // T * (T + past)
+            elif origin(node.inputs[0], origins) != origin(node.inputs[1], origins):
+                found += k.size + v.size
+    return found
+
+
+def matrix_numbers(graph: Graph) -> int:
+    """Parameters that a weight format may hold in fewer bits: matrices of products and tables of tokens."""
+    return sum(
+        param.size
+        for param, node, _ in graph.parameters()
+        if param.ndim == 2
+        and (
+            isinstance(node.constants.get("ids"), Given)
+            if node.op.name == "embedding"
+            else node.op.name in PRODUCTS
+        )
+    )

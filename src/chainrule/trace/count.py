@@ -1,0 +1,152 @@
+"""Parameters, FLOPs and memory of a model, exactly, before it exists: its training step is traced, not run.
+
+    model = GPT.abstract(config)                        shapes only: a model of any size takes no memory
+
+parameters      numbers that learn, by component
+flops           of a batch, forward and backward, by component
+training_memory weights, gradients, optimizer, and what waits for the backward pass
+running_memory  weights and the cache of a model that generates
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from chainrule.autograd.types import Work
+from chainrule.errors import ConfigError
+from chainrule.random import seeded
+from chainrule.trace import cost
+from chainrule.trace.graph import Graph, Value, trace
+
+MASKED_FRACTION = 0.15  # of the words, in the training of BERT
+FLOAT = 4  # bytes of a float32
+MOMENTS = 2  # numbers that AdamW keeps per parameter
+# Per weight of a matrix, as in generate/engine/weights.py
+BITS = {"fp32": 32.0, "bf16": 16.0, "int8": 8.5, "int4": 4.5}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """How much goes through a model at once: rows of so many tokens."""
+
+    rows: int = 1
+    tokens: int = 1
+    source: int = 0
+    """Tokens in a row of the encoder's text, if there is an encoder."""
+    masked: int = 0
+    """Words asked for in all rows together, of a model of masked words."""
+    past: int = 0
+    """Tokens that a cache already holds."""
+
+
+class Model(Protocol):
+    """What is asked of a model, as `models.Model` has it."""
+
+    @property
+    def reads(self) -> Sequence[str]: ...
+    def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Any]: ...
+    def loss(self, inputs: Any, targets: Any) -> Any: ...
+    def count(self) -> int: ...
+
+
+def step_batch(model: Model, rows: int, tokens: int) -> Batch:
+    """A training batch, with a source as long as the text and with masked words for models that read such."""
+    source = tokens if "source" in model.reads else 0
+    masked = round(MASKED_FRACTION * rows * tokens) if "masked" in model.reads else 0
+    return Batch(rows, tokens, source, masked)
+
+
+def step_graph(model: Model, batch: Batch) -> Graph:
+    """The loss of a batch, traced."""
+    inputs, targets = model.example_batch(batch.rows, batch.tokens, batch.source, batch.masked)
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    given = {f"input{i}": x for i, x in enumerate(inputs)}
+
+    def loss(**given: Any) -> Any:
+        arrays = tuple(given.values())
+        return model.loss(arrays if len(arrays) > 1 else arrays[0], targets)
+
+    with seeded(0):  # so that dropout takes no number from anybody
+        return trace(loss, **given)
+
+
+def parameters(model: Model) -> dict[str, int]:
+    """How many numbers learn, by component; a matrix that is used twice counts once.
+
+    >>> import chainrule as cr
+    >>> from chainrule.scaling import parameters
+    >>> parameters(cr.models.Seq2Seq.abstract(cr.models.Seq2SeqConfig.base()))
+    {'embedding': 25600000, 'attention': 18874368, 'mlp': 25196544, 'norms': 30720, 'head': 25650000}
+    """
+    found = cost.parameters(step_graph(model, step_batch(model, 1, 1)))
+    found["head"] += model.count() - sum(
+        found.values()
+    )  # what no loss uses, such as the pooler of a bare BERT
+    return found
+
+
+def flops(model: Model, batch: Batch, *, dense: bool = False) -> dict[str, Work]:
+    """The FLOPs of one pass over a batch, by component.
+
+    Under a causal mask half of the scores are thrown away; `dense` counts them, as the NumPy reference computes them.
+
+    >>> import chainrule as cr
+    >>> from chainrule.scaling import Batch, flops, total
+    >>> total(flops(cr.models.GPT.abstract(cr.models.GPTConfig()), Batch(rows=32, tokens=128))).forward
+    7251951616
+    """
+    return cost.flops(step_graph(model, batch), dense=dense, past=batch.past)
+
+
+def total(works: dict[str, Work]) -> Work:
+    """All components together."""
+    return cost.total(works.values())
+
+
+def kept_for_backward(model: Model, batch: Batch) -> int:
+    """Bytes of the arrays that wait for the backward pass; ids, targets and parameters are not counted."""
+    return cost.kept_bytes(step_graph(model, batch))
+
+
+def training_memory(model: Model, batch: Batch) -> dict[str, int]:
+    """Bytes that training by AdamW holds at the end of a forward pass."""
+    numbers = FLOAT * model.count()
+    return {
+        "weights": numbers,
+        "gradients": numbers,
+        "optimizer": MOMENTS * numbers,
+        "activations": kept_for_backward(model, batch),
+    }
+
+
+def running_memory(model: Model, batch: Batch, weights: str = "fp32") -> dict[str, int]:
+    """Bytes of a model that generates: its weights in a format of `generate.Decoder`, and keys and values so far."""
+    graph = step_graph(model, batch)
+    packed = cost.matrix_numbers(graph)
+    rest = model.count() - packed  # vectors and learned positions stay in float32
+    cached = cost.cached_numbers(graph, batch.past)
+    return {"weights": round(packed * BITS[weights] / 8) + FLOAT * rest, "cache": FLOAT * cached}
+
+
+def lora(model: Model, rank: int) -> int:
+    """Trainable numbers when every query and value matrix gets a change of this rank: r (n_in + n_out) each."""
+    graph = step_graph(model, step_batch(model, 1, 1))
+    attentions = [node for node in graph.nodes if node.op.name == "attention"]
+    if not attentions:
+        raise ConfigError(
+            "lora: no layer projects queries and values apart (must have attention of three inputs)"
+        )
+    matrices = (_projection(graph, node.inputs[place]) for node in attentions for place in (0, 2))
+    return sum(rank * sum(shape) for shape in matrices)
+
+
+def _projection(graph: Graph, source: Any) -> tuple[int, ...]:
+    """The shape of the matrix that made queries, keys or values."""
+    assert isinstance(source, Value)
+    node = graph.nodes[source.node]
+    shape: tuple[int, ...] = (
+        node.arrays[1].shape if node.op.name == "linear" else _projection(graph, node.inputs[0])
+    )
+    return shape

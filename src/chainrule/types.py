@@ -1,0 +1,11 @@
+"""The two things that data, models and tasks must agree on: what token ids are, and which target does not count."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Ids: TypeAlias = npt.NDArray[np.integer[Any]]
+IGNORE = -1  # a target that does not count, such as padding
