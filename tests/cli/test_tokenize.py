@@ -159,7 +159,7 @@ BAD = {
     "a text as vocab": (["encode", "text.txt", "--vocab", "bad.json"], "bad.json: line 1 is not JSON"),
     "prose as vocab": (
         ["encode", "text.txt", "--vocab", "text.txt"],
-        "no token (must be BERT's vocab.txt, one token a line, [UNK] among them; a tokenizer is learnt from a text "
+        "no token (must be BERT's vocab.txt, one token a line, [UNK] among them; a tokenizer is learned from a text "
         "by chainrule tokenize train)",
     ),
     "a list as vocab": (
