@@ -60,30 +60,30 @@ void blocked(float* __restrict c, const float* a, const float* b, size_t n) {
 // A tile of C stays in registers for the whole sum over k; A and B are read where they lie. The last tile of a row or
 // column starts early enough to fit (n is at least the size of a tile), and computes a few elements a second time.
 void register_tile(float* __restrict c, const float* a, const float* b, size_t n) {
-    for (size_t j0 = 0; j0 < n; j0 += TILE_COLS)
-        for (size_t i0 = 0; i0 < n; i0 += TILE_ROWS) {
-            const size_t i = smaller(i0, n - TILE_ROWS), j = smaller(j0, n - TILE_COLS);
-            Tile<TILE_ROWS> tile;
+    for (size_t j0 = 0; j0 < n; j0 += NR)
+        for (size_t i0 = 0; i0 < n; i0 += MR) {
+            const size_t i = smaller(i0, n - MR), j = smaller(j0, n - NR);
+            Tile<MR> tile;
             clear(tile);
             multiply(tile, a + i * n, n, 1, b + j, n, n);
-            for (size_t r = 0; r < TILE_ROWS; ++r)
-                for (size_t v = 0; v < TILE_VECS; ++v) store(c + (i + r) * n + j + v * LANES, tile.c[r][v]);
+            for (size_t r = 0; r < MR; ++r)
+                for (size_t v = 0; v < NR_VECS; ++v) store(c + (i + r) * n + j + v * LANES, tile.c[r][v]);
         }
 }
 
 // What the CPU can do at best: the multiply-adds of a tile of `size` floats without any memory. The tile comes from
 // outside, so that the compiler cannot see that its sums are alike. Returns how many operations that were.
 size_t limit(float* tile_floats, size_t size, size_t rounds) {
-    if (size < TILE_ROWS * TILE_COLS) return 0;
-    Vec c[TILE_ROWS * TILE_VECS];
-    for (size_t i = 0; i < TILE_ROWS * TILE_VECS; ++i) c[i] = load(tile_floats + i * LANES);
+    if (size < MR * NR) return 0;
+    Vec c[MR * NR_VECS];
+    for (size_t i = 0; i < MR * NR_VECS; ++i) c[i] = load(tile_floats + i * LANES);
     const Vec x = fill(tile_floats[0]), y = fill(tile_floats[1]);
     for (size_t n = 0; n < rounds; ++n) {
 #pragma GCC unroll 32
-        for (size_t i = 0; i < TILE_ROWS * TILE_VECS; ++i) c[i] = fma(x, y, c[i]);
+        for (size_t i = 0; i < MR * NR_VECS; ++i) c[i] = fma(x, y, c[i]);
     }
-    for (size_t i = 0; i < TILE_ROWS * TILE_VECS; ++i) store(tile_floats + i * LANES, c[i]);
-    return 2 * rounds * TILE_ROWS * TILE_COLS;
+    for (size_t i = 0; i < MR * NR_VECS; ++i) store(tile_floats + i * LANES, c[i]);
+    return 2 * rounds * MR * NR;
 }
 
 }  // extern "C"

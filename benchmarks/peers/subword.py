@@ -30,8 +30,8 @@ from chainrule.data import corpora
 from chainrule.io import load_tokenizer
 from chainrule.io.hf.tokenizers.wordpiece import write
 from chainrule.text import (
-    BareWordTokenizer,
-    PlainBPETokenizer,
+    LowercaseWordTokenizer,
+    TextbookBPETokenizer,
     UnigramTokenizer,
     WordPieceTokenizer,
     WordTokenizer,
@@ -106,8 +106,8 @@ def wordpiece_training(text: str, rounds: int) -> tuple[str, str, float, float]:
 
 
 def plain_bpe(text: str, rounds: int) -> list[tuple[str, str, float, float]]:
-    def ours() -> PlainBPETokenizer:
-        return PlainBPETokenizer.train(documents(text), VOCABULARY, special_tokens=["<unk>"])
+    def ours() -> TextbookBPETokenizer:
+        return TextbookBPETokenizer.train(documents(text), VOCABULARY, special_tokens=["<unk>"])
 
     def theirs() -> Any:
         trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, show_progress=False, special_tokens=["<unk>"])
@@ -172,8 +172,8 @@ def words(text: str, rounds: int) -> list[tuple[str, str, float, float]]:
 
 
 def bare_words(text: str, rounds: int) -> list[tuple[str, str, float, float]]:
-    def train() -> BareWordTokenizer:
-        return BareWordTokenizer.train(text, max_size=VOCABULARY)
+    def train() -> LowercaseWordTokenizer:
+        return LowercaseWordTokenizer.train(text, max_size=VOCABULARY)
 
     mine = train()
 

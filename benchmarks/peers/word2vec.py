@@ -21,7 +21,7 @@ from chainrule.inspect.embeddings import WordVectors, similarity_report
 from chainrule.io.vectors import read_pairs
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2VecConfig
 from chainrule.runs.word_runs import word_ids
-from chainrule.text import BareWordTokenizer
+from chainrule.text import LowercaseWordTokenizer
 from chainrule.train import WordTrainConfig, WordTrainer
 
 TEXTS = [
@@ -35,7 +35,7 @@ LONGEST = 10_000  # words: gensim would cut off the rest of a longer sentence
 class Ours:
     name = f"chainrule {cr.__version__}"
 
-    def __init__(self, args: argparse.Namespace, seed: int, tokenizer: BareWordTokenizer, ids) -> None:
+    def __init__(self, args: argparse.Namespace, seed: int, tokenizer: LowercaseWordTokenizer, ids) -> None:
         cr.set_threads(args.threads)
         cr.seed(seed)
         kind = SkipGram if args.model == "skip-gram" else CBOW
@@ -56,7 +56,7 @@ class Ours:
 
 
 class Gensim:
-    def __init__(self, args: argparse.Namespace, seed: int, tokenizer: BareWordTokenizer, ids) -> None:
+    def __init__(self, args: argparse.Namespace, seed: int, tokenizer: LowercaseWordTokenizer, ids) -> None:
         import gensim
         from gensim.models import Word2Vec
 
@@ -84,7 +84,7 @@ class Gensim:
         return WordVectors(self.model.wv.index_to_key, self.model.wv.vectors)
 
 
-def sentences(tokenizer: BareWordTokenizer, ids) -> list[list[str]]:
+def sentences(tokenizer: LowercaseWordTokenizer, ids) -> list[list[str]]:
     """The same words between the same boundaries, as lists."""
     found, sentence = [], []
     for i in [*ids.tolist(), NOTHING]:
@@ -107,7 +107,7 @@ def main() -> None:
     args = parser.parse_args()
     text = "\n\n".join(load(name).text for name in TEXTS)
     pairs = read_pairs(Path(os.environ["CHAINRULE_DATA"], "wordsim", "EN-WS-353-ALL.txt"))
-    tokenizer = BareWordTokenizer.train(text, min_count=MIN_COUNT)
+    tokenizer = LowercaseWordTokenizer.train(text, min_count=MIN_COUNT)
     ids = word_ids(text, tokenizer)
 
     names: list[str] = []

@@ -39,7 +39,7 @@ def main() -> None:
     )
     parser.add_argument("run", type=Path)
     run = Run.resume(parser.parse_args().run)
-    T, ids = run.model.config.block_size, np.asarray(run.material.validation)
+    T, ids = run.model.config.block_size, np.asarray(run.task.validation)
     count = (len(ids) - 1) // T
     windows = ids[np.arange(count)[:, None] * T + np.arange(T + 1)]  # (count, T + 1)
     text = run.tokenizer.decode(ids)

@@ -1,14 +1,14 @@
 #include "simd/functions.hpp"
 
-#include "bind/maps.hpp"
+#include "bind/kernels.hpp"
 
 namespace chainrule {
 
 void bind_functions(nb::module_& m) {
-    bind_map(m, "exp", [] { return functions().exp; });
-    bind_map(m, "tanh", [] { return functions().tanh; });
-    bind_map(m, "sigmoid", [] { return functions().sigmoid; });
-    bind_map(m, "normal_cdf", [] { return functions().normal_cdf; });
+    bind_elements(m, "exp", functions, &Functions::exp, "y", "x");
+    bind_elements(m, "tanh", functions, &Functions::tanh, "y", "x");
+    bind_elements(m, "sigmoid", functions, &Functions::sigmoid, "y", "x");
+    bind_elements(m, "normal_cdf", functions, &Functions::normal_cdf, "y", "x");
 }
 
 }  // namespace chainrule

@@ -79,13 +79,13 @@ void one_row(float* y_p, const float* x_k, const int32_t* panel, size_t K) {
 
 template <size_t ROWS>
 void tile_rows(float* y, size_t ldy, const float* x, size_t ldx, const float* b, size_t K) {
-    for (size_t column = 0; column < PANEL; column += TILE_COLS) {
+    for (size_t column = 0; column < PANEL; column += NR) {
         Tile<ROWS> tile;
         for (size_t i = 0; i < ROWS; ++i)
-            for (size_t v = 0; v < TILE_VECS; ++v) tile.c[i][v] = load(y + i * ldy + column + v * LANES);
+            for (size_t v = 0; v < NR_VECS; ++v) tile.c[i][v] = load(y + i * ldy + column + v * LANES);
         multiply(tile, x, ldx, 1, b + column, PANEL, K);
         for (size_t i = 0; i < ROWS; ++i)
-            for (size_t v = 0; v < TILE_VECS; ++v) store(y + i * ldy + column + v * LANES, tile.c[i][v]);
+            for (size_t v = 0; v < NR_VECS; ++v) store(y + i * ldy + column + v * LANES, tile.c[i][v]);
     }
 }
 
@@ -111,14 +111,14 @@ void last_rows(float* y, size_t ldy, const float* x, size_t ldx, const float* b,
     if constexpr (ROWS > 1) {
         if (R < ROWS) return last_rows<ROWS - 1>(y, ldy, x, ldx, b, R, K);
     }
-    constexpr bool wide = ROWS * VECS <= TILE_ROWS * TILE_VECS;  // fits where a whole tile fits
+    constexpr bool wide = ROWS * VECS <= MR * NR_VECS;  // fits where a whole tile fits
     wide ? wide_rows<ROWS>(y, ldy, x, ldx, b, K) : tile_rows<ROWS>(y, ldy, x, ldx, b, K);
 }
 
 void accumulate(float* y_rp, size_t ldy, const float* x_rk, size_t ldx, const float* b_kp, size_t R, size_t K) {
     size_t r = 0;
-    for (; r + TILE_ROWS <= R; r += TILE_ROWS) tile_rows<TILE_ROWS>(y_rp + r * ldy, ldy, x_rk + r * ldx, ldx, b_kp, K);
-    if (r < R) last_rows<TILE_ROWS - 1>(y_rp + r * ldy, ldy, x_rk + r * ldx, ldx, b_kp, R - r, K);
+    for (; r + MR <= R; r += MR) tile_rows<MR>(y_rp + r * ldy, ldy, x_rk + r * ldx, ldx, b_kp, K);
+    if (r < R) last_rows<MR - 1>(y_rp + r * ldy, ldy, x_rk + r * ldx, ldx, b_kp, R - r, K);
 }
 
 // Many rows: a piece of the panel that fits the innermost cache meets all of them.

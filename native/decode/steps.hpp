@@ -162,7 +162,7 @@ public:
             const size_t position = batch.position(r), angles = position * (D / 2);
             if (cos_)
                 for (float* head = q; head < v; head += D)
-                    rotary().turn_halves(head, head, D, cos_ + angles, sin_ + angles, 1, 1, D / 2);
+                    rotary().rotate_halves(head, head, D, cos_ + angles, sin_ + angles, 1, 1, D / 2);
             for (size_t h = 0; h < h_.kv_heads; ++h)
                 decode().remember(h_.caches.at(sequence, h), k + h * D, v + h * D, position, D);
         }

@@ -1,6 +1,7 @@
-// Products of bf16 two at a time: a word holds the terms k and k + 1 of a row or column, the even one below.
-// VDPBF16PS (AVX-512 BF16) does both in one instruction. It is no part of a level: whether the CPU has it is asked
-// when it runs (runtime/isa.hpp). Elsewhere the same sum is made of two fused multiply-adds, for the tests of the packing.
+// GEMM of bf16 two terms at a time: a word holds the terms k and k + 1 of a row or column, the even one in its low half.
+// VDPBF16PS (AVX-512 BF16) multiplies and adds both in one instruction. It is not part of the avx512 ISA here: whether
+// the CPU has it is tested at run time (runtime/isa.hpp). Elsewhere two fused multiply-adds give the same sum, so that
+// the packing can be tested on any CPU.
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC target("avx512bf16")  // before any header, so that all of this file is compiled alike
 #define HAS_VDPBF16PS             // GCC 12 does not set its own macro
@@ -26,6 +27,6 @@ INLINE Vec two_terms(Vec a, Vec b, Vec c) { return fma(even(a), even(b), fma(odd
 
 }  // namespace
 
-const Pairs pairs = {multiply_unit<two_terms>};
+const Bf16Pairs bf16_pairs = {macrokernel<two_terms>};
 
 }  // namespace chainrule::CHAINRULE_ISA

@@ -1,4 +1,4 @@
-// A whole matrix product: blocks that fit the caches, shared among the threads.        Explained in docs/understand/kernels.md
+// A whole GEMM: blocks that fit the caches, shared among the threads.        Explained in docs/understand/kernels.md
 #include "gemm/gemm.hpp"
 
 #include <algorithm>
@@ -9,33 +9,149 @@
 namespace chainrule {
 namespace {
 
-// The sum over k is cut into equal parts of at most this many terms, so this number is part of the result. Sixteen
-// columns of B are then 32 KB: a first-level cache, through which a panel of B passes once for every unit of A.
-constexpr size_t DEEP = 512;
+// The sum over k is cut into equal parts of at most KC terms, so KC is part of the result. A panel of B of sixteen
+// columns is then 32 KB: it passes through the L1 cache once for every MC rows of A.
+constexpr size_t KC = 512;
 
-constexpr size_t WIDE = 2048;         // columns of B packed at a time
-constexpr size_t HIGH = 4096;         // rows of A, if they are packed
-constexpr size_t PACKED = 1 << 21;    // and as many parts of k as make 8 MB of both, in the third-level cache
-constexpr size_t TALL = 96;           // rows of A per unit of work: 196 KB, in the second-level cache
-constexpr size_t NARROW = 8;          // tiles side by side in a unit, at least
-constexpr size_t UNITS = 16;          // wanted, so that all threads end together
-constexpr size_t STRIP = 64;          // terms of k packed by one thread at a time
-constexpr size_t FEW_ROWS = 4;        // up to here packing B costs more than it saves
+constexpr size_t NC = 2048;              // columns of B packed at a time
+constexpr size_t MC = 96;                // rows of A per unit of work: 196 KB, in the L2 cache
+constexpr size_t PACKED_ROWS = 4096;     // of A at a time, if it is packed
+constexpr size_t PACKED_FLOATS = 1 << 21;  // of A and B together, 8 MB in the L3 cache: as many parts of k as fit
+constexpr size_t MIN_PANELS = 8;         // of B per unit of work
+constexpr size_t UNITS = 16;             // of work, at least: then all threads end at about the same time
+constexpr size_t STRIP = 64;             // terms of k packed by one thread at a time
+constexpr size_t PACK_PANELS = 4;        // panels of B packed by one thread at a time
+constexpr size_t FEW_ROWS = 4;           // up to here packing B costs more than it saves
 
-size_t round_up(size_t n, size_t step) {
-    return (n + step - 1) / step * step;
-}
-
-// The size of equal pieces of `total`: multiples of `step`, at least `count` of them unless they became smaller than
-// `smallest`.
-size_t piece(size_t total, size_t step, size_t count, size_t smallest) {
-    count = std::max<size_t>(1, std::min(count, total / smallest));
-    return round_up((total + count - 1) / count, step);
-}
-
-size_t pieces(size_t total, size_t size) {
+size_t blocks_of(size_t total, size_t size) {
     return (total + size - 1) / size;
 }
+
+size_t round_up(size_t n, size_t step) {
+    return blocks_of(n, step) * step;
+}
+
+// The size of equal blocks of `total`: a multiple of `step`, for at least `count` blocks unless they became smaller than
+// `smallest`.
+size_t block_size(size_t total, size_t step, size_t count, size_t smallest) {
+    count = std::max<size_t>(1, std::min(count, total / smallest));
+    return round_up(blocks_of(total, count), step);
+}
+
+View part(View matrix, size_t i, size_t j) {
+    return {matrix.data + i * matrix.row + j * matrix.col, matrix.row, matrix.col};
+}
+
+class Matmul {
+public:
+    Matmul(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bool accumulate, size_t M, size_t N,
+           size_t K, Precision precision)
+        : c_mn_(c_mn), ldc_(ldc), a_(a_mk), b_(b_kn), bias_n_(bias_n), accumulate_(accumulate), M_(M), N_(N), K_(K),
+          precision_(precision == Precision::bf16 && uses_vdpbf16ps() ? Precision::bf16_pairs : precision) {}
+
+    void run() const {
+        const Scratch packed_a(in_place_ ? 0 : words(depth_) * rows_), packed_b(words(depth_) * nc_);
+        for (size_t n = 0; n < N_; n += nc_)
+            for (size_t k = 0; k < K_; k += depth_)
+                for (size_t m = 0; m < M_; m += rows_) {
+                    const Block block = {packed_a.data(), packed_b.data(), m, n, k, std::min(rows_, M_ - m),
+                                         std::min(nc_, N_ - n), std::min(depth_, K_ - k)};
+                    pack(block);
+                    multiply(block);
+                }
+    }
+
+private:
+    struct Block {  // M rows from m0 on and so on
+        float *packed_a, *packed_b;
+        size_t m0, n0, k0, M, N, K;
+    };
+
+    size_t words(size_t k) const { return paired_ ? (k + 1) / 2 : k; }  // that k terms of a sum take
+
+    template <class Body>
+    void for_units(size_t count, const Body& body) const {
+        if (!small_) return parallel_for(count, body);
+        for (size_t i = 0; i < count; ++i) body(i);
+    }
+
+    // Each thread reads long rows: a strip of k, or some columns or rows if those are contiguous along k.
+    void pack(const Block& block) const {
+        const size_t jobs_b = block.m0 > 0    ? 0
+                              : b_.col == 1   ? blocks_of(kc_, STRIP)
+                                              : blocks_of(block.N, PACK_PANELS * NR_);
+        const size_t jobs_a = in_place_ ? 0 : a_.row == 1 ? blocks_of(kc_, STRIP) : blocks_of(block.M, mc_);
+        const size_t jobs = jobs_a + jobs_b;
+        for_units(blocks_of(block.K, kc_) * jobs, [&](size_t i) {
+            const size_t k = i / jobs * kc_, job = i % jobs;
+            job < jobs_b ? pack_b(block, k, job) : pack_a(block, k, job - jobs_b);
+        });
+    }
+
+    void pack_b(const Block& block, size_t k, size_t job) const {
+        const bool strip = b_.col == 1;
+        const size_t kc = std::min(kc_, block.K - k), first = strip ? job * STRIP : 0, n = strip ? 0 : job * PACK_PANELS * NR_;
+        if (first >= kc) return;
+        const size_t K = strip ? std::min(STRIP, kc - first) : kc;
+        const size_t N = strip ? block.N : std::min(PACK_PANELS * NR_, block.N - n);
+        kernels_.pack_b(block.packed_b + words(k) * nc_ + n * words(kc) + words(first) * NR_, NR_ * words(kc),
+                        part(b_, block.k0 + k + first, block.n0 + n), K, N, precision_);
+    }
+
+    void pack_a(const Block& block, size_t k, size_t job) const {
+        const bool strip = a_.row == 1;
+        const size_t kc = std::min(kc_, block.K - k), first = strip ? job * STRIP : 0, m = strip ? 0 : job * mc_;
+        if (first >= kc) return;
+        const size_t K = strip ? std::min(STRIP, kc - first) : kc, M = strip ? block.M : std::min(mc_, block.M - m);
+        float* to = block.packed_a + words(k) * rows_ + m * words(kc);
+        const View a = part(a_, block.m0 + m, block.k0 + k + first);
+        if (!by_rows_) return kernels_.pack_a(to + words(first) * MR_, MR_ * words(kc), a, M, K, precision_);
+        for (size_t i = 0; i < M; ++i) kernels_.round(to + i * words(kc), a.data + i * a.row, kc, precision_);
+    }
+
+    void multiply(const Block& block) const {
+        const auto macrokernel = paired_ ? bf16_pairs().macrokernel : kernels_.macrokernel;
+        const size_t units_n = blocks_of(block.N, unit_cols_);
+        for_units(blocks_of(block.M, mc_) * units_n, [&](size_t i) {
+            const size_t m = i / units_n * mc_, n = i % units_n * unit_cols_;
+            for (size_t k = 0; k < block.K; k += kc_) {
+                const size_t kc = std::min(kc_, block.K - k);
+                const float* packed = block.packed_a + words(k) * rows_ + m * words(kc);
+                const View a = in_place_  ? View{part(a_, block.m0 + m, block.k0 + k).data, a_.row, 1}
+                               : by_rows_ ? View{packed, words(kc), 1}
+                                          : View{packed, 1, MR_};
+                const bool first = block.k0 + k == 0;
+                macrokernel(c_mn_ + (block.m0 + m) * ldc_ + block.n0 + n, ldc_, a.data,
+                            MR_ * (in_place_ ? a_.row : words(kc)), a.row, a.col,
+                            block.packed_b + words(k) * nc_ + n * words(kc),
+                            first && bias_n_ ? bias_n_ + block.n0 + n : nullptr, accumulate_ || !first,
+                            std::min(mc_, block.M - m), std::min(unit_cols_, block.N - n), words(kc));
+            }
+        });
+    }
+
+    float* c_mn_;
+    size_t ldc_;
+    View a_, b_;
+    const float* bias_n_;
+    bool accumulate_;
+    size_t M_, N_, K_;
+    Precision precision_;
+
+    const Gemm& kernels_ = gemm_kernels();
+    const size_t MR_ = kernels_.MR, NR_ = kernels_.NR;
+    const bool paired_ = precision_ == Precision::bf16_pairs;
+    const bool in_place_ = a_.col == 1 && precision_ == Precision::fp32;  // contiguous rows of A are not packed,
+    const bool by_rows_ = a_.col == 1 && a_.row != 1;                     // or copied as rows to be rounded
+    const size_t kc_ = round_up(blocks_of(K_, blocks_of(K_, KC)), paired_ ? 2 : 1);
+    const size_t nc_ = std::min(NC, round_up(N_, NR_));
+    const size_t rows_ = in_place_ ? M_ : round_up(std::min(PACKED_ROWS, M_), MR_);  // of A per block
+    const size_t depth_ =  // terms of k per block
+        std::min(std::max<size_t>(1, PACKED_FLOATS / (nc_ + (in_place_ ? 0 : rows_)) / kc_) * kc_, K_);
+    const size_t mc_ = block_size(rows_, MR_, std::max(blocks_of(rows_, MC), std::min(UNITS, rows_ / MC)), MR_);
+    const size_t unit_cols_ = block_size(nc_, NR_, blocks_of(UNITS, blocks_of(rows_, mc_)), MIN_PANELS * NR_);
+    const bool small_ = rows_ * nc_ * depth_ < SMALL * 16;  // for one thread
+};
 
 void add_bias_only(float* c_mn, size_t ldc, const float* bias_n, bool accumulate, size_t M, size_t N) {
     for (size_t m = 0; m < M; ++m)
@@ -43,10 +159,12 @@ void add_bias_only(float* c_mn, size_t ldc, const float* bias_n, bool accumulate
             c_mn[m * ldc + n] = (accumulate ? c_mn[m * ldc + n] : 0.0f) + (bias_n ? bias_n[n] : 0.0f);
 }
 
-template <class Body>
-void run(size_t count, bool alone, Body& body) {
-    if (!alone) return parallel_for(count, body);
-    for (size_t i = 0; i < count; ++i) body(i);
+void multiply_few_rows(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bool accumulate, size_t M,
+                       size_t N, size_t K) {
+    for_row_blocks(N, M * K, 64, [&](size_t, size_t n, size_t count) {
+        gemm_kernels().dot_rows(c_mn + n, ldc, a_mk.data, a_mk.row, b_kn.data + n * b_kn.col, b_kn.col,
+                                bias_n ? bias_n + n : nullptr, accumulate, M, count, K);
+    });
 }
 
 }  // namespace
@@ -55,89 +173,9 @@ void gemm(float* c_mn, size_t ldc, View a_mk, View b_kn, const float* bias_n, bo
           size_t K, Precision precision) {
     if (M == 0 || N == 0) return;
     if (K == 0) return add_bias_only(c_mn, ldc, bias_n, accumulate, M, N);
-    const Gemm& kernels = gemm_kernels();
-    const bool rounded = precision != Precision::fp32;
-    if (precision == Precision::bf16 && uses_vdpbf16ps()) precision = Precision::bf16_pairs;
-    const bool paired = precision == Precision::bf16_pairs;
-    const auto words = [=](size_t k) { return paired ? (k + 1) / 2 : k; };  // that k terms of a sum take
-    const auto multiply = paired ? pairs().multiply : kernels.multiply;
-
-    if (M <= FEW_ROWS && !rounded && b_kn.row == 1 && a_mk.col == 1) {
-        const size_t cols = 64;
-        for_row_blocks(N, M * K, cols, [&](size_t, size_t n, size_t count) {
-            kernels.dot_rows(c_mn + n, ldc, a_mk.data, a_mk.row, b_kn.data + n * b_kn.col, b_kn.col,
-                             bias_n ? bias_n + n : nullptr, accumulate, M, count, K);
-        });
-        return;
-    }
-
-    const size_t rows = kernels.tile_rows, cols = kernels.tile_cols;
-    const bool in_place = a_mk.col == 1 && !rounded;       // rows of A that are contiguous are read where they are,
-    const bool by_rows = a_mk.col == 1 && a_mk.row != 1;   // or copied to be rounded; others are packed into panels
-    const size_t deep = round_up(pieces(K, pieces(K, DEEP)), paired ? 2 : 1);
-    const size_t wide = std::min(WIDE, round_up(N, cols)), high = in_place ? M : round_up(std::min(HIGH, M), rows);
-    const size_t chunk = std::min(std::max<size_t>(1, PACKED / (wide + (in_place ? 0 : high)) / deep) * deep, K);
-    const size_t tall = piece(high, rows, std::max(pieces(high, TALL), std::min(UNITS, high / TALL)), rows);
-    const size_t across = piece(wide, cols, pieces(UNITS, pieces(high, tall)), NARROW * cols);
-    const bool small = high * wide * chunk < SMALL * 16;
-    const Scratch packed_b(words(chunk) * wide), packed_a(in_place ? 0 : words(chunk) * high);
-
-    for (size_t n0 = 0; n0 < N; n0 += wide)
-        for (size_t k0 = 0; k0 < K; k0 += chunk)
-            for (size_t m0 = 0; m0 < M; m0 += high) {
-                const size_t width = std::min(wide, N - n0), height = std::min(high, M - m0);
-                const size_t length = std::min(chunk, K - k0), parts = pieces(length, deep);
-                const View a = {a_mk.data + m0 * a_mk.row + k0 * a_mk.col, a_mk.row, a_mk.col};
-                const View b = {b_kn.data + k0 * b_kn.row + n0 * b_kn.col, b_kn.row, b_kn.col};
-
-                // Packing is cut so that each thread reads long rows: along k, or across if those are contiguous.
-                const size_t jobs_b = m0 > 0 ? 0 : b.col == 1 ? pieces(deep, STRIP) : pieces(width, 4 * cols);
-                const size_t jobs_a = in_place ? 0 : a.row == 1 ? pieces(deep, STRIP) : pieces(height, tall);
-                auto pack = [&](size_t index) {
-                    const size_t job = index % (jobs_a + jobs_b), k = index / (jobs_a + jobs_b) * deep;
-                    const size_t depth = std::min(deep, length - k);
-                    const bool of_b = job < jobs_b, strip = of_b ? b.col == 1 : a.row == 1;
-                    const size_t from = of_b ? job : job - jobs_b;
-                    const size_t first = k + (strip ? from * STRIP : 0), last = strip ? first + STRIP : k + depth;
-                    if (first >= k + depth) return;
-                    const size_t count = std::min(last, k + depth) - first;
-                    if (of_b) {
-                        const size_t n = strip ? 0 : from * 4 * cols;
-                        kernels.pack_b(packed_b.data() + words(k) * wide + n * words(depth) + words(first - k) * cols,
-                                       cols * words(depth),
-                                       {b.data + first * b.row + n * b.col, b.row, b.col}, count,
-                                       strip ? width : std::min(4 * cols, width - n), precision);
-                        return;
-                    }
-                    const size_t m = strip ? 0 : from * tall, many = strip ? height : std::min(tall, height - m);
-                    float* to = packed_a.data() + words(k) * high + m * words(depth);
-                    const View part = {a.data + m * a.row + first * a.col, a.row, a.col};
-                    if (!by_rows)
-                        return kernels.pack_a(to + words(first - k) * rows, rows * words(depth), part, many, count, precision);
-                    for (size_t i = 0; i < many; ++i)
-                        kernels.round(to + i * words(depth), part.data + i * part.row, depth, precision);
-                };
-
-                const size_t units_n = pieces(width, across);
-                auto unit = [&](size_t index) {
-                    const size_t m = index / units_n * tall, n = index % units_n * across;
-                    for (size_t k = 0; k < length; k += deep) {
-                        const size_t depth = std::min(deep, length - k);
-                        const float* copy = packed_a.data() + words(k) * high + m * words(depth);
-                        const View from = in_place  ? View{a.data + m * a.row + k, a.row, 1}
-                                          : by_rows ? View{copy, words(depth), 1}
-                                                    : View{copy, 1, rows};
-                        const size_t panel = in_place ? rows * a.row : rows * words(depth);
-                        const bool first = k0 + k == 0;
-                        multiply(c_mn + (m0 + m) * ldc + n0 + n, ldc, from.data, panel, from.row, from.col,
-                                 packed_b.data() + words(k) * wide + n * words(depth),
-                                 first && bias_n ? bias_n + n0 + n : nullptr, accumulate || !first,
-                                 std::min(tall, height - m), std::min(across, width - n), words(depth));
-                    }
-                };
-                run(parts * (jobs_a + jobs_b), small, pack);
-                run(pieces(height, tall) * units_n, small, unit);
-            }
+    if (M <= FEW_ROWS && precision == Precision::fp32 && b_kn.row == 1 && a_mk.col == 1)
+        return multiply_few_rows(c_mn, ldc, a_mk, b_kn, bias_n, accumulate, M, N, K);
+    Matmul(c_mn, ldc, a_mk, b_kn, bias_n, accumulate, M, N, K, precision).run();
 }
 
 }  // namespace chainrule

@@ -1,4 +1,4 @@
-// The pieces of a matrix product on one thread.        Explained step by step in docs/understand/kernels.md
+// Packing, rounding and the small kernels of GEMM, on one thread.        Explained in docs/understand/kernels.md
 #include "gemm/gemm.hpp"
 
 #include "gemm/macrokernel.hpp"
@@ -34,13 +34,13 @@ void round_each(float* y_n, const float* x_n, size_t n) {
     if (whole < n) store_some(y_n + whole, as(load_some(x_n + whole, n - whole)), n - whole);
 }
 
-uint32_t bf16(float x) {  // the same as sixteen bits
+uint32_t bf16(float x) {  // the sixteen bits of the nearest bf16
     uint32_t u;
     __builtin_memcpy(&u, &x, sizeof u);
-    return x == x ? (u + 0x7fff + (u >> 16 & 1)) >> 16 : u >> 16 | 0x40;  // a NaN stays one without its low bits
+    return x == x ? (u + 0x7fff + (u >> 16 & 1)) >> 16 : u >> 16 | 0x40;  // keep NaN a NaN without its low bits
 }
 
-// Two terms in one word, the even one below; their neighbours are `step` floats on.
+// Two terms in one word, the even one in the low half; the next ones are `step` floats on.
 INLINE void join(float* words_n, const float* even_n, const float* odd_n, size_t step, size_t n) {
     for (size_t i = 0; i < n; ++i) {
         const uint32_t word = bf16(even_n[i * step]) | bf16(odd_n[i * step]) << 16;
@@ -72,65 +72,64 @@ INLINE void transpose4(float* out, size_t out_row, const float* in, size_t in_ro
     *reinterpret_cast<FourMemory*>(out + 3 * out_row) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
 }
 
-// One panel of WIDE columns (of B, or of Aᵀ), `used` of them real: out[k WIDE + j] = in[k in_k + j in_j].
-template <size_t WIDE>
+// A panel of COLS columns of B, or of Aᵀ, of which `used` exist: out[k COLS + j] = in[k in_k + j in_j].
+template <size_t COLS>
 void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K, size_t used) {
     size_t k = 0;
-    if (used == WIDE && in_j == 1) {
-        for (; k < K; ++k) __builtin_memcpy(out + k * WIDE, in + k * in_k, WIDE * sizeof(float));
-    } else if (used == WIDE && in_k == 1 && WIDE % 4 == 0) {
+    if (used == COLS && in_j == 1) {
+        for (; k < K; ++k) __builtin_memcpy(out + k * COLS, in + k * in_k, COLS * sizeof(float));
+    } else if (used == COLS && in_k == 1 && COLS % 4 == 0) {
         for (; k + 4 <= K; k += 4)
-            for (size_t j = 0; j < WIDE; j += 4) transpose4(out + k * WIDE + j, WIDE, in + j * in_j + k, in_j);
+            for (size_t j = 0; j < COLS; j += 4) transpose4(out + k * COLS + j, COLS, in + j * in_j + k, in_j);
     }
     for (; k < K; ++k)
-        for (size_t j = 0; j < WIDE; ++j) out[k * WIDE + j] = j < used ? in[k * in_k + j * in_j] : 0.0f;
+        for (size_t j = 0; j < COLS; ++j) out[k * COLS + j] = j < used ? in[k * in_k + j * in_j] : 0.0f;
 }
 
-// Ask for memory that the next strip of k will read: as a row is used by many panels, the CPU does not foresee the next.
+// Prefetch the next strip of k: a row serves many panels, so the hardware prefetcher does not see the next row coming.
 INLINE void prefetch_strip(const float* in, size_t in_k, size_t in_j, size_t K, size_t J) {
     const size_t step_k = in_k == 1 ? LANES : 1, step_j = in_j == 1 ? LANES : 1;
     for (size_t k = 0; k < K; k += step_k)
         for (size_t j = 0; j < J; j += step_j) __builtin_prefetch(in + k * in_k + j * in_j);
 }
 
-// A strip of k at a time, for all panels: a line of memory that serves several panels is then read once. A strip is at
-// most 64 KB, a part of the second-level cache, and few rows: rows that lie a power of two apart share the same few
-// places in the first-level cache.
+// Pack a strip of k for all panels, then the next: a cache line that serves several panels is then read once. A strip is
+// at most 64 KB, a part of the L2 cache, and at most STRIP rows: rows a power of two apart share few sets of the L1 cache.
 constexpr size_t STRIP = 16;
 
-template <size_t WIDE>
+template <size_t COLS>
 void pack(float* packed, size_t panel, const float* in, size_t in_k, size_t in_j, size_t K, size_t J,
           Precision precision) {
     const size_t fitting = (1 << 14) / (J + 1), strip = fitting < 8 ? 8 : fitting > STRIP ? STRIP : fitting - fitting % 4;
     for (size_t k = 0; k < K; k += strip) {
         const size_t depth = K - k < strip ? K - k : strip, next = k + strip;
         if (next < K) prefetch_strip(in + next * in_k, in_k, in_j, K - next < strip ? K - next : strip, J);
-        for (size_t j = 0; j < J; j += WIDE) {
-            float rows[(STRIP + 1) * WIDE];
+        for (size_t j = 0; j < J; j += COLS) {
+            float rows[(STRIP + 1) * COLS];
             const bool pairs = precision == Precision::bf16_pairs;
-            float* const out = packed + j / WIDE * panel + (pairs ? k / 2 : k) * WIDE;
+            float* const out = packed + j / COLS * panel + (pairs ? k / 2 : k) * COLS;
             float* const to = pairs ? rows : out;
-            pack_panel<WIDE>(to, in + k * in_k + j * in_j, in_k, in_j, depth, J - j < WIDE ? J - j : WIDE);
+            pack_panel<COLS>(to, in + k * in_k + j * in_j, in_k, in_j, depth, J - j < COLS ? J - j : COLS);
             if (pairs) {
-                for (size_t i = 0; i < WIDE; ++i) rows[depth * WIDE + i] = 0;  // beside the last of an odd number
+                for (size_t i = 0; i < COLS; ++i) rows[depth * COLS + i] = 0;  // the partner of the last of an odd number
                 for (size_t i = 0; i < depth; i += 2)
-                    join(out + i / 2 * WIDE, rows + i * WIDE, rows + (i + 1) * WIDE, 1, WIDE);
+                    join(out + i / 2 * COLS, rows + i * COLS, rows + (i + 1) * COLS, 1, COLS);
             } else if (precision != Precision::fp32) {
-                round(out, out, depth * WIDE, precision);
+                round(out, out, depth * COLS, precision);
             }
         }
     }
 }
 
 void pack_a(float* packed, size_t panel, View a_mk, size_t M, size_t K, Precision precision) {
-    pack<TILE_ROWS>(packed, panel, a_mk.data, a_mk.col, a_mk.row, K, M, precision);
+    pack<MR>(packed, panel, a_mk.data, a_mk.col, a_mk.row, K, M, precision);
 }
 
 void pack_b(float* packed, size_t panel, View b_kn, size_t K, size_t N, Precision precision) {
-    pack<TILE_COLS>(packed, panel, b_kn.data, b_kn.row, b_kn.col, K, N, precision);
+    pack<NR>(packed, panel, b_kn.data, b_kn.row, b_kn.col, K, N, precision);
 }
 
-// A row of A against COLS rows of W: sixteen partial sums for each of the products.
+// Dot products of a row of A with COLS rows of W, each in sixteen partial sums.
 template <size_t COLS>
 void dots(float* c, const float* a, const float* w, size_t w_row, const float* bias, bool accumulate, size_t K) {
     const size_t whole = K - K % LANES;
@@ -155,10 +154,10 @@ void dot_rows(float* c_mn, size_t ldc, const float* a, size_t a_row, const float
               const float* bias_n, bool accumulate, size_t M, size_t N, size_t K) {
     for (size_t n = 0; n < N;) {
         const size_t cols = N - n < 4 ? 1 : 4;
-        const auto product = cols == 4 ? dots<4> : dots<1>;
+        const auto dot = cols == 4 ? dots<4> : dots<1>;
         const float* bias = bias_n ? bias_n + n : nullptr;
         for (size_t m = 0; m < M; ++m)
-            product(c_mn + m * ldc + n, a + m * a_row, w_nk + n * w_row, w_row, bias, accumulate, K);
+            dot(c_mn + m * ldc + n, a + m * a_row, w_nk + n * w_row, w_row, bias, accumulate, K);
         n += cols;
     }
 }
@@ -176,6 +175,6 @@ void column_sums(float* out_c, const float* x_rc, size_t ldx, size_t R, size_t C
 
 }  // namespace
 
-const Gemm gemm_kernels = {TILE_ROWS, TILE_COLS, pack_a, pack_b, round, multiply_unit<fma>, dot_rows, column_sums};
+const Gemm gemm_kernels = {MR, NR, pack_a, pack_b, round, macrokernel<fma>, dot_rows, column_sums};
 
 }  // namespace chainrule::CHAINRULE_ISA

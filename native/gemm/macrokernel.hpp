@@ -1,4 +1,4 @@
-// C = A B for one unit of work: tiles in registers, then bias and the old value on the way out.
+// The macro-kernel: C = A B for one unit of work, tile by tile; bias and the old value of C are added on the way out.
 #pragma once
 
 #include "gemm/tile.hpp"
@@ -7,18 +7,18 @@ namespace chainrule::CHAINRULE_ISA {
 namespace {
 
 template <size_t ROWS, Term term>
-void tile_product(float* c, size_t ldc, const float* a, size_t a_row, size_t a_k, const float* b, const float* bias,
-                  bool accumulate, size_t cols, size_t K) {
+void microkernel(float* c, size_t ldc, const float* a, size_t a_row, size_t a_k, const float* b, const float* bias,
+                 bool accumulate, size_t cols, size_t K) {
     for (size_t i = 0; i < ROWS; ++i)
-        for (size_t v = 0; v < TILE_VECS; ++v) __builtin_prefetch(c + i * ldc + v * LANES, 1);
+        for (size_t v = 0; v < NR_VECS; ++v) __builtin_prefetch(c + i * ldc + v * LANES, 1);
     Tile<ROWS> tile;
     clear(tile);
-    multiply<ROWS, term>(tile, a, a_row, a_k, b, TILE_COLS, K);
-    if (cols == TILE_COLS) {
+    multiply<ROWS, term>(tile, a, a_row, a_k, b, NR, K);
+    if (cols == NR) {
 #pragma GCC unroll 16
         for (size_t i = 0; i < ROWS; ++i)
 #pragma GCC unroll 4
-            for (size_t v = 0; v < TILE_VECS; ++v) {
+            for (size_t v = 0; v < NR_VECS; ++v) {
                 float* to = c + i * ldc + v * LANES;
                 Vec out = tile.c[i][v];
                 if (bias) out = out + load(bias + v * LANES);
@@ -27,9 +27,9 @@ void tile_product(float* c, size_t ldc, const float* a, size_t a_row, size_t a_k
             }
         return;
     }
-    float row[TILE_COLS];
+    float row[NR];
     for (size_t i = 0; i < ROWS; ++i) {
-        for (size_t v = 0; v < TILE_VECS; ++v) store(row + v * LANES, tile.c[i][v]);
+        for (size_t v = 0; v < NR_VECS; ++v) store(row + v * LANES, tile.c[i][v]);
         for (size_t j = 0; j < cols; ++j) {
             const float out = row[j] + (bias ? bias[j] : 0.0f);
             c[i * ldc + j] = accumulate ? c[i * ldc + j] + out : out;
@@ -37,39 +37,39 @@ void tile_product(float* c, size_t ldc, const float* a, size_t a_row, size_t a_k
     }
 }
 
-using TileProduct = void(float*, size_t, const float*, size_t, size_t, const float*, const float*, bool, size_t, size_t);
+using Microkernel = void(float*, size_t, const float*, size_t, size_t, const float*, const float*, bool, size_t, size_t);
 
-// The kernel for the last rows: ROWS is 1 .. TILE_ROWS - 1.
-template <Term term, size_t ROWS = TILE_ROWS - 1>
-TileProduct* rest_product(size_t rows) {
+// The micro-kernel for the last rows, 1 .. MR - 1 of them; null for none.
+template <Term term, size_t ROWS = MR - 1>
+Microkernel* edge_microkernel(size_t rows) {
     if constexpr (ROWS == 0) {
         return nullptr;
     } else {
-        return rows == ROWS ? tile_product<ROWS, term> : rest_product<term, ROWS - 1>(rows);
+        return rows == ROWS ? microkernel<ROWS, term> : edge_microkernel<term, ROWS - 1>(rows);
     }
 }
 
-// A panel of B (K × TILE_COLS) stays in the first cache while the rows of A pass by; A comes from the second one. The
-// next panel is asked for meanwhile, a part with each tile: it may have to come from memory, where all cores queue.
+// A panel of B (K × NR) stays in the L1 cache while the rows of A pass by from L2. Prefetch 1/n of the next panel of B
+// with each of n tiles: it may have to come from memory, where all cores queue.
 template <Term term>
-void multiply_unit(float* c_mn, size_t ldc, const float* a, size_t a_panel, size_t a_row, size_t a_k,
-                   const float* b_packed, const float* bias_n, bool accumulate, size_t M, size_t N, size_t K) {
-    const size_t whole = M - M % TILE_ROWS;
-    TileProduct* const rest = rest_product<term>(M - whole);
-    const size_t tiles = whole ? whole / TILE_ROWS : 1, lines = K * TILE_VECS, part = (lines + tiles - 1) / tiles;
-    for (size_t n = 0; n < N; n += TILE_COLS) {
-        const size_t cols = N - n < TILE_COLS ? N - n : TILE_COLS;
+void macrokernel(float* c_mn, size_t ldc, const float* a, size_t a_panel, size_t a_row, size_t a_k,
+                 const float* b_packed, const float* bias_n, bool accumulate, size_t M, size_t N, size_t K) {
+    const size_t whole = M - M % MR;
+    Microkernel* const edge = edge_microkernel<term>(M - whole);
+    const size_t tiles = whole ? whole / MR : 1, lines = K * NR_VECS, part = (lines + tiles - 1) / tiles;
+    for (size_t n = 0; n < N; n += NR) {
+        const size_t cols = N - n < NR ? N - n : NR;
         const float* b = b_packed + n * K;
         const float* bias = bias_n ? bias_n + n : nullptr;
         const float* panel = a;
         float* c = c_mn + n;
-        size_t asked = n + TILE_COLS < N ? 0 : lines;  // of the lines of the next panel
-        for (size_t m = 0; m < whole; m += TILE_ROWS, panel += a_panel, c += TILE_ROWS * ldc) {
-            for (size_t i = 0; i < part && asked < lines; ++i, ++asked)
-                __builtin_prefetch(b + (lines + asked) * LANES, 0, 2);
-            tile_product<TILE_ROWS, term>(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
+        size_t fetched = n + NR < N ? 0 : lines;  // cache lines of the next panel
+        for (size_t m = 0; m < whole; m += MR, panel += a_panel, c += MR * ldc) {
+            for (size_t i = 0; i < part && fetched < lines; ++i, ++fetched)
+                __builtin_prefetch(b + (lines + fetched) * LANES, 0, 2);
+            microkernel<MR, term>(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
         }
-        if (rest) rest(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
+        if (edge) edge(c, ldc, panel, a_row, a_k, b, bias, accumulate, cols, K);
     }
 }
 

@@ -4,7 +4,7 @@
 
 namespace chainrule {
 
-struct Activations {  // the forward of sigmoid and tanh is in functions.hpp
+struct Activations {  // the forward pass of sigmoid and tanh is in simd/functions.hpp
     void (*sigmoid_backward)(float* dx_n, const float* y_n, const float* dy_n, size_t n);
     void (*tanh_backward)(float* dx_n, const float* y_n, const float* dy_n, size_t n);
     void (*relu_forward)(float* y_n, const float* x_n, size_t n);

@@ -7,20 +7,22 @@
 namespace chainrule::CHAINRULE_ISA {
 namespace {
 
-INLINE Vec sigmoid_backward(Vec y, Vec dy) { return dy * (y * (fill(1) - y)); }
+INLINE Vec sigmoid_backward(Vec y, Vec dy) { return dy * (y * (fill(1) - y)); }  // forward was: y = σ(x)      [AC.1]
 
-INLINE Vec tanh_backward(Vec y, Vec dy) { return dy * (fill(1) - y * y); }
+INLINE Vec tanh_backward(Vec y, Vec dy) { return dy * (fill(1) - y * y); }  // forward was: y = tanh x         [AC.2]
 
 INLINE Vec relu(Vec x) { return max(fill(0), x); }  // in this order NaN stays NaN
 
-INLINE Vec relu_backward(Vec y, Vec dy) { return dy * select(y > fill(0), fill(1), fill(0)); }
+INLINE Vec relu_backward(Vec y, Vec dy) {  // forward was: y = max(x, 0)                                        [AC.3]
+    return dy * select(y > fill(0), fill(1), fill(0));
+}
 
 INLINE Vec silu(Vec x) { return x * sigmoid(x); }
 
 INLINE Vec silu_backward(Vec x, Vec dy) {
     Vec slope;
     const Vec s = sigmoid(x, &slope);
-    return dy * fma(x, slope, s);
+    return dy * fma(x, slope, s);  // forward was: y = x σ(x)                                                  [AC.12]
 }
 
 INLINE Vec swiglu(Vec gate, Vec up) { return silu(gate) * up; }
@@ -31,7 +33,7 @@ struct Pair {
 INLINE Pair swiglu_backward(Vec gate, Vec up, Vec dy) {
     Vec slope;
     const Vec s = sigmoid(gate, &slope);
-    return {dy * up * fma(gate, slope, s), dy * (gate * s)};
+    return {dy * up * fma(gate, slope, s), dy * (gate * s)};  // forward was: y = silu(gate) up       [AC.13] [AC.14]
 }
 
 void swiglu_backward(float* dgate_n, float* dup_n, const float* gate_n, const float* up_n, const float* dy_n,

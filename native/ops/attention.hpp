@@ -20,30 +20,34 @@ struct Attention {
     float scale;
     bool causal;  // query t sees the keys up to t + S - T
 
-    // At most one of them; element (b, h, t, s) is the sum of index times step away.
+    // A boolean or an additive mask, not both; strides of the axes (b, h, t, s) in elements.
     const uint8_t* allowed;
     const float* added;
-    size_t mask_step[4];
+    size_t mask_stride[4];
 
     bool dropout;
     KeepMask keep;     // over the flat positions of (B, H, T, S)
     float keep_scale;  // 1 / (1 - p)
 };
 
-// What backward adds to it. dq, dk and dv are assigned; each may have no data.
+// The other arguments of backward. dq, dk and dv are assigned; the data of each may be null.
 struct AttentionGradient {
     Heads<const float> o, dy;
     const float* lse_bht;
     Heads<float> dq, dk, dv;
 };
 
-struct AttentionKernels {
-    // The queries t .. t + count of the heads that share key head `shared` of batch entry b.
-    void (*forward)(Heads<float> o, float* lse_bht, const Attention& call, size_t b, size_t shared, size_t t,
-                    size_t count, float* scratch);
+// On the pool.
+void attention_forward(Heads<float> o, float* lse_bht, const Attention& call);
+void attention_backward(const AttentionGradient& gradient, const Attention& call);
 
-    // What the keys s .. s + count of one key head contribute: dk and dv of those keys, and a part of dq.
-    void (*backward)(const AttentionGradient& gradient, const Attention& call, size_t b, size_t shared, size_t s,
+struct AttentionKernels {
+    // Queries t .. t + count of the heads that share key head hk of batch entry b.
+    void (*forward)(Heads<float> o, float* lse_bht, const Attention& call, size_t b, size_t hk, size_t t, size_t count,
+                    float* scratch);
+
+    // Keys s .. s + count of key head hk: dk and dv of these keys, and their part of dq.
+    void (*backward)(const AttentionGradient& gradient, const Attention& call, size_t b, size_t hk, size_t s,
                      size_t count, float* scratch);
 
     size_t (*forward_scratch)(const Attention& call);  // in floats

@@ -1,9 +1,9 @@
 // Scaled dot-product attention, block by block: the T × S matrix of weights is never stored.
 // Derivation: docs/derivations/attention.md
 //
-// All products run on full tiles: operands are copied to scratch, their rows and columns filled up with zeros. Tiles
-// that causality hides are skipped. Sums over keys and queries go on from block to block in order, so of all the sizes
-// below only KEYS is part of a result, by the rescaling in forward, and FEW_QUERIES, by another order of sums.
+// Every GEMM runs on full tiles: operands are copied to scratch and padded with zeros. Tiles that the causal mask hides
+// are skipped. Sums over keys and queries continue from block to block in order, so of the sizes below only two affect
+// the bits of a result: KEYS, by the rescaling in forward, and FEW_QUERIES, by another order of summation.
 #include "ops/attention.hpp"
 
 #include "gemm/gemm.hpp"
@@ -20,27 +20,27 @@ constexpr size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-constexpr size_t KEYS = 192;                               // keys at a time
-constexpr size_t QUERIES = 8 * TILE_ROWS;                  // queries at a time in forward,
-constexpr size_t MANY_QUERIES = round_up(256, TILE_ROWS);  // and in backward
+constexpr size_t KEYS = 192;                               // keys per block
+constexpr size_t QUERIES = 8 * MR;                  // queries per block in forward
+constexpr size_t MANY_QUERIES = round_up(256, MR);  // and in backward
 constexpr size_t FEW_QUERIES = 4;                          // up to here packing keys costs more than it saves
-constexpr size_t SCORES_ROW = KEYS + LANES;                // an odd number of cache lines, with room for a tile of keys
+constexpr size_t SCORES_ROW = KEYS + LANES;                // an odd number of cache lines, with space for a tile of keys
 constexpr float HIDDEN = -__builtin_inff();
 
-// Rows an odd number of cache lines apart do not compete for the same places of a cache.
-constexpr size_t row_step(size_t n) {
-    const size_t whole = round_up(n, TILE_COLS);
+// Rows an odd number of cache lines apart fall into different sets of a cache.
+constexpr size_t row_stride(size_t n) {
+    const size_t whole = round_up(n, NR);
     return whole / LANES % 2 ? whole : whole + LANES;
 }
 
-// Hands out pieces of scratch; without memory it only counts.
+// Hands out parts of scratch; without memory it only counts.
 struct Space {
     float* memory;
     size_t used = 0;
     float* take(size_t floats) {
-        float* piece = memory ? memory + used : nullptr;
+        float* part = memory ? memory + used : nullptr;
         used += round_up(floats, LANES);
-        return piece;
+        return part;
     }
 };
 
@@ -65,13 +65,13 @@ struct Block {
         const size_t last = visible(call, smaller(t + r, call.T - 1));
         return last <= s ? 0 : smaller(keys, last - s);
     }
-    // The same for the tile of rows that starts at r: for any of them.
-    INLINE size_t columns(size_t r) const { return seen(r + TILE_ROWS - 1); }
+    // How many keys any row of the tile that starts at row r sees.
+    INLINE size_t columns(size_t r) const { return seen(r + MR - 1); }
 };
 
-// B (K, N) as panels of TILE_COLS columns.
+// B (K, N) as panels of NR columns.
 void pack_columns(float* packed, View b_kn, size_t K, size_t N) {
-    gemm_kernels.pack_b(packed, TILE_COLS * K, b_kn, K, N, Precision::fp32);
+    gemm_kernels.pack_b(packed, NR * K, b_kn, K, N, Precision::fp32);
 }
 
 // out = factor · in
@@ -87,32 +87,32 @@ void zero(float* out, size_t n) {  // n is a multiple of LANES
     for (size_t i = 0; i < n; i += LANES) store(out + i, fill(0));
 }
 
-// The same into scratch, with zeros up to the ends of the last tiles.
+// The same into scratch, padded with zeros to whole tiles.
 void take_rows(float* out, size_t out_row, const float* in, size_t in_row, float factor, size_t rows, size_t n) {
-    const size_t whole = n - n % LANES, filled = round_up(n, TILE_COLS);
+    const size_t whole = n - n % LANES, filled = round_up(n, NR);
     for (size_t r = 0; r < rows; ++r) zero(out + r * out_row + whole, filled - whole);
     copy_rows(out, out_row, in, in_row, factor, rows, n);
-    zero(out + rows * out_row, (round_up(rows, TILE_ROWS) - rows) * out_row);
+    zero(out + rows * out_row, (round_up(rows, MR) - rows) * out_row);
 }
 
-// A tile of C += A B.
+// One tile of C += A B.
 INLINE void add_product(float* c, size_t c_row, const float* a, size_t a_row, size_t a_k, const float* b, size_t b_k,
                         size_t K) {
-    Tile<TILE_ROWS> tile;
+    Tile<MR> tile;
     for_vectors(tile, [&](size_t i, size_t j, Vec& sum) { sum = load(c + i * c_row + j); });
     multiply(tile, a, a_row, a_k, b, b_k, K);
     for_vectors(tile, [&](size_t i, size_t j, Vec& sum) { store(c + i * c_row + j, sum); });
 }
 
-// finish(row, column, vector) for what of a bᵀ in the block is not hidden: rows of a times packed columns of b.
+// finish(row, column, vector) for the visible part of a bᵀ in the block: rows of a times packed columns of b.
 template <class Finish>
 INLINE void each_product(const Block& block, const float* a, size_t a_row, const float* b, size_t K, Finish finish) {
-    for (size_t j = 0; j < block.keys; j += TILE_COLS)
-        for (size_t r = 0; r < block.rows; r += TILE_ROWS) {
+    for (size_t j = 0; j < block.keys; j += NR)
+        for (size_t r = 0; r < block.rows; r += MR) {
             if (block.columns(r) <= j) continue;
-            Tile<TILE_ROWS> tile;
+            Tile<MR> tile;
             clear(tile);
-            multiply(tile, a + r * a_row, a_row, 1, b + j * K, TILE_COLS, K);
+            multiply(tile, a + r * a_row, a_row, 1, b + j * K, NR, K);
             for_vectors(tile, [&](size_t i, size_t v, Vec& product) { finish(r + i, j + v, product); });
         }
 }
@@ -123,11 +123,11 @@ void scores(float* z, const Block& block, const float* queries, size_t query_row
                  [&](size_t r, size_t j, Vec product) { store(z + r * SCORES_ROW + j, product); });
 }
 
-// The mask added to row r of the scores, and -inf where the query does not see.
+// Masks row r of the scores: adds the mask, and writes -inf where the query does not see the key.
 INLINE void hide(float* z, const Block& block, size_t r, size_t seen, size_t end) {
     const Attention& call = block.call;
-    const size_t *steps = call.mask_step, step = steps[3];
-    const size_t first = block.b * steps[0] + block.h * steps[1] + (block.t + r) * steps[2] + block.s * step;
+    const size_t *stride = call.mask_stride, step = stride[3];
+    const size_t first = block.b * stride[0] + block.h * stride[1] + (block.t + r) * stride[2] + block.s * step;
     const size_t whole = step == 1 ? seen - seen % LANES : 0;
     if (call.allowed) {
         const uint8_t* allowed = call.allowed + first;
@@ -143,7 +143,7 @@ INLINE void hide(float* z, const Block& block, size_t r, size_t seen, size_t end
     for (size_t j = seen; j < end; ++j) z[j] = HIDDEN;
 }
 
-// Row r of the weights after dropout; its mask is that of the flat positions of (B, H, T, S).
+// Dropout of row r of the weights; the mask is a function of the flat position in (B, H, T, S).
 void drop(float* out, const float* weights, float scale, const Block& block, size_t r, size_t end) {
     const Attention& call = block.call;
     const uint64_t row = ((uint64_t(block.b) * call.H + block.h) * call.T + block.t + r) * call.S + block.s;
@@ -151,13 +151,13 @@ void drop(float* out, const float* weights, float scale, const Block& block, siz
         store(out + j, load(weights + j) * select(kept(call.keep, row + j), fill(scale), fill(0)));
 }
 
-// The state of the queries of a block while the keys pass by.
+// The online softmax of the queries of a block: what is known of each row after some blocks of keys.
 struct Running {
     float top[QUERIES];    // the largest score so far
-    float total[QUERIES];  // the sum of e^(z - top)
+    float total[QUERIES];  // the sum of e^(z - top) so far
 };
 
-// The scores of a block become weights e^(z - top); what was summed before is scaled to the new top.    [AT.14]
+// Turns the scores of a block into weights e^(z - top), and rescales the earlier sums to the new top         [AT.14]
 void soften(Running& now, float* weights, float* sums, size_t value_row, const Block& block) {
     float shift[QUERIES];
     for (size_t r = 0; r < block.rows; ++r) {
@@ -178,7 +178,7 @@ void soften(Running& now, float* weights, float* sums, size_t value_row, const B
     }
     for (size_t r = 0; r < block.rows; ++r) {
         float* z = weights + r * SCORES_ROW;
-        const size_t end = round_up(block.seen(r), LANES), used = block.columns(r - r % TILE_ROWS);
+        const size_t end = round_up(block.seen(r), LANES), used = block.columns(r - r % MR);
         Vec total = fill(0);
         for (size_t j = 0; j < end; j += LANES) {
             const Vec weight = exp_negative(load(z + j) - fill(shift[r]));
@@ -187,7 +187,7 @@ void soften(Running& now, float* weights, float* sums, size_t value_row, const B
         }
         now.total[r] += sum(total);
         if (block.call.dropout) drop(z, z, 1, block, r, end);
-        for (size_t j = end; j < used; ++j) z[j] = 0;  // other rows of the tile see these
+        for (size_t j = end; j < used; ++j) z[j] = 0;  // other rows of the tile use these
     }
 }
 
@@ -197,10 +197,10 @@ struct ForwardSpace {
 
     ForwardSpace(const Attention& call, float* memory) {
         Space space{memory};
-        query_row = row_step(call.D);
-        value_row = row_step(call.Dv);
-        keys = space.take(round_up(call.S, TILE_COLS) * call.D);
-        values = space.take(round_up(call.Dv, TILE_COLS) * call.S);
+        query_row = row_stride(call.D);
+        value_row = row_stride(call.Dv);
+        keys = space.take(round_up(call.S, NR) * call.D);
+        values = space.take(round_up(call.Dv, NR) * call.S);
         queries = space.take(QUERIES * query_row);
         weights = space.take(QUERIES * SCORES_ROW);
         sums = space.take(QUERIES * value_row);
@@ -208,7 +208,7 @@ struct ForwardSpace {
     }
 };
 
-// The keys and values of one key head, packed or where they are.
+// The keys and values of one key head, packed or in place.
 struct Context {
     const float* packed_keys;  // or null
     const float* keys;
@@ -218,7 +218,7 @@ struct Context {
 
 void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, const Context& from, Block block) {
     const Attention& call = block.call;
-    const size_t rows = block.rows, filled = round_up(rows, TILE_ROWS);
+    const size_t rows = block.rows, filled = round_up(rows, MR);
     take_rows(at.queries, at.query_row, call.q.at(block.b, block.h, block.t), call.q.row, call.scale, rows, call.D);
     zero(at.sums, filled * at.value_row);
     Running now;
@@ -233,8 +233,8 @@ void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, const
             gemm_kernels.dot_rows(at.weights, SCORES_ROW, at.queries, at.query_row, from.keys + block.s * call.k.row,
                                   call.k.row, nullptr, false, rows, block.keys, call.D);
         soften(now, at.weights, at.sums, at.value_row, block);
-        for (size_t c = 0; c < call.Dv; c += TILE_COLS)  // o = A v                                           [AT.3]
-            for (size_t r = 0; r < rows; r += TILE_ROWS)
+        for (size_t c = 0; c < call.Dv; c += NR)  // o = A v                                           [AT.3]
+            for (size_t r = 0; r < rows; r += MR)
                 add_product(at.sums + r * at.value_row + c, at.value_row, at.weights + r * SCORES_ROW, SCORES_ROW, 1,
                             from.values + c * from.value_panel + block.s * from.value_row, from.value_row,
                             block.columns(r));
@@ -242,7 +242,7 @@ void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, const
 
     float* lse = lse_bht + (block.b * call.H + block.h) * call.T + block.t;
     for (size_t r = 0; r < rows; ++r) {
-        const bool empty = now.total[r] == 0;  // no key at all: the weights are zeros                     [AT.12]
+        const bool empty = now.total[r] == 0;  // the query sees no key: its weights are 0                 [AT.12]
         const float total = empty ? 1 : now.total[r];
         copy_rows(o.at(block.b, block.h, block.t + r), 0, at.sums + r * at.value_row, 0, call.keep_scale / total, 1,
                   call.Dv);
@@ -250,36 +250,36 @@ void forward_block(Heads<float> o, float* lse_bht, const ForwardSpace& at, const
     }
 }
 
-void forward(Heads<float> o, float* lse_bht, const Attention& call, size_t b, size_t shared, size_t t, size_t count,
+void forward(Heads<float> o, float* lse_bht, const Attention& call, size_t b, size_t hk, size_t t, size_t count,
              float* scratch) {
     const ForwardSpace at(call, scratch);
     const size_t seen = visible(call, t + count - 1), group = call.H / call.Hk;
-    Context from = {nullptr, call.k.at(b, shared, 0), call.v.at(b, shared, 0), 1, call.v.row};
-    const bool few = call.T <= FEW_QUERIES;  // of all, not of this part: a row must not depend on how T was cut
+    Context from = {nullptr, call.k.at(b, hk, 0), call.v.at(b, hk, 0), 1, call.v.row};
+    const bool few = call.T <= FEW_QUERIES;  // by T, not by `count`: a row must not depend on how T was cut
     if (!few) {
         pack_columns(at.keys, {from.keys, 1, call.k.row}, call.D, seen);
         from.packed_keys = at.keys;
     }
-    if (!few || call.Dv % TILE_COLS) {
+    if (!few || call.Dv % NR) {
         pack_columns(at.values, {from.values, call.v.row, 1}, seen, call.Dv);
-        from.values = at.values, from.value_panel = seen, from.value_row = TILE_COLS;
+        from.values = at.values, from.value_panel = seen, from.value_row = NR;
     }
-    for (size_t h = shared * group; h < (shared + 1) * group; ++h)
+    for (size_t h = hk * group; h < (hk + 1) * group; ++h)
         for (size_t i = 0; i < count; i += QUERIES)
             forward_block(o, lse_bht, at, from, {call, b, h, t + i, smaller(QUERIES, count - i), 0, 0});
 }
 
 struct BackwardSpace {
-    float *keys, *values, *key_rows, *dk, *dv;  // of the keys asked for
+    float *keys, *values, *key_rows, *dk, *dv;  // of `count` keys
     float *queries, *dy, *dot, *dq;             // of all queries of a head
     float *weights, *dropped;                   // of a block
     size_t query_row, value_row, used;
 
     BackwardSpace(const Attention& call, size_t count, float* memory) {
         Space space{memory};
-        query_row = row_step(call.D);
-        value_row = row_step(call.Dv);
-        const size_t columns = round_up(count, TILE_COLS), rows = count + TILE_ROWS, T = round_up(call.T, TILE_ROWS);
+        query_row = row_stride(call.D);
+        value_row = row_stride(call.Dv);
+        const size_t columns = round_up(count, NR), rows = count + MR, T = round_up(call.T, MR);
         keys = space.take(columns * call.D);
         values = space.take(columns * call.Dv);
         key_rows = space.take(rows * query_row);
@@ -295,11 +295,11 @@ struct BackwardSpace {
     }
 };
 
-// The weights again, A = e^(Z - L), and in `dropped` the same after dropout                                   [AT.5]
-void weights_again(const BackwardSpace& at, const float* lse, const Block& block) {
+// Recompute the weights A = e^(Z - L), and in `dropped` the same after dropout                                [AT.5]
+void recompute_weights(const BackwardSpace& at, const float* lse, const Block& block) {
     const Attention& call = block.call;
     for (size_t r = 0; r < block.rows; ++r) {
-        const size_t used = block.columns(r - r % TILE_ROWS);
+        const size_t used = block.columns(r - r % MR);
         if (used == 0) continue;
         float *z = at.weights + r * SCORES_ROW, *dropped = at.dropped + r * SCORES_ROW;
         const size_t end = round_up(used, LANES);
@@ -307,15 +307,15 @@ void weights_again(const BackwardSpace& at, const float* lse, const Block& block
         const Vec shift = fill(lse[block.t + r]);
         for (size_t j = 0; j < end; j += LANES) store(z + j, exp_negative(load(z + j) - shift));
         if (call.dropout) drop(dropped, z, call.keep_scale, block, r, end);
-        // A tile of keys may begin at the last of these and reach beyond.
-        for (size_t j = end; j < used + TILE_ROWS; ++j) z[j] = dropped[j] = 0;
+        // a tile of keys may begin at the last of these and extend beyond
+        for (size_t j = end; j < used + MR; ++j) z[j] = dropped[j] = 0;
     }
 }
 
 // out (keys, n) += Wᵀ x for a block W of weights and the rows x of its queries
 INLINE void add_to_keys(float* out, const float* w, const Block& block, const float* x, size_t row, size_t n) {
-    for (size_t c = 0; c < n; c += TILE_COLS)
-        for (size_t j = 0; j < block.keys; j += TILE_ROWS) {
+    for (size_t c = 0; c < n; c += NR)
+        for (size_t j = 0; j < block.keys; j += MR) {
             const size_t seeing = first_query(block.call, block.s + j);
             const size_t r = seeing <= block.t ? 0 : seeing - block.t;
             if (r >= block.rows) continue;
@@ -329,32 +329,33 @@ void backward_block(const AttentionGradient& gradient, const BackwardSpace& at, 
     const size_t s = block.s - first;
     const float *queries = at.queries + block.t * at.query_row, *dy = at.dy + block.t * at.value_row;
     scores(at.weights, block, queries, at.query_row, at.keys + s * call.D);
-    weights_again(at, gradient.lse_bht + (block.b * call.H + block.h) * call.T, block);
-    if (gradient.dv.data)  // [AT.6]
+    recompute_weights(at, gradient.lse_bht + (block.b * call.H + block.h) * call.T, block);
+    if (gradient.dv.data)  // forward was: o = A v                                                             [AT.6]
         add_to_keys(at.dv + s * at.value_row, at.dropped, block, dy, at.value_row, call.Dv);
     if (!gradient.dq.data && !gradient.dk.data) return;
 
-    auto turn = [&](size_t r, size_t j, Vec dA) {  // A into dZ
+    auto score_gradient = [&](size_t r, size_t j, Vec dA) {  // forward was: A = softmax(Z); overwrites A by dZ
         const size_t place = r * SCORES_ROW + j;
         const Vec A = load(at.weights + place), dot = fill(at.dot[block.t + r]);
         const Vec dZ = call.dropout ? load(at.dropped + place) * dA - A * dot  // [AT.13]
                                     : A * (dA - dot);                          // [AT.8]
         store(at.weights + place, dZ);
     };
-    each_product(block, dy, at.value_row, at.values + s * call.Dv, call.Dv, turn);  // dA = do vᵀ              [AT.7]
-    if (gradient.dq.data)  // [AT.10]
-        for (size_t c = 0; c < call.D; c += TILE_COLS)
-            for (size_t r = 0; r < block.rows; r += TILE_ROWS)
+    each_product(block, dy, at.value_row, at.values + s * call.Dv, call.Dv,
+                 score_gradient);  // forward was: o = A v, so dA = do vᵀ                                      [AT.7]
+    if (gradient.dq.data)  // forward was: Z = s q kᵀ                                                          [AT.10]
+        for (size_t c = 0; c < call.D; c += NR)
+            for (size_t r = 0; r < block.rows; r += MR)
                 add_product(at.dq + (block.t + r) * at.query_row + c, at.query_row, at.weights + r * SCORES_ROW,
                             SCORES_ROW, 1, at.key_rows + s * at.query_row + c, at.query_row, block.columns(r));
     if (gradient.dk.data)  // [AT.11]
         add_to_keys(at.dk + s * at.query_row, at.weights, block, queries, at.query_row, call.D);
 }
 
-// The queries of one head, scaled; the incoming gradient; and do · o of each row                             [AT.9]
+// Copies the queries of one head, scaled, and the incoming gradient; do · o of each row                      [AT.9]
 void take_queries(const BackwardSpace& at, const AttentionGradient& gradient, const Attention& call, size_t b,
                   size_t h) {
-    const size_t T = call.T, filled = round_up(T, TILE_ROWS);
+    const size_t T = call.T, filled = round_up(T, MR);
     take_rows(at.queries, at.query_row, call.q.at(b, h, 0), call.q.row, call.scale, T, call.D);
     take_rows(at.dy, at.value_row, gradient.dy.at(b, h, 0), gradient.dy.row, 1, T, call.Dv);
     const size_t whole = call.Dv - call.Dv % LANES;
@@ -370,20 +371,20 @@ void take_queries(const BackwardSpace& at, const AttentionGradient& gradient, co
     zero(at.dq, filled * at.query_row);
 }
 
-void backward(const AttentionGradient& gradient, const Attention& call, size_t b, size_t shared, size_t s, size_t count,
+void backward(const AttentionGradient& gradient, const Attention& call, size_t b, size_t hk, size_t s, size_t count,
               float* scratch) {
     const BackwardSpace at(call, count, scratch);
     const size_t group = call.H / call.Hk, end = s + count;
-    pack_columns(at.keys, {call.k.at(b, shared, s), 1, call.k.row}, call.D, count);
-    pack_columns(at.values, {call.v.at(b, shared, s), 1, call.v.row}, call.Dv, count);
-    take_rows(at.key_rows, at.query_row, call.k.at(b, shared, s), call.k.row, call.scale, count, call.D);
-    zero(at.dk, (count + TILE_ROWS) * at.query_row);
-    zero(at.dv, (count + TILE_ROWS) * at.value_row);
-    for (size_t h = shared * group; h < (shared + 1) * group; ++h) {
+    pack_columns(at.keys, {call.k.at(b, hk, s), 1, call.k.row}, call.D, count);
+    pack_columns(at.values, {call.v.at(b, hk, s), 1, call.v.row}, call.Dv, count);
+    take_rows(at.key_rows, at.query_row, call.k.at(b, hk, s), call.k.row, call.scale, count, call.D);
+    zero(at.dk, (count + MR) * at.query_row);
+    zero(at.dv, (count + MR) * at.value_row);
+    for (size_t h = hk * group; h < (hk + 1) * group; ++h) {
         take_queries(at, gradient, call, b, h);
         for (size_t i = s; i < end; i += KEYS) {
             const size_t begin = first_query(call, i);
-            for (size_t t = begin - begin % TILE_ROWS; t < call.T; t += MANY_QUERIES)
+            for (size_t t = begin - begin % MR; t < call.T; t += MANY_QUERIES)
                 backward_block(gradient, at, s,
                                {call, b, h, t, smaller(MANY_QUERIES, call.T - t), i, smaller(KEYS, end - i)});
         }
@@ -391,9 +392,9 @@ void backward(const AttentionGradient& gradient, const Attention& call, size_t b
             copy_rows(gradient.dq.at(b, h, 0), gradient.dq.row, at.dq, at.query_row, 1, call.T, call.D);
     }
     if (gradient.dk.data)
-        copy_rows(gradient.dk.at(b, shared, s), gradient.dk.row, at.dk, at.query_row, 1, count, call.D);
+        copy_rows(gradient.dk.at(b, hk, s), gradient.dk.row, at.dk, at.query_row, 1, count, call.D);
     if (gradient.dv.data)
-        copy_rows(gradient.dv.at(b, shared, s), gradient.dv.row, at.dv, at.value_row, 1, count, call.Dv);
+        copy_rows(gradient.dv.at(b, hk, s), gradient.dv.row, at.dv, at.value_row, 1, count, call.Dv);
 }
 
 size_t forward_scratch(const Attention& call) {

@@ -1,4 +1,4 @@
-// Batch normalisation over the rows.        Derivation: docs/derivations/batchnorm.md
+// Batch normalization over the rows: the passes.        Derivation: docs/derivations/batchnorm.md
 #include "ops/batchnorm.hpp"
 
 #include "simd/vec.hpp"
@@ -29,20 +29,20 @@ void gradient_sums(float* dgamma_c, float* dbeta_c, const float* x_rc, const flo
         for (size_t c = 0; c < C; c += LANES) {
             const size_t left = C - c;
             const Vec g = load_next(dy_rc + r * C + c, left);
-            const Vec centred = load_next(x_rc + r * C + c, left) - load_next(mean_c + c, left);
-            const Vec xhat = centred * load_next(rstd_c + c, left);
-            store_next(dgamma_c + c, fma(g, xhat, load_next(dgamma_c + c, left)), left);
-            store_next(dbeta_c + c, load_next(dbeta_c + c, left) + g, left);
+            const Vec centered = load_next(x_rc + r * C + c, left) - load_next(mean_c + c, left);
+            const Vec xhat = centered * load_next(rstd_c + c, left);
+            store_next(dgamma_c + c, fma(g, xhat, load_next(dgamma_c + c, left)), left);  // [BN.4]
+            store_next(dbeta_c + c, load_next(dbeta_c + c, left) + g, left);              // [BN.3]
         }
 }
 
-void normalise(float* y_rc, const float* x_rc, const float* mean_c, const float* scale_c, const float* beta_c, size_t R,
+void normalize(float* y_rc, const float* x_rc, const float* mean_c, const float* scale_c, const float* beta_c, size_t R,
                size_t C) {
     for (size_t r = 0; r < R; ++r)
         for (size_t c = 0; c < C; c += LANES) {
             const size_t left = C - c;
-            const Vec centred = load_next(x_rc + r * C + c, left) - load_next(mean_c + c, left);
-            const Vec y = fma(centred, load_next(scale_c + c, left), load_next(beta_c + c, left));
+            const Vec centered = load_next(x_rc + r * C + c, left) - load_next(mean_c + c, left);
+            const Vec y = fma(centered, load_next(scale_c + c, left), load_next(beta_c + c, left));
             store_next(y_rc + r * C + c, y, left);
         }
 }
@@ -53,14 +53,14 @@ void input_gradient(float* dx_rc, const float* x_rc, const float* mean_c, const 
         for (size_t c = 0; c < C; c += LANES) {
             const size_t left = C - c;
             const Vec direct = load_next(dy_rc + r * C + c, left) * load_next(scale_c + c, left);
-            const Vec centred = load_next(x_rc + r * C + c, left) - load_next(mean_c + c, left);
-            const Vec through = fma(centred, load_next(through_var_c + c, left), load_next(through_mean_c + c, left));
+            const Vec centered = load_next(x_rc + r * C + c, left) - load_next(mean_c + c, left);
+            const Vec through = fma(centered, load_next(through_var_c + c, left), load_next(through_mean_c + c, left));
             store_next(dx_rc + r * C + c, direct - through, left);
         }
 }
 
 }  // namespace
 
-const Batchnorm batchnorm = {sums, squares, gradient_sums, normalise, input_gradient};
+const BatchnormKernels batchnorm = {sums, squares, gradient_sums, normalize, input_gradient};
 
 }  // namespace chainrule::CHAINRULE_ISA

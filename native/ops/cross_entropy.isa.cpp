@@ -11,7 +11,7 @@ namespace {
 constexpr size_t BLOCK = 4096;
 constexpr float INFINITE = __builtin_inff();
 
-float largest_of(const float* x, size_t n) {  // NaN is passed over: the sum of exponentials shows it
+float largest_of(const float* x, size_t n) {  // skips NaN; the sum of exponentials shows it
     Vec a = fill(-INFINITE), b = a;
     size_t i = 0;
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
@@ -50,7 +50,7 @@ void forward(float* loss_r, float* peak_r, float* total_r, const float* x_rv, co
              const float* scale_r, float gap, float floor, size_t R, size_t V) {
     for (size_t r = 0; r < R; ++r) {
         const float* x = x_rv + r * V;
-        float peak = -INFINITE, shift = 0, total = 0;  // shift is peak, or 0 as long as there is nothing but -inf
+        float peak = -INFINITE, shift = 0, total = 0;  // shift is peak, or 0 while every logit is -inf
         double sum_x = 0;
         for (size_t v = 0; v < V; v += BLOCK) {
             const size_t n = V - v < BLOCK ? V - v : BLOCK;
@@ -63,6 +63,7 @@ void forward(float* loss_r, float* peak_r, float* total_r, const float* x_rv, co
             if (floor != 0) sum_x += sum_above(x + v, shift, n) + double(n) * shift;
         }
         if (total == 0) total = 1;  // a row of -inf
+        // log Σ_j e^x_j - Σ_i t_i x_i                                                                            [CE.2]
         float loss = __builtin_logf(total) - gap * (x[target_r[r]] - shift);
         if (floor != 0) loss -= float(floor * (sum_x - double(V) * shift));
         loss_r[r] = scale_r[r] == 0 ? 0 : loss * scale_r[r];
@@ -80,10 +81,11 @@ void backward(float* dx_rv, const float* peak_r, const float* total_r, const flo
             for (size_t v = 0; v < V; ++v) dx[v] = 0;
             continue;
         }
-        const Vec peak = fill(peak_r[r]), scale = fill(scale_r[r] / total_r[r]), spread = fill(-floor * scale_r[r]);
+        // forward was: loss = log Σ e^x - Σ t x                                                                   [CE.4]
+        const Vec peak = fill(peak_r[r]), scale = fill(scale_r[r] / total_r[r]), offset = fill(-floor * scale_r[r]);
         size_t v = 0;
-        for (; v + LANES <= V; v += LANES) store(dx + v, fma(exp_negative(load(x + v) - peak), scale, spread));
-        if (v < V) store_some(dx + v, fma(exp_negative(load_some(x + v, V - v) - peak), scale, spread), V - v);
+        for (; v + LANES <= V; v += LANES) store(dx + v, fma(exp_negative(load(x + v) - peak), scale, offset));
+        if (v < V) store_some(dx + v, fma(exp_negative(load_some(x + v, V - v) - peak), scale, offset), V - v);
         dx[target_r[r]] -= gap * scale_r[r];
     }
 }

@@ -14,8 +14,8 @@ void forward(float* y_n, uint8_t* keep_n, const float* x_n, const KeepMask& mask
         random_words(words, mask, (first + start) / 8, (count + 7) / 8);
         for (size_t j = 0; j < count; j += LANES) {
             const size_t i = start + j, left = n - i;
-            const Int keep = kept(mask, words + j);
-            store_next(y_n + i, load_next(x_n + i, left) * select(keep, fill(scale), fill(0)), left);
+            const Int keep = kept(mask, words + j);  // [DO.1]
+            store_next(y_n + i, load_next(x_n + i, left) * select(keep, fill(scale), fill(0)), left);  // [DO.2]
             if (left >= LANES)
                 store_bools(keep_n + i, keep);
             else
@@ -27,7 +27,7 @@ void forward(float* y_n, uint8_t* keep_n, const float* x_n, const KeepMask& mask
 
 void backward(float* dx_n, const uint8_t* keep_n, const float* dy_n, float scale, size_t n) {
     const size_t whole = n - n % LANES;
-    for (size_t i = 0; i < whole; i += LANES)
+    for (size_t i = 0; i < whole; i += LANES)  // forward was: y = x keep / (1 - p)                               [DO.3]
         store(dx_n + i, load(dy_n + i) * (to_float(load_bools(keep_n + i)) * fill(scale)));
     for (size_t i = whole; i < n; ++i) dx_n[i] = dy_n[i] * (keep_n[i] * scale);
 }

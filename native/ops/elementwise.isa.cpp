@@ -1,4 +1,5 @@
-// Sums and products of arrays of one shape.        Derivation: docs/derivations/elementwise.md
+// Sums and products of arrays of one shape, forward and backward [EL.1] [EL.3].
+// Derivation: docs/derivations/elementwise.md
 #include "ops/elementwise.hpp"
 
 #include "simd/map.hpp"

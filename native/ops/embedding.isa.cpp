@@ -12,7 +12,7 @@ void gather(float* y_nc, const float* w_vc, const int64_t* id_n, size_t N, size_
 
 void scatter_add(float* dw_vc, const float* dy_nc, const int64_t* id_n, size_t first, size_t columns, size_t N,
                  size_t C) {
-    for (size_t n = 0; n < N; ++n) {
+    for (size_t n = 0; n < N; ++n) {  // forward was: y[n] = w[id[n]]                                             [IX.4]
         float* dw = dw_vc + id_n[n] * C + first;
         const float* dy = dy_nc + n * C + first;
         size_t c = 0;

@@ -15,7 +15,8 @@ INLINE Vec forward(Vec x) {
 INLINE Vec backward(Vec x, Vec dy) {
     Vec gauss;
     const Vec cdf = normal_cdf(x, &gauss);
-    return dy * fma(x, gauss * fill(0.398942280f), cdf);  // 1/√(2π)
+    // forward was: y = x Φ(x); φ(x) = e^(-x²/2) / √(2π)                                                          [AC.17]
+    return dy * fma(x, gauss * fill(0.398942280f), cdf);
 }
 
 constexpr float LINEAR = 1.59576912f;  // 2u = LINEAR x + CUBIC x³, LINEAR = 2 √(2/π)
@@ -27,13 +28,14 @@ INLINE Vec clamp(Vec x) {  // beyond, σ(2u) is 0 or 1 and x³ could overflow; N
 
 INLINE Vec tanh_forward(Vec x) {
     const Vec c = clamp(x);
-    return x * sigmoid(c * fma(c * c, fill(CUBIC), fill(LINEAR)));
+    return x * sigmoid(c * fma(c * c, fill(CUBIC), fill(LINEAR)));  // [AC.18]
 }
 
 INLINE Vec tanh_backward(Vec x, Vec dy) {
     const Vec c = clamp(x), square = c * c;
     Vec slope;
     const Vec s = sigmoid(c * fma(square, fill(CUBIC), fill(LINEAR)), &slope);
+    // forward was: y = x σ(2u)                                                                                   [AC.19]
     return dy * fma(c * fma(square, fill(3 * CUBIC), fill(LINEAR)), slope, s);
 }
 

@@ -1,4 +1,4 @@
-// Layer normalisation over the last axis.        Derivation: docs/derivations/layernorm.md
+// Layer normalization over the last axis.        Derivation: docs/derivations/layernorm.md
 #include "ops/layernorm.hpp"
 
 #include "simd/vec.hpp"
@@ -14,15 +14,15 @@ void forward(float* y_rc, float* mean_r, float* rstd_r, const float* x_rc, const
 
         Vec total = fill(0);
         for (size_t c = 0; c < C; c += LANES) total = total + load_next(x + c, C - c);
-        const float mean = sum(total) / C;
+        const float mean = sum(total) / C;  // [LN.1]
 
-        // Two passes: E[x²] - E[x]² would cancel for a large mean. What lies beyond the row reads as the mean.
+        // Two passes: E[x²] - E[x]² would cancel for a large mean. Lanes beyond the row read as the mean.
         Vec squares = fill(0);
         for (size_t c = 0; c < C; c += LANES) {
             const Vec d = load_next(x + c, C - c, mean) - fill(mean);
             squares = fma(d, d, squares);
         }
-        const float rstd = 1 / __builtin_sqrtf(sum(squares) / C + eps);
+        const float rstd = 1 / __builtin_sqrtf(sum(squares) / C + eps);  // [LN.2]
 
         for (size_t c = 0; c < C; c += LANES) {
             const Vec xhat = (load_next(x + c, C - c) - fill(mean)) * fill(rstd);
@@ -40,21 +40,22 @@ void backward(float* dx_rc, float* dgamma_c, float* dbeta_c, const float* x_rc, 
         const float mean = mean_r[r];
         const Vec rstd = fill(rstd_r[r]);
 
-        Vec sum_dxhat = fill(0), sum_product = fill(0);  // beyond the row dy is 0
+        Vec sum_dxhat = fill(0), sum_product = fill(0);  // lanes beyond the row have dy = 0
         for (size_t c = 0; c < C; c += LANES) {
             const size_t left = C - c;
             const Vec g = load_next(dy + c, left);
-            const Vec dxhat = g * load_next(gamma_c + c, left);
+            const Vec dxhat = g * load_next(gamma_c + c, left);  // forward was: y = xhat gamma + beta          [LN.3]
             const Vec xhat = (load_next(x + c, left, mean) - fill(mean)) * rstd;
             sum_dxhat = sum_dxhat + dxhat;
             sum_product = fma(dxhat, xhat, sum_product);
             if (dgamma_c) {
-                store_next(dgamma_c + c, fma(g, xhat, load_next(dgamma_c + c, left)), left);
-                store_next(dbeta_c + c, g + load_next(dbeta_c + c, left), left);
+                store_next(dgamma_c + c, fma(g, xhat, load_next(dgamma_c + c, left)), left);  // [LN.4]
+                store_next(dbeta_c + c, g + load_next(dbeta_c + c, left), left);              // [LN.5]
             }
         }
         if (!dx_rc) continue;
 
+        // forward was: xhat = (x - mean) rstd                                                                   [LN.6]
         const Vec mean_dxhat = fill(sum(sum_dxhat) / C), minus_mean_product = fill(-sum(sum_product) / C);
         for (size_t c = 0; c < C; c += LANES) {
             const size_t left = C - c;

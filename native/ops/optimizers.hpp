@@ -4,7 +4,8 @@
 
 namespace chainrule {
 
-// One step over n parameters w with gradients g. Operations and their order are those of optim/*.py, so are the bits.
+// One step over n parameters w with gradients g. The operations and their order are those of optim/*.py, and so are the
+// bits.
 struct Optimizers {
     // w -= lr (decay w + g)
     void (*sgd)(float* w_n, const float* g_n, float decay, float lr, size_t n);

@@ -1,6 +1,6 @@
 // Update rules over flat arrays, each in one pass over memory.        Derivation: docs/derivations/optimizers.md
 //
-// No fused multiply-adds: rounding after every product, as NumPy does, costs nothing where memory sets the pace.
+// No fused multiply-add: to round after every product, as NumPy does, costs nothing where memory is the limit.
 #include "ops/optimizers.hpp"
 
 #include "simd/vec.hpp"
@@ -8,18 +8,18 @@
 namespace chainrule::CHAINRULE_ISA {
 namespace {
 
-INLINE Vec penalised(Vec w, Vec g, float decay) {
+INLINE Vec decayed(Vec w, Vec g, float decay) {  // [OP.2]
     return decay != 0 ? w * fill(decay) + g : g;
 }
 
-INLINE Vec root(Vec x, float eps_inside, float eps_outside) {  // one of the two is 0
+INLINE Vec root(Vec x, float eps_inside, float eps_outside) {  // one of the two is 0: [OP.8] or [OP.9]
     return sqrt(x + fill(eps_inside)) + fill(eps_outside);
 }
 
 void sgd(float* w_n, const float* g_n, float decay, float lr, size_t n) {
     for (size_t i = 0; i < n; i += LANES) {
         const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
-        store_next(w_n + i, w - penalised(w, g, decay) * fill(lr), n - i);
+        store_next(w_n + i, w - decayed(w, g, decay) * fill(lr), n - i);  // [OP.1]
     }
 }
 
@@ -27,9 +27,10 @@ void momentum(float* w_n, float* v_n, const float* g_n, float decay, float momen
               bool nesterov, size_t n) {
     for (size_t i = 0; i < n; i += LANES) {
         const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
-        const Vec move = penalised(w, g, decay) * fill(inside);
-        const Vec v = load_next(v_n + i, n - i) * fill(momentum) + move;
+        const Vec move = decayed(w, g, decay) * fill(inside);
+        const Vec v = load_next(v_n + i, n - i) * fill(momentum) + move;  // [OP.3] [OP.4]
         store_next(v_n + i, v, n - i);
+        // with nesterov                                                                                          [OP.5]
         store_next(w_n + i, w - (nesterov ? move + v * fill(momentum) : v) * fill(outside), n - i);
     }
 }
@@ -38,9 +39,9 @@ void rms(float* w_n, float* v_n, const float* g_n, float keep, float add, float 
          size_t n) {
     for (size_t i = 0; i < n; i += LANES) {
         const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
-        const Vec v = load_next(v_n + i, n - i) * fill(keep) + g * g * fill(add);
+        const Vec v = load_next(v_n + i, n - i) * fill(keep) + g * g * fill(add);  // [OP.6] [OP.10]
         store_next(v_n + i, v, n - i);
-        store_next(w_n + i, w - g / root(v, eps_inside, eps_outside) * fill(lr), n - i);
+        store_next(w_n + i, w - g / root(v, eps_inside, eps_outside) * fill(lr), n - i);  // [OP.7] [OP.11]
     }
 }
 
@@ -48,16 +49,16 @@ void adam(float* w_n, float* m_n, float* v_n, const float* g_n, float keep_m, fl
           float bias, float eps_inside, float eps_outside, float lr, float shrink, size_t n) {
     for (size_t i = 0; i < n; i += LANES) {
         const Vec w = load_next(w_n + i, n - i), g = load_next(g_n + i, n - i);
-        const Vec m = load_next(m_n + i, n - i) * fill(keep_m) + g * fill(add_m);
-        const Vec v = load_next(v_n + i, n - i) * fill(keep_v) + g * g * fill(add_v);
+        const Vec m = load_next(m_n + i, n - i) * fill(keep_m) + g * fill(add_m);      // [OP.12]
+        const Vec v = load_next(v_n + i, n - i) * fill(keep_v) + g * g * fill(add_v);  // [OP.13]
         store_next(m_n + i, m, n - i);
         store_next(v_n + i, v, n - i);
-        const Vec move = m / root(v / fill(bias), eps_inside, eps_outside) * fill(lr);
-        store_next(w_n + i, w * fill(shrink) - move, n - i);
+        const Vec move = m / root(v / fill(bias), eps_inside, eps_outside) * fill(lr);  // [OP.14]
+        store_next(w_n + i, w * fill(shrink) - move, n - i);                            // [OP.15] [OP.16]
     }
 }
 
-INLINE Vec sign(Vec x) {  // 0 and NaN stay
+INLINE Vec sign(Vec x) {  // 0 and NaN stay what they are
     const Vec zero = fill(0), one = fill(1);
     return select(x > zero, one, select(x < zero, zero - one, x));
 }
@@ -66,6 +67,7 @@ void lion(float* w_n, float* m_n, const float* g_n, float keep_move, float add_m
           float lr, float shrink, size_t n) {
     for (size_t i = 0; i < n; i += LANES) {
         const Vec w = load_next(w_n + i, n - i), m = load_next(m_n + i, n - i), g = load_next(g_n + i, n - i);
+        // [OP.17] [OP.18]
         store_next(w_n + i, w * fill(shrink) - sign(m * fill(keep_move) + g * fill(add_move)) * fill(lr), n - i);
         store_next(m_n + i, m * fill(keep_m) + g * fill(add_m), n - i);
     }

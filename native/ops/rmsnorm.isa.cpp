@@ -1,4 +1,4 @@
-// Root-mean-square normalisation over the last axis.        Derivation: docs/derivations/rmsnorm.md
+// Root-mean-square normalization over the last axis.        Derivation: docs/derivations/rmsnorm.md
 #include "ops/rmsnorm.hpp"
 
 #include "simd/vec.hpp"
@@ -14,7 +14,7 @@ void forward(float* y_rc, float* rstd_r, const float* x_rc, const float* gamma_c
             const Vec v = load_next(x + c, C - c);
             squares = fma(v, v, squares);
         }
-        const float rstd = 1 / __builtin_sqrtf(sum(squares) / C + eps);
+        const float rstd = 1 / __builtin_sqrtf(sum(squares) / C + eps);  // [RN.1]
         for (size_t c = 0; c < C; c += LANES) {
             const Vec xhat = load_next(x + c, C - c) * fill(rstd);
             store_next(y_rc + r * C + c, xhat * load_next(gamma_c + c, C - c), C - c);
@@ -35,10 +35,11 @@ void backward(float* dx_rc, float* dgamma_c, const float* x_rc, const float* gam
             const Vec g = load_next(dy + c, left);
             const Vec xhat = load_next(x + c, left) * rstd;
             sum_product = fma(g * load_next(gamma_c + c, left), xhat, sum_product);
-            if (dgamma_c) store_next(dgamma_c + c, fma(g, xhat, load_next(dgamma_c + c, left)), left);
+            if (dgamma_c) store_next(dgamma_c + c, fma(g, xhat, load_next(dgamma_c + c, left)), left);  // [RN.2]
         }
         if (!dx_rc) continue;
 
+        // forward was: y = xhat gamma, xhat = x rstd                                                             [RN.3]
         const Vec minus_mean_product = fill(-sum(sum_product) / C);
         for (size_t c = 0; c < C; c += LANES) {
             const size_t left = C - c;

@@ -1,4 +1,4 @@
-// Rotary positions.        Derivation: docs/derivations/rotary.md
+// Rotary position embedding, forward [RO.2] and backward [RO.3].        Derivation: docs/derivations/rotary.md
 #include "ops/rotary.hpp"
 
 #include "simd/vec.hpp"
@@ -6,7 +6,7 @@
 namespace chainrule::CHAINRULE_ISA {
 namespace {
 
-void turn_halves(float* y_td, const float* x_td, ptrdiff_t x_row, const float* cos_th, const float* sin_th, float sign,
+void rotate_halves(float* y_td, const float* x_td, ptrdiff_t x_row, const float* cos_th, const float* sin_th, float sign,
                  size_t T, size_t H) {
     for (size_t t = 0; t < T; ++t, x_td += x_row, y_td += 2 * H, cos_th += H, sin_th += H) {
         for (size_t i = 0; i < H; i += LANES) {
@@ -19,7 +19,7 @@ void turn_halves(float* y_td, const float* x_td, ptrdiff_t x_row, const float* c
     }
 }
 
-void turn_neighbours(float* y_td, const float* x_td, ptrdiff_t x_row, const float* cos_th, const float* sin_th,
+void rotate_neighbors(float* y_td, const float* x_td, ptrdiff_t x_row, const float* cos_th, const float* sin_th,
                      float sign, size_t T, size_t H) {
     for (size_t t = 0; t < T; ++t, x_td += x_row, y_td += 2 * H, cos_th += H, sin_th += H) {
         for (size_t i = 0; i < H; ++i) {
@@ -32,6 +32,6 @@ void turn_neighbours(float* y_td, const float* x_td, ptrdiff_t x_row, const floa
 
 }  // namespace
 
-const Rotary rotary = {turn_halves, turn_neighbours};
+const Rotary rotary = {rotate_halves, rotate_neighbors};
 
 }  // namespace chainrule::CHAINRULE_ISA

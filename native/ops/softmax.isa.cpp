@@ -6,13 +6,13 @@
 namespace chainrule::CHAINRULE_ISA {
 namespace {
 
-constexpr float NOTHING = -__builtin_inff();  // e^-∞ = 0 is the share of what lies beyond a row, or is masked
+constexpr float MASKED = -__builtin_inff();  // e^-∞ = 0: masked, or beyond the row
 
 INLINE float row_maximum(const float* x, size_t C) {
-    Vec top = fill(NOTHING);
-    for (size_t c = 0; c < C; c += LANES) top = max(load_next(x + c, C - c, NOTHING), top);  // NaN is passed over
+    Vec top = fill(MASKED);
+    for (size_t c = 0; c < C; c += LANES) top = max(load_next(x + c, C - c, MASKED), top);  // skips NaN
     const float peak = largest(top);
-    return peak == NOTHING ? 0 : peak;  // a row of -∞ stays a row of -∞
+    return peak == MASKED ? 0 : peak;  // a row of -∞ stays a row of -∞
 }
 
 void forward(float* y_rc, const float* x_rc, size_t R, size_t C) {
@@ -22,13 +22,13 @@ void forward(float* y_rc, const float* x_rc, size_t R, size_t C) {
         const Vec peak = fill(row_maximum(x, C));
         Vec total = fill(0);
         for (size_t c = 0; c < C; c += LANES) {
-            const Vec e = exp(load_next(x + c, C - c, NOTHING) - peak);
+            const Vec e = exp(load_next(x + c, C - c, MASKED) - peak);
             total = total + e;
             store_next(y + c, e, C - c);
         }
         const float all = sum(total);
-        const Vec share = fill(all == 0 ? 1 : 1 / all);
-        for (size_t c = 0; c < C; c += LANES) store_next(y + c, load_next(y + c, C - c) * share, C - c);
+        const Vec scale = fill(all == 0 ? 1 : 1 / all);  // [SM.2]
+        for (size_t c = 0; c < C; c += LANES) store_next(y + c, load_next(y + c, C - c) * scale, C - c);
     }
 }
 
@@ -39,7 +39,7 @@ void backward(float* dx_rc, const float* y_rc, const float* dy_rc, size_t R, siz
         Vec products = fill(0);
         for (size_t c = 0; c < C; c += LANES)
             products = fma(load_next(dy + c, C - c), load_next(y + c, C - c), products);
-        const Vec dot = fill(sum(products));
+        const Vec dot = fill(sum(products));  // forward was: y = softmax(x)                                      [SM.4]
         for (size_t c = 0; c < C; c += LANES)
             store_next(dx + c, load_next(y + c, C - c) * (load_next(dy + c, C - c) - dot), C - c);
     }
@@ -50,9 +50,9 @@ void log_forward(float* y_rc, const float* x_rc, size_t R, size_t C) {
         const float* x = x_rc + r * C;
         const Vec peak = fill(row_maximum(x, C));
         Vec total = fill(0);
-        for (size_t c = 0; c < C; c += LANES) total = total + exp(load_next(x + c, C - c, NOTHING) - peak);
+        for (size_t c = 0; c < C; c += LANES) total = total + exp(load_next(x + c, C - c, MASKED) - peak);
         const float all = sum(total);
-        const Vec log_all = fill(all == 0 ? 0 : __builtin_logf(all));
+        const Vec log_all = fill(all == 0 ? 0 : __builtin_logf(all));  // [SM.6]
         for (size_t c = 0; c < C; c += LANES)
             store_next(y_rc + r * C + c, load_next(x + c, C - c) - peak - log_all, C - c);
     }
@@ -63,7 +63,7 @@ void log_backward(float* dx_rc, const float* y_rc, const float* dy_rc, size_t R,
         const float *y = y_rc + r * C, *dy = dy_rc + r * C;
         Vec total = fill(0);
         for (size_t c = 0; c < C; c += LANES) total = total + load_next(dy + c, C - c);
-        const Vec minus_all = fill(-sum(total));
+        const Vec minus_all = fill(-sum(total));  // forward was: y = x - logsumexp(x)                            [SM.7]
         for (size_t c = 0; c < C; c += LANES) {
             const Vec probability = exp(load_next(y + c, C - c));
             store_next(dx_rc + r * C + c, fma(probability, minus_all, load_next(dy + c, C - c)), C - c);

@@ -75,14 +75,14 @@ INLINE Vec sigmoid(Vec x) {
     return sigmoid(x, &slope);
 }
 
-// Φ(x) and φ(x) √(2π) = e^(-x²/2). erfc(z) = e^(-z²) p(s), s = 2k/(z + k) - 1, k = 2.5: the polynomial of ops/gelu.py.
+// Φ(x) and φ(x) √(2π) = e^(-x²/2). erfc(z) = e^(-z²) p(s), s = 2k/(z + k) - 1, k = 2.5: the polynomial of ops/gelu.py. [AC.15]
 INLINE Vec normal_cdf(Vec x, Vec* gauss) {
     const Vec z = abs(x) * fill(0.707106781f);
     const Vec s = fill(5.0f) / (z + fill(2.5f)) - fill(1.0f);
     const Vec p = polynomial(s, 0.0003151761293f, -0.0008190567934f, -0.002717328283f, 0.003995022789f,
                              0.03994086506f, 0.1250302726f, 0.2517117116f, 0.3717369452f, 0.2108063885f);
     *gauss = exp(x * x * fill(-0.5f));
-    const Vec tail = p * *gauss * fill(0.5f);  // Φ(-|x|)
+    const Vec tail = p * *gauss * fill(0.5f);  // Φ(-|x|)    [AC.16]
     return select(x > fill(0.0f), fill(1.0f) - tail, tail);
 }
 

@@ -16,7 +16,7 @@ from chainrule.random import generator
 from chainrule.text import (
     BPETokenizer,
     CharTokenizer,
-    PlainBPETokenizer,
+    TextbookBPETokenizer,
     Tokenizer,
     UnigramTokenizer,
     WordPieceTokenizer,
@@ -167,7 +167,7 @@ def test_broken_weights_are_noticed() -> None:
         (WordPieceTokenizer.train("a b", 20), ["[UNK]"]),
         (UnigramTokenizer.train("a b ab", 300), ["▁", "<0x0A>"]),
         (BPETokenizer.train("a b", 256), ["\n"]),
-        (PlainBPETokenizer.train("a b ab", 20), [" "]),
+        (TextbookBPETokenizer.train("a b ab", 20), [" "]),
     ],
     ids=lambda value: getattr(value, "kind", None),
 )

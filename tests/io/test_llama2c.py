@@ -17,17 +17,17 @@ from chainrule.io import llama2c, load, save_pretrained
 from chainrule.io.gguf import models as gguf
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.nn import LinearScaling
-from chainrule.text import CharTokenizer, PieceBPETokenizer, Vocabulary
+from chainrule.text import CharTokenizer, SentencePieceBPETokenizer, Vocabulary
 from chainrule.text.unigram import BYTES
 
 PIECES = ["▁", "l", "o", "w", "e", "r", "lo", "low", "▁low", "er"]
 
 
-def tokenizer() -> PieceBPETokenizer:
+def tokenizer() -> SentencePieceBPETokenizer:
     special = ["<unk>", "<s>", "</s>"]
     vocabulary = Vocabulary([*special, *BYTES, *PIECES], special)
     scores = [0.0] * 259 + [-99.0] * 6 + [-1.0, -2.0, -4.0, -3.0]
-    return PieceBPETokenizer.from_scores(vocabulary, scores, start="<s>")
+    return SentencePieceBPETokenizer.from_scores(vocabulary, scores, start="<s>")
 
 
 def model(tied: bool = True) -> Llama:
@@ -114,7 +114,7 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path: Path) -> None:
     for more in ({"head_dim": 2}, {"rope_scaling": LinearScaling(2.0)}, {"attention_bias": "all"}):
         with pytest.raises(ConfigError, match=f"llama2c: {next(iter(more))} is"):
             llama2c.write(Llama(LlamaConfig(1, 1, 1, 4, 4, 4, 4, **more)), tokenizer(), tmp_path)
-    other = PieceBPETokenizer(Vocabulary(["<unk>", "a"], ["<unk>"]), [])
+    other = SentencePieceBPETokenizer(Vocabulary(["<unk>", "a"], ["<unk>"]), [])
     with pytest.raises(ConfigError, match="tokens 0 to 258"):
         llama2c.write(model(), other, tmp_path)
     assert not list(tmp_path.iterdir())

@@ -18,11 +18,11 @@ from chainrule.io import load_tokenizer, save_tokenizer
 from chainrule.io.hf.tokenizers.wordpiece import write_vocab_txt
 from chainrule.io.tokenizers import to_hugging_face
 from chainrule.text import (
-    BareWordTokenizer,
     BertRules,
     BPETokenizer,
     CharTokenizer,
-    PlainBPETokenizer,
+    LowercaseWordTokenizer,
+    TextbookBPETokenizer,
     Tokenizer,
     UnigramTokenizer,
     Vocabulary,
@@ -33,10 +33,10 @@ from chainrule.text import (
 TEXT = "low lower lowest newer newest wider, low! " * 5
 KINDS: dict[str, Tokenizer] = {
     "char": CharTokenizer.train(TEXT + "\ud800"),
-    "bare-word": BareWordTokenizer.train(TEXT),
+    "bare-word": LowercaseWordTokenizer.train(TEXT),
     "bpe": BPETokenizer.train(TEXT, 270, special_tokens=["<s>"]),
     "word": WordTokenizer.train(TEXT),
-    "plain-bpe": PlainBPETokenizer.train(TEXT, 30),
+    "plain-bpe": TextbookBPETokenizer.train(TEXT, 30),
     "wordpiece": WordPieceTokenizer.train(TEXT, 40),
     "cased": WordPieceTokenizer.train(TEXT, 40, rules=BertRules(lowercase=False, strip_accents=False)),
     "unigram": UnigramTokenizer.train(TEXT, 300, special_tokens=["<s>", "</s>"]),

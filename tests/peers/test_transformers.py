@@ -212,7 +212,7 @@ def test_pieces_are_cut_as_their_library_cuts_them(tmp_path: Path) -> None:
     pieces = [spm.id_to_piece(i) for i in range(spm.vocab_size())]
     scores = [spm.get_score(i) for i in range(spm.vocab_size())]
     vocabulary = cr.text.Vocabulary(pieces, ["<unk>", "<s>", "</s>"])
-    ours = cr.text.PieceBPETokenizer.from_scores(vocabulary, scores, start="<s>")
+    ours = cr.text.SentencePieceBPETokenizer.from_scores(vocabulary, scores, start="<s>")
     config = LlamaConfig(1, 2, 1, 8, 8, 16, ours.vocab_size)
     save_pretrained(Llama(config), ours, tmp_path / "model")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "model")

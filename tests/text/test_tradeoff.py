@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chainrule.data import load
 from chainrule.errors import DataError
 from chainrule.lessons.vocabulary_tradeoff import vocabulary_sizes
-from chainrule.text import PlainBPETokenizer
+from chainrule.text import TextbookBPETokenizer
 
 
 @pytest.mark.requirement("R-271")
@@ -27,7 +27,7 @@ def test_more_merges_never_take_more_tokens(text: str) -> None:
 def test_the_report_is_what_the_tokenizer_does() -> None:
     text = load("pydoc").text[:3000]
     for row in vocabulary_sizes(text, [0, 10, 100]):
-        tokenizer = PlainBPETokenizer.train(text, n_merges=row.n_merges)
+        tokenizer = TextbookBPETokenizer.train(text, n_merges=row.n_merges)
         tokens = [piece for piece in tokenizer.pieces(text) if not piece.isspace()]
         assert tokenizer.vocab_size == row.vocab_size
         assert row.tokens_per_word == pytest.approx(len(tokens) / len(text.split()))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import (
-    PlainBPETokenizer,
+    TextbookBPETokenizer,
     Tokenizer,
     UnigramTokenizer,
     Vocabulary,
@@ -28,7 +28,7 @@ TEXT = (
 def trained() -> dict[str, Tokenizer]:
     return {
         "word": WordTokenizer.train(TEXT, special_tokens=SPECIAL),
-        "plain-bpe": PlainBPETokenizer.train(TEXT, special_tokens=[*SPECIAL, "<unk>"]),
+        "plain-bpe": TextbookBPETokenizer.train(TEXT, special_tokens=[*SPECIAL, "<unk>"]),
         "wordpiece": WordPieceTokenizer.train(TEXT, 120, special_tokens=SPECIAL),
         "unigram": UnigramTokenizer.train(TEXT, 400, special_tokens=SPECIAL),
         "unigram without bytes": UnigramTokenizer.train(
@@ -100,7 +100,7 @@ def test_a_vocabulary_has_each_token_once_and_holds_its_special_tokens() -> None
 
 
 def test_a_vocabulary_must_have_room_for_what_every_text_needs() -> None:
-    for train in (PlainBPETokenizer.train, WordPieceTokenizer.train, UnigramTokenizer.train):
+    for train in (TextbookBPETokenizer.train, WordPieceTokenizer.train, UnigramTokenizer.train):
         with pytest.raises(ConfigError, match=r"vocab_size is 3 \(must be at least \d+"):
             train("low lower lowest", 3)
     with pytest.raises(ConfigError, match="vocab_size is 0"):

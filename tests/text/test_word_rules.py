@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule import native
-from chainrule.text import BareWordTokenizer, WordTokenizer, words
+from chainrule.text import LowercaseWordTokenizer, WordTokenizer, words
 from chainrule.text import lowercase_words as bare_words
 from chainrule.text.word_rules import WordNumbers, WordRule
 from tests.text.growth import growth, long_word
@@ -53,7 +53,7 @@ def test_words_equal_the_reference(
 @given(a_text | wordlike, st.none() | st.integers(2, 9), st.integers(1, 3), a_text | wordlike)
 def test_bare_words_equal_the_reference(text: str, size: int | None, min_count: int, other: str) -> None:
     def outcome() -> list[object]:
-        tokenizer = BareWordTokenizer.train(text, min_count, size)
+        tokenizer = LowercaseWordTokenizer.train(text, min_count, size)
         return [tokenizer.words, tokenizer.encode(text).tolist(), tokenizer.encode(other).tolist()]
 
     got = outcome()

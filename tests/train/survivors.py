@@ -17,12 +17,12 @@ from chainrule.models import FAMILIES
 from chainrule.models.registry import KNOWN
 from chainrule.runs import Run, checkpoint, kinds
 from chainrule.runs.word_runs import WordRun
-from chainrule.tasks.registry import MATERIALS, material_of
+from chainrule.tasks.registry import TASKS, task_of
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.train import TrainConfig, Trainer, WordTrainConfig, WordTrainer
 from chainrule.train.log import Log, read
 
-TRAINERS = (*FAMILIES, *MATERIALS, *kinds.WORD_VECTORS.types)
+TRAINERS = (*FAMILIES, *TASKS, *kinds.WORD_VECTORS.types)
 SIZES = {
     "n_layer": 1,
     "n_head": 2,
@@ -65,7 +65,7 @@ def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run | WordRun
     known = {f.name for f in fields(KNOWN[trainer].config)}
     size: dict[str, Any] = {field: value for field, value in SIZES.items() if field in known}
     file = FILES.get(trainer, "text.txt")
-    data: Any = material_of(trainer).find(folder / file)
+    data: Any = task_of(trainer).find(folder / file)
     tokenizer: Tokenizer | None = WordPieceTokenizer.train(TEXT, 200) if trainer.startswith("bert") else None
     return Run.new(folder / name, data, TrainConfig(**SETTINGS | settings), trainer, tokenizer, **size)
 

@@ -35,7 +35,7 @@ def test_bits_are_per_byte_of_the_text_not_per_token(ladder: Ladder) -> None:
     held_out = TEXT[len(TEXT) - round(0.1 * len(TEXT)) :]
     share = len(held_out.encode()) / len(held_out)
     assert share > 1  # é has two bytes
-    assert ladder.material.bits_per_byte(math.log(2)) == pytest.approx(1 / share)
+    assert ladder.task.bits_per_byte(math.log(2)) == pytest.approx(1 / share)
 
 
 def test_every_rung_is_climbed_and_networks_learn(ladder: Ladder) -> None:

@@ -202,9 +202,9 @@ def test_the_average_is_the_running_mean_of_the_weights() -> None:
     before = trainer.model.parameters().data.copy()
     with trainer.average.in_place():
         np.testing.assert_allclose(trainer.model.parameters().data, expected, atol=1e-6)
-        judged = trainer.model.eval().mean_loss(trainer.exam)
+        judged = trainer.model.eval().mean_loss(trainer.eval_batches)
     assert (trainer.model.parameters().data == before).all()
-    assert trainer.evaluate() == judged != trainer.model.mean_loss(trainer.exam)
+    assert trainer.evaluate() == judged != trainer.model.mean_loss(trainer.eval_batches)
 
 
 def test_averaging_does_not_change_training_and_goes_on_from_what_was_saved() -> None:

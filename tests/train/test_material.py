@@ -14,8 +14,8 @@ from chainrule.data import Corpus, Shards, Split, build, load, read_documents, s
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.runs import Run
 from chainrule.scaling.ladder import Ladder
-from chainrule.tasks.masked_lm import MaskedText
-from chainrule.tasks.task import Text
+from chainrule.tasks.language_modeling import LanguageModelingTask
+from chainrule.tasks.masked_lm import MaskedLMTask
 from chainrule.text import (
     BPETokenizer,
     CharTokenizer,
@@ -41,22 +41,20 @@ TOKENIZERS = [
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=lambda t: t.kind)
 def test_bits_are_per_byte_of_the_text_itself_whatever_the_tokenizer_loses(tokenizer: Tokenizer) -> None:
-    material = Text.of(CORPUS, tokenizer)
-    assert np.array_equal(material.validation, tokenizer.encode(HELD_OUT))
-    per_token = len(HELD_OUT.encode()) / len(material.validation)
-    assert material.bits_per_byte(math.log(2)) == pytest.approx(1 / per_token)
-    assert Ladder(CORPUS, tokenizer=tokenizer).material.bits_per_byte(math.log(2)) == pytest.approx(
-        1 / per_token
-    )
+    task = LanguageModelingTask.of(CORPUS, tokenizer)
+    assert np.array_equal(task.validation, tokenizer.encode(HELD_OUT))
+    per_token = len(HELD_OUT.encode()) / len(task.validation)
+    assert task.bits_per_byte(math.log(2)) == pytest.approx(1 / per_token)
+    assert Ladder(CORPUS, tokenizer=tokenizer).task.bits_per_byte(math.log(2)) == pytest.approx(1 / per_token)
 
 
 def test_characters_are_cut_where_their_tokens_would_be() -> None:
     tokenizer = TOKENIZERS[0]
     for n in (15, 16, 1005, len(TEXT)):
-        material = Text.of(Corpus("some", "test", TEXT[:n]), tokenizer)
+        task = LanguageModelingTask.of(Corpus("some", "test", TEXT[:n]), tokenizer)
         training, validation = split(tokenizer.encode(TEXT[:n]))
-        assert np.array_equal(material.training, training) and training.dtype == material.training.dtype
-        assert np.array_equal(material.validation, validation)
+        assert np.array_equal(task.training, training) and training.dtype == task.training.dtype
+        assert np.array_equal(task.validation, validation)
 
 
 SETTINGS = {"max_steps": 12, "batch_size": 4, "eval_every": 6, "save_every": 6}
@@ -74,24 +72,24 @@ def shards(
 
 def test_shards_are_mapped_and_judged_by_the_bytes_of_their_documents(tmp_path: Path) -> None:
     made = shards(tmp_path)
-    material = Text.of(made)
-    assert material.tokenizer == TOKENIZERS[-1]
-    assert isinstance(material.training.base, np.memmap) and not material.training.flags.owndata
-    assert np.array_equal(material.validation, made.parts["validation"].ids)
-    text = material.tokenizer.decode(material.validation)
+    task = LanguageModelingTask.of(made)
+    assert task.tokenizer == TOKENIZERS[-1]
+    assert isinstance(task.training.base, np.memmap) and not task.training.flags.owndata
+    assert np.array_equal(task.validation, made.parts["validation"].ids)
+    text = task.tokenizer.decode(task.validation)
     documents = len(made.parts["validation"])
-    assert material.validation_bytes == len(text.encode()) - documents  # a line end after each
+    assert task.validation_bytes == len(text.encode()) - documents  # a line end after each
 
 
 def test_other_shards_are_judged_by_as_a_whole(tmp_path: Path) -> None:
     made = shards(tmp_path, TOKENIZERS[2], end="[SEP]")
     whole = sum(len(part.ids) for part in made.parts.values())
     documents = sum(map(len, made.parts.values()))
-    material = Text.of(made, judge_only=True)
-    assert len(material.validation) == whole and len(material.training) == 0
+    task = LanguageModelingTask.of(made, eval_only=True)
+    assert len(task.validation) == whole and len(task.training) == 0
     size = sum(part["bytes"] for part in made.meta["parts"].values())
-    assert material.validation_bytes == size
-    masked = MaskedText.of(made, judge_only=True)
+    assert task.validation_bytes == size
+    masked = MaskedLMTask.of(made, eval_only=True)
     assert len(masked.validation) == documents and len(masked.validation.ids) == whole
     last = made.parts["validation"][-1]
     assert np.array_equal(masked.validation[-1], last) and not len(masked.training)
@@ -144,20 +142,20 @@ def test_shards_that_cannot_be_trained_on_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match=r"shards: the shards were made by another tokenizer \(leave it out\)"
     ):
-        Text.of(made, TOKENIZERS[0])
+        LanguageModelingTask.of(made, TOKENIZERS[0])
     made.meta["parts"]["validation"]["bytes"] = 0
     with pytest.raises(FormatError, match="validation of 0 bytes"):
-        Text.of(made)
+        LanguageModelingTask.of(made)
     shutil.rmtree(made.folder)
     with pytest.raises(
         DataError, match=r"parts train \(must have train and validation: .* --validation 0.05\)"
     ):
-        Text.of(shards(tmp_path, validation=0))
+        LanguageModelingTask.of(shards(tmp_path, validation=0))
     (tmp_path / "empty").mkdir()
     with pytest.raises(
         DataError, match=r"empty: holds no meta.json \(must be written by chainrule data build\)"
     ):
-        Text.find(tmp_path / "empty")
+        LanguageModelingTask.find(tmp_path / "empty")
 
 
 def test_the_hash_of_shards_is_that_of_their_contents(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_the_mean_of_the_weights_is_what_is_used(tmp_path: Path) -> None:
     run = new_run(tmp_path, ema=0.9)
     result = run.train()
     used, _ = load_model(run.folder)
-    assert used.mean_loss(run.trainer.exam) == result.validation
+    assert used.mean_loss(run.trainer.eval_batches) == result.validation
     assert not same(used.state(), run.model.state())
 
 
@@ -221,9 +221,7 @@ def test_samples_are_those_of_the_weights_that_are_kept(
     run = new_run(tmp_path, ema=0.9, max_steps=5)
     run.train()
     seen = []
-    monkeypatch.setattr(
-        type(run.material), "sample", lambda self, model, seed: seen.append(model.state()) or ""
-    )
+    monkeypatch.setattr(type(run.task), "sample", lambda self, model, seed: seen.append(model.state()) or "")
     raw = run.model.state()
     run.sample()
     assert same(seen[0], load_model(run.folder)[0].state()) and not same(seen[0], raw)

@@ -14,7 +14,7 @@ from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq, Seq2SeqConfig, make
 from chainrule.runs import Run
 from chainrule.tasks import ScheduledSampling
-from chainrule.tasks.translation import Translations
+from chainrule.tasks.translation import TranslationTask
 from chainrule.train import TrainConfig, Trainer
 
 RNG = np.random.default_rng(3)
@@ -95,10 +95,10 @@ def test_bad_settings_are_refused(model: Seq2Seq, settings: dict[str, float], me
 
 
 def test_a_model_asks_for_it_by_its_configuration() -> None:
-    material = Translations.of(PairCorpus("words", "1", [(f"word {i}", f"mot {i}") for i in range(200)]))
+    task = TranslationTask.of(PairCorpus("words", "1", [(f"word {i}", f"mot {i}") for i in range(200)]))
     for share in (0.0, 0.25):
         sizes = {"n_layer": 1, "n_embd": 16, "block_size": 16, "scheduled_sampling": share}
-        batches = material.batches(make("seq2seq", **sizes, **material.sizes()), TrainConfig(max_steps=50))
+        batches = task.batches(make("seq2seq", **sizes, **task.sizes()), batch_size=32, steps=50)
         assert isinstance(batches, ScheduledSampling if share else PairBatches)
         if isinstance(batches, ScheduledSampling):
             assert [batches.share_at(step) for step in (0, 25, 50)] == [0.0, 0.125, 0.25]
@@ -138,7 +138,8 @@ def test_a_run_that_is_extended_stopped_and_resumed_is_the_run_that_is_extended(
     path.write_text("source\ttarget\n" + "".join(f"word {i}\tmot {i}\n" for i in range(200)))
     settings = TrainConfig(max_steps=4, batch_size=8, lr=1e-2, warmup=1, eval_every=100)
     runs = [
-        Run.new(tmp_path / name, Translations.find(path), settings, "seq2seq", **SMALL) for name in ("a", "b")
+        Run.new(tmp_path / name, TranslationTask.find(path), settings, "seq2seq", **SMALL)
+        for name in ("a", "b")
     ]
     for run in runs:
         run.train()
@@ -156,6 +157,6 @@ def test_a_run_that_is_extended_stopped_and_resumed_is_the_run_that_is_extended(
 
 def test_a_budget_does_not_say_how_fast_the_share_grows(tmp_path: Path) -> None:
     pairs = PairCorpus("words", "1", [(f"word {i}", f"mot {i}") for i in range(200)])
-    with pytest.raises(ConfigError, match=r"scheduled_sampling with a budget of 9 seconds .*give max_steps"):
+    with pytest.raises(ConfigError, match=r"scheduled_sampling is 0.9 with a budget .*give max_steps"):
         Run.new(tmp_path / "run", pairs, TrainConfig(budget=9.0), "seq2seq", **SMALL)
     assert not (tmp_path / "run").exists()

@@ -11,12 +11,11 @@ import pytest
 from chainrule.data import Labeled, PairCorpus
 from chainrule.errors import DataError
 from chainrule.models import make
-from chainrule.tasks.classification import SPLIT, LabelCorpus, Labels
-from chainrule.tasks.translation import Translations
-from chainrule.train import TrainConfig
+from chainrule.tasks.classification import SPLIT, ClassificationTask, LabelCorpus
+from chainrule.tasks.translation import TranslationTask
 
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 64}
-FEW = TrainConfig(batch_size=4, eval_windows=8)
+FEW = {"batch_size": 4, "limit": 8}
 
 
 def texts(count: int, labels: tuple[str, ...] = ("neg", "pos")) -> list[Labeled]:
@@ -25,48 +24,52 @@ def texts(count: int, labels: tuple[str, ...] = ("neg", "pos")) -> list[Labeled]
 
 
 def test_a_few_texts_to_judge_by_are_as_long_as_all_of_them() -> None:
-    labels = Labels.of(LabelCorpus("some", "test", tuple(texts(400))))
+    labels = ClassificationTask.of(LabelCorpus("some", "test", tuple(texts(400))))
     model = make("bert-classifier", **TINY, **labels.sizes())
-    exam = labels.exam(model, FEW)
-    every = labels.exam(model, TrainConfig(batch_size=4, eval_windows=1000))
-    lengths, whole = ([int(n) for (_, mask, _), _ in some for n in mask.sum(1)] for some in (exam, every))
+    batches = labels.eval_batches(model, **FEW)
+    every = labels.eval_batches(model, batch_size=4, limit=1000)
+    lengths, whole = ([int(n) for (_, mask, _), _ in some for n in mask.sum(1)] for some in (batches, every))
     assert len(lengths) == 8 and len(whole) == len(labels.validation)
     assert max(lengths) == max(whole) and np.mean(lengths) == pytest.approx(np.mean(whole), rel=0.2)
 
 
 def test_a_few_pairs_to_judge_by_are_from_the_whole_file_and_so_are_their_bytes() -> None:
     pairs = [(f"s{i}", "a" if i < 200 else "é") for i in range(400)]  # the second half has two bytes a token
-    some = Translations.of(PairCorpus("some", "test", tuple(pairs)))
+    some = TranslationTask.of(PairCorpus("some", "test", tuple(pairs)))
     model = make("seq2seq", **TINY, **some.sizes())
-    exam = some.exam(model, FEW)
-    targets = np.concatenate([row for _, rows in exam for row in rows])
+    batches = some.eval_batches(model, **FEW)
+    targets = np.concatenate([row for _, rows in batches for row in rows])
     assert set(some.tokenizer.encode("aé")) <= set(targets)
     assert len(some.validation) > len(targets) / 2 == 8  # each has its letter and the end
-    size = sum(len(some.tokenizer.decode(rows[:, 0]).encode()) for _, rows in exam)
-    measured = some.measures(math.log(2), exam)["bits_per_byte"]
+    size = sum(len(some.tokenizer.decode(rows[:, 0]).encode()) for _, rows in batches)
+    measured = some.measures(math.log(2), batches)["bits_per_byte"]
     assert measured == pytest.approx(len(targets) / size)
 
 
 def test_the_vocabulary_is_made_of_the_texts_to_train_on() -> None:
     rows = texts(400)
-    held_back = {row.text for row in Labels.of(LabelCorpus("some", "test", tuple(rows))).validation}
+    held_back = {
+        row.text for row in ClassificationTask.of(LabelCorpus("some", "test", tuple(rows))).validation
+    }
     rare = [row._replace(text=row.text + "qqqqqq") if row.text in held_back else row for row in rows]
     rare = [row for row in rare if row.text.endswith("q") == (SPLIT.part(row.text) == "validation")]
-    labels = Labels.of(LabelCorpus("some", "test", tuple(rare)))
+    labels = ClassificationTask.of(LabelCorpus("some", "test", tuple(rare)))
     assert any("q" in row.text for row in labels.validation)
     assert not any("q" in row.text for row in labels.training)
     assert "[UNK]" in labels.tokenizer.decode(labels.tokenizer.encode("q"))
 
 
 def test_labels_are_known_by_name() -> None:
-    labels = Labels.of(LabelCorpus("some", "test", tuple(texts(400))))
+    labels = ClassificationTask.of(LabelCorpus("some", "test", tuple(texts(400))))
     model = make("bert-classifier", **TINY, **labels.sizes())
     assert model.config.labels == ("neg", "pos")
-    one = Labels.of(LabelCorpus("one", "test", tuple(texts(9, ("pos",)))), labels.tokenizer, judge_only=True)
+    one = ClassificationTask.of(
+        LabelCorpus("one", "test", tuple(texts(9, ("pos",)))), labels.tokenizer, eval_only=True
+    )
     assert one.names == {"pos": 0}
-    assert {int(n) for _, numbers in one.fitted(model).exam(model, FEW) for n in numbers} == {1}
+    assert {int(n) for _, numbers in one.fitted(model).eval_batches(model, **FEW) for n in numbers} == {1}
     rows = tuple(texts(9, ("yak", "zebra")))
-    other = Labels.of(LabelCorpus("other", "test", rows), labels.tokenizer, judge_only=True)
+    other = ClassificationTask.of(LabelCorpus("other", "test", rows), labels.tokenizer, eval_only=True)
     with pytest.raises(DataError, match=r"other: label 'yak', unknown to the model \(must be neg, pos\)"):
         other.fitted(model)
 
@@ -78,6 +81,8 @@ def test_names_of_columns_are_no_label(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"'sentiment', is nowhere else .*must be text and label: rename them"
     ):
-        Labels.find(path)
+        ClassificationTask.find(path)
     path.write_text(rows)
-    assert Labels.of(Labels.find(path)).amount().endswith("reviews.tsv: 50 neg, 50 pos")
+    assert (
+        ClassificationTask.of(ClassificationTask.find(path)).amount().endswith("reviews.tsv: 50 neg, 50 pos")
+    )

@@ -3,7 +3,6 @@
 #include <nanobind/stl/array.h>
 
 #include "bind/arrays.hpp"
-#include "runtime/memory.hpp"
 
 namespace chainrule {
 namespace {
@@ -13,10 +12,6 @@ using Strided = nb::ndarray<Scalar, nb::ndim<4>, nb::device::cpu>;
 template <class Scalar>
 using Maybe = std::optional<Strided<Scalar>>;
 using Key = std::array<uint64_t, 5>;
-
-constexpr size_t UNITS = 8;             // of work, where there are fewer heads
-constexpr size_t SHORTEST = 64;         // queries or keys in a unit of work
-constexpr size_t SMALL_WORK = 1 << 18;  // multiplications: below it a second thread does not pay
 
 template <class Scalar>
 Heads<Scalar> heads(const Strided<Scalar>& array, const char* name, size_t B, size_t H, size_t rows, size_t columns) {
@@ -52,7 +47,7 @@ Attention call_of(const Strided<const float>& q, const Strided<const float>& k, 
         const size_t shape[4] = {call.B, call.H, call.T, call.S};
         for (size_t i = 0; i < 4; ++i) {
             if (mask.shape(i) != shape[i]) throw std::invalid_argument("mask does not have the shape of the scores");
-            call.mask_step[i] = mask.stride(i);
+            call.mask_stride[i] = mask.stride(i);
         }
         return mask.data();
     };
@@ -64,23 +59,6 @@ Attention call_of(const Strided<const float>& q, const Strided<const float>& k, 
     return call;
 }
 
-// A head is a unit of work; few heads are cut into parts of this many queries or keys.
-size_t part_of(size_t length, const Attention& call) {
-    const size_t parts = std::max<size_t>(1, UNITS / std::max<size_t>(1, call.B * call.Hk));
-    const size_t part = (length + parts - 1) / parts;
-    return (std::max(part, SHORTEST) + SHORTEST - 1) / SHORTEST * SHORTEST;
-}
-
-template <class Body>  // body(batch entry, key head, part)
-void for_units(const Attention& call, size_t parts, Body&& body) {
-    const size_t units = call.B * call.Hk * parts;
-    auto unit = [&](size_t i) { body(i / parts / call.Hk, i / parts % call.Hk, i % parts); };
-    if (call.B * call.H * call.T * call.S * call.D < SMALL_WORK)
-        for (size_t i = 0; i < units; ++i) unit(i);
-    else
-        parallel_for(units, unit);
-}
-
 void forward(Strided<float> o, Flat<float> lse, Strided<const float> q, Strided<const float> k, Strided<const float> v,
              float scale, bool causal, Maybe<const bool> allowed, Maybe<const float> added, double dropout,
              const Key& key, uint32_t threshold) {
@@ -89,23 +67,7 @@ void forward(Strided<float> o, Flat<float> lse, Strided<const float> q, Strided<
     float* lse_bht = pointer(lse, "lse", call.B * call.H * call.T);
 
     WithoutGil release;
-    const size_t part = part_of(call.T, call), floats = attention().forward_scratch(call);
-    for_units(call, (call.T + part - 1) / part, [&](size_t b, size_t shared, size_t i) {
-        Scratch scratch(floats);
-        attention().forward(out, lse_bht, call, b, shared, i * part, std::min(part, call.T - i * part), scratch.data());
-    });
-}
-
-// dq (B, H, T, D) = the sum of the parts (parts, B, H, T, D), which is used up
-void add_parts(Heads<float> dq, const Attention& call, float* parts_bhtd, size_t parts) {
-    const size_t rows = call.B * call.H * call.T, D = call.D;
-    for_row_blocks(rows, D, SHORTEST, [&](size_t, size_t first, size_t count) {
-        for (size_t r = first; r < first + count; ++r) {
-            float* row = dq.at(r / call.T / call.H, r / call.T % call.H, r % call.T);
-            std::fill(row, row + D, 0.0f);
-            add_blocks(row, parts_bhtd + r * D, parts, rows * D, D);
-        }
-    });
+    attention_forward(out, lse_bht, call);
 }
 
 void backward(Maybe<float> dq, Maybe<float> dk, Maybe<float> dv, Strided<const float> o, Flat<const float> lse,
@@ -118,22 +80,12 @@ void backward(Maybe<float> dq, Maybe<float> dk, Maybe<float> dv, Strided<const f
     gradient.o = heads(o, "o", B, H, T, call.Dv);
     gradient.dy = heads(dy, "dy", B, H, T, call.Dv);
     gradient.lse_bht = pointer(lse, "lse", B * H * T);
-    const Heads<float> whole_dq = gradient.dq = heads_or_none(dq, "dq", B, H, T, D);
+    gradient.dq = heads_or_none(dq, "dq", B, H, T, D);
     gradient.dk = heads_or_none(dk, "dk", B, call.Hk, S, D);
     gradient.dv = heads_or_none(dv, "dv", B, call.Hk, S, call.Dv);
 
     WithoutGil release;
-    const size_t part = part_of(S, call), parts = std::max<size_t>(1, (S + part - 1) / part);
-    const size_t floats = attention().backward_scratch(call, std::min(part, S));
-    const bool split = dq && parts > 1;
-    Scratch partial(split ? parts * B * H * T * D : 0);
-    for_units(call, parts, [&](size_t b, size_t shared, size_t i) {
-        Scratch scratch(floats);
-        AttentionGradient mine = gradient;
-        if (split) mine.dq = {partial.data() + i * B * H * T * D, H * T * D, T * D, D};
-        attention().backward(mine, call, b, shared, i * part, std::min(part, S - i * part), scratch.data());
-    });
-    if (split) add_parts(whole_dq, call, partial.data(), parts);
+    attention_backward(gradient, call);
 }
 
 }  // namespace

@@ -1,55 +1,37 @@
 #include "ops/cross_entropy.hpp"
 
-#include "bind/arrays.hpp"
 #include "bind/ids.hpp"
 
 namespace chainrule {
+namespace {
 
-void cross_entropy_losses(float* loss_r, float* peak_r, float* total_r, const float* x_rv, const int64_t* target_r,
-                          const float* scale_r, float gap, float floor, size_t R, size_t V) {
+void forward(Vector loss, Vector peak, Vector total, ConstMatrix x, Ids target, ConstVector scale, float gap,
+             float floor) {
+    const size_t R = x.shape(0), V = x.shape(1);
+    float *loss_r = pointer(loss, "loss", R), *peak_r = pointer(peak, "peak", R), *total_r = pointer(total, "total", R);
+    const int64_t* target_r = id_pointer(target, "target", R, V);
+    const float *scale_r = pointer(scale, "scale", R), *x_rv = x.data();
+
+    WithoutGil release;
     for_row_blocks(R, V, rows_per_block(V), [&](size_t, size_t r, size_t rows) {
         cross_entropy().forward(loss_r + r, peak_r + r, total_r + r, x_rv + r * V, target_r + r, scale_r + r, gap,
                                 floor, rows, V);
     });
 }
 
-void cross_entropy_gradients(float* dx_rv, const float* peak_r, const float* total_r, const float* x_rv,
-                             const int64_t* target_r, const float* scale_r, float gap, float floor, size_t R,
-                             size_t V) {
-    for_row_blocks(R, V, rows_per_block(V), [&](size_t, size_t r, size_t rows) {
-        cross_entropy().backward(dx_rv + r * V, peak_r + r, total_r + r, x_rv + r * V, target_r + r, scale_r + r,
-                                 gap, floor, rows, V);
-    });
-}
-
-namespace {
-
-void forward(Vector loss, Vector peak, Vector total, ConstMatrix x, Ids target, ConstVector scale, float gap,
-             float floor) {
-    const size_t R = x.shape(0), V = x.shape(1);
-    float* loss_r = pointer(loss, "loss", R);
-    float* peak_r = pointer(peak, "peak", R);
-    float* total_r = pointer(total, "total", R);
-    const int64_t* target_r = id_pointer(target, "target", R, V);
-    const float* scale_r = pointer(scale, "scale", R);
-    const float* x_rv = x.data();
-
-    WithoutGil release;
-    cross_entropy_losses(loss_r, peak_r, total_r, x_rv, target_r, scale_r, gap, floor, R, V);
-}
-
 void backward(Matrix dx, ConstMatrix x, ConstVector peak, ConstVector total, Ids target, ConstVector scale,
               float gap, float floor) {
     const size_t R = x.shape(0), V = x.shape(1);
     float* dx_rv = pointer(dx, "dx", R * V);
-    const float* peak_r = pointer(peak, "peak", R);
-    const float* total_r = pointer(total, "total", R);
+    const float *peak_r = pointer(peak, "peak", R), *total_r = pointer(total, "total", R);
     const int64_t* target_r = id_pointer(target, "target", R, V);
-    const float* scale_r = pointer(scale, "scale", R);
-    const float* x_rv = x.data();
+    const float *scale_r = pointer(scale, "scale", R), *x_rv = x.data();
 
     WithoutGil release;
-    cross_entropy_gradients(dx_rv, peak_r, total_r, x_rv, target_r, scale_r, gap, floor, R, V);
+    for_row_blocks(R, V, rows_per_block(V), [&](size_t, size_t r, size_t rows) {
+        cross_entropy().backward(dx_rv + r * V, peak_r + r, total_r + r, x_rv + r * V, target_r + r, scale_r + r, gap,
+                                 floor, rows, V);
+    });
 }
 
 }  // namespace

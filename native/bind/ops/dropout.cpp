@@ -2,7 +2,7 @@
 
 #include <nanobind/stl/array.h>
 
-#include "bind/arrays.hpp"
+#include "bind/kernels.hpp"
 
 namespace chainrule {
 namespace {
@@ -20,21 +20,12 @@ void forward(Flat<float> y, Flat<bool> keep, Flat<const float> x, const std::arr
     });
 }
 
-void backward(Flat<float> dx, Flat<const bool> keep, Flat<const float> dy, float scale) {
-    float* dx_n = pointer(dx, "dx", dy.size());
-    auto* keep_n = reinterpret_cast<const uint8_t*>(pointer(keep, "keep", dy.size()));
-    const float* dy_n = dy.data();
-
-    WithoutGil release;
-    for_elements(dy.size(), [&](size_t i, size_t n) { dropout().backward(dx_n + i, keep_n + i, dy_n + i, scale, n); });
-}
-
 }  // namespace
 
 void bind_dropout(nb::module_& m) {
     m.def("dropout_forward", &forward, "y"_a.noconvert(), "keep"_a.noconvert(), "x"_a.noconvert(), "key"_a,
           "threshold"_a, "scale"_a);
-    m.def("dropout_backward", &backward, "dx"_a.noconvert(), "keep"_a.noconvert(), "dy"_a.noconvert(), "scale"_a);
+    bind_elements(m, "dropout_backward", dropout, &Dropout::backward, "dx", "keep", "dy", "scale");
 }
 
 }  // namespace chainrule

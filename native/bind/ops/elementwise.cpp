@@ -1,12 +1,12 @@
 #include "ops/elementwise.hpp"
 
-#include "bind/maps.hpp"
+#include "bind/kernels.hpp"
 
 namespace chainrule {
 
 void bind_elementwise(nb::module_& m) {
-    bind_map_of_two(m, "add", [] { return elementwise().add; });
-    bind_map_of_two(m, "mul", [] { return elementwise().mul; });
+    bind_elements(m, "add", elementwise, &Elementwise::add, "y", "a", "b");
+    bind_elements(m, "mul", elementwise, &Elementwise::mul, "y", "a", "b");
 }
 
 }  // namespace chainrule

@@ -1,14 +1,14 @@
 #include "ops/gelu.hpp"
 
-#include "bind/maps.hpp"
+#include "bind/kernels.hpp"
 
 namespace chainrule {
 
 void bind_gelu(nb::module_& m) {
-    bind_map(m, "gelu_forward", [] { return gelu().forward; });
-    bind_map_of_two(m, "gelu_backward", [] { return gelu().backward; });
-    bind_map(m, "gelu_tanh_forward", [] { return gelu().tanh_forward; });
-    bind_map_of_two(m, "gelu_tanh_backward", [] { return gelu().tanh_backward; });
+    bind_elements(m, "gelu_forward", gelu, &Gelu::forward, "y", "x");
+    bind_elements(m, "gelu_backward", gelu, &Gelu::backward, "dx", "x", "dy");
+    bind_elements(m, "gelu_tanh_forward", gelu, &Gelu::tanh_forward, "y", "x");
+    bind_elements(m, "gelu_tanh_backward", gelu, &Gelu::tanh_backward, "dx", "x", "dy");
 }
 
 }  // namespace chainrule

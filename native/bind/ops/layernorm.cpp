@@ -8,17 +8,12 @@ namespace {
 
 void forward(Flat<float> y, Flat<float> mean, Flat<float> rstd, Flat<const float> x, ConstVector gamma,
              ConstVector beta, float eps) {
-    const Rows size(x);
-    const size_t R = size.R, C = size.C;
-    float* y_rc = pointer(y, "y", R * C);
-    float* mean_r = pointer(mean, "mean", R);
-    float* rstd_r = pointer(rstd, "rstd", R);
-    const float* gamma_c = pointer(gamma, "gamma", C);
-    const float* beta_c = pointer(beta, "beta", C);
-    const float* x_rc = x.data();
+    const auto [R, C] = Rows(x);
+    float *y_rc = pointer(y, "y", R * C), *mean_r = pointer(mean, "mean", R), *rstd_r = pointer(rstd, "rstd", R);
+    const float *gamma_c = pointer(gamma, "gamma", C), *beta_c = pointer(beta, "beta", C), *x_rc = x.data();
 
     WithoutGil release;
-    for_rows(R, C, [&](size_t r, size_t rows) {
+    for_rows(R, C, [&, C = C](size_t r, size_t rows) {
         layernorm().forward(y_rc + r * C, mean_r + r, rstd_r + r, x_rc + r * C, gamma_c, beta_c, eps, rows, C);
     });
 }
@@ -27,20 +22,15 @@ void forward(Flat<float> y, Flat<float> mean, Flat<float> rstd, Flat<const float
 void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, std::optional<Vector> dbeta,
               Flat<const float> x, ConstVector gamma, Flat<const float> mean, Flat<const float> rstd,
               Flat<const float> dy) {
-    const Rows size(x);
-    const size_t R = size.R, C = size.C;
-    float* dx_rc = pointer_or_null(dx, "dx", R * C);
-    float* dgamma_c = pointer_or_null(dgamma, "dgamma", C);
+    const auto [R, C] = Rows(x);
+    float *dx_rc = pointer_or_null(dx, "dx", R * C), *dgamma_c = pointer_or_null(dgamma, "dgamma", C);
     float* dbeta_c = pointer_or_null(dbeta, "dbeta", C);
     if (!dgamma_c != !dbeta_c) throw std::invalid_argument("dgamma and dbeta come together or not at all");
-    const float* gamma_c = pointer(gamma, "gamma", C);
-    const float* mean_r = pointer(mean, "mean", R);
-    const float* rstd_r = pointer(rstd, "rstd", R);
-    const float* dy_rc = pointer(dy, "dy", R * C);
-    const float* x_rc = x.data();
+    const float *gamma_c = pointer(gamma, "gamma", C), *mean_r = pointer(mean, "mean", R);
+    const float *rstd_r = pointer(rstd, "rstd", R), *dy_rc = pointer(dy, "dy", R * C), *x_rc = x.data();
 
     WithoutGil release;
-    add_row_sums({dgamma_c, dbeta_c}, C, R, C, [&](float* partial_2c, size_t r, size_t rows) {
+    add_row_sums({dgamma_c, dbeta_c}, C, R, C, [&, C = C](float* partial_2c, size_t r, size_t rows) {
         layernorm().backward(dx_rc ? dx_rc + r * C : nullptr, partial_2c, partial_2c ? partial_2c + C : nullptr,
                              x_rc + r * C, gamma_c, mean_r + r, rstd_r + r, dy_rc + r * C, rows, C);
     });

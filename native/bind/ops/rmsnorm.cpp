@@ -7,15 +7,12 @@ namespace chainrule {
 namespace {
 
 void forward(Flat<float> y, Flat<float> rstd, Flat<const float> x, ConstVector gamma, float eps) {
-    const Rows size(x);
-    const size_t R = size.R, C = size.C;
-    float* y_rc = pointer(y, "y", R * C);
-    float* rstd_r = pointer(rstd, "rstd", R);
-    const float* gamma_c = pointer(gamma, "gamma", C);
-    const float* x_rc = x.data();
+    const auto [R, C] = Rows(x);
+    float *y_rc = pointer(y, "y", R * C), *rstd_r = pointer(rstd, "rstd", R);
+    const float *gamma_c = pointer(gamma, "gamma", C), *x_rc = x.data();
 
     WithoutGil release;
-    for_rows(R, C, [&](size_t r, size_t rows) {
+    for_rows(R, C, [&, C = C](size_t r, size_t rows) {
         rmsnorm().forward(y_rc + r * C, rstd_r + r, x_rc + r * C, gamma_c, eps, rows, C);
     });
 }
@@ -23,17 +20,13 @@ void forward(Flat<float> y, Flat<float> rstd, Flat<const float> x, ConstVector g
 // dgamma is added to.
 void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, Flat<const float> x, ConstVector gamma,
               Flat<const float> rstd, Flat<const float> dy) {
-    const Rows size(x);
-    const size_t R = size.R, C = size.C;
-    float* dx_rc = pointer_or_null(dx, "dx", R * C);
-    float* dgamma_c = pointer_or_null(dgamma, "dgamma", C);
-    const float* gamma_c = pointer(gamma, "gamma", C);
-    const float* rstd_r = pointer(rstd, "rstd", R);
-    const float* dy_rc = pointer(dy, "dy", R * C);
-    const float* x_rc = x.data();
+    const auto [R, C] = Rows(x);
+    float *dx_rc = pointer_or_null(dx, "dx", R * C), *dgamma_c = pointer_or_null(dgamma, "dgamma", C);
+    const float *gamma_c = pointer(gamma, "gamma", C), *rstd_r = pointer(rstd, "rstd", R);
+    const float *dy_rc = pointer(dy, "dy", R * C), *x_rc = x.data();
 
     WithoutGil release;
-    add_row_sums({dgamma_c}, C, R, C, [&](float* partial_c, size_t r, size_t rows) {
+    add_row_sums({dgamma_c}, C, R, C, [&, C = C](float* partial_c, size_t r, size_t rows) {
         rmsnorm().backward(dx_rc ? dx_rc + r * C : nullptr, partial_c, x_rc + r * C, gamma_c, rstd_r + r,
                            dy_rc + r * C, rows, C);
     });

@@ -19,7 +19,7 @@ void turn(Flat<float> y, nb::ndarray<const float, nb::device::cpu> x, Flat<const
     const float* cos_sth = pointer(cos, "cos", own ? sequences * table : table);
     const float* sin_sth = pointer(sin, "sin", cos.size());
     const float* x_std = x.data();
-    const auto kernel = interleaved ? rotary().turn_neighbours : rotary().turn_halves;
+    const auto kernel = interleaved ? rotary().rotate_neighbors : rotary().rotate_halves;
 
     WithoutGil release;
     const size_t rows = std::max<size_t>(1, PIECE / std::max<size_t>(1, D)), pieces = (T + rows - 1) / rows;

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,9 +21,21 @@ from chainrule.doctor.rules import of_parameters
 from chainrule.inspect.gradients import parameters
 from chainrule.inspect.losses import curve
 from chainrule.optim import Optimizer
-from chainrule.tasks.settings import Settings
 
 LARGE = 1e4  # nats: what is more counts as this, or it would leave its rounding behind in the sums
+
+
+class Settings(Protocol):
+    """What the doctor reads of the settings of a training."""
+
+    @property
+    def lr(self) -> float: ...
+
+    @property
+    def warmup(self) -> int: ...
+
+    @property
+    def clip(self) -> float: ...
 
 
 class Alarm:

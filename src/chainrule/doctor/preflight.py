@@ -227,7 +227,7 @@ def measure(trainer: Trainer) -> Measured:
 
 def _forecast(trainer: Trainer, measured: Measured) -> Finding:
     config, per_step = trainer.config, measured.seconds
-    judged = len(trainer.exam) * per_step / 3  # forward only
+    judged = len(trainer.eval_batches) * per_step / 3  # forward only
     if config.budget is not None:
         each = per_step + judged / config.eval_every
         said = f"about {max(1, round(config.budget / each)):,} steps in {clock(config.budget)}"

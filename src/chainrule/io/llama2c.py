@@ -24,7 +24,7 @@ from chainrule.io.safetensors import Arrays
 from chainrule.models import Llama, LlamaConfig, Model
 from chainrule.nn.init import unfilled
 from chainrule.nn.positions import frequencies
-from chainrule.text import PieceBPETokenizer, Tokenizer, Vocabulary
+from chainrule.text import SentencePieceBPETokenizer, Tokenizer, Vocabulary
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 
 HEADER = "7i"
@@ -60,7 +60,7 @@ def read_model(path: Path) -> Llama:
         raise FormatError(f"{path}: {error}") from error
 
 
-def read_tokenizer(path: Path, vocab_size: int) -> PieceBPETokenizer:
+def read_tokenizer(path: Path, vocab_size: int) -> SentencePieceBPETokenizer:
     """The tokenizer in a file, which does not say how many tokens it has."""
     try:
         return _tokenizer(Cursor(map_file(path)), vocab_size)
@@ -157,7 +157,7 @@ def _turned(name: str, array: Matrix, config: LlamaConfig, turn: Callable[[Matri
     return turn(array, heads[name]) if name in heads else array
 
 
-def _tokenizer(file: Cursor, vocab_size: int) -> PieceBPETokenizer:
+def _tokenizer(file: Cursor, vocab_size: int) -> SentencePieceBPETokenizer:
     file.unpack("i")  # the length of the longest token
     names, scores = [], []
     for _ in range(vocab_size):
@@ -170,14 +170,14 @@ def _tokenizer(file: Cursor, vocab_size: int) -> PieceBPETokenizer:
     if [name.strip() for name in names[:3]] != special or tuple(names[3:259]) != BYTES:
         raise FormatError(RULE)
     tokens = [*special, *BYTES, *(name.replace(" ", SPACE) for name in names[259:])]
-    return PieceBPETokenizer.from_scores(Vocabulary(tokens, special), scores, start=START)
+    return SentencePieceBPETokenizer.from_scores(Vocabulary(tokens, special), scores, start=START)
 
 
 def _pieces(tokenizer: Tokenizer) -> list[tuple[bytes, float]]:
     """The tokens as its programs write them, and scores that merge them in our order."""
-    if not isinstance(tokenizer, PieceBPETokenizer):
+    if not isinstance(tokenizer, SentencePieceBPETokenizer):
         raise ConfigError(
-            f"llama2c: cannot hold a {tokenizer.kind} tokenizer (must be {PieceBPETokenizer.kind})"
+            f"llama2c: cannot hold a {tokenizer.kind} tokenizer (must be {SentencePieceBPETokenizer.kind})"
         )
     tokens = tokenizer.vocabulary.tokens
     if (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chainrule.errors import DataError
-from chainrule.text.textbook_bpe import PlainBPETokenizer
+from chainrule.text.textbook_bpe import TextbookBPETokenizer
 from chainrule.text.training.merges import apply_merge
 from chainrule.text.training.textbook_bpe import count_words
 
@@ -34,7 +34,7 @@ def vocabulary_sizes(texts: str | Sequence[str], n_merges: Iterable[int]) -> lis
     total = sum(words.values())
     if not total:
         raise DataError("vocabulary sizes: the text has no words")
-    merges = PlainBPETokenizer.train(texts, n_merges=wanted[-1] if wanted else 0).merges
+    merges = TextbookBPETokenizer.train(texts, n_merges=wanted[-1] if wanted else 0).merges
     known = {piece for word in count_words(texts) for piece in word}
     cut = [(list(word), count) for word, count in words.items()]
     sizes: list[Size] = []

@@ -29,8 +29,8 @@ def of_log(folder: Path, run: Run | None = None) -> list[Finding]:
 def of_losses(run: Run) -> list[Finding]:
     """Training and validation side by side, and the shape of the curve."""
     trainer = run.trainer
-    exam = trainer.exam[:: -(-len(trainer.exam) // BATCHES)]
-    found = [split_losses(run.model, trainer.batches, exam, len(exam)).finding]
+    some = trainer.eval_batches[:: -(-len(trainer.eval_batches) // BATCHES)]
+    found = [split_losses(run.model, trainer.batches, some, len(some)).finding]
     losses = [loss for record in read(run.log_path) if (loss := record.get("loss")) is not None]
     if len(losses) >= CURVE and run.model.choices:
         found.append(curve(losses, run.model.choices).finding)

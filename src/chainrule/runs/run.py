@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from chainrule.data import BatchSource
 from chainrule.doctor.preflight import examine
 from chainrule.errors import ConfigError, Setting
 from chainrule.io.hf import pretrained
@@ -24,9 +25,8 @@ from chainrule.runs.folder import LOG, at_work, make_empty, refuse_checkpoint
 from chainrule.runs.load import build, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
 from chainrule.runs.warm_start import begun_with, check_family
-from chainrule.tasks.baselines import count_baselines
-from chainrule.tasks.registry import material_of
-from chainrule.tasks.task import Data, Material, Text, facts_of
+from chainrule.tasks.registry import task_of
+from chainrule.tasks.task import Data, Task, facts_of
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig, defaults
 from chainrule.train.log import Log, read
@@ -42,17 +42,15 @@ class Run:
     >>> run.train()  # doctest: +SKIP
     """
 
-    def __init__(
-        self, folder: Path, data: Data, material: Material, model: Model, config: TrainConfig
-    ) -> None:
+    def __init__(self, folder: Path, data: Data, task: Task, model: Model, config: TrainConfig) -> None:
         self.folder = folder
         self.corpus = data
-        self.material = material = material.fitted(model)
-        self.tokenizer = material.tokenizer
+        self.task = task.fitted(model)
+        self.tokenizer = self.task.tokenizer
         self.model: Any = model
         self.from_seed = True  # or from the weights of another model, which no seed gives again
-        batches, exam = material.batches(model, config), material.exam(model, config)
-        self.trainer = Trainer(model, batches, exam, config, material.tokenizer)
+        held_out = self.task.eval_batches(model, batch_size=config.batch_size, limit=config.eval_windows)
+        self.trainer = Trainer(model, self._batches(config), held_out, config, self.tokenizer)
 
     @classmethod
     def new(
@@ -89,16 +87,21 @@ class Run:
         """What `new` would start, to be looked at: nothing is written."""
         if start is not None:
             check_family(start, model)
-        material = material_of(model).of(data, tokenizer)
+        task = task_of(model).of(data, tokenizer)
         seed(config.seed)
-        sizes = size | material.sizes()
+        sizes = size | task.sizes()
         if start is None:
             check_memory(n_params({"model_type": model} | sizes))
-            material.check(family_of(model).config(**sizes), config)
+            task.check(
+                family_of(model).config(**sizes),
+                batch_size=config.batch_size,
+                accumulate=config.accumulate,
+                recompute=config.recompute,
+            )
             made = make(model, **sizes)
         else:
             made = begun_with(start, model, sizes)
-        run = cls(Path(folder), data, material, made, config)
+        run = cls(Path(folder), data, task, made, config)
         run.from_seed = start is None
         return run
 
@@ -112,10 +115,10 @@ class Run:
     def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
         """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved)
-        kind = material_of(describe(model)["model_type"])
+        task = task_of(describe(model)["model_type"])
         name, sha256, config = trained_on(saved, folder)
-        data = unchanged(folder, kind.find, name, sha256)
-        run = cls(Path(folder), data, kind.of(data, tokenizer), model, config)
+        data = unchanged(folder, task.find, name, sha256)
+        run = cls(Path(folder), data, task.of(data, tokenizer), model, config)
         restore(run.trainer, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)
         return run
@@ -133,9 +136,13 @@ class Run:
             raise ConfigError("resume: ", Setting("max_steps"), said)
         trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
         trainer.plan = Plan(trainer.config)
-        trainer.batches = self.material.batches(self.model, trainer.config)
+        trainer.batches = self._batches(trainer.config)
         if trainer.stopping:  # asked to go on, it is patient again
             trainer.stopping.waited = 0
+
+    def _batches(self, config: TrainConfig) -> BatchSource:
+        steps = config.max_steps if config.budget is None else None
+        return self.task.batches(self.model, batch_size=config.batch_size, seed=config.seed, steps=steps)
 
     @property
     def family(self) -> str:
@@ -193,7 +200,7 @@ class Run:
             "family": self.family,
             "parameters": self.model.count(),
             "data": facts_of(self.corpus),
-            "per_nat": self.material.measures(1.0, self.trainer.exam),
+            "per_nat": self.task.measures(1.0, self.trainer.eval_batches),
         }
         return environment.recorded(self.folder, facts, lambda: (self.trainer.steps, self.finished))
 
@@ -232,10 +239,8 @@ class Run:
     def sample(self) -> str:
         """What the model writes now, with the averaged weights if there are such."""
         with self.trainer.averaged():
-            return self.material.sample(self.model, self.trainer.config.seed)
+            return self.task.sample(self.model, self.trainer.config.seed)
 
     def baselines(self) -> dict[str, float]:
         """What counting achieves on the same validation text."""
-        if not isinstance(self.material, Text):
-            raise ConfigError(f"{self.folder}: not a run on plain text (only there counting is a baseline)")
-        return count_baselines(self.material.training, self.material.validation, self.tokenizer.vocab_size)
+        return self.task.baselines()

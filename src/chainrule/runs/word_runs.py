@@ -23,7 +23,7 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import LOG, at_work, make_empty, refuse_checkpoint
 from chainrule.runs.load import this_version, unchanged
 from chainrule.tasks.task import facts_of
-from chainrule.text import BareWordTokenizer
+from chainrule.text import LowercaseWordTokenizer
 from chainrule.train import log
 from chainrule.train.word2vec import Progress, WordTrainConfig, WordTrainer
 
@@ -37,7 +37,7 @@ class WordRun:
         self,
         folder: Path,
         corpus: Corpus,
-        tokenizer: BareWordTokenizer,
+        tokenizer: LowercaseWordTokenizer,
         model: Word2Vec,
         config: WordTrainConfig,
         min_count: int | None = None,
@@ -61,7 +61,7 @@ class WordRun:
         **size: int,
     ) -> WordRun:
         """Start in an empty or new directory; `size` are the fields of `Word2VecConfig` but for the vocabulary."""
-        tokenizer = BareWordTokenizer.train(corpus.text, min_count=min_count)
+        tokenizer = LowercaseWordTokenizer.train(corpus.text, min_count=min_count)
         if tokenizer.vocab_size < 3:
             raise DataError(
                 f"{corpus.name}: {tokenizer.vocab_size - 1} words occur {min_count} times ",
@@ -163,7 +163,7 @@ class WordRun:
         return _vectors(self.model, self.tokenizer)
 
 
-def word_ids(text: str, tokenizer: BareWordTokenizer) -> npt.NDArray[np.int32]:
+def word_ids(text: str, tokenizer: LowercaseWordTokenizer) -> npt.NDArray[np.int32]:
     """Known words of a text, with a boundary after each paragraph; rare words are as if they were not there."""
     parts = []
     for paragraph in re.split(r"\n\s*\n", text):
@@ -179,7 +179,7 @@ def load_vectors(path: str | Path) -> tuple[list[str], npt.NDArray[Any]]:
     return _vectors(*build(kinds.load(path, kinds.WORD_VECTORS)))
 
 
-def build(saved: Checkpoint) -> tuple[Word2Vec, BareWordTokenizer]:
+def build(saved: Checkpoint) -> tuple[Word2Vec, LowercaseWordTokenizer]:
     """The model and the tokenizer in a checkpoint."""
     config = dict(saved.config)
     kind = config.pop("model_type", None)
@@ -191,7 +191,7 @@ def build(saved: Checkpoint) -> tuple[Word2Vec, BareWordTokenizer]:
         model = KINDS[kind](size)
     except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
-    tokenizer = BareWordTokenizer.from_dict(saved.tokenizer)
+    tokenizer = LowercaseWordTokenizer.from_dict(saved.tokenizer)
     if tokenizer.vocab_size != model.config.vocab_size:
         raise CheckpointError(
             f"checkpoint: tokenizer of {tokenizer.vocab_size} words, model of {model.config.vocab_size} "
@@ -201,6 +201,6 @@ def build(saved: Checkpoint) -> tuple[Word2Vec, BareWordTokenizer]:
     return model, tokenizer
 
 
-def _vectors(model: Word2Vec, tokenizer: BareWordTokenizer) -> tuple[list[str], npt.NDArray[Any]]:
+def _vectors(model: Word2Vec, tokenizer: LowercaseWordTokenizer) -> tuple[list[str], npt.NDArray[Any]]:
     known = [i for i in range(tokenizer.vocab_size) if i != tokenizer.unknown_id]
     return [tokenizer.words[i] for i in known], model.input.weight.array[known]

@@ -6,7 +6,7 @@
     GPT                               attention
 
 The networks are matched: by parameters, each with about as many and the same number of updates; or by compute, each
-with as many multiply-adds of training as the GPT, so that a cheaper model sees more text. All are judged on the same
+with as many multiply-adds of training as the GPT, so that a cheaper model sees more text. All are evaluated on the same
 windows of held-out text, and none sees beyond the beginning of a window. Networks are trained once per seed.
 """
 
@@ -26,8 +26,7 @@ from chainrule.models.window import contexts
 from chainrule.random import seeded
 from chainrule.scaling.ladder_networks import FAMILIES, WINDOW, Family, multiply_adds
 from chainrule.scaling.rungs import Rung
-from chainrule.tasks.sources import source
-from chainrule.tasks.task import Text
+from chainrule.tasks.language_modeling import LanguageModelingTask, text_batches
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.trainer import Trainer
@@ -63,7 +62,7 @@ Tell = Callable[[str, float], None]  # which model, and how far its training is,
 
 
 class Ladder:
-    """The text, cut and judged alike for every rung.
+    """The text, split and evaluated alike for every rung.
 
     >>> import chainrule as cr
     >>> ladder = cr.scaling.ladder.Ladder(cr.data.load("pydoc"))
@@ -76,15 +75,15 @@ class Ladder:
         self, corpus: Corpus, config: LadderConfig | None = None, tokenizer: Tokenizer | None = None
     ) -> None:
         self.config = config or LadderConfig()
-        self.material = Text.of(corpus, tokenizer)
-        self.tokenizer = self.material.tokenizer
-        self.training, validation = self.material.training, self.material.validation
+        self.task = LanguageModelingTask.of(corpus, tokenizer)
+        self.tokenizer = self.task.tokenizer
+        self.training, validation = self.task.training, self.task.validation
         if len(validation) <= WINDOW or len(self.training) <= self.config.batch_size * WINDOW:
             raise DataError(
-                f"ladder: {len(self.training)} tokens to train on and {len(validation)} to judge by (must be more "
+                f"ladder: {len(self.training)} tokens to train on and {len(validation)} to evaluate on (must be more "
                 f"than {self.config.batch_size * WINDOW} and {WINDOW}: bring a longer text)"
             )
-        self.exam = list(windows(validation, batch_size=64, block_size=WINDOW, limit=1000))
+        self.eval_batches = list(windows(validation, batch_size=64, block_size=WINDOW, limit=1000))
 
     def climb(self, tell: Tell = lambda title, share: None) -> Iterator[Rung]:
         """Every rung, from the lowest."""
@@ -107,12 +106,12 @@ class Ladder:
             seconds = time.perf_counter() - began
             title = {1: "unigram", 2: "bigram"}.get(order, f"{order}-gram")
             kept = sum(len(level.grams) for level in model.levels)
-            yield Rung(title, kept, 0, seconds, (self.material.bits_per_byte(self.surprise(model)),))
+            yield Rung(title, kept, 0, seconds, (self.task.bits_per_byte(self.surprise(model)),))
 
     def surprise(self, model: NGram) -> float:
-        """Nats per token of the exam; as for the networks, nothing is known before the beginning of a window."""
+        """Nats per token of the evaluation windows; as for the networks, nothing is known before a window begins."""
         nothing, total, count = self.tokenizer.vocab_size, 0.0, 0
-        for inputs, targets in self.exam:
+        for inputs, targets in self.eval_batches:
             seen = contexts(inputs, model.order - 1, nothing).reshape(targets.size, -1)  # (B T, n - 1)
             total -= float(np.log(model.probability(seen, targets.ravel())).sum())
             count += targets.size
@@ -127,8 +126,8 @@ class Ladder:
             updates = self.updates(model)
             trainer = Trainer(
                 model,
-                source(model, self.training, batch_size=self.config.batch_size, block_size=WINDOW, seed=seed),
-                self.exam,
+                text_batches(model, self.training, WINDOW, batch_size=self.config.batch_size, seed=seed),
+                self.eval_batches,
                 TrainConfig(
                     max_steps=updates,
                     lr=family.lr,
@@ -141,7 +140,7 @@ class Ladder:
             result = trainer.run(_Progress(family.title, seed, self.config.seeds, updates, tell))
             if result.interrupted:
                 raise KeyboardInterrupt
-            losses.append(self.material.bits_per_byte(result.validation))
+            losses.append(self.task.bits_per_byte(result.validation))
         return Rung(family.title, model.count(), updates, time.perf_counter() - began, tuple(losses))
 
     def fitting(self, family: Family) -> LanguageModel:

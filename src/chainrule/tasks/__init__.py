@@ -1,9 +1,30 @@
 """What a model is trained on and evaluated by: data, split, tokenizer, batches, metric.
 
-One class per kind of training, one file each.
+One class per kind of training, one file each; `registry` says which family of models has which task.
 """
 
+from chainrule.tasks.answers import AnswerOptions
 from chainrule.tasks.baselines import count_baselines
+from chainrule.tasks.classification import ClassificationTask
+from chainrule.tasks.language_modeling import LanguageModelingTask
+from chainrule.tasks.masked_lm import MaskedLMTask
+from chainrule.tasks.registry import TASKS, task_of, task_of_model
 from chainrule.tasks.scheduled_sampling import ScheduledSampling
+from chainrule.tasks.tagging import TaggingTask
+from chainrule.tasks.task import Task
+from chainrule.tasks.translation import TranslationTask
 
-__all__ = ["ScheduledSampling", "count_baselines"]
+__all__ = [
+    "TASKS",
+    "AnswerOptions",
+    "ClassificationTask",
+    "LanguageModelingTask",
+    "MaskedLMTask",
+    "ScheduledSampling",
+    "TaggingTask",
+    "Task",
+    "TranslationTask",
+    "count_baselines",
+    "task_of",
+    "task_of_model",
+]

@@ -1,4 +1,4 @@
-"""What counting alone achieves: the losses that a trained model must beat to have learnt anything."""
+"""What counting alone achieves: the losses that a trained model must beat to have learned anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts with labels, for a model that tells them apart."""
+"""Classification: texts with labels, for a model that tells them apart."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from chainrule import ops
 from chainrule.autograd import no_grad
 from chainrule.data import (
     Labeled,
@@ -22,19 +23,21 @@ from chainrule.data import (
     label_ids,
     load_pairs,
     read_labeled,
+    segmented,
     spread,
 )
+from chainrule.data.batches.segmented import check_room
 from chainrule.data.read.documents import is_table
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
+from chainrule.tasks.answers import Answer, AnswerOptions
 from chainrule.tasks.masked_lm import VOCABULARY
-from chainrule.tasks.settings import Settings
-from chainrule.tasks.task import Material, share_right
+from chainrule.tasks.task import EvalBatches, Task, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.types import Ids
 
 SPLIT = Split(validation=0.1, test=0.0)
-SHOWN = 10  # labels that are told with their numbers
+SHOWN = 10  # labels that are named with their counts
 COLUMNS = (("text", "label"), ("sentence", "label"), ("1", "2"), ("2", "1"))
 
 
@@ -55,12 +58,13 @@ class LabelCorpus:
 
 
 @dataclass(frozen=True)
-class Labels(Material):
-    """Texts to train on and texts to judge by, chosen by their hash."""
+class ClassificationTask(Task):
+    """Texts to train on and texts to evaluate on, chosen by their hash."""
 
     default: ClassVar[str] = "docstrings"
     unit: ClassVar[str] = "nats_per_label"
     perplexity: ClassVar[bool] = False
+    model: ClassVar[str] = "a classifier"
     what: ClassVar[str] = "texts"
     corpus: LabelCorpus
     tokenizer: Tokenizer
@@ -83,15 +87,15 @@ class Labels(Material):
         return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(rows)))
 
     @classmethod
-    def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None, *, judge_only: bool = False) -> Self:
+    def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
         """Without a tokenizer a vocabulary of word pieces is made of the texts to train on."""
         names = label_ids([label for row in data.texts for label in row.labels])
-        if len(names) < 2 and not judge_only:
+        if len(names) < 2 and not eval_only:
             raise DataError(f"{data.name}: {len(names)} different labels (must be at least two)")
         parts: dict[str, list[Any]] = {"train": [], "validation": []}
         for row in data.texts:
-            parts["validation" if judge_only else SPLIT.part(row.text)].append(row)
-        if not all(parts.values()) and not judge_only:
+            parts["validation" if eval_only else SPLIT.part(row.text)].append(row)
+        if not all(parts.values()) and not eval_only:
             raise DataError(
                 f"{data.name}: {len(data.texts)} {cls.what} (must be enough to hold back one in ten)"
             )
@@ -109,47 +113,80 @@ class Labels(Material):
         known = model.config.labels
         if not known:
             return self
-        if strange := [name for name in self.names if name not in known]:
+        if unknown := [name for name in self.names if name not in known]:
             raise DataError(
-                f"{self.corpus.name}: label {strange[0]!r}, unknown to the model (must be {', '.join(known)})"
+                f"{self.corpus.name}: label {unknown[0]!r}, unknown to the model (must be {', '.join(known)})"
             )
         return replace(self, names={name: number for number, name in enumerate(known)})
 
-    def batches(self, model: BERTClassifier, config: Settings) -> LabeledBatches | TaggedBatches:
+    def batches(
+        self, model: BERTClassifier, *, batch_size: int, seed: int = 0, steps: int | None = None
+    ) -> LabeledBatches | TaggedBatches:
         """Texts in random order, of like lengths."""
-        return self._batches(self.training, model, config)
+        return self._batches(self.training, model, batch_size, seed)
 
-    def exam(self, model: BERTClassifier, config: Settings) -> Sequence[tuple[Segmented, Ids]]:
-        """The texts held back, at most `eval_windows` of them, short ones and long ones."""
-        rows = [self.validation[i] for i in spread(len(self.validation), config.eval_windows)]
-        return list(self._batches(rows, model, config).once())
+    def eval_batches(
+        self, model: BERTClassifier, *, batch_size: int, limit: int
+    ) -> list[tuple[Segmented, Ids]]:
+        """Texts to evaluate on, at most `limit` of them, short ones and long ones."""
+        rows = [self.validation[i] for i in spread(len(self.validation), limit)]
+        return list(self._batches(rows, model, batch_size).once())
 
     def _batches(
-        self, rows: list[Any], model: BERTClassifier, config: Settings
+        self, rows: list[Any], model: BERTClassifier, batch_size: int, seed: int = 0
     ) -> LabeledBatches | TaggedBatches:
         return LabeledBatches(
             [self.tokenizer.encode(row.text) for row in rows],
             [self.names[row.label] for row in rows],
             special=SpecialIds.of(self.tokenizer.special_ids),
-            batch_size=config.batch_size,
+            batch_size=batch_size,
             block_size=model.config.block_size,
-            seed=config.seed,
+            seed=seed,
             pool=8,
         )
 
-    def scores(self, model: BERTClassifier, exam: Sequence[tuple[Segmented, Ids]]) -> dict[str, float]:
-        """The share of labels that are the ones the model scores highest."""
+    def scores(self, model: BERTClassifier, batches: EvalBatches) -> dict[str, float | None]:
+        """The fraction of labels that are the ones the model scores highest."""
         with no_grad():
-            return {
-                "accuracy": share_right((model(*x).numpy().argmax(axis=-1), labels) for x, labels in exam)
-            }
+            found = ((model(*x).numpy().argmax(axis=-1), labels) for x, labels in batches)
+            return {"accuracy": accuracy(found)}
+
+    @classmethod
+    def answer_some(
+        cls, model: BERTClassifier, tokenizer: Tokenizer, prompts: Sequence[str], options: AnswerOptions
+    ) -> list[Answer]:
+        """Of each text the likeliest label, its probability, and those of all labels
+
+        Of a text beyond the model's context its beginning is read.
+        """
+        special = SpecialIds.of(tokenizer.special_ids)
+        room = check_room(model.config.block_size, 1)
+        names = label_names(model)
+        rows = [tokenizer.encode(prompt)[:room] for prompt in prompts]
+        with model.answering():
+            probabilities = ops.softmax(model(*segmented(rows, [None] * len(rows), special))).numpy()
+        found = []
+        for prompt, of_prompt in zip(prompts, probabilities, strict=True):
+            best, each = names[int(of_prompt.argmax())], dict(zip(names, of_prompt.tolist(), strict=True))
+            found.append({"prompt": prompt, "label": best, "probability": each[best], "labels": each})
+        return found
+
+    @classmethod
+    def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
+        """The label and its probability."""
+        return f"{answer['label']}  {answer['probability']:.4f}"
 
     def amount(self) -> str:
-        """How much there is, in words."""
+        """How much data there are, in words."""
         counts = Counter(label for row in self.corpus.texts for label in row.labels).most_common()
-        said = ", ".join(f"{count:,} {name}" for name, count in counts[:SHOWN])
+        most = ", ".join(f"{count:,} {name}" for name, count in counts[:SHOWN])
         more = f" and {len(counts) - SHOWN} other labels" if len(counts) > SHOWN else ""
-        return f"{len(self.corpus.texts):,} {self.what} of {self.corpus.name}: {said}{more}"
+        return f"{len(self.corpus.texts):,} {self.what} of {self.corpus.name}: {most}{more}"
+
+
+def label_names(model: BERTClassifier) -> tuple[str, ...]:
+    """Labels by number; a label without a name is its number."""
+    return model.config.labels or tuple(map(str, range(model.config.classes)))
 
 
 def _refuse_header(path: Path, rows: Sequence[Labeled]) -> None:

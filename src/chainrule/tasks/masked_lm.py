@@ -1,4 +1,4 @@
-"""Text with words to guess, for a BERT."""
+"""Masked language modeling: text with words to guess, for a BERT."""
 
 from __future__ import annotations
 
@@ -9,22 +9,27 @@ from typing import Any, ClassVar, Self
 
 from chainrule.autograd import no_grad
 from chainrule.data import Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, split
+from chainrule.generate import fill_masks
 from chainrule.models import BERTPretraining
-from chainrule.tasks.memory import check_room
-from chainrule.tasks.settings import Settings
-from chainrule.tasks.task import Material, Text, held_back, joined, share_right
+from chainrule.tasks.answers import Answer, AnswerOptions
+from chainrule.tasks.language_modeling import LanguageModelingTask, eval_parts, joined
+from chainrule.tasks.memory import check_memory
+from chainrule.tasks.task import EvalBatches, Task, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.types import Ids
 
 VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none
+GUESSES = 5  # words for each gap
 
 
 @dataclass(frozen=True)
-class MaskedText(Material):
-    """Documents to train on and documents to judge by, and the tokenizer that made them."""
+class MaskedLMTask(Task):
+    """Documents to train on, documents to evaluate on, and the tokenizer that made them."""
 
-    default: ClassVar[str] = Text.default
+    default: ClassVar[str] = LanguageModelingTask.default
     unit: ClassVar[str] = "nats"  # per hidden word, and with next sentence per pair, added up
+    model: ClassVar[str] = "a BERT"
+    reads: ClassVar[tuple[str, ...]] = ("top_k",)
     corpus: Corpus | Shards
     tokenizer: Tokenizer
     training: Encoded
@@ -33,19 +38,19 @@ class MaskedText(Material):
     @classmethod
     def find(cls, name: str | os.PathLike[str]) -> Corpus | Shards:
         """As for language models: a corpus, a file, or shards."""
-        return Text.find(name)
+        return LanguageModelingTask.find(name)
 
     @classmethod
     def of(
-        cls, data: Corpus | Shards, tokenizer: Tokenizer | None = None, *, judge_only: bool = False
+        cls, data: Corpus | Shards, tokenizer: Tokenizer | None = None, *, eval_only: bool = False
     ) -> Self:
         """Without a tokenizer a vocabulary of word pieces is made of the training text."""
         if isinstance(data, Shards):
-            text = Text.of(data, tokenizer, judge_only=judge_only)  # checks what it must have
+            text = LanguageModelingTask.of(data, tokenizer, eval_only=eval_only)  # checks what it must have
             SpecialIds.of(text.tokenizer.special_ids)
-            learnt = Encoded.of([]) if judge_only else data.parts["train"]
-            return cls(data, text.tokenizer, learnt, joined(data, held_back(data, judge_only)))
-        training, validation = ("", data.text) if judge_only else split(data.text)
+            learned = Encoded.of([]) if eval_only else data.parts["train"]
+            return cls(data, text.tokenizer, learned, joined(data, eval_parts(data, eval_only)))
+        training, validation = ("", data.text) if eval_only else split(data.text)
         tokenizer = tokenizer or WordPieceTokenizer.train(training, VOCABULARY)
         SpecialIds.of(tokenizer.special_ids)
         parts = [Encoded.of([tokenizer.encode(text)]) for text in (training, validation)]
@@ -55,43 +60,70 @@ class MaskedText(Material):
         """The tokenizer decides the vocabulary."""
         return {"vocab_size": self.tokenizer.vocab_size}
 
-    def check(self, sizes: Any, config: Settings) -> None:
+    def check(self, config: Any, *, batch_size: int, accumulate: int = 1, recompute: bool = False) -> None:
         """A batch is drawn whole, however few windows the text has."""
-        check_room(sizes, config, sizes.block_size)
+        check_memory(config, config.block_size, batch_size, accumulate, recompute)
 
-    def batches(self, model: BERTPretraining, config: Settings) -> MaskedBatches:
+    def batches(
+        self, model: BERTPretraining, *, batch_size: int, seed: int = 0, steps: int | None = None
+    ) -> MaskedBatches:
         """Windows in random order; other words are hidden in each epoch."""
-        return self._batches(self.training, model, config, config.seed)
+        return self._batches(self.training, model, batch_size, seed)
 
-    def exam(self, model: BERTPretraining, config: Settings) -> Sequence[tuple[Masked, Ids]]:
-        """Windows of the text held back, always with the same words hidden."""
-        batches = self._batches(self.validation, model, config, seed=0)
-        count = max(1, min(config.eval_windows, len(batches.starts)) // config.batch_size)
+    def eval_batches(
+        self, model: BERTPretraining, *, batch_size: int, limit: int
+    ) -> list[tuple[Masked, Ids]]:
+        """Windows of the validation text, always with the same words hidden."""
+        batches = self._batches(self.validation, model, batch_size, seed=0)
+        count = max(1, min(limit, len(batches.starts)) // batch_size)
         return [batches.batch(step) for step in range(count)]
 
     def _batches(
-        self, documents: Encoded, model: BERTPretraining, config: Settings, seed: int
+        self, documents: Encoded, model: BERTPretraining, batch_size: int, seed: int
     ) -> MaskedBatches:
         ends = [id for mark in ".?!" for id in _single(self.tokenizer, mark)]
         return MaskedBatches(
             documents,
             special=SpecialIds.of(self.tokenizer.special_ids),
             vocab_size=self.tokenizer.vocab_size,
-            batch_size=config.batch_size,
+            batch_size=batch_size,
             block_size=model.config.block_size,
             next_sentence=model.config.next_sentence,
             ends=ends,
             seed=seed,
         )
 
-    def scores(self, model: BERTPretraining, exam: Sequence[tuple[Masked, Ids]]) -> dict[str, float]:
-        """The share of hidden words that the model scores highest."""
+    def scores(self, model: BERTPretraining, batches: EvalBatches) -> dict[str, float | None]:
+        """The fraction of hidden words that the model scores highest."""
         with no_grad():
-            answers = ((model(x.ids, x.mask, x.segments).numpy().argmax(axis=-1), words) for x, words in exam)
-            return {"accuracy": share_right(answers)}
+            found = (
+                (model(x.ids, x.mask, x.segments).numpy().argmax(axis=-1), words) for x, words in batches
+            )
+            return {"accuracy": accuracy(found)}
+
+    @classmethod
+    def answer_some(
+        cls, model: BERTPretraining, tokenizer: Tokenizer, prompts: Sequence[str], options: AnswerOptions
+    ) -> list[Answer]:
+        """Of each text the likeliest words for each [MASK] in it, `top_k` of them"""
+        k = min(options.sampling.top_k or GUESSES, tokenizer.vocab_size)
+        return [
+            {
+                "prompt": prompt,
+                "text": found.text,
+                "masks": [[guess._asdict() for guess in gap] for gap in found.gaps],
+            }
+            for prompt, found in zip(prompts, fill_masks(model, tokenizer, prompts, k), strict=True)
+        ]
+
+    @classmethod
+    def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
+        """A line for each gap."""
+        gaps = ([f"{guess['token']} {guess['probability']:.4f}" for guess in gap] for gap in answer["masks"])
+        return "\n".join("  ".join(gap) for gap in gaps)
 
     def amount(self) -> str:
-        """How much there is, in words."""
+        """How much data there are, in words."""
         return f"{len(self.training.ids) + len(self.validation.ids):,} tokens of {self.corpus.name}"
 
 

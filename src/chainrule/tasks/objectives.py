@@ -1,7 +1,7 @@
 """Which objective goes with which architecture, and a clear word when they do not fit.
 
 A decoder learns the next token and sees what came before; an encoder learns masked words or labels and sees both sides.
-The other way round nothing would be learnt: a model that sees the next token need not predict it.
+The other way round nothing would be learned: a model that sees the next token need not predict it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chainrule.models import BERTClassifier, BERTPretraining, LanguageModel, Mod
 
 
 class Objective(NamedTuple):
-    """What is learnt, by which models, from which inputs, and what a prediction may see."""
+    """What is learned, by which models, from which inputs, and what a prediction may see."""
 
     learns: str
     model: type[Model]

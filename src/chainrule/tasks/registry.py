@@ -1,22 +1,33 @@
-"""What each family of models is trained on."""
+"""Which task each family of models is trained on."""
 
 from __future__ import annotations
 
-from chainrule.tasks.classification import Labels
-from chainrule.tasks.masked_lm import MaskedText
-from chainrule.tasks.tagging import Tags
-from chainrule.tasks.task import Material, Text
-from chainrule.tasks.translation import Translations
+from chainrule.errors import ConfigError
+from chainrule.models import Model, describe
+from chainrule.models.registry import FAMILIES
+from chainrule.tasks.classification import ClassificationTask
+from chainrule.tasks.language_modeling import LanguageModelingTask
+from chainrule.tasks.masked_lm import MaskedLMTask
+from chainrule.tasks.tagging import TaggingTask
+from chainrule.tasks.task import Task
+from chainrule.tasks.translation import TranslationTask
 
-# Of the families that do not go on from a text; all others are language models.
-MATERIALS: dict[str, type[Material]] = {
-    "seq2seq": Translations,
-    "bert": MaskedText,
-    "bert-classifier": Labels,
-    "bert-tagger": Tags,
+TASKS: dict[str, type[Task]] = {
+    **dict.fromkeys(FAMILIES, LanguageModelingTask),
+    "seq2seq": TranslationTask,
+    "bert": MaskedLMTask,
+    "bert-classifier": ClassificationTask,
+    "bert-tagger": TaggingTask,
 }
 
 
-def material_of(family: str) -> type[Material]:
-    """The kind of data of a family."""
-    return MATERIALS.get(family, Text)
+def task_of(family: str) -> type[Task]:
+    """The task of a family."""
+    if family not in TASKS:
+        raise ConfigError(f"model {family!r}: has no task (must be one of {', '.join(TASKS)})")
+    return TASKS[family]
+
+
+def task_of_model(model: Model) -> type[Task]:
+    """The task of a model."""
+    return task_of(describe(model)["model_type"])

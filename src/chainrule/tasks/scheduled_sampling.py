@@ -15,7 +15,6 @@ from chainrule.data import BatchSource, Pair, PairBatches
 from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq
 from chainrule.random import generator
-from chainrule.tasks.settings import Settings
 from chainrule.types import Ids
 
 
@@ -75,11 +74,11 @@ class ScheduledSampling(BatchSource):
         return likeliest
 
 
-def known_steps(config: Settings) -> int:
+def known_steps(steps: int | None, share: float) -> int:
     """The number of steps of a run, over which the share grows: it must be known from the start."""
-    if config.budget is not None:
+    if steps is None:
         raise ConfigError(
-            f"train: scheduled_sampling with a budget of {config.budget:g} seconds (must be 0: it grows with the "
-            "number of steps, which a budget leaves open; give max_steps instead of budget)"
+            f"train: scheduled_sampling is {share:g} with a budget (must be 0: it grows with the number of steps, "
+            "which a budget leaves open; give max_steps instead of budget)"
         )
-    return config.max_steps
+    return steps

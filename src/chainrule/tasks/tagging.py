@@ -1,4 +1,4 @@
-"""Sentences with a tag for each word, for a model that finds names in a text, or parts of speech."""
+"""Tagging: sentences with a tag for each word, for a model that finds names in a text, or parts of speech."""
 
 from __future__ import annotations
 
@@ -6,22 +6,34 @@ import io
 import keyword
 import os
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from chainrule.data import SpecialIds, Tagged, TaggedBatches, encode_words, load_pairs, read_tagged
+from chainrule import ops
+from chainrule.data import (
+    SpecialIds,
+    Tagged,
+    TaggedBatches,
+    encode_words,
+    load_pairs,
+    read_tagged,
+    segmented,
+)
+from chainrule.data.batches.segmented import check_room
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
-from chainrule.tasks.classification import LabelCorpus, Labels
-from chainrule.tasks.settings import Settings
+from chainrule.tasks.answers import Answer, AnswerOptions
+from chainrule.tasks.classification import ClassificationTask, LabelCorpus, label_names
+from chainrule.text import Tokenizer
 
 
 @dataclass(frozen=True)
-class Tags(Labels):
-    """Sentences to train on and sentences to judge by, chosen by their hash."""
+class TaggingTask(ClassificationTask):
+    """Sentences to train on and sentences to evaluate on, chosen by their hash."""
 
+    model: ClassVar[str] = "a tagger"
     what: ClassVar[str] = "sentences"
 
     @classmethod
@@ -36,18 +48,49 @@ class Tags(Labels):
             raise DataError(f"{path}: no such file (must be sentences with tags, or docstrings)")
         return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(read_tagged(path))))
 
-    def _batches(self, rows: list[Tagged], model: BERTClassifier, config: Settings) -> TaggedBatches:
+    def _batches(
+        self, rows: list[Tagged], model: BERTClassifier, batch_size: int, seed: int = 0
+    ) -> TaggedBatches:
         return TaggedBatches(
             [
                 (*encode_words(self.tokenizer, row.words), [self.names[label] for label in row.labels])
                 for row in rows
             ],
             special=SpecialIds.of(self.tokenizer.special_ids),
-            batch_size=config.batch_size,
+            batch_size=batch_size,
             block_size=model.config.block_size,
-            seed=config.seed,
+            seed=seed,
             pool=8,
         )
+
+    @classmethod
+    def answer_some(
+        cls, model: BERTClassifier, tokenizer: Tokenizer, prompts: Sequence[str], options: AnswerOptions
+    ) -> list[Answer]:
+        """Of each word of each text, as white space parts them, the likeliest tag and its probability"""
+        room = check_room(model.config.block_size, 1)
+        rows, places = zip(*(encode_words(tokenizer, prompt.split()) for prompt in prompts), strict=True)
+        for prompt, ids in zip(prompts, rows, strict=True):
+            if not 0 < len(ids) <= room:
+                said = f"sample: prompt {prompt[:60]!r} has {len(ids)} tokens"
+                raise DataError(f"{said} (must be from 1 to {room})")
+        batch = segmented(rows, [None] * len(rows), SpecialIds.of(tokenizer.special_ids))
+        with model.answering():
+            scores = ops.softmax(model(*batch)).numpy()[:, 1:]  # (B, T - 1, classes), without that of [CLS]
+        names = label_names(model)
+        found = []
+        for prompt, of_prompt, firsts in zip(prompts, scores, places, strict=True):
+            words = [
+                {"word": word, "tag": names[each.argmax()], "probability": float(each.max())}
+                for word, each in zip(prompt.split(), of_prompt[firsts], strict=True)
+            ]
+            found.append({"prompt": prompt, "words": words})
+        return found
+
+    @classmethod
+    def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
+        """Each word with its tag."""
+        return " ".join(f"{word['word']}/{word['tag']}" for word in answer["words"])
 
 
 def _python(code: str) -> Iterator[tuple[str, str]]:

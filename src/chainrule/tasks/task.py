@@ -1,32 +1,26 @@
-"""What a model is trained on and judged by. For language models: two rows of tokens, cut into windows."""
+"""A task: what a model is trained on, evaluated by and asked."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from chainrule.data import BUILT_IN, BatchSource, Corpus, Encoded, Shards, load, split, windows
-from chainrule.data.batches.windows import check_length
-from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.generate import write
-from chainrule.models import IGNORE, LanguageModel
-from chainrule.tasks.memory import check_room
-from chainrule.tasks.settings import Settings
-from chainrule.tasks.sources import source
-from chainrule.text import CharTokenizer, Tokenizer
-from chainrule.types import Ids
+from chainrule.data import BatchSource
+from chainrule.errors import ConfigError
+from chainrule.tasks.answers import Answer, AnswerOptions
+from chainrule.text import Tokenizer
+from chainrule.types import IGNORE, Ids
 
-SAMPLE = 100  # tokens
+EvalBatches = Sequence[tuple[Any, Ids]]
+TOGETHER = 32  # prompts that are answered in one batch
 
 
 class Data(Protocol):
-    """Where it comes from: a name by which it is found again, and a hash that tells whether it is still the same."""
+    """Where data come from: a name by which they are found again, and a hash that tells if they are still the same."""
 
     @property
     def name(self) -> str: ...
@@ -39,20 +33,31 @@ class Data(Protocol):
 
 
 def facts_of(data: Data) -> dict[str, str]:
-    """As a run writes them down."""
+    """What a run writes down about its data."""
     return {"name": data.name, "version": data.version, "sha256": data.sha256}
 
 
-class Material:
-    """Batches to learn from and batches to be judged by, of one kind of data. A kind of task has a class of its own."""
+class Task:
+    """Training batches, evaluation batches and a metric, of one kind of training; a subclass for each kind.
+
+    An object holds data. What needs none, such as answering a prompt, is a class method.
+    """
 
     default: ClassVar[str]
     """The data that are there without a download."""
     unit: ClassVar[str] = "nats_per_token"
     """What the loss is measured in."""
     perplexity: ClassVar[bool] = True
-    """Is e to the power of the loss, or of its first part, a number of tokens in doubt?"""
+    """The loss, or its first part, is that of tokens, and its exponent a perplexity."""
+    model: ClassVar[str]
+    """A model of this task in words, such as "a classifier"."""
+    writes: ClassVar[bool] = False
+    """The answers are texts that the model writes, token by token; all options of sampling apply."""
+    reads: ClassVar[tuple[str, ...]] = ()
+    """The fields of `Sampling` that matter to a model that does not write."""
     tokenizer: Tokenizer
+
+    # -- data ------------------------------------------------------------------------------------------------------
 
     @classmethod
     def find(cls, name: str | os.PathLike[str]) -> Data:
@@ -60,167 +65,109 @@ class Material:
         raise NotImplementedError
 
     @classmethod
-    def of(cls, data: Any, tokenizer: Tokenizer | None = None, *, judge_only: bool = False) -> Self:
-        """Data as `find` gives them, ready for batches; with `judge_only` all of them are held back."""
+    def of(cls, data: Any, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
+        """The task with data as `find` gives them; with `eval_only` all of them are for evaluation."""
         raise NotImplementedError
 
     def sizes(self) -> dict[str, Any]:
         """The fields of a model's config that follow from the data, with their values."""
         raise NotImplementedError
 
-    def check(self, sizes: Any, config: Settings) -> None:
-        """Refuse what the data or this machine are too small for, before a model with the config `sizes` is made."""
+    def check(self, config: Any, *, batch_size: int, accumulate: int = 1, recompute: bool = False) -> None:
+        """Refuse what the data or the memory are too small for, before a model of this config is made."""
 
     def fitted(self, model: Any) -> Self:
-        """The same with what the model knows already, such as the numbers of labels."""
+        """The task with what the model knows already, such as the numbers of its labels."""
         return self
 
-    def batches(self, model: Any, config: Settings) -> BatchSource:
-        """What is learnt from."""
-        raise NotImplementedError
-
-    def exam(self, model: Any, config: Settings) -> Sequence[tuple[Any, Ids]]:
-        """What is held back."""
-        raise NotImplementedError
-
     def amount(self) -> str:
-        """How much there is, in words."""
+        """How much data there are, in words."""
         raise NotImplementedError
 
-    def measures(self, nats: float, exam: Sequence[tuple[Any, Ids]]) -> dict[str, float]:
-        """A loss on this exam in units that can be compared, by name; none if there is no such unit."""
+    # -- training and evaluation -----------------------------------------------------------------------------------
+
+    def batches(self, model: Any, *, batch_size: int, seed: int = 0, steps: int | None = None) -> BatchSource:
+        """Training batches; `steps` is the length of the training, None while it is not known."""
+        raise NotImplementedError
+
+    def eval_batches(self, model: Any, *, batch_size: int, limit: int) -> EvalBatches:
+        """Evaluation batches, of at most `limit` windows or examples."""
+        raise NotImplementedError
+
+    def measures(self, nats: float, batches: EvalBatches) -> dict[str, float]:
+        """A loss on these batches in units that can be compared, by name; none if there is no such unit."""
         return {}
+
+    def scores(self, model: Any, batches: EvalBatches) -> dict[str, float | None]:
+        """How well the model does its task on these batches, beyond its loss."""
+        return {}
+
+    def evaluate(self, model: Any, batches: EvalBatches) -> dict[str, float | None]:
+        """The loss on these batches in all units, and the scores."""
+        parts = model.eval().mean_losses(batches)
+        found: dict[str, float | None] = {self.unit: sum(parts), **self.measures(sum(parts), batches)}
+        if self.perplexity:
+            found["perplexity"] = math.exp(parts[0]) if parts[0] < 700 else math.inf
+        return found | self.scores(model, batches)
+
+    def loss_in_words(self, nats: float, batches: EvalBatches) -> str:
+        """A loss on these batches with its units, for people."""
+        others = (
+            f"{value:.4f} {name.replace('_', ' ')}" for name, value in self.measures(nats, batches).items()
+        )
+        return " = ".join([f"{nats:.4f} nats", *others])
+
+    def baselines(self) -> dict[str, float]:
+        """Losses that models without training reach on the evaluation data, by name."""
+        raise ConfigError("baselines: not a task on plain text (counting is a baseline only there)")
+
+    # -- answers ---------------------------------------------------------------------------------------------------
 
     def sample(self, model: Any, seed: int) -> str:
-        """What the model writes of its own accord; nothing if it does not write."""
+        """What the model writes without a prompt; nothing if it does not write."""
         return ""
 
-    def scores(self, model: Any, exam: Sequence[tuple[Any, Ids]]) -> dict[str, float]:
-        """How well the model does its task on what was held back, beyond its loss."""
-        return {}
+    @classmethod
+    def answer(
+        cls,
+        model: Any,
+        tokenizer: Tokenizer,
+        prompts: Sequence[str],
+        options: AnswerOptions | None = None,
+        tell: Callable[[int], None] = lambda tokens: None,
+    ) -> Iterator[Answer]:
+        """What a trained model answers to each prompt; `tell` hears how many tokens are written so far."""
+        options = options or AnswerOptions()
+        for first in range(0, len(prompts), TOGETHER):
+            yield from cls.answer_some(model, tokenizer, prompts[first : first + TOGETHER], options)
+
+    @classmethod
+    def answer_some(
+        cls, model: Any, tokenizer: Tokenizer, prompts: Sequence[str], options: AnswerOptions
+    ) -> list[Answer]:
+        """The answers to a few prompts, computed in one batch."""
+        raise ConfigError(
+            f"{type(model).__name__}: does not answer prompts (must be of a family that chainrule trains)"
+        )
+
+    @classmethod
+    def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
+        """An answer in words; `number` counts the answers from 0."""
+        raise NotImplementedError
+
+    @classmethod
+    def stream(
+        cls, model: Any, tokenizer: Tokenizer, prompt: str, options: AnswerOptions
+    ) -> Iterator[str] | None:
+        """A single text as it is written, piece by piece; None if the model does not write in this way."""
+        return None
 
 
-def share_right(answers: Iterable[tuple[Ids, Ids]]) -> float:
-    """The share of targets, but for those that do not count, which the answers of the same shape agree with."""
+def accuracy(answers: Iterable[tuple[Ids, Ids]]) -> float:
+    """The fraction of targets, without those to ignore, that the predictions of the same shape agree with."""
     right = total = 0
-    for answer, targets in answers:
+    for predicted, targets in answers:
         counts = targets != IGNORE
-        right += int(np.count_nonzero((answer == targets) & counts))
+        right += int(np.count_nonzero((predicted == targets) & counts))
         total += int(np.count_nonzero(counts))
     return right / max(1, total)
-
-
-@dataclass(frozen=True)
-class Text(Material):
-    """Tokens to train on, tokens to judge by, and the tokenizer that made them."""
-
-    default: ClassVar[str] = "pydoc"
-    corpus: Corpus | Shards
-    tokenizer: Tokenizer
-    training: Ids
-    validation: Ids
-    validation_bytes: int
-    """Of the validation text in UTF-8, before any tokenizer lost some of it."""
-
-    @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> Corpus | Shards:
-        """What `data.load` finds by this name, or the shards in this directory."""
-        if name not in BUILT_IN and Path(name).is_dir():
-            return Shards(Path(name))
-        return load(name)
-
-    @classmethod
-    def of(
-        cls, data: Corpus | Shards, tokenizer: Tokenizer | None = None, *, judge_only: bool = False
-    ) -> Self:
-        """Of a corpus every character is a token unless a tokenizer says otherwise; shards have their own."""
-        if isinstance(data, Shards):
-            if tokenizer not in (None, data.tokenizer):
-                raise ConfigError(f"{data.folder}: the shards were made by another tokenizer (leave it out)")
-            return cls._of_shards(data, judge_only)
-        return cls._of_text(data, tokenizer or CharTokenizer.train(data.text), judge_only)
-
-    @classmethod
-    def _of_text(cls, corpus: Corpus, tokenizer: Tokenizer, judge_only: bool) -> Self:
-        """The text is cut before it is encoded, so every tokenizer is judged by the same text."""
-        if tokenizer.vocab_size < 2 and not judge_only:
-            raise DataError(
-                f"{corpus.name}: a vocabulary of one token, {tokenizer.piece(0)!r} (must be at least two: where there "
-                "is no choice nothing is learnt; bring a text of several characters)"
-            )
-        training, validation = ("", corpus.text) if judge_only else split(corpus.text)
-        size = len(validation.encode("utf-8", "surrogatepass"))
-        return cls(corpus, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
-
-    @classmethod
-    def _of_shards(cls, shards: Shards, judge_only: bool) -> Self:
-        """Tokens on disk, mapped into memory. The bytes are those of the documents, without what ends each."""
-        if not judge_only and not {"train", "validation"} <= shards.parts.keys():
-            raise DataError(
-                f"{shards.folder}: shards with the parts {', '.join(shards.parts)} "
-                "(must have train and validation: build them with --validation 0.05)"
-            )
-        judged = held_back(shards, judge_only)
-        size = sum(_bytes(shards, name) for name in judged)
-        training = np.empty(0, np.int32) if judge_only else shards.parts["train"].ids
-        return cls(shards, shards.tokenizer, training, joined(shards, judged).ids, size)
-
-    def sizes(self) -> dict[str, Any]:
-        """The tokenizer decides the vocabulary."""
-        return {"vocab_size": self.tokenizer.vocab_size}
-
-    def check(self, sizes: Any, config: Settings) -> None:
-        """A row has at least as many tokens as the context."""
-        check_length("training text", self.training, sizes.block_size)
-        check_length("validation text", self.validation, sizes.block_size)
-        check_room(sizes, config, sizes.block_size)
-
-    def batches(self, model: LanguageModel, config: Settings) -> BatchSource:
-        """Random windows, or streams for a recurrent model."""
-        T = model.training_window
-        return source(model, self.training, batch_size=config.batch_size, block_size=T, seed=config.seed)
-
-    def exam(self, model: LanguageModel, config: Settings) -> Sequence[tuple[Ids, Ids]]:
-        """Windows of the validation text, side by side."""
-        B, T = config.batch_size, model.training_window
-        return list(windows(self.validation, batch_size=B, block_size=T, limit=config.eval_windows))
-
-    def amount(self) -> str:
-        """How much there is, in words."""
-        if isinstance(self.corpus, Shards):
-            return f"{len(self.training) + len(self.validation):,} tokens of {self.corpus.name}"
-        return f"{len(self.corpus.text):,} characters of {self.corpus.name}"
-
-    def sample(self, model: LanguageModel, seed: int) -> str:
-        """What the model writes without a prompt."""
-        return "".join(write(model, self.tokenizer, "", SAMPLE, seed=seed))
-
-    def measures(self, nats: float, exam: Sequence[tuple[Any, Ids]]) -> dict[str, float]:
-        """In bits per byte, the same unit for every tokenizer."""
-        return {"bits_per_byte": self.bits_per_byte(nats)}
-
-    def bits_per_byte(self, nats: float) -> float:
-        """A loss in nats per token, as bits per byte of the validation text: the same unit for every tokenizer."""
-        return nats / math.log(2) * len(self.validation) / self.validation_bytes
-
-
-def held_back(shards: Shards, judge_only: bool) -> list[str]:
-    """The parts to judge by."""
-    return [name for name, part in shards.parts.items() if len(part.ids)] if judge_only else ["validation"]
-
-
-def joined(shards: Shards, names: Sequence[str]) -> Encoded:
-    """Some parts as one; several of them are copied into memory."""
-    parts = [shards.parts[name] for name in names]
-    if len(parts) == 1:
-        return parts[0]
-    before = np.cumsum([0, *(len(part.ids) for part in parts)])
-    starts = [part.starts[:-1] + first for part, first in zip(parts, before[:-1], strict=True)]
-    return Encoded(np.concatenate([part.ids for part in parts]), np.concatenate([*starts, before[-1:]]))
-
-
-def _bytes(shards: Shards, part: str) -> int:
-    size = shards.meta["parts"][part].get("bytes")
-    if not (isinstance(size, int) and size > 0):
-        raise FormatError(f"{shards.folder}: {part} of {size!r} bytes (must be positive: build it again)")
-    return size

@@ -1,36 +1,38 @@
-"""Pairs of texts for a model that reads one and writes the other."""
+"""Translation: pairs of texts for a model that reads one and writes the other."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, pad, spread
-from chainrule.errors import DataError
-from chainrule.generate import Translator, translate
+from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, spread
+from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.generate import Translator
+from chainrule.generate.readers import check_fp32
 from chainrule.models import Seq2Seq
+from chainrule.tasks.answers import Answer, AnswerOptions, show_text
 from chainrule.tasks.scheduled_sampling import ScheduledSampling, known_steps
-from chainrule.tasks.settings import Settings
-from chainrule.tasks.task import Material
+from chainrule.tasks.task import EvalBatches, Task
+from chainrule.tasks.translating import marks, translate_texts, translations
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.types import Ids
 
 SPLIT = Split(validation=0.05, test=0.0)
 POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded
 TOGETHER = 64  # sources that are translated at a time
-# What begins and ends a target.
-MARKS = (("<s>", "</s>"), ("[CLS]", "[SEP]"), ("<|endoftext|>", "<|endoftext|>"))
 
 
 @dataclass(frozen=True)
-class Translations(Material):
-    """Sources with their targets; a twentieth of them, chosen by the hash of the source, is held back."""
+class TranslationTask(Task):
+    """Sources with their targets; a twentieth of them, chosen by the hash of the source, is for evaluation."""
 
     default: ClassVar[str] = "docstrings"
+    model: ClassVar[str] = "an encoder-decoder"
+    writes: ClassVar[bool] = True
     corpus: PairCorpus
     tokenizer: Tokenizer
     training: list[tuple[str, str]]
@@ -42,20 +44,20 @@ class Translations(Material):
         return load_pairs(name if isinstance(name, str) else Path(name))
 
     @classmethod
-    def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None, *, judge_only: bool = False) -> Self:
+    def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
         """Every character of both sides is a token unless a tokenizer says otherwise."""
         if tokenizer is None:
             text = "".join({character for pair in data.pairs for side in pair for character in side})
-            tokenizer = CharTokenizer.train(text, MARKS[0])
+            tokenizer = CharTokenizer.train(text, ("<s>", "</s>"))
         marks(tokenizer)
-        if judge_only:
+        if eval_only:
             return cls(data, tokenizer, [], list(data.pairs))
         parts: dict[str, list[tuple[str, str]]] = {"train": [], "validation": []}
         for pair in data.pairs:
             parts[SPLIT.part(pair[0])].append(pair)
         if not all(parts.values()):
             raise DataError(
-                f"{data.name}: {len(data.pairs)} pairs, {len(parts['validation'])} to judge by "
+                f"{data.name}: {len(data.pairs)} pairs, {len(parts['validation'])} to evaluate on "
                 "(must be enough to hold back one in twenty)"
             )
         return cls(data, tokenizer, parts["train"], parts["validation"])
@@ -64,52 +66,60 @@ class Translations(Material):
         """Both sides share a vocabulary."""
         return {"vocab_size": self.tokenizer.vocab_size, "source_vocab_size": None}
 
-    def batches(self, model: Seq2Seq, config: Settings) -> PairBatches | ScheduledSampling:
+    def amount(self) -> str:
+        """How much data there are, in words."""
+        return (
+            f"{len(self.training):,} pairs of {self.corpus.name} and {len(self.validation):,} to evaluate on"
+        )
+
+    def batches(
+        self, model: Seq2Seq, *, batch_size: int, seed: int = 0, steps: int | None = None
+    ) -> PairBatches | ScheduledSampling:
         """Pairs in random order, of like lengths."""
-        pairs, share = self._batches(self.training, model, config), model.config.scheduled_sampling
+        pairs, share = self._batches(self.training, model, batch_size, seed), model.config.scheduled_sampling
         if not share:
             return pairs
-        return ScheduledSampling(pairs, model, share=share, steps=known_steps(config), seed=config.seed)
+        return ScheduledSampling(pairs, model, share=share, steps=known_steps(steps, share), seed=seed)
 
-    def exam(self, model: Seq2Seq, config: Settings) -> Sequence[tuple[Pair, Ids]]:
-        """The pairs held back, at most as many as `eval_windows`."""
-        return list(self._batches(self._judged(config.eval_windows), model, config).once())
+    def eval_batches(self, model: Seq2Seq, *, batch_size: int, limit: int) -> list[tuple[Pair, Ids]]:
+        """Pairs to evaluate on, at most `limit` of them."""
+        return list(self._batches(self._eval_pairs(limit), model, batch_size).once())
 
-    def _judged(self, limit: int) -> list[tuple[str, str]]:
+    def _eval_pairs(self, limit: int) -> list[tuple[str, str]]:
         """Pairs from everywhere in the file: its beginning may be of one kind."""
         return [self.validation[i] for i in spread(len(self.validation), limit)]
 
-    def _batches(self, pairs: list[tuple[str, str]], model: Seq2Seq, config: Settings) -> PairBatches:
+    def _batches(
+        self, pairs: list[tuple[str, str]], model: Seq2Seq, batch_size: int, seed: int = 0
+    ) -> PairBatches:
         sources, targets = (
             [self.tokenizer.encode(text) for text in side] for side in zip(*pairs, strict=True)
         )
         start, end = marks(self.tokenizer)
-        sizes = {"batch_size": config.batch_size, "block_size": model.config.block_size}
-        return PairBatches(sources, targets, start=start, end=end, seed=config.seed, pool=POOL, **sizes)
+        sizes = {"batch_size": batch_size, "block_size": model.config.block_size}
+        return PairBatches(sources, targets, start=start, end=end, seed=seed, pool=POOL, **sizes)
 
-    def amount(self) -> str:
-        """How much there is, in words."""
-        return f"{len(self.training):,} pairs of {self.corpus.name} and {len(self.validation):,} to judge by"
-
-    def measures(self, nats: float, exam: Sequence[tuple[Pair, Ids]]) -> dict[str, float]:
-        """In bits per byte of the targets in the exam, the same unit for every tokenizer."""
-        targets = [target for _, target in self._judged(_rows(exam))]
+    def measures(self, nats: float, batches: EvalBatches) -> dict[str, float]:
+        """In bits per byte of the targets in these batches, the same unit for every tokenizer."""
+        targets = [target for _, target in self._eval_pairs(_rows(batches))]
         tokens = sum(len(self.tokenizer.encode(target)) + 1 for target in targets)
         size = sum(len(target.encode("utf-8", "surrogatepass")) for target in targets)
         return {"bits_per_byte": nats / math.log(2) * tokens / size}
 
     def sample(self, model: Seq2Seq, seed: int) -> str:
-        """What the model makes of one of the sources held back."""
+        """What the model makes of one of the sources to evaluate on."""
         source, _ = self.validation[seed % len(self.validation)]
         return f"{source} -> {translate_texts(model, self.tokenizer, [source])[0]}"
 
-    def scores(self, model: Seq2Seq, exam: Sequence[tuple[Pair, Ids]]) -> dict[str, float]:
-        """The share of sources that are translated as one of their targets, and BLEU if sacrebleu is there.
+    def scores(self, model: Seq2Seq, batches: EvalBatches) -> dict[str, float | None]:
+        """The fraction of sources translated as one of their targets, BLEU (None without sacrebleu), and counts.
 
-        The same source may have several targets: any of them will do.
+        The same source may have several targets: any of them will do. `cut` counts pairs with a side that is longer
+        than the context.
         """
+        pairs = self._eval_pairs(_rows(batches))
         wanted: dict[str, list[str]] = {}
-        for source, target in self._judged(_rows(exam)):
+        for source, target in pairs:
             wanted.setdefault(source, []).append(target)
         sources = sorted(wanted, key=len)
         written: list[str] = []
@@ -117,32 +127,46 @@ class Translations(Material):
         for first in range(0, len(sources), TOGETHER):
             written += translate_texts(translator, self.tokenizer, sources[first : first + TOGETHER])
         right = sum(text in wanted[source] for source, text in zip(sources, written, strict=True))
-        found = {"exact": right / len(sources)}
+        most, encode = model.config.block_size, self.tokenizer.encode
+        cut = sum(  # the end of a target is a token too
+            len(encode(source)) > most or len(encode(target)) + 1 > most for source, target in pairs
+        )
+        found: dict[str, float | None] = {"exact": right / len(sources)}
         try:
             from sacrebleu import corpus_bleu
         except ImportError:  # an extra
-            return found
-        return found | {"bleu": corpus_bleu(written, [[wanted[source][0] for source in sources]]).score}
+            return found | {"pairs": len(pairs), "cut": cut, "bleu": None}
+        found["bleu"] = corpus_bleu(written, [[wanted[source][0] for source in sources]]).score
+        return found | {"pairs": len(pairs), "cut": cut}
+
+    @classmethod
+    def answer(
+        cls,
+        model: Seq2Seq,
+        tokenizer: Tokenizer,
+        prompts: Sequence[str],
+        options: AnswerOptions | None = None,
+        tell: Callable[[int], None] = lambda tokens: None,
+    ) -> Iterator[Answer]:
+        """Translations of the prompts, drawn or searched for."""
+        options = options or AnswerOptions()
+        if options.beam and options.logprobs:
+            raise ConfigError(
+                *("sample: ", Setting("logprobs")),
+                " is given with beam (a search knows only the sum, which it prints: leave it out)",
+            )
+        check_fp32(model, options.weights)
+        seeds = range(options.sampling.seed, options.sampling.seed + options.num_samples)
+        drawn = [replace(options.sampling, seed=seed) for seed in seeds]
+        yield from translations(model, tokenizer, prompts, options.beam or drawn, scored=options.logprobs)
+
+    @classmethod
+    def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
+        """A line for each source, or each of several translations with its seed or score."""
+        if options.num_samples == 1 and not options.logprobs:
+            return str(answer["text"])
+        return show_text(answer, number, " -> ")
 
 
-def _rows(exam: Sequence[tuple[Pair, Ids]]) -> int:
-    return sum(len(targets) for _, targets in exam)
-
-
-def translate_texts(model: Seq2Seq | Translator, tokenizer: Tokenizer, sources: Sequence[str]) -> list[str]:
-    """The likeliest target of each source, token by token; of a source beyond the context its beginning is read."""
-    start, end = marks(tokenizer)
-    ids, mask = pad([tokenizer.encode(text)[: model.config.block_size] for text in sources])
-    return [tokenizer.decode(row) for row in translate(model, ids, mask, start=start, end=end)]
-
-
-def marks(tokenizer: Tokenizer) -> tuple[int, int]:
-    """The ids of the tokens that begin and end a target."""
-    ids = tokenizer.special_ids
-    for start, end in MARKS:
-        if start in ids and end in ids:
-            return ids[start], ids[end]
-    raise DataError(
-        f"tokenizer: special tokens {', '.join(ids) or 'none'} (must have <s> and </s>: train it with "
-        "--special-tokens '<s>' '</s>')"
-    )
+def _rows(batches: EvalBatches) -> int:
+    return sum(len(targets) for _, targets in batches)

@@ -1,13 +1,16 @@
-"""Text to token ids and back."""
+"""Text to token ids and back: one file per tokenizer, what they share, and streaming of generated text.
+
+`training/` holds how vocabularies are learned, `unicode/` what the C++ code needs to know about characters.
+"""
 
 from chainrule.text.bpe import BPETokenizer
 from chainrule.text.chars import CharTokenizer
-from chainrule.text.lowercase_words import BareWordTokenizer
+from chainrule.text.lowercase_words import LowercaseWordTokenizer
 from chainrule.text.normalize import BertRules
 from chainrule.text.prompts import few_shot
-from chainrule.text.sentencepiece_bpe import PieceBPETokenizer
+from chainrule.text.sentencepiece_bpe import SentencePieceBPETokenizer
 from chainrule.text.streaming import TextStream
-from chainrule.text.textbook_bpe import PlainBPETokenizer
+from chainrule.text.textbook_bpe import TextbookBPETokenizer
 from chainrule.text.tokenizer import Tokenizer, from_dict
 from chainrule.text.unigram import UnigramTokenizer
 from chainrule.text.vocabulary import Vocabulary
@@ -16,12 +19,12 @@ from chainrule.text.words import WordTokenizer
 
 __all__ = [
     "BPETokenizer",
-    "BareWordTokenizer",
     "BertRules",
     "CharTokenizer",
-    "PieceBPETokenizer",
-    "PlainBPETokenizer",
+    "LowercaseWordTokenizer",
+    "SentencePieceBPETokenizer",
     "TextStream",
+    "TextbookBPETokenizer",
     "Tokenizer",
     "UnigramTokenizer",
     "Vocabulary",

@@ -1,7 +1,7 @@
 """Byte-level byte-pair encoding.                (Sennrich et al. 2016; Radford et al. 2019)
 
-Text is UTF-8 bytes, split into words by a pattern (`pretokenize`); within a word the pair of tokens that was merged
-first in training is merged first again, until no pair is left that was. Nothing is unknown: every byte is a token.
+Text is UTF-8 bytes, split into words by a pattern (`pretokenize`); within a word, the pair that was merged first
+in training merges first, until no learned pair is left. No text is unknown: every byte is a token.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.text import bpe_reference
 from chainrule.text.pretokenize import character_classes, check_pattern, split
 from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.training import bpe as reference
 from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.unicode.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
 
@@ -27,9 +27,9 @@ from chainrule.text.unicode.utf8 import Joined, as_texts, batches, joined, to_va
 class BPETokenizer(Tokenizer):
     """Byte-level BPE: `tokens` with their ids, and the pairs of ids that merge, in the order of training.
 
-    Without `merges` the ids themselves are the order, as in tiktoken's files: two tokens whose bytes together are a
-    token merge, the lowest such token first. `whole_words` takes a word that is a token at once, without merging.
-    `special_tokens` are never found in a text unless `encode` is told to look for them.
+    Without `merges` the ids give the order, as in tiktoken's files: two tokens merge if their joined bytes are a
+    token, the lowest id first. With `whole_words` a word that is a token is taken at once, without merging.
+    `encode` finds `special_tokens` in a text only when told to look for them.
 
     >>> from chainrule.text import BPETokenizer
     >>> tokenizer = BPETokenizer.train("low lower lowest low", 260, special_tokens=["<|end|>"])
@@ -72,8 +72,8 @@ class BPETokenizer(Tokenizer):
     ) -> BPETokenizer:
         """Up to `vocab_size` tokens: 256 bytes, then merges, then the special tokens.
 
-        Each merge takes the most frequent pair, of equally frequent ones the smaller pair of ids; pairs that occur
-        fewer than `min_count` times are left alone. No word spans two texts. The number of threads changes nothing.
+        Each merge takes the most frequent pair; a tie goes to the smaller pair of ids. Pairs that occur fewer than
+        `min_count` times are not merged. No word spans two texts. The result does not depend on the number of threads.
         """
         index = check_pattern(pattern)
         limit = vocab_size - 256 - len(special_tokens)
@@ -88,7 +88,7 @@ class BPETokenizer(Tokenizer):
             merges = trainer.train(BYTES_IN_ORDER, limit, max(1, min_count))[:, :2]
         else:
             words = Counter(word for text in as_texts(texts) for word in split(to_valid_utf8(text), pattern))
-            merges = np.array(bpe_reference.train(words, limit, max(1, min_count))).reshape(-1, 4)[:, :2]
+            merges = np.array(reference.train(words, limit, max(1, min_count))).reshape(-1, 4)[:, :2]
         tokens = [bytes([byte]) for byte in BYTES_IN_ORDER]
         for left, right in merges.tolist():
             tokens.append(tokens[left] + tokens[right])
@@ -105,14 +105,14 @@ class BPETokenizer(Tokenizer):
         return self.special_tokens
 
     def encode(self, text: str, *, special: Collection[str] | Literal["all"] = ()) -> Ids:
-        """text -> ids (n,) of int32. Only the special tokens named in `special` are looked for, the longest first.
+        """text -> ids (n,) of int32. Special tokens are found only if `special` names them, the longest first.
 
-        A lone surrogate is no character and becomes U+FFFD, as in tiktoken; two that make a pair become its character.
+        A lone surrogate becomes U+FFFD, as in tiktoken; two that make a pair become its character.
         """
         names = self.special_tokens if special == "all" else special
         if unknown := [name for name in names if name not in self.special_tokens]:
             known = ", ".join(map(repr, self.special_tokens)) or "none"
-            raise DataError(f"encode: {unknown[0]!r} is no special token (must be one of: {known})")
+            raise DataError(f"encode: {unknown[0]!r} is not a special token (must be one of: {known})")
         if not names:
             return self.encode_bytes(to_valid_utf8(text))
         expression = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
@@ -122,7 +122,7 @@ class BPETokenizer(Tokenizer):
         return np.concatenate([row for pair in zip(rows, found, strict=False) for row in pair] + rows[-1:])
 
     def encode_bytes(self, data: bytes) -> Ids:
-        """Any bytes -> ids (n,) of int32, which `decode_bytes` takes back. UTF-8 gives the same ids as its text."""
+        """Any bytes -> ids (n,) of int32; `decode_bytes` inverts it. UTF-8 gives the same ids as its text."""
         if self.missing_bytes and not self.missing_bytes.isdisjoint(data):
             position, byte = next((i, byte) for i, byte in enumerate(data) if byte in self.missing_bytes)
             raise DataError(f"encode: byte 0x{byte:02x} at {position} has no token (the vocabulary lacks it)")
@@ -135,12 +135,10 @@ class BPETokenizer(Tokenizer):
         """The reference: one word -> its ids."""
         if self.whole_words and word in self.ids:
             return [self.ids[word]]
-        return bpe_reference.merge_word(
-            [self.ids[word[i : i + 1]] for i in range(len(word))], self._merge_table
-        )
+        return reference.merge_word([self.ids[word[i : i + 1]] for i in range(len(word))], self._merge_table)
 
     def decode(self, ids: npt.ArrayLike) -> str:
-        """ids (n,) -> text; bytes that are no UTF-8 become U+FFFD. `decode_bytes` loses nothing."""
+        """ids (n,) -> text; invalid UTF-8 becomes U+FFFD. `decode_bytes` loses nothing."""
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def decode_bytes(self, ids: npt.ArrayLike) -> bytes:
@@ -152,7 +150,7 @@ class BPETokenizer(Tokenizer):
         return b"".join(self.tokens[id] for id in array)
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain description for JSON, which `from_dict` takes back; bytes as in GPT-2's files."""
+        """A description for JSON, which `from_dict` reads; bytes are written as in GPT-2's files."""
         return {
             "type": self.kind,
             "pattern": self.pattern,
@@ -203,7 +201,7 @@ class BPETokenizer(Tokenizer):
         if native.available():
             merges: npt.NDArray[np.int32] = native.kernels().bpe_rank_merges(*self._joined(special=False))
             return merges
-        return np.array(bpe_reference.rank_merges(self.ids), np.int32).reshape(-1, 4)
+        return np.array(reference.rank_merges(self.ids), np.int32).reshape(-1, 4)
 
     def _joined(self, special: bool) -> Joined:
         """The bytes of all tokens."""
@@ -225,14 +223,14 @@ class BPETokenizer(Tokenizer):
 
 
 def _by_id(ids: Mapping[bytes, int], special: Mapping[str, int]) -> list[bytes]:
-    """The bytes of every id, none for those that no token has."""
+    """The bytes of each id; no bytes for an id without a token."""
     for name in special:
         if not isinstance(name, str) or to_valid_utf8(name).decode() != name:
             raise FormatError(f"special token {name!r} (must be text without lone surrogates)")
     named = [*ids.items(), *((name.encode("utf-8"), id) for name, id in special.items())]
     if not named:
         raise FormatError("tokenizer: got no tokens (must have at least one)")
-    most = 2 * len(named) + 1024  # a few gaps are usual, but an id must not ask for a table of gigabytes
+    most = 2 * len(named) + 1024  # a few gaps are usual, but one large id must not allocate gigabytes
     tokens: dict[int, bytes] = {}
     for token, id in named:
         if type(id) is not int or not 0 <= id < most:

@@ -41,12 +41,12 @@ class CharTokenizer(Tokenizer):
         self._codes = _code_points(characters)
         self._ids = np.full(
             int(self._codes.max()) + 2, UNKNOWN, np.int32
-        )  # by code point; the last: all above
+        )  # by code point; the last entry serves all above
         self._ids[self._codes] = np.arange(len(characters))
 
     @classmethod
     def train(cls, text: str, special_tokens: Sequence[str] = ()) -> CharTokenizer:
-        """A tokenizer that knows exactly the characters of `text`, and `special_tokens`, whose ids come after them."""
+        """A tokenizer of the characters of `text`; `special_tokens` get the ids after them."""
         met = np.zeros(0x110000, np.bool_)
         met[_code_points(text)] = True
         return cls(_text(np.flatnonzero(met)), special_tokens)
@@ -74,7 +74,7 @@ class CharTokenizer(Tokenizer):
         return ids
 
     def decode(self, ids: npt.ArrayLike) -> str:
-        """ids (n,) -> text of n characters; a special token is its name"""
+        """ids (n,) -> text of n characters; a special token becomes its name"""
         array = self.check_ids(ids)
         special = array >= len(self.characters)
         if special.any():
@@ -83,7 +83,7 @@ class CharTokenizer(Tokenizer):
         return _text(self._codes[array])
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain description for JSON, which `from_dict` takes back."""
+        """A description for JSON, which `from_dict` reads."""
         special = {"special_tokens": list(self.special_tokens)} if self.special_tokens else {}
         return {"type": self.kind, "characters": self.characters} | special
 

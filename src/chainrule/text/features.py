@@ -1,8 +1,8 @@
-"""Texts as vectors of one size, for classifiers that know no order: what came before learned representations.
+"""Texts as vectors of a fixed size, without learning: one-hot rows and counts.
 
-padded one-hot     a row per place, up to a longest length: V T numbers, and every place has weights of its own
-bag of words       how often each token occurs: V numbers, the order is lost
-bag of n-grams     how often each n-gram occurs: V^n numbers, nearly all of them 0
+padded one-hot     a row per position, up to a maximal length: V T numbers, so every position has weights of its own
+bag of words       how often each token occurs: V numbers; the order is lost
+bag of n-grams     how often each n-gram occurs: V^n numbers, nearly all 0
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from chainrule.errors import ConfigError, DataError
 
 
 def padded_one_hot(ids: npt.ArrayLike, vocab_size: int, length: int) -> npt.NDArray[np.float32]:
-    """ids (n,) -> (length, V): a 1 per place that has a token, zeros behind the end"""
+    """ids (n,) -> (length, V): a 1 in each row that has a token, zeros after the end"""
     tokens = _checked(ids, vocab_size)
     if len(tokens) > length:
-        raise DataError(f"padded_one_hot: {len(tokens)} tokens, length {length} (must have room for all)")
+        raise DataError(f"padded_one_hot: {len(tokens)} tokens, length {length} (must be at least as many)")
     rows = np.zeros((length, vocab_size), np.float32)
     rows[np.arange(len(tokens)), tokens] = 1
     return rows
@@ -31,7 +31,7 @@ def bag_of_words(ids: npt.ArrayLike, vocab_size: int) -> npt.NDArray[np.int64]:
 
 
 def bag_of_ngrams(ids: npt.ArrayLike, vocab_size: int, n: int) -> Counter[tuple[int, ...]]:
-    """ids (t,) -> how often each n-gram occurs; of the V^n possible ones only those that do"""
+    """ids (t,) -> the count of each n-gram that occurs, out of V^n possible ones"""
     if n < 1:
         raise ConfigError(f"bag_of_ngrams: n is {n} (must be at least 1)")
     tokens = _checked(ids, vocab_size).tolist()

@@ -1,7 +1,7 @@
-"""Words alone as tokens: lower case, and nothing of what stands between them. For vectors of words.
+"""Lowercased words as tokens, for word vectors.
 
-A word is a run of letters of any script, with apostrophes inside (`don't`), in lower case. Whatever stands between
-words (spaces, digits, punctuation) is not kept, so decoding gives the words back and not the text.
+A word is a run of letters of any script, with apostrophes inside (`don't`), in lower case. Spaces, digits and
+punctuation are dropped, so decoding gives the words back and not the text.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def _plain(text: str) -> str:
     return text.lower().replace("’", "'")
 
 
-class BareWordTokenizer(Tokenizer):
-    """Words numbered by frequency; id 0 stands for every word that was too rare.
+class LowercaseWordTokenizer(Tokenizer):
+    """Words numbered by frequency; id 0 stands for every rarer word.
 
-    >>> from chainrule.text import BareWordTokenizer
-    >>> tokenizer = BareWordTokenizer.train("the cat and the dog and the fish", min_count=2)
+    >>> from chainrule.text import LowercaseWordTokenizer
+    >>> tokenizer = LowercaseWordTokenizer.train("the cat and the dog and the fish", min_count=2)
     >>> tokenizer.words
     ('<unk>', 'the', 'and')
     >>> tokenizer.encode("The dog and the cat")
@@ -58,8 +58,8 @@ class BareWordTokenizer(Tokenizer):
         self._numbers = WordNumbers(RULE, ids, unknown=0)
 
     @classmethod
-    def train(cls, text: str, min_count: int = 5, max_size: int | None = None) -> BareWordTokenizer:
-        """The words that occur at least `min_count` times, the most frequent `max_size` of them (with `<unk>`)."""
+    def train(cls, text: str, min_count: int = 5, max_size: int | None = None) -> LowercaseWordTokenizer:
+        """The words that occur at least `min_count` times; at most `max_size` tokens, `<unk>` included."""
         if min_count < 1:
             raise ConfigError.of("word tokenizer", {"min_count": min_count}, "must be at least 1")
         if max_size is not None and max_size < 2:
@@ -88,7 +88,7 @@ class BareWordTokenizer(Tokenizer):
         return {"type": self.kind, "words": list(self.words)}
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> BareWordTokenizer:
+    def from_dict(cls, description: Mapping[str, Any]) -> LowercaseWordTokenizer:
         words = description.get("words")
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise FormatError("tokenizer: type 'bare-word' without its words (must be a list of strings)")

@@ -1,8 +1,8 @@
 """BERT's way from text to words: clean, lowercase, strip accents, split at white space and punctuation.
 
-Each step looks at one character at a time, so all of them together are one table from a character to what takes its
-place. It is filled as characters turn up, and so is its copy in the C++ code (native/text/wordpiece.hpp). Classes of
-characters are those of Python's Unicode database.
+Each step replaces one character at a time, so one table from a character to its replacement does all of them. The table
+and its copy in C++ (native/text/wordpiece.hpp) are filled as characters turn up. Classes of characters come from
+Python's Unicode database.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from chainrule import native
 from chainrule.text.unicode.utf8 import to_utf8
 
-# Ranges of ideographs that stand alone; without spaces between words a run of them would be one word.
+# Ideographs are words of their own: without spaces between them a whole sentence would be one word.
 IDEOGRAPHS = (
     (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
     (0x2B920, 0x2CEAF),  # Hugging Face begins here, Google at 0x2B820
@@ -25,18 +25,18 @@ IDEOGRAPHS = (
 
 @dataclass(frozen=True)
 class BertRules:
-    """What is done to the text before it is cut into words; the names are those of Hugging Face's normalizer.
+    """How text is changed before it is split into words; the names are those of Hugging Face's normalizer.
 
     >>> BertRules().split("Café №5: 你好!")
     ['cafe', '№5', ':', '你', '好', '!']
     """
 
     clean_text: bool = True
-    """Control characters are removed, white space becomes a space."""
+    """Remove control characters; turn white space into spaces."""
     handle_chinese_chars: bool = True
-    """Ideographs stand alone."""
+    """Put spaces around ideographs."""
     strip_accents: bool = True
-    """Letters lose their accents."""
+    """Remove accents."""
     lowercase: bool = True
 
     def split(self, text: str) -> list[str]:
@@ -44,14 +44,14 @@ class BertRules:
         return [word for word in text.translate(_table(self)).split(" ") if word]
 
     def native_table(self, data: bytes) -> Any:
-        """The table as C++ holds it, with all the characters of `data`, which is UTF-8."""
+        """The C++ copy of the table, with all the characters of `data` (UTF-8)."""
         table = _native_table(self)
         for code in table.missing(data).tolist():
             table.add(code, to_utf8(self.replace(chr(code))))
         return table
 
     def replace(self, character: str) -> str:
-        """What takes the place of a character; a mark or an ideograph has spaces around it."""
+        """The replacement of a character; punctuation and ideographs get spaces around them."""
         if self.clean_text:
             character = clean(character)
         alone = self.handle_chinese_chars and any(a <= ord(c) <= b for c in character for a, b in IDEOGRAPHS)
@@ -65,7 +65,7 @@ class BertRules:
 
 
 def clean(character: str) -> str:
-    """Nothing for what is not text, a space for white space."""
+    """Nothing for a control character, a space for white space."""
     if character in "\t\n\r":
         return " "
     if character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf", "Co", "Cs"):
@@ -80,7 +80,7 @@ def is_space(character: str) -> bool:
 
 
 def is_punctuation(character: str) -> bool:
-    """Unicode's punctuation, and all of ASCII that is neither letter, digit, space nor control ($, +, ~, ...)."""
+    """Unicode's punctuation, and the symbols of ASCII ($, +, ~, ...)."""
     return ("!" <= character <= "~" and not character.isalnum()) or unicodedata.category(character)[0] == "P"
 
 

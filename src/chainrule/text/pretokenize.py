@@ -1,9 +1,8 @@
 """Splitting text into the words within which BPE merges: the patterns of GPT-2, GPT-4 and Llama 3.
 
-The expressions below are the definition, in the notation of regex engines that know Unicode. C++ scanners read UTF-8
-and need no engine; `split_reference` hands the expressions to Python's `re`, over a reduced alphabet, since `re` knows
-no \\p{L}. Letters, numbers and white space are those of one fixed version of Unicode (`unicode_ranges`), so the words
-of a text never change with the interpreter.
+The regular expressions below are the definition. C++ scanners do the same on UTF-8. `split_reference` runs the
+expressions in Python's `re`, which lacks \\p{L}, over a reduced alphabet. Letters, numbers and white space come from
+one fixed version of Unicode (`unicode/ranges.py`), so the words of a text never change with the interpreter.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ PATTERNS = {
     "llama3": _WORDS + r"|[\s]*[\r\n]+|" + _SPACES,
 }
 
-# The reduced alphabet: ASCII stays as it is, as does ſ (a small s to those who ignore case); every other character
-# becomes one that stands for its kind.
+# The reduced alphabet: ASCII stays, and so does ſ (equal to s when case is ignored); every other character becomes the
+# representative of its class.
 _STANDS_FOR = {"letter": "é", "number": "²", "space": "\x85", "other": "§"}
 _MEMBERS = {r"\p{L}": "a-zA-Zéſ", r"\p{N}": "0-9²", r"\s": r"\t-\r \x85", r"\z": r"\Z"}
 
 
 def check_pattern(name: str) -> int:
-    """The place of the pattern in PATTERNS, or an error that lists them."""
+    """The index of the pattern in PATTERNS; an error lists them."""
     if name not in PATTERNS:
         raise ConfigError(f"pattern: got {name!r} (must be one of {', '.join(PATTERNS)})")
     return list(PATTERNS).index(name)
 
 
 def split(data: bytes, pattern: str) -> list[bytes]:
-    """UTF-8 text in words; together they are the text again. A byte that is not UTF-8 is a character by itself."""
+    """Split UTF-8 text into words, which joined give the text. An invalid byte is a character of its own."""
     index = check_pattern(pattern)
     if not native.available():
         return split_reference(data, pattern)
@@ -51,7 +50,7 @@ def split(data: bytes, pattern: str) -> list[bytes]:
 
 
 def split_reference(data: bytes, pattern: str) -> list[bytes]:
-    """The same by Python's `re`."""
+    """The same with Python's `re`."""
     text = data.decode("utf-8", "surrogateescape")
     reduced = _reduce(text)
     spans = (match.span() for match in _expression(pattern).finditer(reduced))
@@ -60,7 +59,7 @@ def split_reference(data: bytes, pattern: str) -> list[bytes]:
 
 @cache
 def character_classes() -> Any:
-    """The table of kinds for the C++ scanners."""
+    """The table of character classes for the C++ scanners."""
     return native.kernels().character_classes(_ranges())
 
 
@@ -89,7 +88,7 @@ def _reduced_alphabet() -> npt.NDArray[np.uint32]:
 
 @cache
 def _ranges() -> npt.NDArray[np.int32]:
-    """Rows of (first, last, kind) of code points; kinds as in pretokenize.hpp, 0 is everything else."""
+    """Rows of (first, last, kind) of code points; kinds as in pretokenize.hpp, where 0 is everything else."""
     lists = (unicode_ranges.LETTERS, unicode_ranges.NUMBERS, unicode_ranges.WHITE_SPACE)
     rows = [
         (int(word.partition("-")[0], 16), int(word.rpartition("-")[2], 16), kind)

@@ -1,4 +1,4 @@
-"""Prompts that show a model what to do: an instruction, a few examples, a question whose answer is left open."""
+"""Few-shot prompts: an instruction, some examples, and a query for the model to answer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def few_shot(
     shape: str = SHAPE,
     between: str = "\n\n",
 ) -> str:
-    """A prompt with an instruction, examples (input, output) and `query`, which ends where the answer begins.
+    """A prompt of an instruction, examples (input, output) and `query`; it ends where the answer begins.
 
-    Without examples it is a zero-shot prompt. `shape` is how one example is written: {output} must be its end. The
-    space before the answer is left to the model: tokens of words carry it.
+    Without examples it is a zero-shot prompt. `shape` is the format of an example and must end with {output}. The model
+    writes the space before the answer, since tokens of words carry it.
 
     >>> print(few_shot("sea", [("sun", "Sonne"), ("moon", "Mond")], instruction="Translate to German."))
     Translate to German.

@@ -1,7 +1,7 @@
-"""SentencePiece's byte-pair encoding, the tokenizer of the first Llamas: characters merge to pieces, by rank.
+"""SentencePiece's byte-pair encoding, the tokenizer of Llama 1 and 2: characters merge into pieces, by rank.
 
-Spaces are part of the pieces (written ▁ in files and in the text's own ▁), one is put before the text, and a character
-that is no piece becomes the tokens of its bytes. Learned by other programs; here it is only read and used.
+A space is written ▁ and is part of a piece; a space is put before the text; an unknown character becomes the tokens of
+its bytes. Other programs train such a tokenizer; this one loads and uses it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ WORD = re.compile(f"{SPACE}*[^{SPACE}]+|{SPACE}+")
 Merges = Mapping[tuple[int, int], tuple[int, int]]
 
 
-class PieceBPETokenizer(Tokenizer):
-    """Pieces, and which two of them merge: rows of left, right and rank, the lowest rank first.
+class SentencePieceBPETokenizer(Tokenizer):
+    """Pieces, and merges as rows (left, right, rank); the lowest rank merges first.
 
-    >>> from chainrule.text import PieceBPETokenizer, Vocabulary
+    >>> from chainrule.text import SentencePieceBPETokenizer, Vocabulary
     >>> vocabulary = Vocabulary(["<unk>", "<s>", "▁", "l", "o", "w", "lo", "▁lo"], special=["<unk>", "<s>"])
-    >>> tokenizer = PieceBPETokenizer(vocabulary, [(3, 4, 0), (2, 6, 1)], start="<s>")
+    >>> tokenizer = SentencePieceBPETokenizer(vocabulary, [(3, 4, 0), (2, 6, 1)], start="<s>")
     >>> tokenizer.encode("low lo").tolist()
     [1, 7, 5, 7]
     >>> tokenizer.decode([1, 7, 5, 7])
     'low lo'
 
-    `start` is a special token that `encode` puts before every text, `prefix` a space likewise; decoding drops both.
+    `encode` puts the special token `start` before every text, and with `prefix` a space; decoding drops both.
     """
 
     kind = "piece_bpe"
@@ -54,24 +54,26 @@ class PieceBPETokenizer(Tokenizer):
         self.prefix = prefix
         self.start = start
         if start is not None and start not in vocabulary.special_ids:
-            raise DataError(f"piece_bpe: start is {start!r} (must be a special token)")
+            raise DataError(f"SentencePiece BPE: start is {start!r} (must be a special token)")
         self.start_ids = [] if start is None else [vocabulary.ids[start]]
         self.bytes = tuple(vocabulary.ids[name] for name in BYTES if name in vocabulary.plain)
         if len(self.bytes) not in (0, 256):
-            raise DataError(f"piece_bpe: {len(self.bytes)} byte tokens (must be all 256, or none)")
+            raise DataError(f"SentencePiece BPE: {len(self.bytes)} byte tokens (must be all 256, or none)")
         self.merges = sorted((rank, left, right) for left, right, rank in merges)
         self._table = self._merge_table()
         self._contents = [self._content(token) for token in vocabulary.tokens]
-        self._cut = lru_cache(maxsize=1 << 16)(self._cut_word)  # words come again
+        self._cut = lru_cache(maxsize=1 << 16)(self._cut_word)  # texts repeat their words
 
     @classmethod
     def from_scores(
         cls, vocabulary: Vocabulary, scores: Sequence[float], *, prefix: bool = True, start: str | None = None
-    ) -> PieceBPETokenizer:
-        """Two pieces that together are a piece merge, that with the highest score first, as in SentencePiece."""
+    ) -> SentencePieceBPETokenizer:
+        """Two pieces merge if they join to a piece; the highest score merges first, as in SentencePiece."""
         plain = {token: id for token, id in vocabulary.plain.items() if token not in BYTES}
         if (longest := max(map(len, plain), default=0)) > LONGEST:  # each is cut at every place
-            raise FormatError(f"piece_bpe: a piece of {longest} characters (must be at most {LONGEST})")
+            raise FormatError(
+                f"SentencePiece BPE: a piece of {longest} characters (must be at most {LONGEST})"
+            )
         cuts = {
             token: [n for n in range(1, len(token)) if token[:n] in plain and token[n:] in plain]
             for token in sorted(plain, key=lambda token: (-scores[plain[token]], plain[token]))
@@ -84,7 +86,7 @@ class PieceBPETokenizer(Tokenizer):
         return cls(vocabulary, merges, prefix=prefix, start=start)
 
     def scores(self) -> list[float]:
-        """Scores that `from_scores` turns into these merges; those of tokens that nothing merges to come last."""
+        """Scores from which `from_scores` makes these merges; tokens that no merge makes come last."""
         tokens = self.vocabulary.tokens
         found: dict[str, float] = {}
         for rank, left, right in self.merges:
@@ -111,12 +113,12 @@ class PieceBPETokenizer(Tokenizer):
         return np.array([id for word in words for id in self._cut(word)], np.int32)
 
     def decode(self, ids: npt.ArrayLike) -> str:
-        """ids (n,) -> text; bytes that are no UTF-8 become U+FFFD, special tokens nothing"""
+        """ids (n,) -> text; invalid UTF-8 becomes U+FFFD, special tokens nothing"""
         text = self.decode_bytes(ids).decode("utf-8", "replace")
         return text.removeprefix(" ") if self.prefix else text
 
     def decode_bytes(self, ids: npt.ArrayLike) -> bytes:
-        """ids (n,) -> UTF-8, with the space before the text if there is one"""
+        """ids (n,) -> UTF-8, including the space before the text"""
         return b"".join(self._contents[id] for id in self.check_ids(ids))
 
     def piece(self, id: int) -> str:
@@ -128,20 +130,20 @@ class PieceBPETokenizer(Tokenizer):
         return description | self.vocabulary.to_dict()
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> PieceBPETokenizer:
+    def from_dict(cls, description: Mapping[str, Any]) -> SentencePieceBPETokenizer:
         merges, start = description.get("merges"), description.get("start")
         if not isinstance(merges, list) or not all(
             isinstance(row, list) and len(row) == 3 and all(type(n) is int for n in row) for row in merges
         ):
-            raise FormatError("piece_bpe: merges must be a list of [left, right, rank]")
+            raise FormatError("SentencePiece BPE: merges must be a list of [left, right, rank]")
         if start is not None and not isinstance(start, str):
-            raise FormatError(f"piece_bpe: start is {start!r} (must be a token, or null)")
+            raise FormatError(f"SentencePiece BPE: start is {start!r} (must be a token, or null)")
         rows = [(left, right, rank) for left, right, rank in merges]
         prefix = description.get("prefix") is True
         return cls(Vocabulary.from_dict(description), rows, prefix=prefix, start=start)
 
     def _merge_table(self) -> Merges:
-        """By a pair of ids: the rank of its merge, and the piece it becomes."""
+        """Pair of ids -> (rank of its merge, id of the merged piece)."""
         table: dict[tuple[int, int], tuple[int, int]] = {}
         tokens, ids = self.vocabulary.tokens, self.vocabulary.plain
         for rank, left, right in self.merges:
@@ -158,10 +160,10 @@ class PieceBPETokenizer(Tokenizer):
         ids: list[int] = []
         for character in word:
             id = self.vocabulary.plain.get(character)
-            ids += self._strange(character) if id is None else [id]
+            ids += self._unknown(character) if id is None else [id]
         return merge(ids, self._table)
 
-    def _strange(self, character: str) -> list[int]:
+    def _unknown(self, character: str) -> list[int]:
         if self.bytes:
             return [self.bytes[byte] for byte in character.encode("utf-8", "replace")]
         if UNKNOWN not in self.vocabulary.ids:
@@ -169,7 +171,7 @@ class PieceBPETokenizer(Tokenizer):
         return [self.vocabulary.ids[UNKNOWN]]
 
     def _content(self, token: str) -> bytes:
-        """What a token stands for in UTF-8."""
+        """The UTF-8 of a token."""
         if token in self.vocabulary.special_ids:
             return b""
         if self.bytes and token in _BYTE_VALUES:
@@ -181,7 +183,7 @@ _BYTE_VALUES = {name: bytes([byte]) for byte, name in enumerate(BYTES)}
 
 
 def merge(ids: Sequence[int], merges: Merges) -> list[int]:
-    """What `bpe_reference.merge_word` does, in n log n: a word of a text without spaces may be long."""
+    """`training.bpe.merge_word` in n log n: in a text without spaces a word may be long."""
     gone = -1
     row = list(ids)
     before, after = list(range(-1, len(row) - 1)), list(range(1, len(row) + 1))
@@ -200,7 +202,7 @@ def merge(ids: Sequence[int], merges: Merges) -> list[int]:
         _, i, left, right, merged = heapq.heappop(heap)
         j = after[i]
         if row[i] != left or j >= len(row) or row[j] != right:
-            continue  # one of the two has merged with another since
+            continue  # one of the two has merged since
         row[i], row[j] = merged, gone
         after[i] = after[j]
         if after[i] < len(row):

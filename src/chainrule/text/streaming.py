@@ -1,4 +1,4 @@
-"""Text from tokens that arrive one by one, whole characters only."""
+"""Decoding tokens one by one, into whole characters."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import codecs
 from collections.abc import Iterable
 
 from chainrule.text.bpe import BPETokenizer
-from chainrule.text.sentencepiece_bpe import PieceBPETokenizer
+from chainrule.text.sentencepiece_bpe import SentencePieceBPETokenizer
 from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.unigram import UnigramTokenizer
 
 
 class TextStream:
-    """Takes ids as they are generated and gives the text that is certain so far; `close` gives the rest.
+    """Decodes ids as they are generated: `push` returns the text that is complete, `close` the rest.
 
-    A token of bytes may end within a character, whose bytes then wait for the next token. All texts together are what
-    `decode` makes of all ids (but a lone surrogate, which is no character, becomes U+FFFD). `after` are ids that came
-    before, such as a prompt: what follows them keeps the space between.
+    A token may end inside a character; its bytes then wait for the next token. All texts joined equal `decode` of all
+    ids, except that a lone surrogate becomes U+FFFD. `after` are the ids before the first one, such as a prompt: the
+    space between them and the text is kept.
 
     >>> from chainrule.text import BPETokenizer
     >>> from chainrule.text.streaming import TextStream
@@ -34,22 +34,22 @@ class TextStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, id: int) -> str:
-        """The text that `id` completes; empty if it ends within a character."""
+        """The text that `id` completes; empty if it ends inside a character."""
         before, self._previous = self._previous, [id]
-        if isinstance(self.tokenizer, BPETokenizer | PieceBPETokenizer | UnigramTokenizer):
+        if isinstance(self.tokenizer, BPETokenizer | SentencePieceBPETokenizer | UnigramTokenizer):
             text = self._decoder.decode(self.tokenizer.decode_bytes([id]))
             return text.removeprefix(" ") if self._drops_space(before) else text
-        # Others may put a space between tokens, so the token is read after the one before it.
+        # Other tokenizers put spaces between tokens, so a token is decoded together with the one before it.
         return self.tokenizer.decode([*before, id])[len(self.tokenizer.decode(before)) :]
 
     def _drops_space(self, before: list[int]) -> bool:
-        """True for a tokenizer that puts a space before the text, at the first token of it."""
-        if isinstance(self.tokenizer, PieceBPETokenizer):
+        """True for the first token of a tokenizer that puts a space before the text."""
+        if isinstance(self.tokenizer, SentencePieceBPETokenizer):
             return self.tokenizer.prefix and (not before or before == self.tokenizer.start_ids)
         return not before and isinstance(self.tokenizer, UnigramTokenizer) and self.tokenizer.prefix
 
     def close(self) -> str:
-        """What is left: U+FFFD for a character that was never finished. The stream can be used again."""
+        """The rest: U+FFFD for an unfinished character. The stream is then ready for another text."""
         self._previous = []
         rest = self._decoder.decode(b"", final=True)
         self._decoder.reset()

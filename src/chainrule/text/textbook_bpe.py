@@ -1,8 +1,7 @@
-"""Byte pair encoding as the book tells it: characters, and merges of the most frequent pair.
+"""Textbook byte-pair encoding: characters, and merges of the most frequent pair.
 
-Words are what stands between white space. Pairs are counted inside words, each as often as its word occurs; of pairs
-that are equally frequent the alphabetically first is merged. White space characters are tokens of their own, so that
-decoding restores the text.
+Texts are split into words at white space. Pairs are counted inside words, weighted by the count of the word; a tie goes
+to the alphabetically first pair. White space characters are tokens of their own, so that decoding restores the text.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from chainrule.text.training.textbook_bpe import (
     white_space,
 )
 from chainrule.text.unicode.utf8 import to_utf8
-from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
+from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special
 
 UNKNOWN = "<unk>"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One merge: the pair, how often it occurred, and the words after it with their frequencies."""
+    """One merge: the pair, its count, and the words after the merge with their counts."""
 
     pair: Pair
     count: int
@@ -47,19 +46,18 @@ class Step:
     vocab_size: int
 
 
-class PlainBPETokenizer(VocabularyTokenizer):
+class TextbookBPETokenizer(VocabularyTokenizer):
     """Merges of characters in the order they were learned.
 
-    >>> from chainrule.text import PlainBPETokenizer
-    >>> tokenizer = PlainBPETokenizer.train("low lower lowest", n_merges=3)
+    >>> from chainrule.text import TextbookBPETokenizer
+    >>> tokenizer = TextbookBPETokenizer.train("low lower lowest", n_merges=3)
     >>> tokenizer.merges
     (('l', 'o'), ('lo', 'w'), ('low', 'e'))
     >>> tokenizer.pieces("slower")
     ['s', 'lowe', 'r']
 
-    With `end_mark` the last character of a word is followed by `</w>`, so that a piece that ends a word differs from
-    one inside it. A character that training did not see becomes `<unk>`, if that is one of the special tokens; else
-    it is an error.
+    With `end_mark` every word ends with `</w>`, so that a piece at the end of a word differs from one inside it. A
+    character that training did not see becomes `<unk>` if that is a special token; otherwise it is an error.
     """
 
     kind = "plain-bpe"
@@ -73,7 +71,7 @@ class PlainBPETokenizer(VocabularyTokenizer):
         for a, b in self.merges:
             if not {a, b, a + b} <= vocabulary.plain.keys():
                 raise DataError(
-                    f"plain BPE: merge {a!r} + {b!r} (both and their sum must be in the vocabulary)"
+                    f"textbook BPE: merge {a!r} + {b!r} (both and their sum must be in the vocabulary)"
                 )
         self._rank = {pair: rank for rank, pair in enumerate(self.merges)}
         self._unknown = vocabulary.ids.get(UNKNOWN)
@@ -88,15 +86,15 @@ class PlainBPETokenizer(VocabularyTokenizer):
         n_merges: int | None = None,
         end_mark: bool = False,
         special_tokens: Iterable[str] = (),
-    ) -> PlainBPETokenizer:
+    ) -> TextbookBPETokenizer:
         """Merge until there are `vocab_size` tokens, or `n_merges` merges, or every word is one token."""
         if n_merges is not None and n_merges < 0:
-            raise ConfigError(f"plain BPE: n_merges {n_merges} (must be at least 0)")
+            raise ConfigError(f"textbook BPE: n_merges {n_merges} (must be at least 0)")
         learner = (NativeLearner if native.available() else Learner)(texts, end_mark=end_mark)
         start = with_special(special_tokens, learner.characters)
         limit = n_merges
         if vocab_size is not None:
-            check_room("plain BPE", vocab_size, len(start), "the characters of the text")
+            check_size("textbook BPE", vocab_size, len(start), "the characters of the text")
             limit = min(vocab_size - len(start), vocab_size if n_merges is None else n_merges)
         merges = list(learner.merges(limit, start.special))
         return cls(
@@ -104,7 +102,7 @@ class PlainBPETokenizer(VocabularyTokenizer):
         )
 
     def pieces(self, text: str) -> list[str]:
-        """The text as pieces, before they become numbers."""
+        """The tokens of a text as strings."""
         out: list[str] = []
         for word in WORD_OR_SPACE.findall(text):
             if word not in self._cache:
@@ -115,7 +113,7 @@ class PlainBPETokenizer(VocabularyTokenizer):
         return out
 
     def encode(self, text: str) -> Ids:
-        """text -> ids (n,), by applying the merges to each word in the order they were learned"""
+        """text -> ids (n,): the merges are applied to each word in the order they were learned"""
         stranger = len(self.vocabulary)
         if native.available():
             ids: Ids = self._encoder.encode(to_utf8(text))
@@ -148,14 +146,14 @@ class PlainBPETokenizer(VocabularyTokenizer):
         return {"type": self.kind, "end_mark": self.end_mark, "merges": merges, **self.vocabulary.to_dict()}
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> PlainBPETokenizer:
+    def from_dict(cls, description: Mapping[str, Any]) -> TextbookBPETokenizer:
         merges = description.get("merges")
         pairs = isinstance(merges, list) and all(
             isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
             for pair in merges
         )
         if not pairs:
-            raise FormatError("plain BPE: merges must be a list of pairs of strings")
+            raise FormatError("textbook BPE: merges must be a list of pairs of strings")
         return cls(
             Vocabulary.from_dict(description),
             [(a, b) for a, b in merges or ()],
@@ -176,7 +174,7 @@ class PlainBPETokenizer(VocabularyTokenizer):
         )
 
     def _merge(self, word: list[str]) -> list[str]:
-        """Each merge in the order it was learned, wherever it fits: the reference of the native encoder."""
+        """Apply the merges in the order they were learned: the reference for the native encoder."""
         pieces = Pieces({tuple(word): 1})
         heap: list[int] = []
         while True:
@@ -186,13 +184,13 @@ class PlainBPETokenizer(VocabularyTokenizer):
             if not heap:
                 return pieces.words[0]
             pair = self.merges[heapq.heappop(heap)]
-            pieces.merge(pair, "".join(pair))  # nothing happens if another merge took it away
+            pieces.merge(pair, "".join(pair))  # does nothing if an earlier merge used the pair up
 
 
 def trace(
     texts: str | Iterable[str], n_merges: int | None = None, *, end_mark: bool = False
 ) -> Iterator[Step]:
-    """Training step by step: what is merged, and how the words look afterwards."""
+    """Training step by step: each merge, and the words after it."""
     pieces = Pieces(count_words(texts, end_mark=end_mark))
     known = set(pieces.count)
     for done, (pair, count) in enumerate(merge_steps(pieces), 1):
@@ -203,7 +201,7 @@ def trace(
 
 
 def trace_table(steps: Iterable[Step]) -> str:
-    """The merges as a table for people.
+    """The merges as a printed table.
 
     >>> print(trace_table(trace(["low", "lower", "lowest"], 2)))
     merge  pair    count  new token  vocabulary  words

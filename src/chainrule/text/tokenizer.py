@@ -1,4 +1,4 @@
-"""What every tokenizer can do, and how one is found again from its description."""
+"""The interface of every tokenizer, and how a tokenizer is built from its stored description."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ids = npt.NDArray[np.integer[Any]]
 
 
 class Tokenizer(ABC):
-    """Text to token ids and back. `kind` names the class in files."""
+    """Text to token ids and back. `kind` names the class in files; files of earlier versions hold the same names."""
 
     kind: ClassVar[str]
 
@@ -33,28 +33,28 @@ class Tokenizer(ABC):
         """ids (n,) -> text"""
 
     def encode_inside(self, text: str) -> Ids:
-        """ids (n,) of a text that follows another: without what `encode` may put before the first word"""
+        """ids (n,) of a text that continues another: no start token, no space before the first word"""
         return self.encode(text)
 
     @property
     def special_ids(self) -> Mapping[str, int]:
-        """Tokens that no text becomes, by name."""
+        """Ids of tokens that no text encodes to, by name."""
         return {}
 
     def piece(self, id: int) -> str:
-        """One token as it is shown to people."""
+        """One token, to be printed."""
         return self.decode([id])
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """A plain description for JSON, which `from_dict` takes back."""
+        """A description for JSON, which `from_dict` reads."""
 
     @classmethod
     @abstractmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Tokenizer: ...
 
     def check_ids(self, ids: npt.ArrayLike) -> Ids:
-        """`ids` as an array (n,), or an error that names the first that is no token."""
+        """`ids` as an array (n,); an error names the first id outside the vocabulary."""
         array = np.asarray(ids)
         if array.size == 0:
             return np.empty(0, np.int32)
@@ -68,7 +68,7 @@ class Tokenizer(ABC):
         return array
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self.from_dict, (self.to_dict(),)  # what C++ holds cannot be pickled
+        return self.from_dict, (self.to_dict(),)  # the C++ encoder cannot be pickled
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()
@@ -81,7 +81,7 @@ class Tokenizer(ABC):
 
 
 def from_dict(description: Mapping[str, Any]) -> Tokenizer:
-    """The tokenizer that `to_dict` described."""
+    """The tokenizer described by `to_dict`."""
     kinds = {cls.kind: cls for cls in _subclasses(Tokenizer) if "kind" in vars(cls)}
     kind = description.get("type")
     if not isinstance(kind, str) or kind not in kinds:

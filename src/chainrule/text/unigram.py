@@ -1,7 +1,7 @@
-"""The Unigram tokenizer of SentencePiece: pieces with probabilities, cut where their product is greatest.
+"""The Unigram tokenizer of SentencePiece (Kudo 2018): the cut of a text into pieces with the greatest probability.
 
-It works on raw text: spaces are part of the pieces (written ▁ in files), nothing is normalized, and decoding gives back
-every character. (Kudo 2018)
+It works on raw text: spaces are part of the pieces (written ▁ in files), nothing is normalized, and decoding restores
+every character.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from chainrule.errors import DataError, FormatError
 from chainrule.text.tokenizer import Ids
 from chainrule.text.training.unigram import UNIT, Scores, Settings, train
 from chainrule.text.unicode.utf8 import as_texts, from_utf8, to_utf8
-from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
+from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special
 
 UNKNOWN = "<unk>"
 SPACE = "▁"
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
-PENALTY = 10.0  # by which an unknown character is worse than the worst piece
+PENALTY = 10.0  # log probability of an unknown character below that of the worst piece
 
 
 class UnigramTokenizer(VocabularyTokenizer):
-    """Text is cut into the pieces whose product of probabilities is greatest.
+    """Cuts text into the pieces whose product of probabilities is greatest.
 
     >>> from chainrule.text import UnigramTokenizer
     >>> tokenizer = UnigramTokenizer.train("low lower lowest newer newest wider " * 9, vocab_size=280)
@@ -37,9 +37,9 @@ class UnigramTokenizer(VocabularyTokenizer):
     >>> tokenizer.decode(tokenizer.encode("☃ in the snow"))
     '☃ in the snow'
 
-    A character that is no piece becomes the tokens of its bytes, if the vocabulary has those; else `<unk>`, one for all
-    that stand together. The text's own ▁ is such a character. With `prefix` a space is put before the text, so that
-    its first word is cut like the others; decoding takes it away.
+    An unknown character becomes the tokens of its bytes, if the vocabulary has them; otherwise a run of unknown
+    characters becomes one `<unk>`. A ▁ in the text counts as unknown. With `prefix` a space is put before the text, so
+    that its first word is cut like the others; decoding removes it.
     """
 
     kind = "unigram"
@@ -76,15 +76,15 @@ class UnigramTokenizer(VocabularyTokenizer):
         coverage: float = Settings.coverage,
         special_tokens: Iterable[str] = (),
     ) -> UnigramTokenizer:
-        """Learn pieces by expectation maximization; there may be fewer than asked if the text has no more to learn."""
+        """Learn pieces by expectation maximization; a short text may give fewer than asked for."""
         special = tuple(dict.fromkeys([UNKNOWN, *special_tokens]))
         bytes = BYTES if byte_fallback else ()
         fixed = len(special) + len(bytes)
-        check_room("unigram", vocab_size, fixed + 1, "special tokens and bytes")
+        check_size("unigram", vocab_size, fixed + 1, "special tokens and bytes")
         learned = _learn(_raw(texts, prefix), Settings(vocab_size - fixed, coverage))
         if not learned:
             raise DataError("unigram: no text to learn from")
-        check_room(
+        check_size(
             "unigram", vocab_size, fixed + len(learned), "special tokens, bytes and the letters of the text"
         )
         named = {piece.replace(" ", SPACE): score for piece, score in learned.items()}
@@ -103,11 +103,11 @@ class UnigramTokenizer(VocabularyTokenizer):
         ids = np.array([id for unit in self._units(text) for id in self._cut(unit)], np.int32)
         repeated = (ids[1:] == self._unknown) & (
             ids[:-1] == self._unknown
-        )  # strangers in a row are one <unk>
+        )  # a run of unknown characters is one <unk>
         return np.delete(ids, np.flatnonzero(repeated) + 1)
 
     def decode(self, ids: npt.ArrayLike) -> str:
-        """ids (n,) -> text; bytes that are no UTF-8 become U+FFFD"""
+        """ids (n,) -> text; invalid UTF-8 becomes U+FFFD"""
         content = self.decode_bytes(ids)
         try:
             text = from_utf8(content)
@@ -116,7 +116,7 @@ class UnigramTokenizer(VocabularyTokenizer):
         return text.removeprefix(" ") if self.prefix else text
 
     def decode_bytes(self, ids: npt.ArrayLike) -> bytes:
-        """ids (n,) -> UTF-8, with the space before the text if there is one"""
+        """ids (n,) -> UTF-8, including the space before the text"""
         return b"".join(self._contents[id] for id in self.check_ids(ids))
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class UnigramTokenizer(VocabularyTokenizer):
 
     @cached_property
     def _contents(self) -> list[bytes]:
-        """What each token stands for in UTF-8."""
+        """The UTF-8 of each token."""
         contents = [to_utf8(token) for token in self.vocabulary.tokens]
         for text, id in self._ids.items():
             contents[id] = to_utf8(text)
@@ -142,7 +142,7 @@ class UnigramTokenizer(VocabularyTokenizer):
 
     @cached_property
     def _by_units(self) -> bool:
-        """True if no piece crosses units, so that each can be cut on its own."""
+        """True if no piece crosses units, so that each unit can be cut alone."""
         return all(UNIT.fullmatch(text) for text in self._ids)
 
     @cached_property
@@ -158,7 +158,7 @@ class UnigramTokenizer(VocabularyTokenizer):
         return UNIT.findall(text) if self._by_units else [text]
 
     def _cut(self, text: str) -> list[int]:
-        """Viterbi, the reference of the native encoder: of equal cuts that with the longest last piece."""
+        """Viterbi, the reference for the native encoder; a tie goes to the cut with the longest last piece."""
         longest = max(map(len, self._ids), default=1)
         unknown_score = min((self.scores[id] for id in self._ids.values()), default=0.0) - PENALTY
         best = [(0.0, 0, 0)] + [(-math.inf, 0, 0)] * len(
@@ -176,16 +176,16 @@ class UnigramTokenizer(VocabularyTokenizer):
         end = len(text)
         while end > 0:
             _, start, id = best[end]
-            ids += [id] if id >= 0 else self._strange(text[start:end])[::-1]
+            ids += [id] if id >= 0 else self._unknown_ids(text[start:end])[::-1]
             end = start
         return ids[::-1]
 
-    def _strange(self, character: str) -> list[int]:
+    def _unknown_ids(self, character: str) -> list[int]:
         return [self.bytes[byte] for byte in to_utf8(character)] if self.bytes else [self._unknown]
 
 
 def _raw(texts: str | Iterable[str], prefix: bool) -> Iterator[str]:
-    """Texts to learn from. ▁ is how files write a space, so the text's own is never part of a piece."""
+    """Texts to learn from, cut at ▁: files write a space so, hence a ▁ of the text is never part of a piece."""
     for text in as_texts(texts):
         yield from (" " + text if prefix and text else text).split(SPACE)
 

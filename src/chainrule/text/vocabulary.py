@@ -10,7 +10,7 @@ from chainrule.text.tokenizer import Tokenizer
 
 
 class Vocabulary:
-    """Tokens numbered 0 .. V-1 in the order given. Special tokens have a number, but no text becomes one.
+    """Tokens numbered 0 .. V-1 in the order given. No text encodes to a special token.
 
     >>> vocabulary = Vocabulary(["[PAD]", "low", "er"], special=["[PAD]"])
     >>> vocabulary.ids["er"], vocabulary.tokens[2]
@@ -34,7 +34,7 @@ class Vocabulary:
         self.plain = {token: id for token, id in self.ids.items() if token not in self.special_ids}
 
     def id(self, token: str) -> int:
-        """The number of a token that must be there, such as a special one."""
+        """The id of a token; an error if it is missing."""
         if token not in self.ids:
             raise DataError(f"vocabulary: no token {token!r} among its {len(self.tokens)} tokens")
         return self.ids[token]
@@ -44,7 +44,7 @@ class Vocabulary:
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Vocabulary:
-        """The vocabulary in the description of a tokenizer, whose other fields do not matter here."""
+        """The vocabulary stored in the description of a tokenizer."""
         for name in ("tokens", "special"):
             value = description.get(name)
             if not isinstance(value, list) or not all(isinstance(token, str) for token in value):
@@ -58,7 +58,7 @@ class Vocabulary:
 
 
 class VocabularyTokenizer(Tokenizer):
-    """A tokenizer whose ids are places in a vocabulary."""
+    """A tokenizer whose ids index a vocabulary."""
 
     vocabulary: Vocabulary
 
@@ -74,20 +74,20 @@ class VocabularyTokenizer(Tokenizer):
         return self.vocabulary.tokens[id]
 
     def pieces(self, text: str) -> list[str]:
-        """The text as pieces, before they become numbers."""
+        """The tokens of a text as strings."""
         return [self.vocabulary.tokens[id] for id in self.encode(text)]
 
 
 def with_special(special: Iterable[str], tokens: Iterable[str]) -> Vocabulary:
-    """Special tokens first, so that their numbers do not depend on the text, then those of the text.
+    """Special tokens first, so that their ids do not depend on the text, then the tokens of the text.
 
-    A token of the text that is spelled like a special one is left out: text would become the special token.
+    A token of the text that is spelled like a special token is dropped: the text would encode to the special token.
     """
     special = tuple(dict.fromkeys(special))
     return Vocabulary([*special, *(token for token in tokens if token not in special)], special)
 
 
-def check_room(kind: str, vocab_size: int, needed: int, what: str) -> None:
-    """A vocabulary cannot be smaller than what every text needs."""
+def check_size(kind: str, vocab_size: int, needed: int, what: str) -> None:
+    """Refuse a vocabulary too small for the `needed` tokens."""
     if vocab_size < needed:
         raise ConfigError.of(kind, {"vocab_size": vocab_size}, f"must be at least {needed}: {what}")

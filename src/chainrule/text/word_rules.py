@@ -1,7 +1,7 @@
-"""What the tokenizers of words share: cutting texts into words, the most frequent of them, and their numbers.
+"""Splitting texts into words, counting and numbering them: shared by the two tokenizers of words.
 
-In Python by a regular expression; in C++ (native/text/words.cpp) by a scanner, which receives the rule as a number and
-asks the expressions of Python which characters are letters.
+Python uses a regular expression; C++ (native/text/words.cpp) a scanner, which gets the number of the rule and a table
+of character classes made by Python's own expressions.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from chainrule.text.tokenizer import Ids
 from chainrule.text.unicode.utf8 import as_texts, batches, from_utf8, joined, to_utf8
 
 NO_LIMIT = 2**63 - 1
-KINDS = re.compile(r"([^\w\s]+)|([^\W\d_]+)|([\d_]+)|(\s+)")  # others, letters, ...: Kind in pretokenize.hpp
+KINDS = re.compile(r"([^\w\s]+)|([^\W\d_]+)|([\d_]+)|(\s+)")  # in the order of Kind in pretokenize.hpp
 
 
 @dataclass(frozen=True)
 class WordRule:
-    """What a word is: an expression, and its number in words.hpp."""
+    """What a word is: a regular expression, and its number in words.hpp."""
 
     word: re.Pattern[str]
     number: int
@@ -34,7 +34,7 @@ class WordRule:
         return self.word.findall(text)
 
     def most_frequent(self, texts: str | Iterable[str], min_count: int, limit: int | None) -> list[str]:
-        """At most `limit` words that occur at least `min_count` times; equally frequent ones by the alphabet."""
+        """At most `limit` words that occur at least `min_count` times, by count; ties in alphabetical order."""
         if native.available():
             counter = native.kernels().WordCounter(_classes(), self.number)
             for batch, ends in batches(texts):
@@ -48,7 +48,7 @@ class WordRule:
 
 
 class WordNumbers:
-    """The numbers of the words of a text; a word that has none is `unknown`."""
+    """The ids of the words of a text; a word without an id becomes `unknown`."""
 
     def __init__(self, rule: WordRule, ids: Mapping[str, int], unknown: int) -> None:
         self._rule, self._ids, self._unknown = rule, ids, unknown
@@ -70,7 +70,7 @@ class WordNumbers:
 
 @cache
 def _classes() -> Any:
-    """What every character is to Python's expressions, as the C++ scanner reads it."""
+    """The class of every character according to Python's `re`, for the C++ scanner."""
     everything = np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     rows = [(run.start(), run.end() - 1, (run.lastindex or 0) - 1) for run in KINDS.finditer(everything)]
     return native.kernels().character_classes(np.array(rows, np.int32))

@@ -1,7 +1,7 @@
 """WordPiece, the tokenizer of BERT.
 
-A word is cut from left to right, each time at the longest piece the vocabulary holds; pieces inside a word begin with
-`##`. A word that cannot be cut so, or has more than a hundred characters, is `[UNK]` as a whole.
+A word is cut from left to right into the longest pieces that the vocabulary holds; pieces inside a word begin with
+`##`. A word that cannot be cut this way, or has more than a hundred characters, becomes `[UNK]`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from chainrule.text.normalize import BertRules
 from chainrule.text.tokenizer import Ids
 from chainrule.text.training.wordpiece import PREFIX, Learner, NativeLearner
 from chainrule.text.unicode.utf8 import joined, to_utf8
-from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
+from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special
 
 UNKNOWN = "[UNK]"
 SPECIAL = ("[PAD]", UNKNOWN, "[CLS]", "[SEP]", "[MASK]")
 MOST_CHARACTERS = 100  # of a word
-GLUED = (".", "?", "!", ",")  # marks that follow a word without a space when text is restored
+GLUED = (".", "?", "!", ",")  # decoding puts no space before them
 
 
 class WordPieceTokenizer(VocabularyTokenizer):
@@ -60,21 +60,23 @@ class WordPieceTokenizer(VocabularyTokenizer):
     ) -> WordPieceTokenizer:
         """Start from characters, merge the pair with the best score until there are `vocab_size` tokens.
 
-        Pairs that occur less than `min_count` times are not merged: of two rare letters that met once the score is
-        1, the highest there is. Without `min_count` the bound starts high and is halved, down to 2, whenever no pair is
-        left above it: frequent pairs come before rare ones, and among them the score decides.
+        Pairs that occur fewer than `min_count` times are not merged: two rare letters that met once have the score 1,
+        the highest possible. Without `min_count` the bound starts high and is halved, down to 2, whenever no pair is
+        left above it: frequent pairs merge before rare ones, and the score decides among them.
         """
         rules = rules or BertRules()
         learner = (NativeLearner if native.available() else Learner)(texts, rules)
         start = with_special([*special_tokens, UNKNOWN], learner.characters)
-        check_room("WordPiece", vocab_size, len(start), "special tokens and characters")
-        limit = vocab_size - len(start) + len(start.special)  # what is spelled like a special token adds none
+        check_size("WordPiece", vocab_size, len(start), "special tokens and characters")
+        limit = (
+            vocab_size - len(start) + len(start.special)
+        )  # a token spelled like a special one is not added
         learned = learner.tokens(limit, None if min_count is None else max(1, min_count))
         tokens = list(dict.fromkeys([*start.tokens, *learned]))[:vocab_size]
         return cls(Vocabulary(tokens, start.special), rules=rules)
 
     def encode(self, text: str) -> Ids:
-        """text -> ids (n,); special tokens such as [CLS] are for the caller to add"""
+        """text -> ids (n,); the caller adds special tokens such as [CLS]"""
         if native.available():
             data = to_utf8(text)
             self.rules.native_table(data)
@@ -84,7 +86,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
         return np.array([id for word in self.rules.split(text) for id in cache[word]], np.int32)
 
     def decode(self, ids: npt.ArrayLike) -> str:
-        """ids (n,) -> text with single spaces between words; case and accents do not come back"""
+        """ids (n,) -> text with single spaces between words; case and accents are lost"""
         parts: list[str] = []
         for id in self.check_ids(ids):
             token = self.vocabulary.tokens[id]
@@ -121,7 +123,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
         )
 
     def longest_match(self, word: str) -> list[int]:
-        """The ids of a word's pieces, or [UNK]: the reference of the native encoder."""
+        """The ids of a word's pieces, or [UNK]: the reference for the native encoder."""
         if len(word) > MOST_CHARACTERS:
             return [self._unknown]
         ids, start = [], 0
@@ -139,7 +141,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
 
 
 class _Words(dict[str, list[int]]):
-    """The ids of words that were met; it starts again when it has grown large."""
+    """A cache of the ids of words; emptied when full."""
 
     LIMIT = 1 << 17
 

@@ -1,7 +1,7 @@
 """Words and punctuation marks as tokens.
 
-The rule: letters, digits and underscores that stand together are a word, with apostrophes inside it (`don't`); a
-line end is a token; any other character that is not white space is a token of its own; white space is dropped.
+A run of letters, digits and underscores is a word, with apostrophes inside it (`don't`). A line end is a token; any
+other character that is not white space is a token of its own; white space is dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from chainrule.text.tokenizer import Ids
 from chainrule.text.unicode.utf8 import as_texts
-from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_room, with_special
+from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special
 from chainrule.text.word_rules import WordNumbers, WordRule
 
 UNKNOWN = "<unk>"
@@ -32,7 +32,7 @@ def split_words(text: str) -> list[str]:
 
 
 def join_words(words: Iterable[str]) -> str:
-    """Words with single spaces between them, as they are printed; `split_words` gives the same words again."""
+    """Words with single spaces between them, as in print; `split_words` inverts it."""
     parts: list[str] = []
     before = "\n"
     for word in words:
@@ -44,7 +44,7 @@ def join_words(words: Iterable[str]) -> str:
 
 
 class WordTokenizer(VocabularyTokenizer):
-    """The words of a text, the most frequent first; what it does not know becomes `<unk>`.
+    """The words of a text, the most frequent first; an unknown word becomes `<unk>`.
 
     >>> from chainrule.text import WordTokenizer
     >>> tokenizer = WordTokenizer.train("The cat sat. The dog sat.", min_count=2)
@@ -75,7 +75,7 @@ class WordTokenizer(VocabularyTokenizer):
         special = [*special_tokens, UNKNOWN]
         limit = None
         if vocab_size is not None:
-            check_room("words", vocab_size, len(special), "the special tokens")
+            check_size("words", vocab_size, len(special), "the special tokens")
             limit = vocab_size - len(special)
         lowered = (text.lower() if lowercase else text for text in as_texts(texts))
         words = RULE.most_frequent(lowered, min_count, limit)
@@ -86,7 +86,7 @@ class WordTokenizer(VocabularyTokenizer):
         return self._numbers.encode(text.lower() if self.lowercase else text)
 
     def decode(self, ids: npt.ArrayLike) -> str:
-        """ids (n,) -> text with single spaces, and none where print has none"""
+        """ids (n,) -> text with single spaces, none before a comma or after a bracket"""
         return join_words(self.vocabulary.tokens[id] for id in self.check_ids(ids))
 
     def to_dict(self) -> dict[str, Any]:

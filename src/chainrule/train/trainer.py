@@ -54,21 +54,21 @@ class Result:
 class Trainer:
     """A model of any family, its optimiser, and how far they have come.
 
-    `exam` are the batches (inputs, targets) held back, on which `evaluate` judges the model. With a tokenizer the
-    doctor can say in words which token makes trouble.
+    `evaluate` measures the loss on `eval_batches`, of (inputs, targets). With a tokenizer the doctor can name the token
+    that makes trouble.
     """
 
     def __init__(
         self,
         model: Model,
         batches: BatchSource,
-        exam: Sequence[tuple[Any, Ids]],
+        eval_batches: Sequence[tuple[Any, Ids]],
         config: TrainConfig,
         tokenizer: Tokenizer | None = None,
     ) -> None:
         self.model = model
         self.batches = batches
-        self.exam = exam
+        self.eval_batches = eval_batches
         self.config = config
         if config.accumulate > 1 and not model.divisible:
             raise ConfigError(
@@ -252,7 +252,7 @@ class Trainer:
         """The mean loss on what was held back, of the averaged weights if there are such."""
         self.model.eval()
         with precision(self.config.precision), self.averaged():
-            return self.model.mean_loss(self.exam)
+            return self.model.mean_loss(self.eval_batches)
 
     def averaged(self) -> AbstractContextManager[None]:
         """The model has in here the weights that are judged and kept: their running mean, if there is one."""

@@ -67,7 +67,7 @@ def test_wrong_arrays_are_refused() -> None:
     x = np.ones(6, np.float32)
     with pytest.raises(ValueError, match="y has 5 elements, expected 6"):
         extension.gelu_forward(x[:5].copy(), x)
-    with pytest.raises(ValueError, match="b has 5 elements, expected 6"):
+    with pytest.raises(ValueError, match="dy has 5 elements, expected 6"):
         extension.gelu_backward(x.copy(), x, x[:5])
     with pytest.raises(ValueError, match="dup has 5 elements, expected 6"):
         extension.swiglu_backward(x.copy(), x[:5], x, x, x)

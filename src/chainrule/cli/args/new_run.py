@@ -18,7 +18,7 @@ from chainrule.runs import Run
 from chainrule.runs.folder import SETTINGS, free_folder
 from chainrule.runs.load import load_any
 from chainrule.scaling.budget import choose
-from chainrule.tasks.registry import material_of
+from chainrule.tasks.registry import task_of
 from chainrule.text import CharTokenizer, Tokenizer
 
 
@@ -31,7 +31,7 @@ def new_run(asked: TrainOptions) -> Run:
 
 def made(asked: TrainOptions, make: Callable[..., Run]) -> Run:
     """What `make`, Run.new or Run.draft, makes of the options."""
-    data = material_of(asked.family).find(asked.data)
+    data = task_of(asked.family).find(asked.data)
     if isinstance(data, Shards) and asked.tokenizer is not None:
         raise _own_tokenizer(asked, asked.data)
     folder = asked.out or free_folder(Path("runs", asked.family))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.cli.args.config_file import read_settings, toml
-from chainrule.cli.args.families import data_of
 from chainrule.cli.args.new_run import allows
 from chainrule.cli.args.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
@@ -15,7 +14,7 @@ from chainrule.errors import ConfigError, Setting
 from chainrule.files import alone, write
 from chainrule.runs import Run
 from chainrule.runs.folder import LOCK, SETTINGS
-from chainrule.tasks.registry import material_of
+from chainrule.tasks.registry import task_of
 
 # Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
 FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "patience")
@@ -38,10 +37,8 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             ),
             "(leave out one of the two)",
         )
-    if (
-        asked.data != data_of(asked.family).default
-        and material_of(asked.family).find(asked.data) != run.corpus
-    ):
+    kind = task_of(asked.family)
+    if asked.data != kind.default and kind.find(asked.data) != run.corpus:
         raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
     if not allows(asked, run.tokenizer):
         other = f" is {asked.tokenizer}, the run has another (leave it out)"

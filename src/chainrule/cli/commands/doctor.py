@@ -25,7 +25,7 @@ from chainrule.io import load_tokenizer
 from chainrule.runs import Run
 from chainrule.runs.folder import LOG
 from chainrule.runs.review import of_log, of_losses, of_weights
-from chainrule.tasks.registry import material_of
+from chainrule.tasks.registry import task_of
 from chainrule.train import TrainConfig
 from chainrule.train.trials import overfit
 
@@ -65,10 +65,10 @@ class Command:
 
     def _of_data(self, name: str, progress: Progress) -> tuple[str, list[Finding]]:
         tokenizer = None if self.tokenizer is None else load_tokenizer(self.tokenizer)
-        data = material_of(self.family).find(name)
+        data = task_of(self.family).find(name)
         run = Run.draft("", data, TrainConfig(), self.family, tokenizer)
         findings = [*examine(run.trainer), overfit(run.trainer, said=progress.say)]
-        return f"{size(run.model)}, {run.material.amount()}", findings
+        return f"{size(run.model)}, {run.task.amount()}", findings
 
 
 def of_run(folder: Path) -> tuple[str, list[Finding]]:
@@ -77,7 +77,7 @@ def of_run(folder: Path) -> tuple[str, list[Finding]]:
         return f"{folder}: a run without a checkpoint", of_log(folder)
     run = Run.resume(folder)
     findings = [*of_log(folder, run), *of_losses(run), of_weights(run)]
-    about = f"{size(run.model)}, {run.material.amount()}, after {steps(run.trainer.steps)}"
+    about = f"{size(run.model)}, {run.task.amount()}, after {steps(run.trainer.steps)}"
     return f"{about}; for its inside: chainrule diagnose {folder}", findings
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,6 @@ from chainrule.data import read_questions, spread
 from chainrule.errors import ConfigError, Setting
 from chainrule.generate import multiple_choice
 from chainrule.io import load
-from chainrule.models import describe
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.load import (
     best_of,
@@ -28,8 +26,7 @@ from chainrule.runs.load import (
     trained_on,
     unchanged,
 )
-from chainrule.tasks.registry import material_of
-from chainrule.tasks.translation import Translations
+from chainrule.tasks.registry import task_of_model
 from chainrule.train import TrainConfig
 from chainrule.validate import Check
 
@@ -64,8 +61,8 @@ class Command:
 
     def run(self) -> None:
         Check("eval", self).at_least(1, "limit")
-        with Progress("judging") as progress:
-            found = self._choose(progress) if self.choices else self._judge()
+        with Progress("evaluating") as progress:
+            found = self._choose(progress) if self.choices else self._evaluate()
         if self.json:
             print(json.dumps(found))
         else:
@@ -99,46 +96,29 @@ class Command:
             raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
         return None
 
-    def _judge(self) -> dict[str, Any]:
+    def _evaluate(self) -> dict[str, Any]:
         for name in given(self, but=(*ALWAYS, "batch_size")):
             said = " is given without choices (must be with it, or left out)"
             raise ConfigError("eval: ", Setting(name), said)
         saved = self._saved()
         model, tokenizer = load(self.run_folder) if saved is None else build(saved)
         refuse_broken(self.run_folder, model)
-        kind = material_of(describe(model)["model_type"])
+        kind = task_of_model(model)
         name, sha256, config = (
             ("", "", TrainConfig()) if saved is None else trained_on(saved, self.run_folder)
         )
         other = self.data is not None
         data = kind.find(self.data) if self.data else unchanged(self.run_folder, kind.find, name, sha256)
-        material = kind.of(data, tokenizer, judge_only=other).fitted(model)
-        for size, value in material.sizes().items():
+        task = kind.of(data, tokenizer, eval_only=other).fitted(model)
+        for size, value in task.sizes().items():
             if getattr(model.config, size) not in (value, ()):  # nor need a model know names of labels
                 raise ConfigError(
                     f"eval: {size} is {value} in the data, {getattr(model.config, size)} in the model"
                 )
-        settings = TrainConfig(batch_size=self.batch_size, eval_windows=self.limit, seed=config.seed)
-        exam = material.exam(model, settings)
+        batches = task.eval_batches(model, batch_size=self.batch_size, limit=self.limit)
         with precision(config.precision):
-            parts = model.eval().mean_losses(exam)
-            scores = material.scores(model, exam)
-        measured = {material.unit: sum(parts)} | material.measures(sum(parts), exam)
-        if material.perplexity:  # of the words: the next sentence is no word
-            measured["perplexity"] = math.exp(parts[0]) if parts[0] < 700 else math.inf
-        found = {"run": str(self.run_folder), "data": self.data or name} | measured | scores
-        return (
-            found | self._of_pairs(material, model, scores) if isinstance(material, Translations) else found
-        )
-
-    def _of_pairs(self, material: Translations, model: Any, scores: dict[str, float]) -> dict[str, Any]:
-        """How many were judged, how many only in part, and that BLEU is unknown where it could not be computed."""
-        pairs = [material.validation[i] for i in spread(len(material.validation), self.limit)]
-        most, encode = model.config.block_size, material.tokenizer.encode
-        cut = sum(  # the end of a target is a token too
-            len(encode(source)) > most or len(encode(target)) + 1 > most for source, target in pairs
-        )
-        return {"pairs": len(pairs), "cut": cut, "bleu": scores.get("bleu")}
+            found = task.evaluate(model, batches)
+        return {"run": str(self.run_folder), "data": self.data or name} | found
 
 
 def in_words(found: dict[str, Any]) -> dict[str, str]:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from chainrule.cli.answering import TASKS, Task
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import read_input
 from chainrule.cli.args.unused import given
 from chainrule.cli.render.progress import Progress
-from chainrule.cli.translating import listed, translations
 from chainrule.errors import ConfigError, DataError, Setting
-from chainrule.generate import Beam, Request, Sampling, beam_search, complete, score, write
+from chainrule.generate import Beam, Sampling
 from chainrule.generate.beam import WIDEST
-from chainrule.generate.readers import check_fp32
-from chainrule.generate.sample import Model, encoded
-from chainrule.models import LanguageModel, Seq2Seq
+from chainrule.models import Model
 from chainrule.runs.load import load_any
-from chainrule.text import TextStream, Tokenizer
+from chainrule.tasks import AnswerOptions, Task, task_of_model
+from chainrule.text import Tokenizer
 from chainrule.validate import Check
 
 ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
@@ -65,80 +62,56 @@ class Command:
         if self.num_samples < 1:
             raise ConfigError.of("sample", {"num_samples": self.num_samples}, "must be at least 1")
         model, tokenizer = load_any(self.run_folder)
-        if task := TASKS.get(type(model)):
-            self._answer(task, model, tokenizer, prompts)
+        task = task_of_model(model)
+        options = self._options(task)
+        one = len(prompts) * self.num_samples == 1 and not (self.logprobs or self.json or self.beam)
+        if one and (pieces := task.stream(model, tokenizer, prompts[0], options)):
+            print(prompts[0], end="", flush=True)
+            for piece in pieces:
+                print(piece, end="", flush=True)
+            print()
             return
-        self._refuse_unused(model)
-        if isinstance(model, Seq2Seq):
-            check_fp32(model, self.weights)
-            options = self._samplings() if self.beam is None else self._beam(self.beam)
-            found = translations(model, tokenizer, prompts, options, scored=self.logprobs)
-        elif not isinstance(model, LanguageModel):
-            rule = "must be a language model, an encoder-decoder, a classifier, a tagger or a BERT"
-            raise ConfigError(f"{self.run_folder}: holds a {type(model).__name__} ({rule})")
-        elif self.beam is not None:
-            found = self._searched(model, tokenizer, prompts, self._beam(self.beam))
-        elif len(prompts) * self.num_samples > 1 or self.logprobs or self.json:
-            found = self._drawn(model, tokenizer, prompts)
-        else:
-            self._stream(model, tokenizer, prompts[0])
-            return
-        for number, result in enumerate(found):
-            if self.json:
-                print(json.dumps(result, ensure_ascii=False))
-            elif isinstance(model, Seq2Seq) and self.num_samples == 1 and not self.logprobs:
-                print(result["text"])  # a line for each source
-            else:
-                print(shown(result, number, " -> " if isinstance(model, Seq2Seq) else ""))
-
-    def _answer(self, task: Task, model: Any, tokenizer: Tokenizer, prompts: list[str]) -> None:
-        for name in given(self, but=(*ASKED, *task.reads)):
-            said = f" is given for {task.who}, which does not write (leave it out)"
-            raise ConfigError("sample: ", Setting(name), said)
-        with Progress("answer"):
-            found = list(task.run(model, tokenizer, prompts, self.sampling))
-        for answer in found:
-            print(json.dumps(answer, ensure_ascii=False) if self.json else task.in_words(answer))
-
-    def _stream(self, model: Model, tokenizer: Tokenizer, prompt: str) -> None:
-        options = {name: value for name, value in vars(self.sampling).items() if name != "max_new_tokens"}
-        n = self.sampling.max_new_tokens
-        pieces = write(model, tokenizer, prompt, n, weights=self.weights, **options)
-        print(prompt, end="", flush=True)
-        for piece in pieces:
-            print(piece, end="", flush=True)
-        print()
-
-    def _drawn(self, model: Model, tokenizer: Tokenizer, prompts: list[str]) -> Iterator[dict[str, Any]]:
-        samplings = self._samplings()
-        each = [prompt for prompt in prompts for _ in samplings]
-        with Progress("sample") as progress:
-            requests = complete(
-                model,
-                tokenizer,
-                each,
-                samplings * len(prompts),
-                weights=self.weights,
-                scored=self.logprobs,
-                tell=lambda tokens: progress.say(f"{tokens:,} tokens"),
+        for number, answer in enumerate(self._answers(task, model, tokenizer, prompts, options)):
+            shown = (
+                json.dumps(answer, ensure_ascii=False) if self.json else task.show(answer, number, options)
             )
-        for prompt, request in zip(each, requests, strict=True):
-            result = {"prompt": prompt, "text": request.text, "seed": request.sampling.seed}
-            yield result | {"finish": request.finish} | self._logprobs(model, tokenizer, request)
+            print(shown)
 
-    def _logprobs(self, model: Model, tokenizer: Tokenizer, request: Request) -> dict[str, Any]:
-        if request.logprobs is None:
-            return {}
-        before = [None, *score(model, request.prompt).tolist()]
-        return {
-            "prompt_logprobs": listed(tokenizer, request.prompt, before),
-            "logprobs": listed(tokenizer, request.tokens, request.logprobs),
-        }
+    def _answers(
+        self, task: type[Task], model: Model, tokenizer: Tokenizer, prompts: list[str], options: AnswerOptions
+    ) -> Iterator[dict[str, Any]]:
+        """The answers one by one; progress is told while the next one is waited for."""
+        progress: Progress | None = None
 
-    def _samplings(self) -> list[Sampling]:
-        return [replace(self.sampling, seed=self.sampling.seed + i) for i in range(self.num_samples)]
+        def tell(tokens: int) -> None:
+            if progress:
+                progress.say(f"{tokens:,} tokens")
 
-    def _refuse_unused(self, model: object) -> None:
+        answers = task.answer(model, tokenizer, prompts, options, tell)
+        while True:
+            progress = Progress("sample")
+            with progress:
+                answer = next(answers, None)
+            if answer is None:
+                return
+            yield answer
+
+    def _options(self, task: type[Task]) -> AnswerOptions:
+        """What was asked for; what this task would not read is refused."""
+        if not task.writes:
+            for name in given(self, but=(*ASKED, *task.reads)):
+                said = f" is given for {task.model}, which does not write (leave it out)"
+                raise ConfigError("sample: ", Setting(name), said)
+        self._refuse_unused()
+        return AnswerOptions(
+            sampling=self.sampling,
+            num_samples=self.num_samples,
+            beam=None if self.beam is None else self._beam(self.beam),
+            weights=self.weights,
+            logprobs=self.logprobs,
+        )
+
+    def _refuse_unused(self) -> None:
         """What would be ignored, such as how to draw where a search is made."""
         if self.beam is None:
             if "length_penalty" in given(self):
@@ -149,9 +122,6 @@ class Command:
             fix = "a search does not draw: leave one of them out"
             rule = ("must be ", Setting("stop_tokens")) if name == "stop" else (fix,)
             raise ConfigError("sample: ", Setting(name), " is given with beam (", *rule, ")")
-        if self.logprobs and isinstance(model, Seq2Seq):
-            said = " is given with beam (a search knows only the sum, which it prints: leave it out)"
-            raise ConfigError("sample: ", Setting("logprobs"), said)
 
     def _beam(self, width: int) -> Beam:
         check = Check("sample", self)
@@ -166,24 +136,6 @@ class Command:
             stop_tokens=self.sampling.stop_tokens,
         )
 
-    def _searched(
-        self, model: Model, tokenizer: Tokenizer, prompts: list[str], beam: Beam
-    ) -> Iterator[dict[str, Any]]:
-        for prompt in prompts:
-            ids = encoded(tokenizer, prompt)
-            with Progress("search"):
-                found = beam_search(model, ids, beam, weights=self.weights)
-            for hypothesis in found:
-                result: dict[str, Any] = {
-                    "prompt": prompt,
-                    "text": text_of(tokenizer, ids, hypothesis.tokens),
-                }
-                result |= {"logprob": hypothesis.logprob, "score": hypothesis.score}
-                if self.logprobs:
-                    logs = score(model, [*ids, *hypothesis.tokens])[len(ids) - 1 :].tolist()
-                    result |= {"logprobs": listed(tokenizer, hypothesis.tokens, logs)}
-                yield result | {"finish": "stop" if hypothesis.finished else "length"}
-
 
 def prompts_in(source: str, prompt: str) -> list[str]:
     """The lines of a file"""
@@ -196,18 +148,3 @@ def prompts_in(source: str, prompt: str) -> list[str]:
     if not text:
         raise DataError(f"{source}: is empty (must have a prompt on each line)")
     return text.removesuffix("\n").split("\n")
-
-
-def text_of(tokenizer: Tokenizer, prompt: Any, tokens: Sequence[int]) -> str:
-    stream = TextStream(tokenizer, after=prompt)
-    return "".join([*map(stream.push, tokens), stream.close()])
-
-
-def shown(result: dict[str, Any], number: int, between: str = "") -> str:
-    """One text for people: how it came about, the text, the log-probabilities"""
-    facts = ", ".join(f"{key} {result[key]:.5g}" for key in ("seed", "logprob", "score") if key in result)
-    lines = [f"--- {number + 1}: {facts}", result["prompt"] + between + result["text"]]
-    for token in [*result.get("prompt_logprobs", ()), *result.get("logprobs", ())]:
-        log = "" if token["logprob"] is None else f"{token['logprob']:.4f}"
-        lines.append(f"{log:>10}  {token['token']!r}")
-    return "\n".join(lines)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import sys
 
 from chainrule.models import Model
 from chainrule.runs import Run
-from chainrule.tasks.task import Text
-from chainrule.text import CharTokenizer
 
 SIZES = {
     "n_layer": "{} layer{s}",
@@ -35,12 +32,8 @@ def steps(n: int) -> str:
 
 
 def bits(run: Run, nats: float) -> str:
-    """A loss per token in both units; tokens of several characters are compared by the byte."""
-    if isinstance(run.material, Text) and isinstance(run.tokenizer, CharTokenizer):
-        return f"{nats:.4f} nats = {nats / math.log(2):.4f} bits per character"
-    found = run.material.measures(nats, run.trainer.exam)
-    others = [f"{value:.4f} {name.replace('_', ' ')}" for name, value in found.items()]
-    return " = ".join([f"{nats:.4f} nats", *others])
+    """A loss in its units."""
+    return run.task.loss_in_words(nats, run.trainer.eval_batches)
 
 
 def command_line() -> str:

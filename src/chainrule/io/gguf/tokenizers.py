@@ -9,7 +9,7 @@ import numpy as np
 from chainrule.errors import ConfigError, FormatError
 from chainrule.io.hf.tokenizers.bpe import merge_pair
 from chainrule.io.settings import Settings
-from chainrule.text import BPETokenizer, CharTokenizer, PieceBPETokenizer, Tokenizer, Vocabulary
+from chainrule.text import BPETokenizer, CharTokenizer, SentencePieceBPETokenizer, Tokenizer, Vocabulary
 from chainrule.text.unicode.byte_alphabet import hide, show
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 
@@ -39,11 +39,11 @@ def write_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     """The settings that describe a tokenizer."""
     if isinstance(tokenizer, BPETokenizer):
         found = _write_bpe(tokenizer)
-    elif isinstance(tokenizer, PieceBPETokenizer):
+    elif isinstance(tokenizer, SentencePieceBPETokenizer):
         found = _write_pieces(tokenizer)
     elif isinstance(tokenizer, CharTokenizer) and SPACE not in tokenizer.characters:
         named = [character.replace(" ", SPACE) for character in tokenizer.characters]
-        found = _write_pieces(PieceBPETokenizer(Vocabulary(named), [], prefix=False))
+        found = _write_pieces(SentencePieceBPETokenizer(Vocabulary(named), [], prefix=False))
     else:
         raise ConfigError(
             f"gguf: cannot hold this {tokenizer.kind} tokenizer (must be bpe, piece_bpe or char)"
@@ -87,7 +87,7 @@ def _write_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
     }
 
 
-def _read_pieces(settings: Settings, tokens: list[str], types: list[float]) -> PieceBPETokenizer:
+def _read_pieces(settings: Settings, tokens: list[str], types: list[float]) -> SentencePieceBPETokenizer:
     scores = _numbers(settings, "scores", len(tokens), 0)
     special = [name for name, kind in zip(tokens, types, strict=True) if kind not in (NORMAL, BYTE)]
     vocabulary = Vocabulary(tokens, special)
@@ -96,10 +96,10 @@ def _read_pieces(settings: Settings, tokens: list[str], types: list[float]) -> P
         id = settings.integer("bos_token_id", default=1)
         start = tokens[id] if id < len(tokens) else ""
     prefix = settings.flag("add_space_prefix", True)
-    return PieceBPETokenizer.from_scores(vocabulary, scores, prefix=prefix, start=start)
+    return SentencePieceBPETokenizer.from_scores(vocabulary, scores, prefix=prefix, start=start)
 
 
-def _write_pieces(tokenizer: PieceBPETokenizer) -> dict[str, Any]:
+def _write_pieces(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:
     vocabulary = tokenizer.vocabulary
     types = {BYTES[i]: BYTE for i in range(256)} if tokenizer.bytes else {}
     types |= dict.fromkeys(vocabulary.special, CONTROL) | {UNKNOWN: UNKNOWN_TYPE}

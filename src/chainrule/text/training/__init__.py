@@ -1,1 +1,1 @@
-"""How subword tokenizers are learned, in plain Python; the C++ code does the same, faster."""
+"""How subword tokenizers are learned: the reference in Python, which the C++ code matches token by token."""

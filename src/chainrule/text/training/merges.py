@@ -1,4 +1,4 @@
-"""Words cut into pieces, and counts that each merge keeps up to date: what training BPE and WordPiece share."""
+"""Words in pieces, with counts that each merge updates: shared by the training of textbook BPE and WordPiece."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ Pair = tuple[str, str]
 
 
 class Pieces:
-    """Distinct words in pieces, each with its frequency; pieces and adjacent pairs are counted by it.
+    """Distinct words in pieces, with counts of pieces and of adjacent pairs, weighted by the count of each word.
 
-    The pieces of all words stand in one row of places. Each place knows its neighbors in the word, and each pair the
-    places where it begins: a merge visits those and nothing else, so that training takes about as long as it changes
-    something, even if the text is one long word.
+    The pieces of all words are one row of places. Each place knows its neighbors in the word, and each pair the places
+    where it begins. A merge visits only these places, so the time of training is proportional to the number of
+    changes, even if the text is one long word.
     """
 
     def __init__(self, words: Mapping[tuple[str, ...], int]) -> None:
         self.frequency = list(words.values())
         self.count: Counter[str] = Counter()
         self.pairs: Counter[Pair] = Counter()
-        self.changed: set[Pair] = set()  # pairs counted anew since the caller last looked
+        self.changed: set[Pair] = set()  # pairs whose count changed since the caller cleared it
         self._where: defaultdict[Pair, set[int]] = defaultdict(set)
         self._starts: list[int] = []
         self._piece: list[str] = []
         self._weight: list[int] = []
-        self._before: list[int] = []  # the place of the piece before, -1 if there is none
+        self._before: list[int] = []  # the place of the piece before, or -1
         self._after: list[int] = []
         for word, frequency in words.items():
             self._append(word, frequency)
@@ -35,18 +35,18 @@ class Pieces:
 
     @property
     def words(self) -> list[list[str]]:
-        """The words as they are cut now."""
+        """The words in their present pieces."""
         return [self._word(start) for start in self._starts]
 
     def merge(self, pair: Pair, merged: str) -> None:
-        """Put `merged` wherever `pair` stands, from left to right."""
+        """Replace `pair` by `merged` everywhere, from left to right."""
         where = self._where[pair]
         for place in sorted(where):
-            if place in where:  # in "aaa" the second pair goes with the first
+            if place in where:  # in "aaa" merging the first pair removes the second
                 self._join(place, merged)
 
     def _join(self, place: int, merged: str) -> None:
-        """Make one piece of the piece at `place` and the one after it."""
+        """Join the piece at `place` with the one after it."""
         left, right, weight = self._before[place], self._after[place], self._weight[place]
         for begin in (left, place, right):
             self._count_pair(begin, -1)
@@ -59,7 +59,7 @@ class Pieces:
             self._count_pair(begin, +1)
 
     def _count_pair(self, place: int, sign: int) -> None:
-        """Count the pair that begins at `place`, if one does, or take it back."""
+        """Add (+1) or remove (-1) the pair that begins at `place`, if there is one."""
         if place < 0 or self._after[place] < 0:
             return
         pair = self._piece[place], self._piece[self._after[place]]

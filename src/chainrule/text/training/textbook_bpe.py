@@ -1,4 +1,4 @@
-"""Training of the textbook's BPE: in plain Python, and the same in C++ (native/text/textbook_bpe.cpp)."""
+"""Training of textbook BPE, in Python and in C++ (native/text/textbook_bpe.cpp)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Learner:
         self.characters = list(dict.fromkeys(piece for word in self.words for piece in word))
 
     def merges(self, limit: int | None, never: Iterable[str]) -> Iterator[Pair]:
-        """At most `limit`, none of which makes a token of `never`."""
+        """At most `limit` merges; none makes a token of `never`."""
         return (pair for pair, _ in islice(merge_steps(Pieces(self.words), never), limit))
 
 
 class NativeLearner:
-    """The same in C++, which has numbers for tokens: characters, then merges."""
+    """The same in C++, where tokens are numbers: characters first, then merges."""
 
     def __init__(self, texts: str | Iterable[str], *, end_mark: bool) -> None:
         self._trainer = native.kernels().PlainBpeTrainer(white_space(), END.encode() if end_mark else b"")
@@ -53,9 +53,9 @@ class NativeLearner:
 
 
 def merge_steps(pieces: Pieces, never: Iterable[str] = ()) -> Iterator[tuple[Pair, int]]:
-    """(pair, count) of each merge, after it was made; the caller stops when it has enough.
+    """(pair, count) of each merge, after the merge; the caller stops when it has enough.
 
-    Nothing merges to a token of `never`: text must not become a special token.
+    No merge makes a token of `never`: text must not become a special token.
     """
     never = set(never)
     heap = [(-count, pair) for pair, count in pieces.pairs.items()]
@@ -64,7 +64,7 @@ def merge_steps(pieces: Pieces, never: Iterable[str] = ()) -> Iterator[tuple[Pai
     while heap:
         negative, pair = heapq.heappop(heap)
         if pieces.pairs.get(pair) != -negative or "".join(pair) in never:
-            continue  # the first: counted anew since it was pushed
+            continue  # its count has changed since it was pushed
         pieces.merge(pair, "".join(pair))
         for touched in pieces.changed & pieces.pairs.keys():
             heapq.heappush(heap, (-pieces.pairs[touched], touched))
@@ -73,7 +73,7 @@ def merge_steps(pieces: Pieces, never: Iterable[str] = ()) -> Iterator[tuple[Pai
 
 
 def count_words(texts: str | Iterable[str], *, end_mark: bool = False) -> dict[tuple[str, ...], int]:
-    """Each distinct word of the texts, spelled, with its frequency, in the order of first appearance."""
+    """The characters of each distinct word, with its count, in the order of first appearance."""
     counts: Counter[str] = Counter()
     for text in as_texts(texts):
         counts.update(WORD_OR_SPACE.findall(check_mark(text, end_mark)))
@@ -81,19 +81,19 @@ def count_words(texts: str | Iterable[str], *, end_mark: bool = False) -> dict[t
 
 
 def spell(word: str, end_mark: bool) -> list[str]:
-    """The characters of a word, with the mark as a piece of its own; white space is not marked."""
+    """The characters of a word, then the end mark; white space gets none."""
     return [*word, END] if end_mark and not word.isspace() else [*word]
 
 
 def check_mark(text: str, end_mark: bool) -> str:
-    """The text, if the mark is not in it already."""
+    """The text, if it does not contain the end mark."""
     if end_mark and END in text:
-        raise ConfigError(f"plain BPE: the text holds {END!r}, the end mark (train without it)")
+        raise ConfigError(f"textbook BPE: the text contains the end mark {END!r} (train without end_mark)")
     return text
 
 
 @cache
 def white_space() -> Any:
-    """Python's white space, which `re` calls \\s, as a table for the C++ scanner."""
+    """Python's white space (\\s) as a table for the C++ scanner."""
     codes = [code for code in range(0x10000) if chr(code).isspace()]
     return native.kernels().character_classes(np.array([(c, c, SPACE) for c in codes], np.int32))

@@ -1,13 +1,11 @@
-"""Training of the Unigram tokenizer in plain Python: the reference for native/text/unigram_*.cpp.
+"""Training of the Unigram tokenizer (Kudo 2018) in Python: the reference for native/text/unigram_*.cpp.
 
     p(text) = Σ over all cuts of the text into pieces  Π p(piece)
 
 1. Candidates: letters, and strings that occur often (count times length).
-2. E: how often is each piece expected, over all cuts of each word? M: p ∝ exp ψ(count), which is below the count by
-   about a half and so makes rare pieces rarer.
-3. Prune: drop the pieces without which the text's best cuts lose least, a quarter at a time; go on with 2.
-
-(Kudo 2018)
+2. E step: the expected count of each piece, over all cuts of each word. M step: p ∝ exp ψ(count), about count - ½,
+   which makes rare pieces rarer.
+3. Prune: drop the quarter of the pieces that the best cuts of the text miss least; continue with 2.
 """
 
 from __future__ import annotations
@@ -23,8 +21,8 @@ import numpy as np
 
 UNIT = re.compile(
     r"\n+| *[^ \n]+| +"
-)  # text that no piece crosses: line ends, or spaces and what follows them
-LEAST_COUNT = 0.5  # a piece that is expected less often is dropped
+)  # no piece crosses a unit: line ends, or spaces and the word after them
+LEAST_COUNT = 0.5  # a piece with a lower expected count is dropped
 SEEDS_PER_PIECE = 20
 
 Scores = dict[str, float]  # piece -> log probability
@@ -32,18 +30,18 @@ Scores = dict[str, float]  # piece -> log probability
 
 @dataclass(frozen=True)
 class Settings:
-    """How pieces are learned; the native trainer takes the same."""
+    """Settings of training, for Python and C++."""
 
     pieces: int
-    """How many to learn, letters included."""
+    """Number of pieces to learn, letters included."""
     coverage: float = 0.9995
-    """Share of the text whose letters must be pieces."""
+    """Fraction of the text whose letters must be pieces."""
     most_letters: int = 16
-    """Longest piece."""
+    """Length of the longest piece."""
     shrink: float = 0.75
-    """Share of the pieces that a round of pruning keeps."""
+    """Fraction of the pieces that a round of pruning keeps."""
     iterations: int = 2
-    """Of expectation and maximization between two rounds."""
+    """E and M steps between two rounds."""
 
     @property
     def seeds(self) -> int:
@@ -52,14 +50,14 @@ class Settings:
 
 
 def train(texts: Iterable[str], settings: Settings) -> Scores:
-    """The pieces and their log probabilities, the likeliest first."""
+    """Pieces and their log probabilities, the most probable first."""
     units = Counter(unit for text in texts for unit in UNIT.findall(text))
     letters = frequent_letters(units, settings.coverage)
     words = cut_at_strangers(units, letters)
     counts = letters | frequent_strings(words, settings)
     total = math.log(sum(counts.values()))
     scores = {piece: math.log(count) - total for piece, count in counts.items()}
-    # the last few are chosen by probability; letters always stay
+    # The last tenth is chosen by probability; letters always stay.
     enough = max(settings.pieces + settings.pieces // 10, len(letters))
     while True:
         for _ in range(settings.iterations):
@@ -89,7 +87,7 @@ def frequent_letters(units: Counter[str], coverage: float) -> dict[str, int]:
 
 
 def cut_at_strangers(units: Counter[str], letters: dict[str, int]) -> dict[str, int]:
-    """Words: units cut at letters that are no pieces."""
+    """Words: units cut at letters that are not pieces."""
     words: Counter[str] = Counter()
     for unit, count in units.items():
         for known, part in groupby(unit, letters.__contains__):
@@ -101,7 +99,7 @@ def cut_at_strangers(units: Counter[str], letters: dict[str, int]) -> dict[str, 
 def frequent_strings(words: dict[str, int], settings: Settings) -> dict[str, int]:
     """Strings of two letters or more that occur at least twice, the best by count times letters.
 
-    One that is always followed by the same letter is left to the longer one.
+    A string that is always followed by the same letter is dropped in favor of the longer one.
     """
     counts: Counter[str] = Counter()
     for word, count in words.items():
@@ -114,7 +112,7 @@ def frequent_strings(words: dict[str, int], settings: Settings) -> dict[str, int
 
 
 def expect(words: dict[str, int], scores: Scores) -> Scores:
-    """How often each piece is expected in the text, over all cuts of its words."""
+    """The expected count of each piece in the text, over all cuts of its words."""
     expected = dict.fromkeys(scores, 0.0)
     longest = max(map(len, scores), default=0)
     for word, count in words.items():
@@ -125,7 +123,7 @@ def expect(words: dict[str, int], scores: Scores) -> Scores:
         alpha, beta = (
             np.full(n + 1, -np.inf),
             np.full(n + 1, -np.inf),
-        )  # log sums over the cuts before and after
+        )  # log sums over the cuts before and after each place
         alpha[0] = beta[n] = 0
         for i, j in cuts:
             alpha[j] = np.logaddexp(alpha[j], alpha[i] + scores[word[i:j]])
@@ -148,7 +146,7 @@ def maximize(expected: Scores, letters: dict[str, int]) -> Scores:
 
 
 def prune(words: dict[str, int], scores: Scores, letters: dict[str, int], wanted: int) -> Scores:
-    """The letters and those pieces without which the likelihood of the text would fall most."""
+    """The letters, and the pieces whose loss would lower the likelihood of the text most."""
     used: Counter[str] = Counter()
     for word, count in words.items():
         for piece in best_cut(word, scores):
@@ -156,7 +154,7 @@ def prune(words: dict[str, int], scores: Scores, letters: dict[str, int], wanted
     total = used.total()
 
     def cost(piece: str) -> float:
-        """By how much it falls if the piece gives way to the best cut of itself into others."""
+        """The loss of log likelihood if the piece is replaced by its best cut into others."""
         others = best_cut(piece, scores, without=piece)
         grown = math.log(total + used[piece] * (len(others) - 1))
         after = sum(math.log(used[other] + used[piece]) - grown for other in others)
@@ -169,7 +167,7 @@ def prune(words: dict[str, int], scores: Scores, letters: dict[str, int], wanted
 
 
 def best_cut(word: str, scores: Scores, without: str | None = None) -> list[str]:
-    """Viterbi: the best cut up to each place from the best cuts before it; all letters must be known."""
+    """Viterbi: the most probable cut; all letters must be known."""
     best = [(0.0, "")] + [(-math.inf, "")] * len(word)  # score and last piece, by end
     for start in range(len(word)):
         for end in range(start + 1, len(word) + 1):

@@ -1,4 +1,4 @@
-"""Training of WordPiece: in plain Python, and the same in C++ (native/text/wordpiece_train.cpp)."""
+"""Training of WordPiece, in Python and in C++ (native/text/wordpiece_train.cpp)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREFIX = "##"
 
 
 class Learner:
-    """The characters of texts as pieces, sorted, and the tokens that merging makes of them."""
+    """The characters of texts, sorted, and the tokens that merging makes of them."""
 
     def __init__(self, texts: str | Iterable[str], rules: BertRules) -> None:
         words: Counter[str] = Counter()
@@ -26,7 +26,7 @@ class Learner:
         self.characters = sorted(self.pieces.count)
 
     def tokens(self, limit: int, min_count: int | None) -> Iterator[str]:
-        """At most `limit`, each another one (see native/text/merger.hpp)."""
+        """At most `limit` different tokens (see native/text/merger.hpp)."""
         return islice(_merge_steps(self.pieces, min_count), limit)
 
 
@@ -53,16 +53,16 @@ def spell(word: str) -> list[str]:
 
 
 def score(pieces: Pieces, pair: Pair) -> float:
-    """count(ab) / (count(a) count(b)): how much more often a and b stand together than chance would have it"""
+    """count(ab) / (count(a) count(b)): how much more often a and b are adjacent than by chance"""
     a, b = pair
     return pieces.pairs[pair] / float(pieces.count[a] * pieces.count[b])
 
 
 def _merge_steps(pieces: Pieces, min_count: int | None) -> Iterator[str]:
-    """The token that each merge adds; of equal scores the more frequent pair, then the alphabetically first.
+    """The token that each merge adds; a tie goes to the more frequent pair, then to the alphabetically first.
 
-    A merge changes the counts of its two pieces, and so the scores of all pairs they are in: those are pushed
-    again, and what no longer agrees with the counts is skipped when it is popped.
+    A merge changes the counts of its two pieces, hence the scores of all pairs with them. These pairs are pushed once
+    more, and an entry that disagrees with the counts is skipped when popped.
     """
     holding: defaultdict[str, set[Pair]] = defaultdict(set)  # piece -> pairs with it
     for least in [min_count] if min_count is not None else _falling(max(pieces.pairs.values(), default=1)):

@@ -1,4 +1,4 @@
-"""GPT-2's way to write bytes as visible characters, in which vocabularies of byte-level BPE are stored.
+"""GPT-2's byte alphabet: bytes as visible characters, in which files store byte-level BPE.
 
 Printable bytes stand for themselves, the other 68 for the characters from U+0100 on: a space is Ġ, a new line Ċ.
 """
@@ -9,7 +9,7 @@ from chainrule.errors import FormatError
 
 _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 
-# All 256 bytes in the order of their characters; GPT-2 and its followers number them so.
+# All 256 bytes in the order of their characters, which is the order of their ids in GPT-2.
 BYTES_IN_ORDER = bytes([*_PRINTABLE, *(byte for byte in range(256) if byte not in _PRINTABLE)])
 
 _SHOWN = {
@@ -28,7 +28,7 @@ def show(data: bytes) -> str:
 
 
 def hide(text: str) -> bytes:
-    """The bytes that `show` wrote."""
+    """The inverse of `show`."""
     try:
         return bytes(_HIDDEN[ord(character)] for character in text)
     except KeyError:

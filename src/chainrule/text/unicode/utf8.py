@@ -1,4 +1,4 @@
-"""Texts as the C++ code takes them: UTF-8, many in a row with the places where they end."""
+"""Texts as the C++ code takes them: UTF-8, many texts joined, with the place where each ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Joined = tuple[bytes, npt.NDArray[np.int64]]
 
 
 def to_utf8(text: str) -> bytes:
-    """UTF-8, in which a lone surrogate is three bytes like any other character; `from_utf8` takes it back."""
+    """UTF-8, where a lone surrogate is encoded like any other character; `from_utf8` inverts it."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -22,7 +22,7 @@ def from_utf8(data: bytes) -> str:
 
 
 def to_valid_utf8(text: str) -> bytes:
-    """UTF-8; surrogates make pairs or become U+FFFD, as in tiktoken."""
+    """Valid UTF-8: surrogates are paired or become U+FFFD, as in tiktoken."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -30,17 +30,17 @@ def to_valid_utf8(text: str) -> bytes:
 
 
 def as_texts(texts: str | Iterable[str]) -> Iterator[str]:
-    """One text or many, as many."""
+    """An iterator over one text or many."""
     return iter([texts] if isinstance(texts, str) else texts)
 
 
 def joined(parts: Sequence[bytes]) -> Joined:
-    """All parts in a row, and where each ends."""
+    """All parts joined, and where each ends."""
     return b"".join(parts), np.cumsum([len(part) for part in parts], dtype=np.int64)
 
 
 def batches(texts: str | Iterable[str], encode: Callable[[str], bytes] = to_utf8) -> Iterator[Joined]:
-    """Texts in rows of about BATCH bytes."""
+    """Texts joined into batches of about BATCH bytes."""
     batch: list[bytes] = []
     size = 0
     for text in as_texts(texts):

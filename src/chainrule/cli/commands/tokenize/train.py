@@ -19,7 +19,7 @@ from chainrule.io import save_tokenizer
 from chainrule.text import (
     BPETokenizer,
     CharTokenizer,
-    PlainBPETokenizer,
+    TextbookBPETokenizer,
     Tokenizer,
     UnigramTokenizer,
     WordPieceTokenizer,
@@ -36,7 +36,7 @@ TRAIN: dict[Kind, Callable[..., Tokenizer]] = {
     "unigram": UnigramTokenizer.train,
     "word": WordTokenizer.train,
     "char": lambda texts, vocab_size, special_tokens=(): CharTokenizer.train("".join(texts), special_tokens),
-    "plain-bpe": lambda texts, vocab_size, special_tokens=(): PlainBPETokenizer.train(
+    "plain-bpe": lambda texts, vocab_size, special_tokens=(): TextbookBPETokenizer.train(
         texts, vocab_size, special_tokens=[*special_tokens, "<unk>"]
     ),
 }

@@ -51,7 +51,7 @@ class Train(TrainOptions):
         from chainrule.train.skips import NotFinite
 
         run = self._run()
-        self.say(f"{size(run.model)}, {run.material.amount()}; run {run.folder}")
+        self.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
         if self.resume:
             renew_settings(run)
             self.say(going_on(run))
@@ -99,10 +99,8 @@ class Train(TrainOptions):
 def _next(run: Run) -> str:
     """What to do with a trained model."""
     from chainrule.cli.render.show import command_line
-    from chainrule.models import LanguageModel, Seq2Seq
 
-    writes = isinstance(run.model, LanguageModel | Seq2Seq)
-    use, verb = ("generate text with", "sample") if writes else ("evaluate it with", "eval")
+    use, verb = ("generate text with", "sample") if run.task.writes else ("evaluate it with", "eval")
     return f"{use}: {command_line()} {verb} {run.folder}"
 
 
@@ -116,9 +114,9 @@ def summary(run: Run, result: Result) -> dict[str, Any]:
             "parameters": run.model.count(),
             "steps": result.steps,
             "seconds": round(result.seconds, 3),
-            run.material.unit: result.validation,
+            run.task.unit: result.validation,
         }
-        | run.material.measures(result.validation, run.trainer.exam)
+        | run.task.measures(result.validation, run.trainer.eval_batches)
         | ({"best_step": best[0], "best_loss": best[1]} if best else {})
         | {"interrupted": result.interrupted}
     )

@@ -19,10 +19,10 @@ from chainrule.io.hf.tokenizers.parts import (
     refuse,
 )
 from chainrule.io.hf.tokenizers.unigram import decoder, normalizer, space_first
-from chainrule.text import PieceBPETokenizer, Vocabulary
+from chainrule.text import SentencePieceBPETokenizer, Vocabulary
 from chainrule.text.unigram import UNKNOWN
 
-KIND = PieceBPETokenizer
+KIND = SentencePieceBPETokenizer
 
 
 def matches(description: Description) -> bool:
@@ -33,13 +33,13 @@ def matches(description: Description) -> bool:
     )
 
 
-def read(description: Description) -> PieceBPETokenizer:
+def read(description: Description) -> SentencePieceBPETokenizer:
     """The tokenizer that a `tokenizer.json` describes."""
     model, (vocab, listed) = part(description, "model"), vocab_and_merges(description)
     special = added_tokens(description)
     vocabulary = Vocabulary(in_order(vocab | special), special)
     merges = [(*merge_pair(place, merge, vocab), place) for place, merge in enumerate(listed)]
-    tokenizer = PieceBPETokenizer(
+    tokenizer = SentencePieceBPETokenizer(
         vocabulary, merges, prefix=space_first(description), start=_start(description)
     )
     if bool(model.get("byte_fallback")) != bool(tokenizer.bytes):
@@ -49,7 +49,7 @@ def read(description: Description) -> PieceBPETokenizer:
     return tokenizer
 
 
-def write(tokenizer: PieceBPETokenizer) -> dict[str, Any]:
+def write(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:
     """What `tokenizer.json` holds for this tokenizer."""
     vocabulary, tokens = tokenizer.vocabulary, tokenizer.vocabulary.tokens
     unknown = UNKNOWN if UNKNOWN in vocabulary.ids else None

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.generate.sample import beginning
-from chainrule.text import PieceBPETokenizer, TextStream, Vocabulary, from_dict
-from chainrule.text.bpe_reference import merge_word
+from chainrule.text import SentencePieceBPETokenizer, TextStream, Vocabulary, from_dict
 from chainrule.text.sentencepiece_bpe import LONGEST, merge
+from chainrule.text.training.bpe import merge_word
 from chainrule.text.unigram import BYTES
 
 SPECIAL = ["<unk>", "<s>"]
@@ -20,10 +20,10 @@ PIECES = ["▁", "l", "o", "w", "e", "r", "lo", "low", "▁low", "er", "we", "�
 SCORES = [-99.0] * 6 + [-1.0, -2.0, -4.0, -3.0, -2.5, -5.0]
 
 
-def make(*, bytes: bool = True, **options: object) -> PieceBPETokenizer:
+def make(*, bytes: bool = True, **options: object) -> SentencePieceBPETokenizer:
     tokens = [*SPECIAL, *(BYTES if bytes else ()), *PIECES]
     scores = [0.0] * (len(tokens) - len(PIECES)) + SCORES
-    return PieceBPETokenizer.from_scores(Vocabulary(tokens, SPECIAL), scores, **options)  # type: ignore[arg-type]
+    return SentencePieceBPETokenizer.from_scores(Vocabulary(tokens, SPECIAL), scores, **options)  # type: ignore[arg-type]
 
 
 def test_the_highest_score_merges_first() -> None:
@@ -74,13 +74,13 @@ def test_what_follows_a_text_has_nothing_before_it() -> None:
 def test_it_comes_back_from_its_description() -> None:
     for tokenizer in (make(), make(bytes=False, prefix=False, start="<s>")):
         assert from_dict(tokenizer.to_dict()) == tokenizer
-    scored = PieceBPETokenizer.from_scores(make().vocabulary, make().scores())
+    scored = SentencePieceBPETokenizer.from_scores(make().vocabulary, make().scores())
     assert scored == make()
 
 
 def test_a_character_that_is_nothing_is_unknown_without_bytes() -> None:
     assert make(bytes=False).encode("lö").tolist()[-1] == 0
-    bare = PieceBPETokenizer(Vocabulary(["a"]), [], prefix=False)
+    bare = SentencePieceBPETokenizer(Vocabulary(["a"]), [], prefix=False)
     with pytest.raises(DataError, match="unknown character 'b'"):
         bare.encode("ab")
 
@@ -98,7 +98,7 @@ def test_a_character_that_is_nothing_is_unknown_without_bytes() -> None:
 )
 def test_what_makes_no_sense_is_refused(tokens: list[str], merges: list, options: dict, rule: str) -> None:  # type: ignore[type-arg]
     with pytest.raises(ChainruleError, match=rule):
-        PieceBPETokenizer(Vocabulary(tokens), merges, **options)
+        SentencePieceBPETokenizer(Vocabulary(tokens), merges, **options)
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_a_damaged_description_is_refused(change: dict) -> None:  # type: ignore
 
 def test_a_piece_as_long_as_a_book_is_refused() -> None:
     with pytest.raises(FormatError, match="a piece of 513 characters"):
-        PieceBPETokenizer.from_scores(Vocabulary(["a" * (LONGEST + 1)]), [0.0])
+        SentencePieceBPETokenizer.from_scores(Vocabulary(["a" * (LONGEST + 1)]), [0.0])

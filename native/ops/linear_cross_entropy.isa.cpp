@@ -1,5 +1,6 @@
-// Softmax and cross-entropy of columns of logits, sixteen columns at a time.        [CE.5] of docs/derivations/cross_entropy.md
-#include "ops/cross_entropy.hpp"
+// Softmax and cross-entropy of columns of logits, sixteen columns at a time.
+// Derivations: docs/derivations/cross_entropy.md, docs/derivations/linear_cross_entropy.md
+#include "ops/linear_cross_entropy.hpp"
 
 #include "simd/vecmath.hpp"
 
@@ -8,19 +9,19 @@ namespace {
 
 constexpr float INFINITE = __builtin_inff();
 
-// Where a column holds nothing but -inf, 0: so that -inf minus that is no NaN.
+// The maximum, but 0 for a column of -inf alone: -inf minus -inf would be NaN.
 INLINE Vec as_shift(Vec peak) {
     return select(peak == fill(-INFINITE), fill(0), peak);
 }
 
-void reduce(float* peak_r, float* total_r, float* sum_r, const float* x_vr, size_t V, size_t R) {
+void reduce(float* peak_r, float* total_r, float* sum_r, const float* z_vr, size_t V, size_t R) {
     for (size_t r = 0; r < R; r += LANES) {
         const size_t n = R - r;
         Vec peak = fill(-INFINITE), total = fill(0), sum = fill(0);
-        for (size_t v = 0; v < V; ++v) peak = max(load_next(x_vr + v * R + r, n), peak);  // NaN is passed over:
-        const Vec shift = as_shift(peak);                                                // the sum shows it
+        for (size_t v = 0; v < V; ++v) peak = max(load_next(z_vr + v * R + r, n), peak);  // skips NaN; the sum shows it
+        const Vec shift = as_shift(peak);
         for (size_t v = 0; v < V; ++v) {
-            const Vec above = load_next(x_vr + v * R + r, n) - shift;
+            const Vec above = load_next(z_vr + v * R + r, n) - shift;
             total = total + exp_negative(above);
             if (sum_r) sum = sum + above;
         }
@@ -36,22 +37,22 @@ void merge(float* peak_r, float* total_r, const float* peak_br, const float* tot
         Vec peak = fill(-INFINITE), total = fill(0);
         for (size_t b = 0; b < B; ++b) peak = max(load_next(peak_br + b * R + r, n), peak);
         const Vec shift = as_shift(peak);
-        for (size_t b = 0; b < B; ++b)
+        for (size_t b = 0; b < B; ++b)  // [CE.5]
             total = fma(load_next(total_br + b * R + r, n), exp_negative(load_next(peak_br + b * R + r, n) - shift), total);
         store_next(peak_r + r, shift, n);
         store_next(total_r + r, select(total == fill(0), fill(1), total), n);
     }
 }
 
-void gradients(float* x_vr, const float* peak_r, const float* total_r, const float* slope_r, float floor, size_t V,
+void gradients(float* z_vr, const float* peak_r, const float* total_r, const float* slope_r, float floor, size_t V,
                size_t R) {
     for (size_t r = 0; r < R; r += LANES) {
         const size_t n = R - r;
         const Vec peak = load_next(peak_r + r, n), slope = load_next(slope_r + r, n);
-        const Vec share = slope / load_next(total_r + r, n, 1), spread = slope * fill(-floor);
-        for (size_t v = 0; v < V; ++v) {
-            const Vec dx = fma(exp_negative(load_next(x_vr + v * R + r, n) - peak), share, spread);
-            store_next(x_vr + v * R + r, select(slope == fill(0), fill(0), dx), n);
+        const Vec scale = slope / load_next(total_r + r, n, 1), offset = slope * fill(-floor);
+        for (size_t v = 0; v < V; ++v) {  // forward was: loss = log Σ e^z - Σ t z, t = floor but at the target      [LC.1]
+            const Vec dz = fma(exp_negative(load_next(z_vr + v * R + r, n) - peak), scale, offset);
+            store_next(z_vr + v * R + r, select(slope == fill(0), fill(0), dz), n);
         }
     }
 }

@@ -1,4 +1,4 @@
-"""Byte-pair encoding in plain Python: the statement of both algorithms, and what runs without the C++ extension."""
+"""Byte-pair encoding in Python: training and merging. The reference and fallback for native/text/bpe_*.cpp."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Pair = tuple[int, int]
 
 
 def merge_word(ids: Sequence[int], merges: Mapping[Pair, tuple[int, int]]) -> list[int]:
-    """Merge the adjacent pair of lowest priority, the leftmost of equals, until none is left that merges.
+    """Merge the adjacent pair of lowest priority, the leftmost of equals, until no pair merges.
 
     `merges` gives the priority of a pair and the token it becomes.
     """
@@ -26,10 +26,10 @@ def merge_word(ids: Sequence[int], merges: Mapping[Pair, tuple[int, int]]) -> li
 
 
 def train(words: Mapping[bytes, int], limit: int, least: int) -> list[tuple[int, int, int, int]]:
-    """Merges (left, right, merged, priority) that make up to `limit` new tokens out of words and their counts.
+    """Up to `limit` merges (left, right, merged, priority), learned from words and their counts.
 
-    Each merge takes the most frequent pair, the smaller pair of ids among equals, if it occurs at least `least` times.
-    No two merges make the same bytes: where a+bc stands, ab+c would have been merged before.
+    Each merge takes the most frequent pair, if it occurs at least `least` times; a tie goes to the smaller pair of ids.
+    No two merges make the same bytes: a merge of ab + c would have used up every place where a + bc could merge.
     """
     ids = {byte: id for id, byte in enumerate(BYTES_IN_ORDER)}
     rows = [([ids[byte] for byte in word], count) for word, count in words.items()]
@@ -49,7 +49,7 @@ def train(words: Mapping[bytes, int], limit: int, least: int) -> list[tuple[int,
 
 
 def rank_merges(tokens: Mapping[bytes, int]) -> list[tuple[int, int, int, int]]:
-    """tiktoken's reading of a vocabulary: two tokens whose bytes together are a token merge; its id is the priority."""
+    """Merges as tiktoken derives them: two tokens merge if their joined bytes are a token, whose id is the priority."""
     lengths = sorted({len(token) for token in tokens})
     return [
         (tokens[token[:cut]], tokens[token[cut:]], id, id)

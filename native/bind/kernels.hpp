@@ -1,0 +1,75 @@
+// Bindings of kernels whose arrays all have one shape, made from the kernel's own signature: a pointer becomes a
+// C-contiguous array of any number of axes, anything else a constant; the sizes at its end are those of the arrays.
+//
+//     bind_elements(m, "gelu_backward", gelu, &Gelu::backward, "dx", "x", "dy");
+#pragma once
+
+#include <tuple>
+
+#include "bind/arrays.hpp"
+
+namespace chainrule {
+
+template <class T>
+struct Bound {  // a constant
+    using Type = T;
+    static auto argument(const char* name) { return nb::arg(name); }
+    static size_t size(T) { return 0; }
+    static T value(T constant, const char*, size_t) { return constant; }
+    static T at(T constant, size_t) { return constant; }
+};
+
+template <class T>
+struct Bound<T*> {  // an array; truth values are bytes to a kernel
+    using Scalar = std::conditional_t<std::is_same_v<T, uint8_t>, bool,
+                                      std::conditional_t<std::is_same_v<T, const uint8_t>, const bool, T>>;
+    using Type = Flat<Scalar>;
+    static auto argument(const char* name) { return nb::arg(name).noconvert(); }
+    static size_t size(const Type& array) { return array.size(); }
+    static T* value(const Type& array, const char* name, size_t expected) {
+        return reinterpret_cast<T*>(pointer(array, name, expected));
+    }
+    static T* at(T* data, size_t i) { return data + i; }
+};
+
+// run(rows and columns, the values of the arguments) without the GIL. Arrays must have as many elements as the largest.
+template <class... Args, class Run, size_t... I, class... Names>
+void bind_signature(nb::module_& m, const char* function, Run run, std::index_sequence<I...>, Names... names) {
+    using All = std::tuple<Args...>;
+    m.def(
+        function,
+        [=](typename Bound<std::tuple_element_t<I, All>>::Type... given) {
+            const size_t size = std::max({Bound<std::tuple_element_t<I, All>>::size(given)...});
+            const std::tuple values{Bound<std::tuple_element_t<I, All>>::value(given, names, size)...};
+            const Rows rows(std::get<0>(std::tie(given...)));
+            WithoutGil release;
+            std::apply([&](auto... value) { run(rows, value...); }, values);
+        },
+        Bound<std::tuple_element_t<I, All>>::argument(names)...);
+}
+
+// kernel(arrays and constants ..., n), for any part of n elements
+template <class Table, class... Args, class... Names>
+void bind_elements(nb::module_& m, const char* function, const Table& (*table)(), void (*Table::*kernel)(Args...),
+                   Names... names) {
+    auto run = [=](Rows size, auto... value) {
+        for_elements(size.R * size.C, [&](size_t i, size_t n) {
+            (table().*kernel)(Bound<decltype(value)>::at(value, i)..., n);
+        });
+    };
+    bind_signature<Args...>(m, function, run, std::make_index_sequence<sizeof...(Args) - 1>(), names...);
+}
+
+// kernel(arrays and constants ..., R, C), for any part of R rows; C is the last axis
+template <class Table, class... Args, class... Names>
+void bind_rows(nb::module_& m, const char* function, const Table& (*table)(), void (*Table::*kernel)(Args...),
+               Names... names) {
+    auto run = [=](Rows size, auto... value) {
+        for_rows(size.R, size.C, [&](size_t r, size_t rows) {
+            (table().*kernel)(Bound<decltype(value)>::at(value, r * size.C)..., rows, size.C);
+        });
+    };
+    bind_signature<Args...>(m, function, run, std::make_index_sequence<sizeof...(Args) - 2>(), names...);
+}
+
+}  // namespace chainrule
