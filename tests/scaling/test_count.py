@@ -325,6 +325,7 @@ def expected(config: Any, batch: Batch) -> int:
     return found + sum(4 * B * H * T * D for B, H, T, D in outputs if H > 1 and T > 1)
 
 
+@pytest.mark.requirement("R-452")
 @settings(max_examples=30, deadline=None)
 @given(configs, batches)
 def test_what_is_kept_is_what_the_tape_holds(config: Any, batch: Batch) -> None:
