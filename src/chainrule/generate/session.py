@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.autograd import no_grad
-from chainrule.errors import ConfigError, GraphError
+from chainrule.errors import ConfigError, GraphError, Setting
 from chainrule.generate.engine.assign import assign
 from chainrule.generate.engine.decoder import Decoder
 from chainrule.models import LanguageModel, NGram
