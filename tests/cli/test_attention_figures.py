@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from chainrule.cli import main
-from chainrule.cli.figures import draw
-from chainrule.cli.plots import attention
+from chainrule.cli.commands.figures import draw
+from chainrule.cli.render.plots import attention
 from chainrule.nn.positions import sinusoidal, wavelengths
 from tests.vectors import vector
 
