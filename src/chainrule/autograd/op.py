@@ -55,8 +55,8 @@ class Op:
 
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
-    smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so in backward a large
-    output is computed again rather than kept from forward. `fused`, in NumPy and native, computes value and gradients
+    smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so a large output
+    is recomputed in backward rather than kept from forward. `fused`, in NumPy and native, computes value and gradients
     together, for a `dy` that is known (or returns None where that saves nothing). `abstract` is `forward` by shapes
     alone, for tracing; `cost` counts the products.
     """
