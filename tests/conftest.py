@@ -16,7 +16,9 @@ __all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configur
 collect_ignore = [] if native.available() else ["kernels"]  # no compiler, no kernels to test
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # processes that tests start and interrupt inherit it
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # processes that tests start and interrupt inherit it
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
