@@ -1,4 +1,4 @@
-"""Scores and their variance; the patterns of attention maps."""
+"""The maps of attention and their patterns."""
 
 from __future__ import annotations
 
@@ -10,32 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chainrule as cr
-from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect import maps, pattern, patterns, score_variance
-from chainrule.inspect.attention import random_scores
+from chainrule.errors import ShapeError
+from chainrule.inspect import maps, pattern, patterns
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.optim import AdamW
-from tests.vectors import vector
-
-
-@pytest.mark.requirement("R-226")
-def test_scores_have_variance_d_and_scaled_ones_1() -> None:
-    v = vector("der-score-variance-numbers")
-    v.check(cr.ops.softmax(np.array(v.inputs["logits"], dtype=float)))
-    found = score_variance(64, draws=10_000)
-    assert found.plain == pytest.approx(64, rel=0.05) and found.scaled == pytest.approx(1, rel=0.05)
-    assert found.plain_peak > 0.8 and found.scaled_peak < 0.5
-    with pytest.raises(ConfigError, match="d 0"):
-        score_variance(0)
-
-
-@pytest.mark.requirement("R-283")
-def test_without_scaling_no_gradient_gets_through() -> None:
-    found = score_variance(512, draws=200, keys=16)
-    assert found.scaled_slope > 5 * found.plain_slope
-    p = cr.ops.softmax(random_scores(4, 1, 16))[0]
-    want = np.abs(cr.ops.softmax_jacobian(p)).sum()
-    assert score_variance(4, draws=1, keys=16).plain_slope == pytest.approx(want)
 
 
 def noisy(A: np.ndarray, causal: bool, seed: int) -> np.ndarray:

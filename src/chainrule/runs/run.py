@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from chainrule.data import BatchSource
-from chainrule.doctor.preflight import examine
+from chainrule.doctor import Code
 from chainrule.errors import ConfigError
 from chainrule.io.hf import pretrained
 from chainrule.machine import check_memory
@@ -156,7 +156,7 @@ class Run:
     def change(self, **settings: Any) -> None:
         """Go on with other settings, fields of the configuration that no step made so far depends on any more."""
         trainer = self.trainer
-        trainer.config = trainer.doctor.config = replace(trainer.config, **settings)
+        trainer.config = trainer.monitor.config = replace(trainer.config, **settings)
         trainer.plan = Plan(trainer.config, trainer.plan.total)
         patience = trainer.config.patience
         if not patience:
@@ -182,10 +182,10 @@ class Run:
         ):
             if trainer.steps:
                 # what was said before is not said again
-                deque(trainer.doctor.recall(read(self.log_path)), maxlen=0)
+                deque(trainer.monitor.recall(read(self.log_path)), maxlen=0)
             else:
-                found = examine(trainer, fresh=self.from_seed)
-                trainer.tell(log, (f for f in found if f.level != "ok" or f.about == "forecast"))
+                found = trainer.examine(fresh=self.from_seed)
+                trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
                 self.save()  # from here on the run can go on, whenever it is stopped
 
             def save() -> None:

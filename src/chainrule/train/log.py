@@ -30,7 +30,7 @@ class Logger(Protocol):
         self, step: int, loss: float, *, lr: float, norm: float, seconds: float, left: float
     ) -> None: ...
 
-    def evaluation(self, step: int, loss: float, *, seconds: float) -> None: ...
+    def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None: ...
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None: ...
 
@@ -38,7 +38,8 @@ class Logger(Protocol):
 class Log:
     """Writes `path`, one JSON object per line, and tells the person who waits how far training is.
 
-    A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds"}; both say how
+    A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds",
+    "entropy"} with the mean entropy of the predictions, in nats; both say how
     many "parameters" the model has, since a loss means little without. A look inside is {"step", "watch": {...}},
     what the model writes {"step", "sample"}, a step left out {"step", "skipped"}, what the doctor found {"step",
     "finding": {...}}. A number that is not finite is
@@ -90,8 +91,9 @@ class Log:
             self.said = now
             self._say(line(self._parts(step, left), self.console.width))
 
-    def evaluation(self, step: int, loss: float, *, seconds: float) -> None:
-        self._write({"step": step, "validation": loss, "seconds": round(seconds, 3)})
+    def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None:
+        record = {"step": step, "validation": loss, "seconds": round(seconds, 3)}
+        self._write(record if entropy is None else record | {"entropy": entropy})
         self._print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:

@@ -19,9 +19,11 @@ import numpy as np
 from chainrule import random
 from chainrule.autograd import precision
 from chainrule.data import BatchSource
-from chainrule.doctor import Finding, Watch
-from chainrule.doctor.monitor import Doctor, in_a_line
+from chainrule.doctor import Finding, Monitor, Watch
+from chainrule.doctor.explain import explain
+from chainrule.doctor.preflight import examine
 from chainrule.errors import ConfigError
+from chainrule.inspect import output_entropy
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model
 from chainrule.models.gradient import backward
@@ -35,7 +37,7 @@ from chainrule.train.interrupt import Interrupt
 from chainrule.train.log import Logger, shorten
 from chainrule.train.precision import LossScale, NoScale
 from chainrule.train.schedule import Plan
-from chainrule.train.skips import Skips, check_sound, explain, noted
+from chainrule.train.skips import Skips, check_sound, noted
 from chainrule.types import Ids
 
 
@@ -79,7 +81,7 @@ class Trainer:
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
                 part.recompute = config.recompute
         self.tokenizer = tokenizer
-        self.doctor = Doctor(config, model.choices)
+        self.monitor = Monitor(config, model.choices)
         self.optimiser = AdamW(
             model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
         )
@@ -141,7 +143,7 @@ class Trainer:
         self.seconds = time.perf_counter() - began
         left = self.plan.seconds_left(self.steps, self.seconds)
         log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
-        self.tell(log, self.doctor.step(loss, norm))
+        self.tell(log, self.monitor.step(loss, norm))
         if self.skips.reason:
             log.note(self.steps, {"skipped": self.skips.reason}, f"skipped: {self.skips.reason}")
         if self.config.watch_every and (seen := self.look(lr)):
@@ -208,7 +210,7 @@ class Trainer:
         """Say findings aloud, and write down what is not well."""
         for finding in findings:
             record = {"finding": finding.to_dict()} if finding.level != "ok" else {}
-            log.note(self.steps, record, in_a_line(finding))
+            log.note(self.steps, record, str(finding))
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.steps % every == 0
@@ -216,11 +218,11 @@ class Trainer:
     def _judge(self, log: Logger, save: Callable[[], object]) -> float:
         """The loss on what was held back; with patience, a new best is saved at once."""
         validation = self.evaluate()
-        log.evaluation(self.steps, validation, seconds=self.seconds)
+        log.evaluation(self.steps, validation, seconds=self.seconds, entropy=self.entropy())
         self._check(log, validation)
-        self.tell(log, self.doctor.evaluation(self.steps, validation))
+        self.tell(log, self.monitor.evaluation(self.steps, validation))
         if not self.skips.reason:  # the gradient is that of a step that was taken
-            self.tell(log, self.doctor.weights(self.model.parameters(), self.optimiser))
+            self.tell(log, self.monitor.weights(self.model.parameters(), self.optimiser))
         if self.stopping:
             self.stopping(self.steps, validation)
             if self.stopping.best_step == self.steps:
@@ -238,6 +240,11 @@ class Trainer:
         stopping = self.stopping
         return (stopping.best_step, stopping.best) if stopping and stopping.best_step >= 0 else None
 
+    def examine(self, *, fresh: bool = True) -> list[Finding]:
+        """What the doctor finds before the next step; weights that are not `fresh` were trained."""
+        sizes = {"eval_batches": len(self.eval_batches), "steps": self.steps}
+        return examine(self.model, self.batches, self.config, self.tokenizer, **sizes, fresh=fresh)
+
     def look(self, lr: float) -> dict[str, Any] | None:
         """What the model looks like from inside, on the batch that comes next; None if it is not time for it."""
         watch = Watch(self.config.watch_every)
@@ -250,6 +257,11 @@ class Trainer:
         self.model.eval()
         with precision(self.config.precision), self.averaged():
             return self.model.mean_loss(self.eval_batches)
+
+    def entropy(self) -> float | None:
+        """Mean entropy of the model's predictions on the first evaluation batch, in nats."""
+        with precision(self.config.precision), self.averaged():
+            return output_entropy(self.model, self.eval_batches[0]) if self.eval_batches else None
 
     def averaged(self) -> AbstractContextManager[None]:
         """The model has in here the weights that are judged and kept: their running mean, if there is one."""
