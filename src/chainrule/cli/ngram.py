@@ -17,7 +17,7 @@ from chainrule.cli.progress import Progress
 from chainrule.data import load, split
 from chainrule.errors import ConfigError
 from chainrule.models import Additive, GoodTuring, KneserNey, NGram, Terminals
-from chainrule.models.smoothing import Smoothing
+from chainrule.models.ngram.smoothing import Smoothing
 from chainrule.random import generator
 from chainrule.text import CharTokenizer
 

@@ -8,17 +8,17 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from chainrule.errors import ConfigError
-from chainrule.models.bert import BERT, BERTConfig
-from chainrule.models.bert_heads import CONFIGS, BERTClassifier, BERTEmbedder, BERTTagger
-from chainrule.models.bert_pretraining import BERTPretraining, BERTPretrainingConfig
+from chainrule.models.bert.body import BERT, BERTConfig
+from chainrule.models.bert.heads import CONFIGS, BERTClassifier, BERTEmbedder, BERTTagger
+from chainrule.models.bert.pretraining import BERTPretraining, BERTPretrainingConfig
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
-from chainrule.models.seq2seq import Seq2Seq
-from chainrule.models.seq2seq_config import Seq2SeqConfig
+from chainrule.models.seq2seq.config import Seq2SeqConfig
+from chainrule.models.seq2seq.model import Seq2Seq
 
 
 class Family(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 from chainrule.errors import ConfigError
 from chainrule.models import Model, describe, fine_tune, n_params
 from chainrule.models import family as family_of
-from chainrule.models.bert_heads import fits_head
+from chainrule.models.bert.heads import fits_head
 
 HEAD = ("classes", "labels")  # what the head of a classifier follows from
 

@@ -1,4 +1,4 @@
-"""Seq2Seq: the encoder-decoder transformer, in one file (its sizes are in `seq2seq_config`).
+"""Seq2Seq: the encoder-decoder transformer, in one file (its sizes are in `config`).
 
     memory = √C? E[source] + positions                          the encoder reads all of the source at once
     memory = norm(memory + attention(memory))                   L times; with norm="pre" x + f(norm(x)) and one more
@@ -27,7 +27,7 @@ from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Model
-from chainrule.models.seq2seq_config import Seq2SeqConfig
+from chainrule.models.seq2seq.config import Seq2SeqConfig
 from chainrule.nn import (
     Dropout,
     Embedding,

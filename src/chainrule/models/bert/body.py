@@ -5,7 +5,7 @@
     hidden = layernorm(hidden + mlp(hidden))                    none sees padding
     pooled = tanh(dense(hidden of [CLS]))                       one vector for the whole text
 
-How it learns from text is in `bert_pretraining`, what it is for in `bert_heads`. Weights carry the names of Hugging
+How it learns from text is in `pretraining`, what it is for in `heads`. Weights carry the names of Hugging
 Face's BertModel (`encoder.layer.0.attention.self.query.weight`); matrices are stored (out, in).
 (Devlin et al. 2018)
 """

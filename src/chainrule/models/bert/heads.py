@@ -20,7 +20,7 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.models.bert import BERT, BERTConfig, init
+from chainrule.models.bert.body import BERT, BERTConfig, init
 from chainrule.models.model import Model
 from chainrule.nn import Dropout, Linear
 from chainrule.types import IGNORE

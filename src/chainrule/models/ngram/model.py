@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError
-from chainrule.models.grams import Array, Level, Terminals, count, find, listed
-from chainrule.models.smoothing import Additive, Smoothing, Weights
+from chainrule.models.ngram.grams import Array, Level, Terminals, count, find, listed
+from chainrule.models.ngram.smoothing import Additive, Smoothing, Weights
 from chainrule.random import generator
 
 ONE_TERMINAL = Terminals(0, 0)

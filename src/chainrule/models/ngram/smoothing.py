@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from chainrule.errors import ConfigError
-from chainrule.models.grams import Array, Level
+from chainrule.models.ngram.grams import Array, Level
 
 
 class Weights(NamedTuple):

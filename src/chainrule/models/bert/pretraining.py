@@ -19,7 +19,7 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
-from chainrule.models.bert import BERT, BERTConfig, init, rows_at
+from chainrule.models.bert.body import BERT, BERTConfig, init, rows_at
 from chainrule.models.model import Model
 from chainrule.nn import Layer, LayerNorm, Linear
 from chainrule.nn.init import parameter, zeros
