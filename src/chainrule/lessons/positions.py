@@ -1,4 +1,4 @@
-"""Why a position is written as sine and cosine: a raw number has no scale, the sine alone does not tell 30° from 150°."""
+"""Why a position is sine and cosine: a raw number has no scale, and the sine alone does not tell 30° from 150°."""
 
 from __future__ import annotations
 
