@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from chainrule import inspect
-from chainrule.cli.figures import draw
-from chainrule.cli.plots import attention
+from chainrule.cli.commands.figures import draw
+from chainrule.cli.render.plots import attention
 from chainrule.lessons.attention_heads import LETTERS, texts, trained_gpt
 from chainrule.nn.positions import sinusoidal, wavelengths
 from tests.vectors import vector
