@@ -11,7 +11,6 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
-from chainrule.foundations.attention import self_attend
 from chainrule.native import get_threads, set_threads
 from chainrule.random import generator
 
@@ -50,18 +49,6 @@ def random_scores(d: int, draws: int, keys: int, seed: int = 0) -> Array:
     rng = generator("score variance", d, seed=seed)
     q, k = rng.normal(size=(draws, d)), rng.normal(size=(draws, keys, d))
     return np.einsum("nd,nkd->nk", q, k)
-
-
-def random_heads(T: int) -> list[tuple[str, Array]]:
-    """Names and maps (T, T) of five heads that see the same T words through matrices of their own; three are causal."""
-    rng = generator("attention maps", seed=0)
-    X = rng.normal(size=(T, 16))
-    found = []
-    for h in range(5):
-        W = rng.normal(0, 0.35, size=(3, 16, 8))
-        kind = "causal" if h > 1 else "sees all"
-        found.append((f"head {h + 1}: {kind}", self_attend(X, *W, causal=h > 1).weights))
-    return found
 
 
 class Timing(NamedTuple):
