@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import chainrule as cr
 from chainrule.autograd import Tensor
 from chainrule.data import Batches, Streams
+from chainrule.doctor import Code
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.models import IGNORE, Model, make
 from chainrule.models.gradient import backward
@@ -360,7 +361,7 @@ def test_weights_that_the_update_itself_breaks_are_no_result_and_not_kept(save_e
     with pytest.raises(ChainruleError, match=r"weight\[0, 1\] is inf after step 3 \(must be finite\)"):
         trainer.run(told, save=lambda: kept.append(trainer.steps))
     assert all(np.isfinite(told.losses)) and 3 not in kept
-    assert told.notes[-1]["finding"]["about"] == "not finite"
+    assert told.notes[-1]["finding"]["code"] == Code.NOT_FINITE_UPDATE
     with pytest.raises(
         ChainruleError, match=r"validation loss .* after step 3"
     ):  # nor when it is judged again
@@ -404,15 +405,15 @@ def test_the_rate_follows_the_schedule(name: str, rates: list[float]) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"schedule": "sine"}, "schedule is sine .*one of wsd"),
+        ({"schedule": "sine"}, "schedule is 'sine' .*one of wsd"),
         ({"schedule": "cosine", "budget": 9.0}, "wsd with a budget"),
-        ({"accumulate": 9, "batch_size": 8}, "accumulate is 9 .*at most batch_size, 8"),
-        ({"min_lr": 1.0}, "min_lr is 1.0 .*from 0 to lr"),
+        ({"accumulate": 9, "batch_size": 8}, "accumulate is 9, batch_size 8 .*at most the batch size"),
+        ({"min_lr": 1.0}, "min_lr is 1.0, lr 0.003 .*from 0 to the learning rate"),
         ({"ema": 1.0}, "ema is 1.0"),
         ({"ema": math.nan}, "ema is nan"),
-        ({"on_nan": "pray"}, "on_nan is pray .*stop, skip"),
+        ({"on_nan": "pray"}, "on_nan is 'pray' .*stop, skip"),
         ({"patience": -1}, "patience is -1"),
-        ({"lr": 1e-3, "weight_decay": 1e3}, "lr is 0.001, weight_decay 1000 .*product must be below 1"),
+        ({"lr": 1e-3, "weight_decay": 1e3}, "lr is 0.001, weight_decay 1000.0 .*product must be below 1"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""What vectors of words know: neighbours, analogies, and how far they agree with people.
+"""What vectors of words know: neighbors, analogies, and how far they agree with people.
 
 cosine      u·v / (‖u‖ ‖v‖)
 analogy     king - man + woman ≈ queen: the nearest vector, none of the three words counted
@@ -7,7 +7,6 @@ examination rank correlation of cosines with people's scores; fraction of analog
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError, ShapeError
+from chainrule.suggest import did_you_mean
 
 Array = npt.NDArray[Any]
 Found = list[tuple[str, float]]
@@ -39,7 +39,7 @@ class WordVectors:
 
     >>> from chainrule.inspect.embeddings import WordVectors
     >>> vectors = WordVectors(["cat", "dog", "car"], [[0.2, 0.8, -0.1], [0.3, 0.7, -0.2], [-0.5, 0.1, 0.6]])
-    >>> [word for word, cosine in vectors.neighbours("cat")]
+    >>> [word for word, cosine in vectors.neighbors("cat")]
     ['dog', 'car']
     """
 
@@ -58,8 +58,7 @@ class WordVectors:
     def id(self, word: str) -> int:
         """The row of a word, or an error that names words like it."""
         if word not in self._index:
-            near = difflib.get_close_matches(word.lower(), self.words[:20_000], n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else f"{len(self.words):,} words are known"
+            hint = did_you_mean(word, self.words[:20_000], n=3) or f"{len(self.words):,} words are known"
             raise DataError(f"word {word!r}: not in the vocabulary ({hint})")
         return self._index[word]
 
@@ -71,7 +70,7 @@ class WordVectors:
         """n words -> cosines of all pairs (n, n)"""
         return cosine_table(self.matrix[[self.id(word) for word in words]])
 
-    def neighbours(self, word: str, n: int = 10) -> Found:
+    def neighbors(self, word: str, n: int = 10) -> Found:
         """The n nearest words with their cosines, without the word itself."""
         place = self.id(word)
         return self.nearest(self.unit[place], n, without=[place])
@@ -85,7 +84,7 @@ class WordVectors:
     def nearest(self, vector: npt.ArrayLike, n: int = 10, without: Iterable[int] = ()) -> Found:
         """The n words nearest to a vector (C,), but for the ids in `without`; equal ones in order of their ids."""
         if n < 1:
-            raise ConfigError(f"nearest: n is {n} (must be at least 1)")
+            raise ConfigError.of("nearest", {"n": n}, "must be at least 1")
         cosines = self.unit @ _unit(np.asarray(vector)[None])[0]  # (V,)
         left_out = set(without)
         order = np.argsort(-cosines, kind="stable")[: n + len(left_out)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 from chainrule.models.seq2seq.config import Seq2SeqConfig
 from chainrule.models.seq2seq.model import Seq2Seq
+from chainrule.suggest import hinted
 
 
 class Family(NamedTuple):
@@ -50,9 +50,8 @@ KNOWN = FAMILIES | PAIRS | ENCODERS
 def family(name: str) -> Family:
     """A family by its name."""
     if name not in KNOWN:
-        near = difflib.get_close_matches(name, KNOWN, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"model {name!r}: no such family (must be one of {', '.join(KNOWN)}{hint})")
+        rule = hinted(f"must be one of {', '.join(KNOWN)}", name, KNOWN)
+        raise ConfigError(f"model {name!r}: no such family ({rule})")
     return KNOWN[name]
 
 
