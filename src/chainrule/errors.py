@@ -1,10 +1,10 @@
-"""The one family of errors Chainrule raises. Each message names the thing, the numbers and the rule."""
+"""The errors that Chainrule raises. Each message names the thing, the value and the rule."""
 
 from __future__ import annotations
 
 
 class ChainruleError(Exception):
-    """Base of every error this package raises on purpose; catch this one to catch them all."""
+    """Base of all errors that this package raises on purpose."""
 
 
 class ShapeError(ChainruleError, ValueError):
@@ -28,12 +28,12 @@ class ConfigError(ChainruleError, ValueError):
 
 
 class CheckpointError(ChainruleError, RuntimeError):
-    """A checkpoint that is damaged, incomplete or does not belong here."""
+    """A checkpoint that is damaged, incomplete or of another model."""
 
 
 class FormatError(ChainruleError, ValueError):
-    """A file that is not of the format it claims."""
+    """A file that is not in the format it claims."""
 
 
 class ChainruleWarning(UserWarning):
-    """Something was not as it should be, and was worked around."""
+    """Something was wrong and was worked around."""

@@ -155,7 +155,7 @@ class Seq2Seq(Model):
     (1, 2, 10)
     """
 
-    foreseeable = True
+    fused_gradient = True
     reads = ("tokens", "source")
 
     def __init__(self, config: Seq2SeqConfig) -> None:
