@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.harness import command_line
 from chainrule import ops
 from chainrule.generate import Decoder
-from chainrule.generate.weights import FORMATS
+from chainrule.generate.engine.weights import FORMATS
 from chainrule.runs import Run
 
 BATCH = 64  # windows read side by side

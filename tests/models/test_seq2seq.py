@@ -94,13 +94,13 @@ class TestGradients:
     def test_decoder_block_and_both_its_inputs(self, norm: str) -> None:
         block = tiny.float64(DecoderLayer(replace(TINY, norm=norm)))
         x, direction = RNG.normal(size=(2, 3, 5, 12))
-        memory, mask, none = RNG.normal(size=(3, 6, 12)), MASK[:, None, None], (None, None)
+        memory, mask = RNG.normal(size=(3, 6, 12)), MASK[:, None, None]
 
         def loss() -> cr.Tensor:
-            return (block(cr.Tensor(x), cr.Tensor(memory), mask, none) * cr.Tensor(direction)).sum()
+            return (block(cr.Tensor(x), cr.Tensor(memory), mask) * cr.Tensor(direction)).sum()
 
         assert cr.gradcheck_model(block.parameters(), loss, step=H) <= 1e-6
-        both = lambda x, memory: block(x, memory, mask, none)  # noqa: E731
+        both = lambda x, memory: block(x, memory, mask)  # noqa: E731
         assert cr.gradcheck(both, x, memory, step=H) <= 1e-6
 
     @pytest.mark.requirement("R-355")

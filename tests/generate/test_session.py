@@ -1,4 +1,4 @@
-"""Readers: however a family remembers, it writes what a plain forward pass over the same text would."""
+"""Sessions: however a family remembers, it writes what a plain forward pass over the same text would."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 import chainrule as cr
 from chainrule.errors import ConfigError
-from chainrule.generate import Sampling, choose, generate, reader
-from chainrule.generate.readers import Cached, Carried, Window
+from chainrule.generate import Sampling, choose, generate
+from chainrule.generate.session import DecoderSession, WindowSession, session
 from chainrule.models import FAMILIES, LanguageModel, make
 from chainrule.random import generator
 
@@ -48,41 +48,42 @@ def test_the_same_seed_writes_the_same_and_the_context_never_exceeds_the_block(m
     one = generate(model, [1, 2], 40, temperature=1.0, seed=4)
     assert (generate(model, [1, 2], 40, temperature=1.0, seed=4) == one).all()
     assert (generate(model, [1, 2], 40, temperature=1.0, seed=5) != one).any()
-    text = Window(model)
+    text = WindowSession(model)
     for token in one:
         text.read([[int(token)]])
         assert len(text.seen[0]) <= 12
     assert text.seen == [one[-12:].tolist()]
 
 
-def test_each_family_has_its_reader() -> None:
-    found = {name: type(reader(make(name, vocab_size=5))) for name in FAMILIES}
+def test_each_family_has_its_session() -> None:
+    found = {name: type(session(make(name, vocab_size=5))) for name in FAMILIES}
     assert {name: found[name] for name in ("gpt", "llama", "rnn", "gru", "lstm")} == {
-        "gpt": Cached, "llama": Cached, "rnn": Carried, "gru": Carried, "lstm": Carried,
+        "gpt": DecoderSession, "llama": DecoderSession, "rnn": DecoderSession, "gru": DecoderSession,
+        "lstm": DecoderSession,
     }  # fmt: skip
-    assert set(found.values()) <= {Cached, Carried, Window}
+    assert found["mlp"] is found["ngram"] is WindowSession
     with pytest.raises(ConfigError, match="got Linear"):
-        reader(cr.nn.Linear(2, 2))
-    with pytest.raises(ConfigError, match=r"weights is int8, the model is a LSTMLM \(must be fp32"):
-        reader(make("lstm", vocab_size=5), "int8")
+        session(cr.nn.Linear(2, 2))
+    with pytest.raises(ConfigError, match=r"weights is int8, the model is a MLPLM \(must be fp32"):
+        session(make("mlp", vocab_size=5), "int8")
 
 
-def test_a_reader_keeps_the_weights_it_was_made_with() -> None:
+def test_a_session_keeps_the_weights_it_was_made_with() -> None:
     model = make("gru", n_hidden=8, vocab_size=5)
-    text, twin = reader(model), reader(model)
+    text, twin = session(model), session(model)
     model.head.weight.data *= 7
     assert np.array_equal(text.read([[1, 2]]), twin.read([[1, 2]]))
-    assert not np.array_equal(text.read([[3]]), reader(model).read([[1, 2, 3]]))
+    assert not np.array_equal(text.read([[3]]), session(model).read([[1, 2, 3]]))
 
 
 def test_a_recurrent_model_remembers_beyond_its_block() -> None:
     cr.seed(0)
     model = make("lstm", n_hidden=16, block_size=4, vocab_size=5)
     text = np.random.default_rng(0).integers(5, size=30)
-    in_pieces = reader(model)
+    in_pieces = session(model)
     for piece in np.split(text, 10):
         logits = in_pieces.read([piece.tolist()])
-    np.testing.assert_allclose(logits, reader(model).read([text.tolist()]), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(logits, session(model).read([text.tolist()]), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["gpt", "llama"])
@@ -93,7 +94,7 @@ def test_a_full_context_is_read_again_from_its_newest_half(name: str) -> None:
     model.load({key: 3 * value for key, value in model.state().items()})
     model.eval()
     tokens = np.random.default_rng(0).integers(10, size=60).tolist()
-    text, end, seen = reader(model), 0, 0
+    text, end, seen = session(model), 0, 0
     for piece in (2, 5, 5, 1, 1, 5, 7, 3, 11, 1, 12):
         end += piece
         seen = seen + piece if seen + piece <= 12 else 6
@@ -101,13 +102,13 @@ def test_a_full_context_is_read_again_from_its_newest_half(name: str) -> None:
         np.testing.assert_allclose(text.read([tokens[end - piece : end]])[0], plain, rtol=1e-4, atol=1e-4)
     # A prompt that is too long has a whole context left.
     plain = model(np.array([tokens[-12:]])).numpy()[0, -1]
-    np.testing.assert_allclose(reader(model).read([tokens])[0], plain, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(session(model).read([tokens])[0], plain, rtol=1e-4, atol=1e-4)
 
 
 def test_a_context_of_one_token() -> None:
     cr.seed(3)
     model = make("gpt", n_layer=1, n_head=1, n_embd=8, block_size=1, vocab_size=5).eval()
-    text = reader(model)
+    text = session(model)
     for token in (3, 1, 4):
         np.testing.assert_allclose(
             text.read([[token]])[0], model(np.array([[token]])).numpy()[0, 0], atol=1e-5
