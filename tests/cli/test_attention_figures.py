@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chainrule.cli.figures import draw
-from chainrule.cli.plots import attention
+from chainrule.cli.commands.figures import draw
+from chainrule.cli.render.plots import attention
 from chainrule.nn.positions import sinusoidal, wavelengths
 from tests.vectors import vector
 

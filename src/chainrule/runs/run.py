@@ -12,7 +12,7 @@ from rich.console import Console
 
 from chainrule.data import BatchSource
 from chainrule.doctor import Code
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.io.hf import pretrained
 from chainrule.machine import check_memory
 from chainrule.models import Model, describe, make, n_params
@@ -132,7 +132,8 @@ class Run:
         trainer = self.trainer
         planned = trainer.plan.total or trainer.steps
         if max_steps <= planned:
-            raise ConfigError(f"resume: max_steps is {max_steps}, in the run {planned} (must be larger)")
+            said = f" is {max_steps}, in the run {planned} (must be larger)"
+            raise ConfigError("resume: ", Setting("max_steps"), said)
         trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
         trainer.plan = Plan(trainer.config)
         trainer.batches = self._batches(trainer.config)

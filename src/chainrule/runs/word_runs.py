@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.data import Corpus, load
-from chainrule.errors import CheckpointError, ConfigError, DataError
+from chainrule.errors import CheckpointError, ConfigError, DataError, Setting
 from chainrule.files import flush
 from chainrule.io.vectors import read_vectors, write_vectors
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
@@ -64,8 +64,8 @@ class WordRun:
         tokenizer = LowercaseWordTokenizer.train(corpus.text, min_count=min_count)
         if tokenizer.vocab_size < 3:
             raise DataError(
-                f"{corpus.name}: {tokenizer.vocab_size - 1} words occur {min_count} times "
-                "(must be at least 2; lower min_count or take a longer text)"
+                f"{corpus.name}: {tokenizer.vocab_size - 1} words occur {min_count} times ",
+                *("(must be at least 2; lower ", Setting("min_count"), " or take a longer text)"),
             )
         seed(config.seed)
         model = KINDS[kind](Word2VecConfig(**size, vocab_size=tokenizer.vocab_size))

@@ -22,7 +22,7 @@ from chainrule.data import BatchSource
 from chainrule.doctor import Finding, Monitor, Watch
 from chainrule.doctor.explain import explain
 from chainrule.doctor.preflight import examine
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.inspect import output_entropy
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model
@@ -74,8 +74,12 @@ class Trainer:
         self.config = config
         if config.accumulate > 1 and not model.divisible:
             raise ConfigError(
-                f"train: accumulate is {config.accumulate} (must be 1 for a {type(model).__name__}: its examples are "
-                "compared with all others of the batch; take a smaller batch_size, or recompute, for less memory)"
+                *(
+                    "train: ",
+                    Setting("accumulate"),
+                    f" is {config.accumulate} (must be 1 for a {type(model).__name__}: its examples are ",
+                ),
+                "compared with all others of the batch; take a smaller batch_size, or recompute, for less memory)",
             )
         for _, part in model.named_layers():
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ChainruleError, ConfigError, DataError
+from chainrule.errors import ChainruleError, ConfigError, DataError, Setting
 from chainrule.models import CBOW, NOTHING, Word2Vec
-from chainrule.random import check_seed, generator, key
+from chainrule.random import generator, key
 from chainrule.tasks.word_sampling import AliasTable, keep_probability, noise
 from chainrule.train.word_update import Stretch, learn
+from chainrule.validate import Check
 
 Array = npt.NDArray[Any]
 
@@ -44,17 +45,12 @@ class WordTrainConfig:
     """Of every random choice."""
 
     def __post_init__(self) -> None:
-        self._require(self.epochs >= 1, "epochs", "at least 1")
-        self._require(1 <= self.negatives <= MOST_NEGATIVES, "negatives", f"from 1 to {MOST_NEGATIVES}")
-        self._require(self.lr is None or (math.isfinite(self.lr) and self.lr > 0), "lr", "a positive number")
-        for name in ("sample", "power"):
-            value = getattr(self, name)
-            self._require(math.isfinite(value) and value >= 0, name, "0 or a positive number")
-        check_seed(self.seed)
-
-    def _require(self, holds: bool, name: str, rule: str) -> None:
-        if not holds:
-            raise ConfigError(f"word2vec: {name} is {getattr(self, name)} (must be {rule})")
+        check = Check("word2vec", self)
+        check.at_least(1, "epochs")
+        check.between(1, MOST_NEGATIVES, "negatives")
+        check.positive("lr")
+        check.not_negative("sample", "power")
+        check.seed()
 
 
 class Progress(NamedTuple):
@@ -82,9 +78,8 @@ class WordTrainer:
         self.config = config or WordTrainConfig()
         self.ids, self.counts = _checked(ids, model.config.vocab_size)
         if model.config.window > MOST_WINDOW:
-            raise ConfigError(
-                f"word2vec: window is {model.config.window} (must be at most {MOST_WINDOW} to train)"
-            )
+            rule = f"must be at most {MOST_WINDOW} to train"
+            raise ConfigError.of("word2vec", {"window": model.config.window}, rule)
         self.lr = model.default_lr if self.config.lr is None else self.config.lr
         self.average = isinstance(model, CBOW)
         self.noise = noise(self.counts, self.config.power)
@@ -117,8 +112,8 @@ class WordTrainer:
             if last == len(kept):
                 if not all(np.isfinite(table.array).all() for table in tables):
                     raise ChainruleError(
-                        f"word2vec: the vectors are no longer finite after epoch {epoch + 1} "
-                        f"(try a smaller lr than {self.lr:g})"
+                        f"word2vec: the vectors are no longer finite after epoch {epoch + 1} ",
+                        *("(try a smaller ", Setting("lr"), f" than {self.lr:g})"),
                     )
                 self.epoch = epoch + 1
             words = int(np.count_nonzero(kept[first:last] != NOTHING))
