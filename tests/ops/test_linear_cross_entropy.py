@@ -12,7 +12,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.autograd import Param, Parameters, Tensor, fused_gradient
-from chainrule.autograd.fused import FusedGradient
+from chainrule.autograd.fused_gradient import KnownGradient
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError, GraphError, ShapeError
 from chainrule.ops import cross_entropy, linear, linear_cross_entropy
@@ -99,7 +99,7 @@ def test_bad_input() -> None:
 
 
 def fused_and_not(dy: float, learns: bool, **constants: Any) -> tuple[list[Array], list[Array]]:
-    """(loss, dx, dW), with dW in a flat block: made ahead, and in backward. With `learns` x is there too."""
+    """(loss, dx, dW), with dW in a flat block: computed in forward, and in backward. With `learns` x is there too."""
     x, W, ids = case(N=40, V=33, C=16)
     results = []
     for known in (True, False):
@@ -127,14 +127,14 @@ def test_gradients_with_fused_gradient_have_the_same_bits(
     monkeypatch.setattr(module, "CHUNK", 7 * 33)
     monkeypatch.setattr(module, "KEEP", 0)
     with cr.precision(precision), cr.backend(backend):
-        ahead, later = fused_and_not(
+        fused, later = fused_and_not(
             float(np.float32(dy)), learns, ignore_index=3, label_smoothing=0.1, reduction=reduction
         )
-    for got, want in zip(ahead, later, strict=True):
+    for got, want in zip(fused, later, strict=True):
         np.testing.assert_array_equal(got, want)
 
 
-def with_fused_gradient(monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, FusedGradient, Parameters]:
+def made_ahead(monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, KnownGradient, Parameters]:
     monkeypatch.setattr(module, "KEEP", 0)
     x, W, ids = case()
     params = Parameters([("W", Param(W))])
@@ -145,11 +145,11 @@ def with_fused_gradient(monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, FusedG
     return loss, known, params
 
 
-def test_a_gradient_other_than_expected_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    loss, _, _ = with_fused_gradient(monkeypatch)
+def test_a_gradient_other_than_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss, _, _ = made_ahead(monkeypatch)
     with pytest.raises(
         GraphError,
-        match=r"computed its gradients in forward for dy = 1\.0, and .* 0\.5 \(.*fused_gradient",
+        match=r"computed its gradients in forward for a gradient of 1\.0, and gets 0\.5 \(.*fused_loss",
     ):
         (0.5 * loss).backward()
 
@@ -173,7 +173,7 @@ def test_a_hook_that_comes_too_late_is_refused(monkeypatch: pytest.MonkeyPatch) 
         loss.backward()
 
 
-def test_complaints_are_the_same_where_a_gradient_is_fused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_complaints_are_the_same_where_a_gradient_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEEP", 0)
     x, W, _ = case()
     leaf = Tensor(x.astype(np.float32), requires_grad=True)

@@ -284,8 +284,8 @@ def test_many_logits_are_computed_once_where_the_gradient_is_fused(
     _, backward = step_products(lambda: model.loss(inputs, targets))
     assert backward["linear_cross_entropy"] == 3 * head.forward
     with fused_gradient(1.0):
-        ahead, backward = step_products(lambda: model.loss(inputs, targets))
-    assert ahead["linear_cross_entropy"] == 3 * head.forward == head.total
+        fused, backward = step_products(lambda: model.loss(inputs, targets))
+    assert fused["linear_cross_entropy"] == 3 * head.forward == head.total
     assert "linear_cross_entropy" not in backward
     params = model.parameters()
     assert kept_bytes(model.loss(inputs, targets), params) == expected(config, batch)

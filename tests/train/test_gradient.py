@@ -1,4 +1,4 @@
-"""The gradient of a batch: however it is cut, and whether the output layer makes its gradients ahead or not."""
+"""The gradient of a batch: however it is cut, and whether the output layer computes its gradients in forward or not."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def test_with_fused_gradient_or_in_backward_the_bits_are_the_same(
         model.to(dtype)
     model.recompute = recompute
     work = work_for(name)
-    assert model.fused_gradient
+    assert model.fused_loss
     for options in ({}, {"accumulate": 3}, {"accumulate": 3, "factor": 65536.0}):
-        ahead = gradient(model, work, **options)
-        model.fused_gradient = False
-        assert gradient(model, work, **options) == ahead
-        model.fused_gradient = True
+        fused = gradient(model, work, **options)
+        model.fused_loss = False
+        assert gradient(model, work, **options) == fused
+        model.fused_loss = True
 
 
 class Looked(GPT):
@@ -92,14 +92,14 @@ class Looked(GPT):
         return super().loss(inputs, targets)
 
 
-def test_a_model_with_a_loss_of_its_own_has_no_fused_gradient() -> None:
+def test_a_model_with_a_loss_of_its_own_is_not_fused() -> None:
     cr.seed(0)
     model, plain = Looked(GPTConfig(1, 2, 16, block_size=8, vocab_size=33)), MODELS["gpt"]
-    assert not Looked.fused_gradient and plain().fused_gradient
+    assert not Looked.fused_loss and plain().fused_loss
     work = work_for("gpt")
     right = gradient(model, work)
-    model.fused_gradient = True
+    model.fused_loss = True
     with pytest.raises(GraphError, match="computed its gradients in forward, and backward did not reach it"):
         gradient(model, work)
-    model.fused_gradient = False
+    model.fused_loss = False
     assert gradient(model, work) == right

@@ -4,7 +4,7 @@
 """
 
 from chainrule.autograd.capture import Capture, Captured, capture
-from chainrule.autograd.fused import fused_gradient
+from chainrule.autograd.fused_gradient import fused_gradient
 from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
 from chainrule.autograd.mode import backend, enable_grad, no_grad, precision, scope
 from chainrule.autograd.op import Example, Op

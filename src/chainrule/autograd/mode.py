@@ -1,4 +1,4 @@
-"""The current mode of each thread: recording, backend, precision, fused gradient, names, captures."""
+"""The current mode of each thread: recording, backend, precision, names, captures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from chainrule.native import PRECISIONS
 
 if TYPE_CHECKING:
     from chainrule.autograd.capture import Capture
-    from chainrule.autograd.fused import FusedGradient
     from chainrule.autograd.op import Recorder
 
 BACKENDS = ("native", "reference")
@@ -32,7 +31,6 @@ class _Mode(threading.local):
         self.precision = "fp32"
         self.scope = ""
         self.captures: tuple[Capture, ...] = ()
-        self.fused: FusedGradient | None = None
         self.trace: Recorder | None = None
 
 

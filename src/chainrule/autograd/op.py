@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd.fused import FusedGradient, FusedRecord
+from chainrule.autograd.fused_gradient import FusedGradient, KnownGradient, known
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
@@ -56,9 +56,9 @@ class Op:
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
     smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so backward
-    recomputes a large output instead of keeping it. `fused`, in NumPy and native, computes value and gradients together
-    for a known `dy` (see `fused_gradient`), or returns None where that saves nothing. `abstract` is `forward` on shapes
-    alone, for tracing; `cost` counts its matmuls.
+    recomputes a large output instead of keeping it. `fused`, in NumPy and native, computes value and gradients
+    together for a known `dy`, or returns None where that saves nothing. `abstract` is `forward` on shapes alone, for
+    tracing; `cost` counts the matmuls.
     """
 
     def __init__(
@@ -112,10 +112,10 @@ class Op:
             arrays.append(arg)
         if not plain:
             arrays = as_floats(as_arrays(arrays))
-        if self.fused and mode.fused is not None and True in needs and not mode.captures:
-            made = self._record_fused(mode.fused, args, arrays, needs, constants)
-            if made is not None:
-                return made
+        if self.fused and known.gradient is not None and True in needs and not mode.captures:
+            fused = self._fuse_gradient(known.gradient, args, arrays, needs, constants)
+            if fused is not None:
+                return fused
         outputs, saved = self.run_forward(arrays, constants)
         single = not isinstance(outputs, tuple)
         values = [np.asarray(y) for y in ((outputs,) if single else outputs)]
@@ -135,9 +135,9 @@ class Op:
             mode.trace.add(self, name, args, constants, results)
         return results[0] if single else tuple(results)
 
-    def _record_fused(
+    def _fuse_gradient(
         self,
-        known: FusedGradient,
+        gradient: KnownGradient,
         args: tuple[Any, ...],
         arrays: list[Any],
         needs: list[bool],
@@ -146,17 +146,17 @@ class Op:
         """The value, recorded with its gradients; gradients of parameters are already in the flat block."""
         wanted = [need and (arg.into() or need) for arg, need in zip(args, needs, strict=True)]
         fused = self.fused[1 if self._native_serves(arrays) else 0]
-        made = self._called(fused, arrays, constants, (known.dy, wanted))
-        if made is None:
+        found = self._called(fused, arrays, constants, (gradient.dy, wanted))
+        if found is None:
             return None
-        value, grads = made
+        value, grads = found
         placed = [isinstance(n, Into) and grad is n.array for n, grad in zip(wanted, grads, strict=True)]
         left = tuple([need and not there for need, there in zip(needs, placed, strict=True)])
         saved = tuple([None if there else grad for there, grad in zip(placed, grads, strict=True)])
-        op = FusedRecord(
-            self.name, known.dy, tuple([arg for arg, there in zip(args, placed, strict=True) if there])
+        op = FusedGradient(
+            self.name, gradient.dy, tuple([arg for arg, there in zip(args, placed, strict=True) if there])
         )
-        known.records.append(op)
+        gradient.fused.append(op)
         value = np.asarray(value)
         return Tensor.recorded(
             value, record(op, self._name(), args, [value], True, saved, left, constants), 0

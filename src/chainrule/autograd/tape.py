@@ -95,7 +95,7 @@ class Record:
 
 
 @dataclass(slots=True, eq=False)
-class Recomputed:
+class Recompute:
     """Stands in `saved` for a large output of a cheap op, which backward recomputes."""
 
     record: Record
@@ -110,7 +110,7 @@ class Recomputed:
 
 def present(saved: Saved) -> Saved:
     """`saved` with recomputed values filled in."""
-    return tuple([s.value() if isinstance(s, Recomputed) else s for s in saved])
+    return tuple([s.value() if isinstance(s, Recompute) else s for s in saved])
 
 
 def record(
@@ -138,7 +138,7 @@ def _thrifty(saved: Saved, args: tuple[Any, ...], needs: Needs) -> Saved:
     for arg, need in zip(args, needs, strict=True):
         entry = getattr(arg, "record", None) if need else None
         if entry is not None and entry.op.recompute is not None and arg.array.nbytes >= LARGE:
-            saved = tuple([Recomputed(entry) if s is arg.array else s for s in saved])
+            saved = tuple([Recompute(entry) if s is arg.array else s for s in saved])
     return saved
 
 

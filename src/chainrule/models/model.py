@@ -43,7 +43,7 @@ class Model(Layer):
         """A subclass with its own loss must set `fused_gradient` itself."""
         super().__init_subclass__(**options)
         if {"loss", "losses", "loss_from"} & vars(cls).keys():
-            cls.fused_gradient = vars(cls).get("fused_gradient", False)
+            cls.fused_loss = vars(cls).get("fused_loss", False)
 
     @classmethod
     def abstract(cls, config: Any) -> Self:
@@ -74,8 +74,8 @@ class Model(Layer):
 
     divisible = True
     """A batch may be split into microbatches: its loss is made of theirs."""
-    fused_gradient = False
-    """Its loss is exactly one `linear_cross_entropy`, which may compute its gradients during forward."""
+    fused_loss = False
+    """Its loss is a `linear_cross_entropy` and nothing else, so that the gradient of that is known beforehand."""
     recompute = False
     """Keep what enters a block only, and compute what happens inside it again in backward."""
 

@@ -4,7 +4,7 @@
 
 The logits are the largest array of a language model, V/C times as large as the activations they come from. Beyond a
 limit they exist for one chunk of rows at a time only, in forward and once more in backward, or once if the gradient of
-the loss is foreseen; their gradients never exist for more than a chunk.
+the loss is known (`fused_gradient`); their gradients never exist for more than a chunk.
 """
 
 from __future__ import annotations

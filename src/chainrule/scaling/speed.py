@@ -47,7 +47,7 @@ def _seconds(config: Any, batch: Batch) -> float:
 
 def _step(model: Any, optimiser: AdamW, ids: Array) -> None:
     optimiser.zero_grad()
-    with fused_gradient(1.0) if model.fused_gradient else nullcontext():  # as in training
+    with fused_gradient(1.0) if model.fused_loss else nullcontext():  # as in training
         loss = model.loss(ids[:, :-1], ids[:, 1:])
     loss.backward()
     clip_global_norm(optimiser.params, 1.0)
