@@ -121,7 +121,7 @@ def fused_and_not(dy: float, learns: bool, **constants: Any) -> tuple[list[Array
 @pytest.mark.parametrize("dy", [1.0, 0.3])
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_gradients_with_fused_gradient_have_the_same_bits(
+def test_gradients_made_ahead_have_the_same_bits(
     monkeypatch: pytest.MonkeyPatch, dy: float, precision: str, reduction: str, backend: str, learns: bool
 ) -> None:
     monkeypatch.setattr(module, "CHUNK", 7 * 33)
@@ -154,8 +154,8 @@ def test_a_gradient_other_than_known_is_refused(monkeypatch: pytest.MonkeyPatch)
         (0.5 * loss).backward()
 
 
-def test_what_was_with_fused_gradient_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    loss, known, _ = with_fused_gradient(monkeypatch)
+def test_what_was_made_ahead_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss, known, _ = made_ahead(monkeypatch)
     with pytest.raises(
         GraphError, match="linear_cross_entropy: computed its gradients in forward, and backward did not"
     ):
@@ -167,7 +167,7 @@ def test_what_was_with_fused_gradient_is_used_once(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_hook_that_comes_too_late_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    loss, _, params = with_fused_gradient(monkeypatch)
+    loss, _, params = made_ahead(monkeypatch)
     params["W"].register_hook(lambda grad: 0 * grad)
     with pytest.raises(GraphError, match="a hook on W came after linear_cross_entropy had added"):
         loss.backward()
