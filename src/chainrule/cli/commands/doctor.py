@@ -35,7 +35,7 @@ class Command:
     """Describe this machine as Chainrule sees it: CPU, threads, native kernels, versions.
 
     With a run: how its training went, from its log and newest checkpoint. With data: what a model of a family would
-    meet in them, before any step, and whether it can learn one batch by heart.
+    meet in them, before any step, and whether it can overfit one batch.
 
     Example: chainrule doctor runs/demo
     """
