@@ -20,9 +20,9 @@ from chainrule.data import load
 from chainrule.inspect.embeddings import WordVectors, similarity_report
 from chainrule.io.vectors import read_pairs
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2VecConfig
-from chainrule.runs.word_runs import word_ids
+from chainrule.tasks.word_vectors import word_ids
 from chainrule.text import LowercaseWordTokenizer
-from chainrule.train import WordTrainConfig, WordTrainer
+from chainrule.train import WordTrainConfig, WordVectorStep
 
 TEXTS = [
     "austen", "fortunes", "jargon", "moby_dick", "sotu_1790_1989", "tinyshakespeare", "tinystories_sample",
@@ -42,14 +42,10 @@ class Ours:
         self.words = tokenizer.words
         self.model = kind(Word2VecConfig(vocab_size=tokenizer.vocab_size, dim=DIM, window=WINDOW))
         config = WordTrainConfig(epochs=args.epochs, negatives=NEGATIVES, sample=SAMPLE, seed=seed)
-        self.trainer = WordTrainer(self.model, ids, config)
-        self.progress = self.trainer.run()
+        self.step = WordVectorStep(self.model, ids, config)
 
     def epoch(self, number: int) -> int:
-        words = 0
-        while self.trainer.epoch == number:
-            words += next(self.progress).words
-        return words
+        return sum(progress.words for progress in self.step.read(number))
 
     def vectors(self) -> WordVectors:
         return WordVectors(self.words, self.model.input.weight.array)

@@ -78,7 +78,7 @@ class Untied(GPT):
 @pytest.mark.parametrize("letter", ["q", "z"])
 def test_a_nan_in_a_row_of_the_embedding(letter: str) -> None:
     trainer = trainer_of()
-    trainer.model = Untied(trainer.model.config)
+    trainer.model = trainer.step.model = Untied(trainer.model.config)
     weight(trainer, "wte.weight")[id_of(letter), 3] = math.nan
     while letter not in TOKENIZER.decode(trainer.batches.batch(trainer.steps)[0].reshape(-1)):
         trainer.steps += 1
@@ -157,7 +157,7 @@ def test_a_gradient_that_is_not_finite_while_the_loss_is() -> None:
         def hidden(self, ids: Any) -> Tensor:
             return cr.ops.sqrt(super().hidden(ids) * 0.0) + super().hidden(ids)  # the slope of a root at 0
 
-    trainer.model = Steep(trainer.model.config)
+    trainer.model = trainer.step.model = Steep(trainer.model.config)
     inputs, targets = trainer.batches.batch(0)
     origin = search(trainer.model, Batch(inputs, targets))
     assert origin is not None and (origin.phase, origin.entry.name) == ("backward", "mul")
@@ -167,9 +167,13 @@ def test_a_gradient_that_is_not_finite_while_the_loss_is() -> None:
 def test_a_search_changes_nothing_and_finds_nothing_in_a_sound_model() -> None:
     trainer = trainer_of()
     trainer.update(1e-3)
-    data, grad = (block.copy() for block in (trainer.optimiser.params.data, trainer.optimiser.params.grad))
+    data, grad = (
+        block.copy() for block in (trainer.step.optimizer.params.data, trainer.step.optimizer.params.grad)
+    )
     assert search(trainer.model, Batch(*trainer.batches.batch(1))) is None
-    assert (trainer.optimiser.params.data == data).all() and (trainer.optimiser.params.grad == grad).all()
+    assert (trainer.step.optimizer.params.data == data).all() and (
+        trainer.step.optimizer.params.grad == grad
+    ).all()
 
 
 def test_pairs_name_the_side() -> None:
@@ -242,14 +246,14 @@ def test_overfitting_of_a_tiny_text(tmp_path: Path) -> None:
     size = {"n_layer": 1, "n_head": 2, "n_embd": 32, "block_size": 16}
     run = cr.runs.Run.new(tmp_path / "run", cr.data.load(tmp_path / "tiny.txt"), config, **size)
     run.train()
-    findings = [r["finding"] for r in read(run.log_path) if "finding" in r]
+    findings = [r["finding"] for r in read(run.files.log) if "finding" in r]
     assert [f["about"] for f in findings].count("overfitting") == 1
 
 
 def test_a_rate_that_is_too_high(tmp_path: Path) -> None:
     run = new_run(tmp_path, lr=3.0, max_steps=150, eval_every=50, warmup=60, schedule="constant")
     run.train()
-    found = [r["finding"] for r in read(run.log_path) if "finding" in r]
+    found = [r["finding"] for r in read(run.files.log) if "finding" in r]
     about = {f["about"] for f in found}
     assert about & {"loss spike", "loss curve"}
     assert any("lr" in f["advice"] or "learning rate" in f["advice"] for f in found)
@@ -303,7 +307,7 @@ def test_a_resumed_run_says_what_an_unbroken_one_says(tmp_path: Path) -> None:
         return [(r["step"], r.get("loss"), r.get("finding")) for r in read(folder / "log.jsonl")]
 
     assert records(whole.folder) == records(again.folder)
-    assert sum("finding" in r for r in read(again.log_path)) == 1
+    assert sum("finding" in r for r in read(again.files.log)) == 1
 
 
 # -- before the first step --------------------------------------------------------------------------------------
@@ -315,12 +319,14 @@ def by_name(findings: list[Finding]) -> dict[str, Finding]:
 
 def test_a_sound_start() -> None:
     trainer = trainer_of(max_steps=2000)
-    weights, grad = trainer.optimiser.params.data.copy(), trainer.optimiser.params.grad.copy()
+    weights, grad = trainer.step.optimizer.params.data.copy(), trainer.step.optimizer.params.grad.copy()
     found = examine(trainer)
     assert {f.level for f in found} == {"ok"}
     assert by_name(found).keys() >= {"targets", "vocabulary", "unused tokens", "initial loss", "forecast"}
     assert "2,000 steps" in by_name(found)["forecast"].measured
-    assert (trainer.optimiser.params.data == weights).all() and (trainer.optimiser.params.grad == grad).all()
+    assert (trainer.step.optimizer.params.data == weights).all() and (
+        trainer.step.optimizer.params.grad == grad
+    ).all()
 
 
 class Planted:
@@ -408,7 +414,7 @@ def test_a_run_begins_with_what_is_not_well(tmp_path: Path, capsys: pytest.Captu
     size = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16}
     run = cr.runs.Run.new(tmp_path / "run", data, config, tokenizer=tokenizer, **size)
     run.train()
-    first = json.loads(run.log_path.read_text().splitlines()[0])
+    first = json.loads(run.files.log.read_text().splitlines()[0])
     assert first["step"] == 0 and first["finding"]["about"] == "unused tokens"
     assert "note: unused tokens: 65 of" in capsys.readouterr().out
 

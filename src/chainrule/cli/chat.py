@@ -16,7 +16,7 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Reader, Request, Sampling, reader, run
 from chainrule.generate.readers import vocab_size
 from chainrule.generate.sample import Model
-from chainrule.runs import load_model
+from chainrule.runs import load_language_model
 from chainrule.text import Tokenizer
 
 HELP = "/reset forgets the conversation, /quit ends it (as does Ctrl-D); Ctrl-C ends an answer"
@@ -49,7 +49,7 @@ class Command:
             raise ConfigError(
                 f"chat: user is {self.user!r}, assistant {self.assistant!r} (must be names, not empty)"
             )
-        model, tokenizer = load_model(self.run_folder)
+        model, tokenizer = load_language_model(self.run_folder)
         talk = Conversation(self, model, tokenizer)
         talk.check()
         if sys.stdin.isatty():

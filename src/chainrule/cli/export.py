@@ -18,7 +18,7 @@ from chainrule.io import llama2c, save_pretrained
 from chainrule.io.gguf import models as gguf
 from chainrule.io.hf.architectures import has_twin
 from chainrule.models import GPT, Model
-from chainrule.runs import load_any
+from chainrule.runs import load
 from chainrule.text import Tokenizer
 
 
@@ -47,7 +47,7 @@ class Command:
                 f"export: weights {self.weights} in the format {self.format} (must be f32, or gguf)"
             )
         with Progress(f"read {self.run_folder}"):
-            model, tokenizer = load_any(self.run_folder)
+            model, tokenizer = load(self.run_folder)
         with Progress(f"write {self.out}"):
             self._write(model, tokenizer)
         if self.format == "gguf" and isinstance(model, GPT) and model.config.activation == "gelu":

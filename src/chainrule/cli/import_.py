@@ -13,6 +13,7 @@ from chainrule.cli.progress import Progress
 from chainrule.cli.show import command_line, size
 from chainrule.errors import ConfigError
 from chainrule.io import load, save_pretrained
+from chainrule.runs import RunFolder
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Command:
     """Print one JSON object."""
 
     def run(self) -> None:
-        if (self.source / "checkpoints").is_dir():
+        if RunFolder(self.source).checkpoints.is_dir():
             fix = "sample, eval, chat and export take it as it is; to copy the model: export"
             raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
         with Progress(f"read {self.source}"):

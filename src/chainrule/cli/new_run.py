@@ -13,9 +13,8 @@ from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.io import load_tokenizer
 from chainrule.models import Model
-from chainrule.runs import Run
-from chainrule.runs.folder import SETTINGS, free_folder
-from chainrule.runs.load import load_any
+from chainrule.runs import Run, load
+from chainrule.runs.folder import free_folder
 from chainrule.scaling.budget import choose
 from chainrule.tasks.registry import task_of
 from chainrule.text import Tokenizer
@@ -24,7 +23,7 @@ from chainrule.text import Tokenizer
 def new_run(asked: TrainOptions) -> Run:
     """The run in its directory, with its settings for --config beside it."""
     run = made(asked, Run.new)
-    write(run.folder / SETTINGS, asked.record(run).encode())
+    write(run.files.settings, asked.record(run).encode())
     return run
 
 
@@ -60,7 +59,7 @@ def _start(asked: TrainOptions) -> tuple[Model | None, Tokenizer | None]:
     """The model to begin with, if there is one, and the tokenizer."""
     if asked.init is None:
         return None, _tokenizer(asked)
-    start, tokenizer = load_any(asked.init)
+    start, tokenizer = load(asked.init)
     if not asked.allows(tokenizer):
         raise ConfigError(f"train: tokenizer is {asked.tokenizer}, {asked.init} has its own (leave it out)")
     return start, tokenizer

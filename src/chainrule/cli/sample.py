@@ -18,7 +18,7 @@ from chainrule.generate import Beam, Sampling
 from chainrule.generate.beam import WIDEST
 from chainrule.generate.sampling import check_whole
 from chainrule.models import Model
-from chainrule.runs.load import load_any
+from chainrule.runs import load
 from chainrule.tasks import AnswerOptions, Task, task_of_model
 from chainrule.text import Tokenizer
 
@@ -62,7 +62,7 @@ class Command:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
         if self.num_samples < 1:
             raise ConfigError(f"sample: num_samples is {self.num_samples} (must be at least 1)")
-        model, tokenizer = load_any(self.run_folder)
+        model, tokenizer = load(self.run_folder)
         task = task_of_model(model)
         options = self._options(task)
         one = len(prompts) * self.num_samples == 1 and not (self.logprobs or self.json or self.beam)

@@ -55,12 +55,18 @@ class Task:
     """The highest learning rate, unless told otherwise."""
     wordpiece: ClassVar[bool] = False
     """Texts are read as word pieces between [CLS] and [SEP]; if not, as characters, unless told otherwise."""
+    options: ClassVar[tuple[str, ...]] = ()
+    """Options of `of` beside the tokenizer, which a checkpoint keeps."""
     unit: ClassVar[str] = "nats_per_token"
     """What the loss is measured in."""
     perplexity: ClassVar[bool] = True
     """The loss, or its first part, is that of tokens, and its exponent a perplexity."""
     model: ClassVar[str]
     """A model of this task in words, such as "a classifier"."""
+    command: ClassVar[str] = "{family}"
+    """What `chainrule train` calls its models."""
+    used_by: ClassVar[str] = "sample"
+    """The command that uses a trained model."""
     writes: ClassVar[bool] = False
     """The answers are texts that the model writes, token by token; all options of sampling apply."""
     reads: ClassVar[tuple[str, ...]] = ()
@@ -93,6 +99,10 @@ class Task:
     def amount(self) -> str:
         """How much data there are, in words."""
         raise NotImplementedError
+
+    def facts(self) -> dict[str, Any]:
+        """The values of `options`."""
+        return {}
 
     # -- training and evaluation -----------------------------------------------------------------------------------
 
@@ -130,6 +140,10 @@ class Task:
     def baselines(self) -> dict[str, float]:
         """Losses that models without training reach on the evaluation data, by name."""
         raise ConfigError("baselines: not a task on plain text (counting is a baseline only there)")
+
+    def vectors(self, model: Any) -> tuple[list[str], Any] | None:
+        """Words and their vectors, which a run writes at its end; None if the model has none."""
+        return None
 
     # -- answers ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,6 @@
 from chainrule.train.config import TrainConfig
 from chainrule.train.log import Log
 from chainrule.train.trainer import Result, Trainer
-from chainrule.train.word2vec import WordTrainConfig, WordTrainer
+from chainrule.train.word_vectors import WordTrainConfig, WordVectorStep
 
-__all__ = ["Log", "Result", "TrainConfig", "Trainer", "WordTrainConfig", "WordTrainer"]
+__all__ = ["Log", "Result", "TrainConfig", "Trainer", "WordTrainConfig", "WordVectorStep"]

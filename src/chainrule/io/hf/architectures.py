@@ -15,7 +15,7 @@ from chainrule.io.hf import marian as hf_marian
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import Model, describe, n_params, rebuild
-from chainrule.models.registry import KNOWN
+from chainrule.models.registry import ALL, KNOWN
 from chainrule.nn.init import unfilled
 
 # Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights.
@@ -50,7 +50,7 @@ def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
     """The model in the content of these two files, for evaluation. It is no larger than the arrays are."""
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in ARCHITECTURES or _is_ours(config):
-        if kind not in KNOWN:
+        if kind not in ALL:
             known = ARCHITECTURES | KNOWN
             near = difflib.get_close_matches(str(kind), known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""

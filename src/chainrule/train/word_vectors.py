@@ -1,9 +1,11 @@
-"""Training of word2vec on texts of millions of words, with the same bits for any number of threads."""
+"""Word vectors: a step is an epoch over a text of millions of words, with the same bits for any number of threads."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +15,11 @@ import numpy.typing as npt
 from chainrule.errors import ChainruleError, ConfigError, DataError
 from chainrule.models import CBOW, NOTHING, Word2Vec
 from chainrule.random import check_seed, generator, key
-from chainrule.tasks.word_sampling import AliasTable, keep_probability, noise
+from chainrule.tasks.word_vectors import WordVectorsTask
+from chainrule.train.config import TrainConfig
+from chainrule.train.step import GoingOn
+from chainrule.train.trainer import Trainer
+from chainrule.train.word_sampling import AliasTable, keep_probability, noise
 from chainrule.train.word_update import Stretch, learn
 
 Array = npt.NDArray[Any]
@@ -37,7 +43,7 @@ class WordTrainConfig:
     negatives: int = 5
     """Words drawn at random against each real one."""
     sample: float = 1e-3
-    """Words more frequent than this share of the text are read less often; 0 reads all."""
+    """Words more frequent than this fraction of the text are read less often; 0 reads all."""
     power: float = 0.75
     """Negatives are drawn by frequency to this power; 0 draws all words alike."""
     seed: int = 0
@@ -66,68 +72,89 @@ class Progress(NamedTuple):
     lr: float  # of this stretch
 
 
-class WordTrainer:
-    """Trains a `SkipGram` or a `CBOW` on a text given as ids, with -1 at its boundaries.
+class WordVectorStep:
+    """One epoch of a `SkipGram` or a `CBOW` over a text given as ids, with -1 at its boundaries.
+
+    What an epoch does depends on the tables it starts from and on its number, on nothing else.
 
     >>> import chainrule as cr
     >>> cr.seed(0)
     >>> model = cr.models.SkipGram(cr.models.Word2VecConfig(vocab_size=4, dim=8, window=2))
-    >>> trainer = cr.train.WordTrainer(model, [0, 1, 2, 3, -1, 3, 1, 2, 0], cr.train.WordTrainConfig(epochs=3))
-    >>> [progress.epoch for progress in trainer.run()]
-    [0, 1, 2]
+    >>> step = cr.train.WordVectorStep(model, [0, 1, 2, 3, -1, 3, 1, 2, 0], cr.train.WordTrainConfig(epochs=3))
+    >>> [progress.words for epoch in range(3) for progress in step.read(epoch)]
+    [1, 1, 1]
     """
 
-    def __init__(self, model: Word2Vec, ids: npt.ArrayLike, config: WordTrainConfig | None = None) -> None:
+    by_epoch = True
+    average = None
+    state = None
+    tokens = 0  # nobody waits for a pace in tokens: an epoch tells its words
+
+    def __init__(self, model: Word2Vec, ids: npt.ArrayLike, settings: WordTrainConfig | None = None) -> None:
         self.model = model
-        self.config = config or WordTrainConfig()
+        self.settings = settings or WordTrainConfig()
         self.ids, self.counts = _checked(ids, model.config.vocab_size)
         if model.config.window > MOST_WINDOW:
             raise ConfigError(
                 f"word2vec: window is {model.config.window} (must be at most {MOST_WINDOW} to train)"
             )
-        self.lr = model.default_lr if self.config.lr is None else self.config.lr
-        self.average = isinstance(model, CBOW)
-        self.noise = noise(self.counts, self.config.power)
+        self.lr = self.rate = first_rate(model, self.settings)
+        self.mean = isinstance(model, CBOW)  # of the window is the input
+        self.noise = noise(self.counts, self.settings.power)
         self.table = AliasTable.of(self.noise)
         self.count, self.lanes = self._round()
-        self.epoch = 0  # those done; set it to go on from a checkpoint
+        self.words, self.seconds = 0, 0.0  # read so far, and in what time
 
-    def run(self) -> Iterator[Progress]:
-        """Train from `epoch` to the end, reporting after every stretch of text.
+    def __call__(
+        self, number: int, lr: float, going_on: GoingOn = lambda said: True
+    ) -> tuple[float, None] | None:
+        """Read the text once; given up after the stretch at hand if `going_on` says no."""
+        began = time.monotonic() - self.seconds
+        for progress in self.read(number):
+            self.words += progress.words
+            self.seconds = time.monotonic() - began
+            pace = self.words / max(self.seconds, 1e-9)
+            said = f"epoch {number + 1} of {self.settings.epochs}, {progress.share:.0%}, {pace:,.0f} words/s"
+            if not going_on(said):
+                return None
+            self.rate = progress.lr
+        return self.loss(), None
 
-        What an epoch does depends on the tables it starts from and on its number, on nothing else.
-        """
-        while self.epoch < self.config.epochs:
-            yield from self._read(self.epoch)
-
-    def _read(self, epoch: int) -> Iterator[Progress]:
-        config, tables = self.config, (self.model.input.weight, self.model.output.weight)
-        kept, name = self.kept(epoch), key("word2vec", epoch, seed=config.seed)
+    def read(self, epoch: int) -> Iterator[Progress]:
+        """Learn from the text once, stretch by stretch."""
+        settings, tables = self.settings, (self.model.input.weight, self.model.output.weight)
+        kept, name = self.kept(epoch), key("word2vec", epoch, seed=settings.seed)
         n = max(len(kept), 1)
         for first in range(0, n, STRETCH):
             last = min(first + STRETCH, len(kept))
-            lr = self.lr * (1 - (epoch + first / n) / config.epochs)
+            lr = self.lr * (1 - (epoch + first / n) / settings.epochs)
             stretch = Stretch(
-                kept, first, last, self.table, name, self.model.config.window, config.negatives, self.average,
+                kept, first, last, self.table, name, self.model.config.window, settings.negatives, self.mean,
                 lr, self.count, self.lanes,
             )  # fmt: skip
             learn(tables[0].array, tables[1].array, stretch)
             for table in tables:
                 table.version += 1
-            if last == len(kept):
-                if not all(np.isfinite(table.array).all() for table in tables):
-                    raise ChainruleError(
-                        f"word2vec: the vectors are no longer finite after epoch {epoch + 1} "
-                        f"(try a smaller lr than {self.lr:g})"
-                    )
-                self.epoch = epoch + 1
+            if last == len(kept) and not all(np.isfinite(table.array).all() for table in tables):
+                raise ChainruleError(
+                    f"word2vec: the vectors are no longer finite after epoch {epoch + 1} "
+                    f"(try a smaller lr than {self.lr:g})"
+                )
             words = int(np.count_nonzero(kept[first:last] != NOTHING))
-            yield Progress(epoch, words, (epoch + last / n) / config.epochs, lr)
+            yield Progress(epoch, words, (epoch + last / n) / settings.epochs, lr)
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """The tables as they are."""
+        return nullcontext()
+
+    def arrays(self) -> Mapping[str, Array]:
+        """Nothing: plain gradient steps have no memory."""
+        return {}
 
     def kept(self, epoch: int) -> npt.NDArray[np.int32]:
         """The text as this epoch reads it: each word drawn against its probability, boundaries as they are."""
-        chance = np.append(keep_probability(self.counts, self.config.sample), 1.0).astype(np.float32)
-        draws = generator("word2vec keep", epoch, seed=self.config.seed).random(len(self.ids), np.float32)
+        chance = np.append(keep_probability(self.counts, self.settings.sample), 1.0).astype(np.float32)
+        draws = generator("word2vec keep", epoch, seed=self.settings.seed).random(len(self.ids), np.float32)
         return self.ids[draws < chance[self.ids]]  # NOTHING is the last place of `chance`
 
     def loss(self, pairs: int = 10_000) -> float:
@@ -135,9 +162,9 @@ class WordTrainer:
         inputs, targets = self.model.examples(self.kept(0)[:pairs])
         if not len(targets):
             return math.nan
-        chosen = generator("word2vec loss", seed=self.config.seed)
+        chosen = generator("word2vec loss", seed=self.settings.seed)
         some = chosen.permutation(len(targets))[:pairs]
-        negatives = chosen.choice(len(self.noise), size=(len(some), self.config.negatives), p=self.noise)
+        negatives = chosen.choice(len(self.noise), size=(len(some), self.settings.negatives), p=self.noise)
         return float(self.model.sampled_loss(inputs[some], targets[some], negatives).item())
 
     def _round(self) -> tuple[int, int]:
@@ -146,10 +173,10 @@ class WordTrainer:
         The chunks of a round do not see each other's steps, which add up for a word that occurs in all of them.
         A function of the text and the settings, not of the machine.
         """
-        read = self.counts * keep_probability(self.counts, self.config.sample)
-        share, K = read / read.sum(), self.config.negatives
+        read = self.counts * keep_probability(self.counts, self.settings.sample)
+        share, K = read / read.sum(), self.settings.negatives
         uses = float(np.maximum((1 + K) * share, share + K * self.noise).max())  # of one row, per centre
-        pairs = 1 if self.average else self.model.config.window + 1  # per use: a mean counts as one input
+        pairs = 1 if self.mean else self.model.config.window + 1  # per use: a mean counts as one input
         centres = max(int(MOST_STALE / (self.lr * pairs * uses)), 1)
         lanes = max(min(LANES, centres // COUNT), 1)
         return COUNT, lanes
@@ -173,3 +200,20 @@ def _checked(ids: npt.ArrayLike, V: int) -> tuple[npt.NDArray[np.int32], Array]:
             "word2vec: no two words stand together between boundaries (no window has a neighbour)"
         )
     return text.astype(np.int32), counts
+
+
+def first_rate(model: Word2Vec, settings: WordTrainConfig) -> float:
+    """The learning rate of the first words."""
+    return model.default_lr if settings.lr is None else settings.lr
+
+
+def word_trainer(task: WordVectorsTask, model: Word2Vec, settings: WordTrainConfig) -> Trainer:
+    """A trainer whose steps are epochs, with a checkpoint after each; there is nothing to evaluate on the way."""
+    config = TrainConfig(
+        max_steps=settings.epochs,
+        lr=first_rate(model, settings),
+        weight_decay=0.0,
+        save_every=1,
+        seed=settings.seed,
+    )
+    return Trainer(model, None, [], config, task.tokenizer, WordVectorStep(model, task.ids, settings))
