@@ -14,6 +14,7 @@ import numpy as np
 import chainrule as cr
 from chainrule import native
 from chainrule.autograd import Example, Op, Tensor, backend, gradcheck
+from chainrule.autograd.gradcheck import slope
 from chainrule.autograd.types import Array
 
 RTOL = 1e-6  # of the float64 gradient check
@@ -168,6 +169,38 @@ def check_native(op: Op, example: Example) -> None:
         assert distance(grad, expected_grads[i]) < 5e-6, f"{op.name}: native gradient {i} differs"
 
 
+def check_native_gradient(op: Op, example: Example) -> None:
+    """The native backward pass itself agrees with central differences of the float64 reference forward."""
+    if op.native is None or not native.available():
+        return
+    args, rng = as_float32(example), np.random.default_rng(3)
+    _, grads, seeds = run(op, args, example.kwargs)
+    exact = [np.asarray(a, np.float64) if is_float(a) else a for a in args]
+    for i, grad in grads.items():
+        for _ in range(2):
+            direction = rng.normal(size=grad.shape)
+            direction /= max(float(np.linalg.norm(direction)), 1e-300)
+
+            def along(h: float, i: int = i, u: Array = direction) -> float:
+                moved = [a + h * u if j == i else a for j, a in enumerate(exact)]
+                return projected(op, moved, example.kwargs, seeds)
+
+            with backend("reference"):
+                want = slope(along)
+            size = float(np.linalg.norm(grad)) / max(1, grad.size) ** 0.5
+            error = abs(float(np.sum(grad * direction, dtype=np.float64)) - want) / max(abs(want), size, 1.0)
+            assert error < 1e-5, (
+                f"{op.name}: native gradient {i} is off by {error:.1e} of the central difference"
+            )
+
+
+def projected(op: Op, args: list[Any], kwargs: dict[str, Any], seeds: list[Array]) -> float:
+    """Σ seed · output over the outputs that have a gradient."""
+    tensors = [Tensor(a, requires_grad=True) if is_float(a) else a for a in args]
+    ys = outputs(op(*tensors, **kwargs))
+    return sum(float(np.sum(v * y.data)) for y, v in zip(ys, seeds, strict=True) if y.requires_grad)
+
+
 def check_again(op: Op, example: Example) -> None:
     """An output that is computed again is the same to the bit, from what was saved alone."""
     if op.again is None:
@@ -202,6 +235,7 @@ CHECKS = (
     check_needs,
     check_composed,
     check_native,
+    check_native_gradient,
     check_again,
     check_extremes,
 )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule import native
 from chainrule.autograd import Example, Op
 from tests import battery
 
@@ -185,6 +186,20 @@ def test_wrong_native_kernel_turns_red(monkeypatch) -> None:
     op = Op("planted", cube_forward, cube_backward, cube_example, native=(kernel, cube_backward))
     monkeypatch.setattr("chainrule.native.available", lambda: True)
     assert "check_native" in set(battery.failures(op))
+
+
+@pytest.mark.skipif(not native.available(), reason="no kernels to test")
+def test_a_wrong_native_backward_turns_red() -> None:
+    def backward(dy, saved, needs):
+        dx, dw = cube_backward(dy, saved, needs)
+        return dx * np.float32(1.001), dw
+
+    right, wrong = (
+        Op("planted", cube_forward, cube_backward, cube_example, native=(cube_forward, each))
+        for each in (cube_backward, backward)
+    )
+    assert "check_native_gradient" not in set(battery.failures(right))
+    assert "check_native_gradient" in set(battery.failures(wrong))
 
 
 def test_an_output_computed_again_from_the_wrong_values_turns_red() -> None:

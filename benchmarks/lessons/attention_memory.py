@@ -1,4 +1,4 @@
-"""softmax(s q kᵀ) v as separate ops and as one: memory and time, as a Markdown table (docs/kernels.md).
+"""softmax(s q kᵀ) v as separate ops and as one: memory and time, as a Markdown table (docs: kernels).
 
     python -m benchmarks.lessons.attention_memory
 
@@ -9,7 +9,6 @@ Each measurement runs in a process of its own: its memory is the growth of the p
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -17,16 +16,12 @@ import time
 import numpy as np
 
 import chainrule as cr
+from benchmarks.harness import ROOT, command_line, fastest, peak_mb
+from benchmarks.report import markdown
 
 HEADS, CHANNELS = 4, 64
 KINDS = ("composed", "fused")
 LENGTHS = (256, 1024, 4096)
-PATIENCE = 1.0  # seconds for one measurement
-
-
-def peak() -> int:
-    """The most memory this process ever had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024  # Linux counts in KB
 
 
 def measure(kind: str, T: int) -> dict[str, float]:
@@ -34,26 +29,25 @@ def measure(kind: str, T: int) -> dict[str, float]:
     arrays = np.random.default_rng(0).normal(size=(4, 1, HEADS, T, CHANNELS)).astype(np.float32)
     q, k, v = (cr.Tensor(x, requires_grad=True) for x in arrays[:3])
     fn = cr.ops.attention if kind == "fused" else cr.ops.attention.composed
-    before, times = peak(), []
-    while len(times) < 2 or sum(times) < PATIENCE:
-        began = time.thread_time()
-        fn(q, k, v, causal=True).backward(arrays[3])
-        times.append(time.thread_time() - began)
-    return {"MB": peak() - before, "ms": min(times) * 1e3}
+    before = peak_mb()
+    ms = fastest(lambda: fn(q, k, v, causal=True).backward(arrays[3]), 1.0, time.thread_time)
+    return {"MB": peak_mb() - before, "ms": ms}
 
 
 def main() -> None:
-    print("| T | composed, memory | fused | composed, time | fused |\n|---|---|---|---|---|")
+    parser = command_line(__doc__)
+    parser.add_argument("--one", nargs=2, metavar=("KIND", "T"), help="measure one, and print it as JSON")
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(measure(args.one[0], int(args.one[1]))))
+        return
+    rows = []
     for T in LENGTHS:
-        done = [
-            json.loads(subprocess.check_output([sys.executable, __file__, kind, str(T)])) for kind in KINDS
-        ]
-        cells = [f"{d['MB']:.0f} MB" for d in done] + [f"{d['ms']:.1f} ms" for d in done]
-        print(f"| {T} | {' | '.join(cells)} |")
+        command = [sys.executable, "-m", "benchmarks.lessons.attention_memory", "--one"]
+        done = [json.loads(subprocess.check_output([*command, kind, str(T)], cwd=ROOT)) for kind in KINDS]
+        rows.append([str(T), *(f"{d['MB']:.0f} MB" for d in done), *(f"{d['ms']:.1f} ms" for d in done)])
+    print(markdown(["T", "composed, memory", "fused", "composed, time", "fused"], rows))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))
-    else:
-        main()
+    main()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,6 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import chainrule as cr
+from benchmarks.harness import command_line, fastest
+from benchmarks.report import markdown
 from chainrule.machine import one_blas_thread
 
 HERE = Path(__file__).parent
@@ -30,7 +31,6 @@ STEPS = {
     "register_tile": "a tile of C in registers",
 }
 SMALL = 96  # the size for Python itself
-PATIENCE = 0.5  # seconds for one row of the table
 
 
 def compiled() -> ctypes.CDLL:
@@ -54,18 +54,8 @@ def compiled() -> ctypes.CDLL:
 
 
 def best(fn: Callable[[], object], threads: int = 1) -> float:
-    """The shortest of the runs that fit into PATIENCE, at least one after the first.
-
-    One thread is timed by its own clock, which stands still while other processes have the core.
-    """
-    clock = time.thread_time if threads == 1 else time.perf_counter
-    fn()
-    times: list[float] = []
-    while not times or sum(times) < PATIENCE:
-        began = clock()
-        fn()
-        times.append(clock() - began)
-    return min(times)
+    """Seconds of the fastest run; one thread by its own clock, which stands still while others have the core."""
+    return fastest(fn, clock=time.thread_time if threads == 1 else time.perf_counter) / 1e3
 
 
 def pointer(x: np.ndarray) -> ctypes.c_void_p:
@@ -98,7 +88,10 @@ def limit(steps: ctypes.CDLL, threads: int) -> float:
         return threads * one() / best(lambda: list(pool.map(one, range(threads))), threads) / 1e9
 
 
-def main(n: int) -> None:
+def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("n", nargs="?", type=int, default=768, help="rows and columns of the matrices")
+    n = parser.parse_args().n
     steps = compiled()
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, n, n)).astype(np.float32)
@@ -124,12 +117,10 @@ def main(n: int) -> None:
         rows.append(("for comparison: NumPy's `@`", 1, measured(lambda: np.matmul(a, b, out=c))))
     limits = {threads: limit(steps, threads) for threads in (1, 2)}
 
-    print(f"| {n} × {n} × {n} | threads | GFLOP/s | of the limit |\n|---|---|---|---|")
-    for title, threads, speed in rows:
-        print(f"| {title} | {threads} | {speed:.3g} | {100 * speed / limits[threads]:.3g} % |")
-    for threads, speed in limits.items():
-        print(f"| the limit: multiply-adds without memory | {threads} | {speed:.0f} | |")
+    cells = [[title, str(t), f"{v:.3g}", f"{100 * v / limits[t]:.3g} %"] for title, t, v in rows]
+    cells += [["the limit: multiply-adds without memory", str(t), f"{v:.0f}", ""] for t, v in limits.items()]
+    print(markdown([f"{n} × {n} × {n}", "threads", "GFLOP/s", "of the limit"], cells))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 768)
+    main()

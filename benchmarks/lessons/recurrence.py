@@ -5,13 +5,13 @@ python -m benchmarks.lessons.recurrence                        about ten minutes
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import numpy as np
 
+from benchmarks.harness import command_line
 from chainrule import random
-from chainrule.lessons.memory import Order, accuracy, classifier, copy_losses, fit, recall_table
+from chainrule.lessons.sequence_tasks import Order, accuracy, classifier, copy_losses, fit, recall_table
 
 
 def spread(values: list[float]) -> dict[str, float]:
@@ -23,9 +23,7 @@ def spread(values: list[float]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     steps, seeds = (100, 2) if quick else (1000, 3)

@@ -2,21 +2,19 @@
 
     python -m benchmarks.lessons.sampling                                  prints one JSON line per option
 
-Scores are drawn from a normal distribution of deviation 3, whose likeliest tokens have about the shares that those of
-a language model have; equal ones are the worst case. `share` is of a step of GPT-2 in fp32 after 512 tokens, as in
-`decode.py`.
+Scores are drawn from a normal distribution of deviation 3, whose likeliest tokens have about the probabilities of
+a language model; equal ones are the worst case. `of_a_step` compares with a step of GPT-2 in fp32 after 512 tokens.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.peers.decode_chainrule import GPT2
+from benchmarks.harness import command_line, fastest
+from benchmarks.peers.decode import GPT2
 from chainrule.generate import Decoder, Sampling, choose
 from chainrule.models import GPT, GPTConfig
 from chainrule.random import generator
@@ -33,32 +31,20 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-def fastest(call: Callable[[], Any], times: int = 9, each: int = 10) -> float:
-    """Seconds of a call, the best of a few"""
-    found = []
-    for _ in range(times):
-        began = time.perf_counter()
-        for _ in range(each):
-            call()
-        found.append((time.perf_counter() - began) / each)
-    return min(found)
-
-
 def main() -> None:
+    command_line(__doc__).parse_args()
     decoder = Decoder(GPT(GPTConfig(**GPT2)))
     decoder.prefill(np.arange(512))
-    step = fastest(lambda: decoder.step([5]), each=3)
+    step = fastest(lambda: decoder.step([5]))
     peaked = np.random.default_rng(0).normal(scale=3, size=GPT2["vocab_size"]).astype(np.float32)
     text = list(range(500))
     cases = [("normal", peaked, options) for options in OPTIONS]
     cases.append(("flat", np.zeros_like(peaked), {"top_p": 0.9}))
     for scores, logits, options in cases:
         sampling = Sampling(**{"temperature": 1.0} | options)
-        seconds = fastest(
-            lambda s=sampling, x=logits: choose(x, generator("sample", 3, seed=1), s, text, text)
-        )
-        row = {"scores": scores, "options": options, "ms": round(1e3 * seconds, 3)}
-        print(json.dumps(row | {"share": round(seconds / step, 4)}))
+        ms = fastest(lambda s=sampling, x=logits: choose(x, generator("sample", 3, seed=1), s, text, text))
+        row = {"scores": scores, "options": options, "ms": round(ms, 3)}
+        print(json.dumps(row | {"of_a_step": round(ms / step, 4)}))
 
 
 if __name__ == "__main__":

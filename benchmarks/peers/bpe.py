@@ -1,162 +1,134 @@
-"""Byte-level BPE next to tiktoken and tokenizers: training and encoding, in turn, the best of some rounds.
+"""Byte-level BPE beside tiktoken and tokenizers: training, and a first pass of encoding over fresh text.
 
-    CHAINRULE_DATA=... python -m benchmarks.peers.bpe            needs tiktoken and tokenizers
-    python -m benchmarks.peers.bpe book.txt --train-mb 20 --rounds 1
+    make bench ONLY=bpe
 
-Encoding uses GPT-2's vocabulary if $CHAINRULE_DATA holds it, otherwise one that is trained first. Training needs more
-text than there is: further copies have their letters rotated, which gives other words with the same frequencies.
-Prints a table in Markdown; ratios above 1 mean that Chainrule is faster.
+Every round of encoding has a new tokenizer on each side and a part of the text that no round before has read, so no
+cache of words is warm. The vocabulary is GPT-2's if $CHAINRULE_DATA holds it, otherwise one trained on other text.
 """
 
 from __future__ import annotations
 
 import os
-
-os.environ["RAYON_NUM_THREADS"] = "2"  # before the peers are loaded: tokenizers trains on this many threads
-
-import argparse
-import json
-import string
-import time
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import tiktoken
-import tokenizers
-from tokenizers import pre_tokenizers, trainers
+import chainrule as cr
+from benchmarks.harness import Measured, faster, in_turn, progress, timed
+from benchmarks.peers.texts import data_folder, documents, n_bytes, rotated, whole_text
+from benchmarks.report import Row, Table, bold
 
-from chainrule import native
-from chainrule.data import corpora
-from chainrule.io import load_tokenizer
-from chainrule.io.hf.tokenizers import bpe as bpe_json
-from chainrule.text import BPETokenizer
-
+VOCABULARY = 32_000
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
-DOCUMENT = 1 << 20  # characters
-Run = Callable[[], object]
+Encode = Callable[[list[str]], object]
 
 
-def texts(files: list[str]) -> list[str]:
-    """Documents of about a megabyte."""
-    data = os.environ.get("CHAINRULE_DATA")
-    paths = [Path(file) for file in files] or sorted(Path(data, "text").glob("*.txt") if data else [])
-    whole = [path.read_text(encoding="utf-8", errors="replace") for path in paths] or [
-        corpora.load("stdlib").text
-    ]
-    return [text[i : i + DOCUMENT] for text in whole for i in range(0, len(text), DOCUMENT)]
-
-
-def rotated(documents: list[str], megabytes: int) -> Iterator[str]:
-    letters, size, copy = string.ascii_lowercase, 0, 0
-    while True:
-        table = str.maketrans(letters, letters[copy:] + letters[:copy])
-        for document in documents:
-            if size >= megabytes * 1e6:
-                return
-            yield document.translate(table)
-            size += len(document)
-        copy = (copy + 3) % 26
-
-
-def vocabulary(documents: list[str]) -> BPETokenizer:
-    files = Path(os.environ.get("CHAINRULE_DATA", ""), "vocab", "gpt2")
-    tokenizer = (
-        load_tokenizer(files) if files.is_dir() else BPETokenizer.train(documents, 32_000, pattern="gpt2")
+def measure(threads: int, quick: bool) -> Table:
+    os.environ["RAYON_NUM_THREADS"] = str(threads)  # before tokenizers starts its threads
+    table = Table(
+        "Byte-level BPE",
+        "Encoding: a first pass, each round with new tokenizers over a part of the text not read before, GPT-2's "
+        "vocabulary; megabytes per second, median (maximum) of the rounds. Training: 32,000 tokens, seconds, median "
+        "(minimum). Programs in turn.",
+        ["work", "threads", "Chainrule", "peer", "", "ratio of medians"],
     )
-    assert isinstance(tokenizer, BPETokenizer)
-    return tokenizer
+    text = whole_text()
+    encoding(table, text, threads, rounds=2 if quick else 5)
+    training(table, text, threads, megabytes=4 if quick else 100, rounds=1 if quick else 3)
+    return table
 
 
-def seconds(runs: dict[str, Run], rounds: int) -> dict[str, float]:
-    """The best time of each, all of them in turn in every round."""
-    best = dict.fromkeys(runs, float("inf"))
-    for _ in range(rounds):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
-
-
-def encoders(documents: list[str], ours: BPETokenizer) -> dict[str, Run]:
-    theirs = tiktoken.Encoding("gpt2", pat_str=GPT2, mergeable_ranks=ours.ids, special_tokens={})
-    hugging_face = tokenizers.Tokenizer.from_str(json.dumps(bpe_json.write(ours)))
-
-    def chainrule(threads: int) -> Run:
-        def run() -> None:
-            native.set_threads(threads)
-            for document in documents:
-                ours.encode(document)
-
-        return run
-
-    return {
-        "chainrule, 1 thread": chainrule(1),
-        "tiktoken, 1 thread": lambda: [theirs.encode_ordinary(document) for document in documents],
-        "tokenizers, 1 thread": lambda: [hugging_face.encode(document) for document in documents],
-        "chainrule, 2 threads": chainrule(2),
-        "tiktoken, 2 threads": lambda: theirs.encode_ordinary_batch(documents, num_threads=2),
-        "tokenizers, 2 threads": lambda: hugging_face.encode_batch(documents),
-    }
-
-
-def trainers_of(documents: list[str], size: int) -> dict[str, Run]:
-    def chainrule(threads: int) -> Run:
-        def run() -> None:
-            native.set_threads(threads)
-            BPETokenizer.train(documents, size, pattern="gpt2")
-
-        return run
-
-    def hugging_face() -> None:
-        tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
-        trainer = trainers.BpeTrainer(
-            vocab_size=size, min_frequency=2, initial_alphabet=alphabet, show_progress=False
+def encoding(table: Table, text: str, threads: int, rounds: int) -> None:
+    parts = documents(text, 200_000)
+    tokenizer = vocabulary(parts)
+    for count in (1, threads):
+        times: dict[str, list[float]] = {}
+        for i in range(rounds):
+            progress(f"encoding, {count} threads, round {i + 1} of {rounds}")
+            fresh = parts[i::rounds]
+            for name, encode in encoders(tokenizer, count).items():
+                (ms,) = timed(lambda encode=encode, fresh=fresh: encode(fresh), 1)
+                times.setdefault(name, []).append(ms / n_bytes(fresh) * 1e6)  # per megabyte
+        mine, *peers = (Measured(name, ms) for name, ms in times.items())
+        for peer in peers:
+            ratio = bold(peer.median / mine.median)
+            table.rows.append(("encoding", str(count), speeds(mine), peer.name, speeds(peer), ratio))
+        best = faster(peers)
+        table.headlines.append(
+            Row(
+                f"BPE, first pass of encoding, {count} thread{'s' * (count > 1)}",
+                f"{1e3 / mine.median:.1f} MB/s",
+                f"{best.name} {1e3 / best.median:.1f} MB/s",
+                f"{best.median / mine.median:.1f}",
+            )
         )
-        tokenizer.train_from_iterator(documents, trainer)
 
+
+def speeds(measured: Measured) -> str:
+    return f"{1e3 / measured.median:.1f} ({1e3 / measured.minimum:.1f}) MB/s"
+
+
+def vocabulary(parts: list[str]) -> Any:
+    files = data_folder("vocab", "gpt2")
+    if files:
+        return cr.io.load_tokenizer(files)
+    return cr.text.BPETokenizer.train(list(rotated(parts, 10)), VOCABULARY, pattern="gpt2")
+
+
+def encoders(tokenizer: Any, threads: int) -> dict[str, Encode]:
+    """New tokenizers of the same vocabulary, with empty caches."""
+    import tiktoken
+    import tokenizers
+
+    with tempfile.TemporaryDirectory() as folder:
+        own, hugging_face = Path(folder, "own.json"), Path(folder, "hugging-face.json")
+        cr.io.save_tokenizer(tokenizer, own)
+        cr.io.save_tokenizer(tokenizer, hugging_face, hugging_face=True)
+        ours = cr.io.load_tokenizer(own)
+        fast = tokenizers.Tokenizer.from_file(str(hugging_face))
+    tik = tiktoken.Encoding("gpt2", pat_str=GPT2, mergeable_ranks=tokenizer.ids, special_tokens={})
+    cr.set_threads(threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false" if threads == 1 else "true"
     return {
-        "chainrule, 2 threads": chainrule(2),
-        "tokenizers, 2 threads": hugging_face,
-        "chainrule, 1 thread": chainrule(1),
+        "Chainrule": lambda parts: [ours.encode(part) for part in parts],
+        "tiktoken": lambda parts: tik.encode_ordinary_batch(parts, num_threads=threads),
+        "tokenizers": lambda parts: fast.encode_batch_fast(parts, add_special_tokens=False),
     }
 
 
-def table(title: str, bytes: int, times: dict[str, float]) -> None:
-    print(f"\n{title}\n\n| | s | MB/s | chainrule is faster by |\n|---|---:|---:|---:|")
-    for name, time_ in times.items():
-        peer, _, threads = name.partition(", ")
-        ours = times.get(f"chainrule, {threads}", time_)
-        ratio = "" if peer == "chainrule" else f"{time_ / ours:.1f}×"
-        print(f"| {name} | {time_:.3f} | {bytes / time_ / 1e6:.1f} | {ratio} |")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def training(table: Table, text: str, threads: int, megabytes: float, rounds: int) -> None:
+    parts = list(rotated(documents(text, 1 << 20), megabytes))
+    size = n_bytes(parts) / 1e6
+    progress(f"training on {size:.0f} MB, {rounds} rounds")
+    cr.set_threads(threads)
+    runs = {
+        "Chainrule": lambda: cr.text.BPETokenizer.train(parts, VOCABULARY, pattern="gpt2"),
+        "tokenizers": lambda: train_tokenizers(parts),
+    }
+    mine, peer = in_turn(runs, rounds).values()
+    shown = [f"{m.median / 1e3:.1f} ({m.minimum / 1e3:.1f}) s" for m in (mine, peer)]
+    ratio = peer.median / mine.median
+    table.rows.append(
+        (f"training on {size:.0f} MB", str(threads), shown[0], peer.name, shown[1], bold(ratio))
     )
-    parser.add_argument(
-        "files", nargs="*", help="texts; default: those of $CHAINRULE_DATA, or Python's library"
+    table.headlines.append(
+        Row(
+            f"BPE, training {VOCABULARY:,} tokens on {size:.0f} MB",
+            f"{mine.median / 1e3:.1f} s",
+            f"tokenizers {peer.median / 1e3:.1f} s",
+            f"{ratio:.1f}",
+        )
     )
-    parser.add_argument("--train-mb", type=int, default=100)
-    parser.add_argument("--vocab", type=int, default=32_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    documents = texts(options.files)
-    ours = vocabulary(documents)
-    size = sum(len(document.encode()) for document in documents)
-    table(f"Encoding {size / 1e6:.1f} MB with {ours.vocab_size} tokens", size,
-          seconds(encoders(documents, ours), options.rounds))  # fmt: skip
-    for unit in ("a", "\n"):
-        title = f"A million times {unit!r}"
-        table(title, 10**6, seconds(encoders([unit * 10**6], ours), options.rounds))
-    more = list(rotated(documents, options.train_mb))
-    size = sum(len(document.encode()) for document in more)
-    table(f"Training {options.vocab} tokens on {size / 1e6:.1f} MB", size,
-          seconds(trainers_of(more, options.vocab), 1))  # fmt: skip
 
 
-if __name__ == "__main__":
-    main()
+def train_tokenizers(parts: list[str]) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY, min_frequency=2, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(parts, trainer)

@@ -1,23 +1,25 @@
-"""The PyTorch side of decode_chainrule.py: the same shapes, random weights, a cache filled by hand, no gradients."""
+"""The PyTorch side of decode.py: the same shapes, random weights, a cache of its own, no gradients."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from benchmarks.peers.decode_chainrule import GPT2, LLAMA135, arguments, measure
+from benchmarks.harness import resident_mb
+from benchmarks.peers.decode import MODELS, has_bf16_instructions, serve_decoder, worker_arguments
+
+IMPORTED = resident_mb()
 
 
 class Model:
-    """Both models: what differs is in `block`."""
+    """GPT-2 and Llama: they differ in `block`."""
 
-    def __init__(self, name: str, dtype: torch.dtype, batch: int) -> None:
+    def __init__(self, name: str, dtype: torch.dtype) -> None:
         self.gpt2 = name == "gpt2"
-        sizes = GPT2 if self.gpt2 else LLAMA135
+        sizes = MODELS[name]
         self.H, self.C = sizes["n_head"], sizes["n_embd"]
         self.Hk, self.D = sizes.get("n_kv_head", self.H), self.C // self.H
         self.dtype = dtype
@@ -30,7 +32,7 @@ class Model:
         self.layers = [[self.new(*shape) for shape in wide] for _ in range(sizes["n_layer"])]
         self.biases = [[self.new(shape[0]) if self.gpt2 else None for shape in wide] for _ in self.layers]
         self.gain, self.shift = torch.ones(self.C, dtype=dtype), torch.zeros(self.C, dtype=dtype)
-        self.cache = torch.zeros(len(self.layers), 2, batch, self.Hk, T, self.D, dtype=dtype)
+        self.cache = torch.zeros(len(self.layers), 2, 1, self.Hk, T, self.D, dtype=dtype)
         angle = torch.arange(T)[:, None] * 10000.0 ** (-torch.arange(0, self.D, 2) / self.D)
         self.cos, self.sin = angle.cos().to(dtype), angle.sin().to(dtype)
 
@@ -77,23 +79,24 @@ class Model:
 
 @torch.no_grad()
 def main() -> None:
-    args = arguments(dtype=["fp32", "bf16"])
+    args = worker_arguments(__doc__).parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    model = Model(args.model, {"fp32": torch.float32, "bf16": torch.bfloat16}[args.dtype], args.batch)
+    model = Model(args.model, {"fp32": torch.float32, "bf16": torch.bfloat16}[args.weights])
     length = 0
 
     def prefill(ids: np.ndarray) -> Any:
         nonlocal length
-        length = ids.shape[1]
-        return model(torch.tensor(ids), 0).argmax(-1)
+        length = len(ids)
+        return model(torch.tensor(ids)[None], 0).argmax(-1)
 
     def step(tokens: Any) -> Any:
         nonlocal length
         length += 1
         return model(tokens[:, None], length - 1).argmax(-1)
 
-    print(json.dumps({"lib": f"torch {torch.__version__}", **vars(args), **measure(prefill, step, args)}))
+    slow = args.weights == "bf16" and not has_bf16_instructions()
+    serve_decoder(prefill, step, IMPORTED, slow_bf16=slow)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,17 @@
-"""The training step of gpt_step.py in PyTorch, as a user would write it: eager or compiled, fp32 or bf16 autocast.
-
-    python -m benchmarks.peers.step_torch --config a --mode eager --dtype fp32 --threads 2 [--serve]
-
-Same sizes, same work, same protocol; tests/peers/test_gpt.py shows that both give the same losses.
-"""
+"""The PyTorch side of steps.py, as a user would write it: eager or compiled, fp32 or bf16 autocast."""
 
 from __future__ import annotations
 
 import contextlib
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from benchmarks.peers.step_chainrule import SIZES, arguments, flop_per_step, main
+from benchmarks.harness import resident_mb, serve_unavailable
+from benchmarks.peers.steps import SIZES, serve_steps, windows, worker_arguments
+
+IMPORTED = resident_mb()
 
 
 class Block(nn.Module):
@@ -54,37 +51,37 @@ class GPT(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-def prepare(args):
-    L, H, C, T, B, V = SIZES[args.config]
+def main() -> None:
+    parser = worker_arguments(__doc__)
+    parser.add_argument("--mode", choices=["eager", "compiled"], default="eager")
+    args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
+    L, H, C, T, _, V = SIZES[args.config]
     model = GPT(L, H, C, T, V)
     matrices = [p for p in model.parameters() if p.ndim == 2]
     vectors = [p for p in model.parameters() if p.ndim == 1]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-    optimiser = torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), fused=True)
-    run = torch.compile(model) if args.mode == "compile" else model
-    data = np.random.default_rng(0).integers(0, V, 200_000)
-    order = np.random.default_rng(1)
+    optimizer = torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), fused=True)
+    run = torch.compile(model) if args.mode == "compiled" else model
+    batch = windows(args.config)
 
     def step() -> float:
-        starts = order.integers(0, len(data) - T - 1, B)
-        windows = torch.from_numpy(data[starts[:, None] + np.arange(T + 1)])  # (B, T+1)
-        optimiser.zero_grad(set_to_none=True)
-        half = (
-            torch.autocast("cpu", dtype=torch.bfloat16) if args.dtype == "bf16" else contextlib.nullcontext()
-        )
-        with half:
-            loss = run(windows[:, :-1], windows[:, 1:])
+        ids = torch.from_numpy(batch())
+        optimizer.zero_grad(set_to_none=True)
+        half = args.dtype == "bf16"
+        with torch.autocast("cpu", dtype=torch.bfloat16) if half else contextlib.nullcontext():
+            loss = run(ids[:, :-1], ids[:, 1:])
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
         return loss.item()
 
-    return step, {"lib": f"torch {torch.__version__}", "mode": args.mode, **flop_per_step(args.config)}
+    try:
+        serve_steps(step, args.config, IMPORTED)
+    except torch._dynamo.exc.BackendCompilerFailed as error:
+        serve_unavailable(f"PyTorch cannot compile here: {str(error).splitlines()[0]}")
 
 
 if __name__ == "__main__":
-    parser = arguments(__doc__)
-    parser.add_argument("--mode", choices=["eager", "compile"], default="eager")
-    main(parser, prepare)
+    main()

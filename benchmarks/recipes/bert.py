@@ -9,7 +9,6 @@ its dev set; of TREC and AG News a tenth, chosen by the hash of the text, is kep
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import chainrule as cr
+from benchmarks.harness import command_line
 from chainrule.data import (
     Encoded,
     Labeled,
@@ -32,7 +32,7 @@ from chainrule.data import (
     read_documents,
     read_labeled,
 )
-from chainrule.lessons.sequence_classifier import BagOfWords
+from chainrule.lessons.networks.sequence_classifier import BagOfWords
 from chainrule.models import IGNORE, BERTClassifier, BERTEmbedder, Model, fine_tune, make
 from chainrule.text import WordPieceTokenizer
 from chainrule.train import TrainConfig, Trainer
@@ -208,9 +208,7 @@ def found(embedder: Any, twins: Any) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--minutes", type=float, default=20.0, help="of pre-training")
     parser.add_argument("--vocab-size", type=int, default=6000)
     parser.add_argument("--epochs", type=int, default=3, help="of fine-tuning")

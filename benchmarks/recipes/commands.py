@@ -1,4 +1,4 @@
-"""Recipes: commands that train a model from data to result, run as anybody would and written to RESULTS-recipes.md.
+"""Recipes: commands that train a model from data to result, run as anybody would. Each writes a table of results.
 
     CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.commands [--only shakespeare ...] [--seeds 3]
 
@@ -8,7 +8,6 @@ Names and BERT have programs of their own: names.py and bert.py.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import os
@@ -20,14 +19,19 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.harness import ROOT, command_line
+from benchmarks.report import cpu_name, markdown
+
+RESULTS = ROOT / "benchmarks" / "results"
+
 
 @dataclass(frozen=True)
 class Recipe:
-    """A command with {data} and {seed} in it, how it is judged, and what matters."""
+    """A command with {data} in it, how its run is evaluated, and the measures that matter."""
 
     about: str
     train: str
-    judge: str
+    evaluate: str
     measures: tuple[str, ...]
 
 
@@ -70,7 +74,7 @@ def chainrule(line: str) -> dict:
     return json.loads(done.stdout)
 
 
-def cook(recipe: Recipe, seeds: int, folder: Path) -> dict[str, list[float]]:
+def train_and_evaluate(recipe: Recipe, seeds: int, folder: Path) -> dict[str, list[float]]:
     """Every measure, and the seconds of training, once per seed."""
     data = os.environ["CHAINRULE_DATA"]
     found: dict[str, list[float]] = {}
@@ -82,29 +86,36 @@ def cook(recipe: Recipe, seeds: int, folder: Path) -> dict[str, list[float]]:
         run = folder / f"run-{time.time_ns()}"
         words = {"data": data, "seed": seed, "bpe": bpe, "run": run}
         trained = chainrule(recipe.train.format(**words) + f" --seed {seed} --out {run}")
-        judged = chainrule(recipe.judge.format(**words))
-        for name, value in [("seconds", trained["seconds"]), *((m, judged[m]) for m in recipe.measures)]:
+        evaluated = chainrule(recipe.evaluate.format(**words))
+        for name, value in [("seconds", trained["seconds"]), *((m, evaluated[m]) for m in recipe.measures)]:
             found.setdefault(name, []).append(float(value))
         print(json.dumps({"seed": seed, **{name: values[-1] for name, values in found.items()}}), flush=True)
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--only", nargs="+", choices=RECIPES, default=list(RECIPES))
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
-    today = datetime.date.today().isoformat()
     with tempfile.TemporaryDirectory() as folder:
         for name in args.only:
-            found = cook(RECIPES[name], args.seeds, Path(folder))
-            print(
-                f"\n## {name}, {today}\n\n{RECIPES[name].about}\n\n    chainrule {RECIPES[name].train} --seed N\n"
-            )
-            for measure, values in found.items():
-                print(f"- {measure}: mean {statistics.mean(values):.4f} of {[round(v, 4) for v in values]}")
+            text = report(RECIPES[name], train_and_evaluate(RECIPES[name], args.seeds, Path(folder)))
+            print(text)
+            (RESULTS / f"recipe-{name}.md").write_text(text, encoding="utf-8")
+
+
+def report(recipe: Recipe, found: dict[str, list[float]]) -> str:
+    """The file of a recipe: what it measured, seed by seed."""
+    command = f"    chainrule {recipe.train} --seed N"
+    seeds = range(1, 1 + len(found["seconds"]))
+    rows = [
+        [measure, f"{statistics.mean(values):.4f}", *(f"{value:.4f}" for value in values)]
+        for measure, values in found.items()
+    ]
+    table = markdown(["", "mean", *(f"seed {seed}" for seed in seeds)], rows)
+    today = f"Written on {datetime.date.today()}, {cpu_name()}; a new run replaces this file."
+    return "\n\n".join([f"# {recipe.about}", today, command, table]) + "\n"
 
 
 if __name__ == "__main__":

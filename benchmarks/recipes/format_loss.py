@@ -5,16 +5,16 @@ chainrule train gpt pydoc --budget 420 --out runs/loss && python -m benchmarks.r
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.harness import command_line
 from chainrule import ops
 from chainrule.generate import Decoder
-from chainrule.generate.weights import FORMATS
+from chainrule.generate.engine.weights import FORMATS
 from chainrule.runs import Run
 
 BATCH = 64  # windows read side by side
@@ -34,9 +34,7 @@ def nats(decoder: Decoder, windows: np.ndarray) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("run", type=Path)
     run = Run.resume(parser.parse_args().run)
     T, ids = run.model.config.block_size, np.asarray(run.task.validation)

@@ -9,7 +9,6 @@ choosing (dev), one for the last line (test).
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 import chainrule as cr
+from benchmarks.harness import command_line
 from chainrule.autograd.types import Array
 from chainrule.data import load
 from chainrule.doctor import verdict
@@ -144,9 +144,7 @@ def say(what: str, n_params: int, **numbers: object) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--data", default="names")
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--gpt-steps", type=int, default=4000)

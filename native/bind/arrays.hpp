@@ -1,5 +1,5 @@
-// What the bindings share: array types and the check of their sizes. A binding takes C-contiguous arrays of exactly its
-// dtype (nothing is ever converted), checks the sizes, releases the GIL and splits the work into blocks for the pool.
+// Shared by the bindings: array types and checks of sizes. A binding takes C-contiguous arrays of exactly its dtype
+// (nothing is ever converted), checks the sizes, releases the GIL and calls the kernel on blocks or a driver.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -28,8 +28,8 @@ using ConstVector = Array<const float, 1>;
 template <class Scalar>
 using Flat = nb::ndarray<Scalar, nb::c_contig, nb::device::cpu>;  // any number of axes, seen as one
 
-// Lets other Python threads run while a kernel does. When the interpreter exits it waits for kernels under way, and a
-// kernel that a daemon thread starts after that never returns: taking the GIL then would abort the process.
+// Releases the GIL while a kernel runs. At exit the interpreter waits for running kernels; a kernel that a daemon thread
+// starts after that never returns, since taking the GIL then would abort the process.
 class WithoutGil {
 public:
     WithoutGil();
@@ -59,7 +59,7 @@ struct Rows {
 
 inline Precision as_precision(int index) {  // as in PRECISIONS of native.py; 3 is for tests
     if (index < 0 || index > 3 || (index == 3 && !bf16_pairs_can_run()))
-        throw std::invalid_argument("precision must be 0 (fp32), 1 (bf16), 2 (fp16), or where the CPU can 3 (bf16 in pairs)");
+        throw std::invalid_argument("precision must be 0 (fp32), 1 (bf16), 2 (fp16) or, if the CPU can, 3 (bf16 in pairs)");
     return static_cast<Precision>(index);
 }
 

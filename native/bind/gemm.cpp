@@ -13,16 +13,15 @@ View view(const ConstStrided& x) {
     return {x.data(), static_cast<size_t>(x.stride(1)), static_cast<size_t>(x.stride(2))};
 }
 
-// c (B, M, N) = or += a (B, M, K) b (B, K, N) + bias (N,), for each of the batch. a and b have any strides, c contiguous
-// rows.
-void product(Strided c, ConstStrided a, ConstStrided b, std::optional<ConstVector> bias, bool accumulate,
+// c (B, M, N) = or += a (B, M, K) b (B, K, N) + bias (N,). a and b have any strides, c contiguous rows.
+void batched_gemm(Strided c, ConstStrided a, ConstStrided b, std::optional<ConstVector> bias, bool accumulate,
              int precision) {
     const size_t B = c.shape(0), M = c.shape(1), N = c.shape(2), K = a.shape(2);
     if (a.shape(0) != B || b.shape(0) != B || a.shape(1) != M || b.shape(1) != K || b.shape(2) != N)
         throw std::invalid_argument("the shapes of c, a and b do not fit");
     if (N > 1 && c.stride(2) != 1) throw std::invalid_argument("the rows of c must be contiguous");
     const float* bias_n = pointer_or_null(bias, "bias", N);
-    const Precision factors = as_precision(precision);
+    const Precision rounding = as_precision(precision);
     const size_t ldc = static_cast<size_t>(c.stride(1));
     float* c_data = c.data();
     const View a_view = view(a), b_view = view(b);
@@ -32,9 +31,9 @@ void product(Strided c, ConstStrided a, ConstStrided b, std::optional<ConstVecto
     auto one = [&](size_t i) {
         const auto n = static_cast<ptrdiff_t>(i);
         gemm(c_data + n * c_step, ldc, {a_view.data + n * a_step, a_view.row, a_view.col},
-             {b_view.data + n * b_step, b_view.row, b_view.col}, bias_n, accumulate, M, N, K, factors);
+             {b_view.data + n * b_step, b_view.row, b_view.col}, bias_n, accumulate, M, N, K, rounding);
     };
-    if (B >= 4)  // enough for all threads, each with products of its own
+    if (B >= 4)  // enough for all threads, each with whole GEMMs
         parallel_for(B, one);
     else
         for (size_t i = 0; i < B; ++i) one(i);
@@ -54,7 +53,7 @@ void column_sums(Vector out, ConstMatrix x) {
 }  // namespace
 
 void bind_gemm(nb::module_& m) {
-    m.def("gemm", &product, "c"_a.noconvert(), "a"_a.noconvert(), "b"_a.noconvert(), "bias"_a.noconvert().none(),
+    m.def("gemm", &batched_gemm, "c"_a.noconvert(), "a"_a.noconvert(), "b"_a.noconvert(), "bias"_a.noconvert().none(),
           "accumulate"_a, "precision"_a);
     m.def("column_sums", &column_sums, "out"_a.noconvert(), "x"_a.noconvert());
 }

@@ -7,7 +7,7 @@ namespace chainrule {
 
 using Ids = Array<const int64_t, 1>;
 
-// The ids, checked: a kernel reads and writes at the places they name.
+// The ids, checked: kernels use them as indices.
 inline const int64_t* id_pointer(const Ids& ids, const char* name, size_t expected, size_t limit) {
     const int64_t* id = pointer(ids, name, expected);
     for (size_t i = 0; i < expected; ++i)

@@ -5,7 +5,7 @@
 namespace chainrule {
 namespace {
 
-// A piece of memory that NumPy can lay an array over.
+// Memory as a Python buffer, for NumPy arrays.
 struct Block {
     explicit Block(size_t count) : bytes(count), data(allocate(count)) {
         if (!data) throw std::bad_alloc();

@@ -21,32 +21,32 @@ CHAINRULE_FAMILIES(X)
 
 namespace {
 
-std::atomic<int> under_way{0};
+std::atomic<int> running{0};
 std::atomic<bool> closing{false};
 std::thread::id closer;  // the thread that ends the interpreter
 
-// Registered with atexit, which comes before the interpreter starts to stop its threads.
+// Registered with atexit, which runs before the interpreter stops its threads.
 void wait_for_kernels() {
     closer = std::this_thread::get_id();
     closing = true;
     nb::gil_scoped_release release;
-    while (under_way > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (running > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 }  // namespace
 
-// Counted before the GIL is let go: `closing` changes under it, so nobody slips by between the two.
+// Counted before the GIL is released: `closing` changes under the GIL, so no kernel is missed.
 WithoutGil::WithoutGil() {
-    ++under_way;
+    ++running;
     const bool late = closing && std::this_thread::get_id() != closer;
-    if (late) --under_way;
+    if (late) --running;
     state_ = PyEval_SaveThread();
     while (late) pause();
 }
 
 WithoutGil::~WithoutGil() {
     PyEval_RestoreThread(state_);
-    --under_way;
+    --running;
 }
 
 namespace {
@@ -70,8 +70,8 @@ std::vector<std::string> supported_isas() {
 
 NB_MODULE(_native, m) {
     using namespace chainrule;
-    pthread_atfork(nullptr, nullptr, [] { under_way = 0; });  // a child has none of the threads that were under way
-    nb::set_leak_warnings(false);  // an array that lives until the end is no leak
+    pthread_atfork(nullptr, nullptr, [] { running = 0; });  // a forked child has none of the running threads
+    nb::set_leak_warnings(false);  // an array that lives until exit is not a leak
     m.attr("sources") = CHAINRULE_SOURCES;
     m.def("isa", &isa_name);
     m.def("isas", &supported_isas);

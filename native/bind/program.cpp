@@ -32,12 +32,12 @@ public:
         return program_.buffer(width);
     }
 
-    void embed(size_t out, Words words, int format, size_t tokens, float scale, std::optional<ConstMatrix> position) {
+    void embedding(size_t out, Words words, int format, size_t tokens, float scale, std::optional<ConstMatrix> position) {
         const size_t width = program_.width(out);
         if (tokens_ || ended_) throw std::invalid_argument("a program embeds once, at its beginning");
         if (!tokens || tokens > MOST) throw std::invalid_argument("tokens must be at least 1, and less than 2^31");
         tokens_ = tokens;
-        program_.embed(out, weights_of(words, format, tokens, width), scale,
+        program_.embedding(out, weights_of(words, format, tokens, width), scale,
                        pointer_or_null(position, "position", program_.positions * width));
         keep(words, position);
     }
@@ -80,7 +80,7 @@ public:
         keep(cos, sin);
     }
 
-    void look(size_t out, size_t q, size_t heads, size_t memory_width, Words words, int format,
+    void cross_attention(size_t out, size_t q, size_t heads, size_t memory_width, Words words, int format,
               std::optional<ConstVector> bias) {
         if (ended_) throw std::invalid_argument("attention comes before last");
         const size_t width = program_.width(out);
@@ -93,13 +93,40 @@ public:
         }
         source_width_ = width;
         const Weights weights = weights_of(words, format, 2 * width, memory_width);
-        program_.look(out, q, heads, weights, pointer_or_null(bias, "bias", weights.panels() * PANEL));
+        program_.cross_attention(out, q, heads, weights, pointer_or_null(bias, "bias", weights.panels() * PANEL));
         keep(words, bias);
     }
 
     void swiglu(size_t out, size_t in) {
         same(program_.width(in), 2 * program_.width(out));
         program_.swiglu(out, in);
+    }
+
+    void add(size_t out, size_t a, size_t b) {
+        same(program_.width(out), program_.width(a));
+        same(program_.width(out), program_.width(b));
+        program_.add(out, a, b);
+    }
+
+    void activation(size_t out, size_t in, int activation) {
+        if (activation < 1 || activation > 4) throw std::invalid_argument("activation must be from 1 to 4");
+        same(program_.width(out), program_.width(in));
+        program_.activation(out, in, static_cast<Activation>(activation));
+    }
+
+    void recurrent(size_t out, size_t gates, int cell, Words words, std::optional<Words> candidate, int format,
+                   std::optional<ConstVector> bias) {
+        if (ended_) throw std::invalid_argument("a recurrent layer comes before last");
+        if (cell < 0 || cell > 3) throw std::invalid_argument("cell must be from 0 to 3");
+        const Cell kind = static_cast<Cell>(cell);
+        const size_t H = program_.width(out), G = kind == Cell::rnn ? 1 : kind == Cell::lstm ? 4 : 3;
+        same(program_.width(gates), G * H);
+        if (bool(candidate) != (kind == Cell::gru)) throw std::invalid_argument("a gru has a candidate of its own");
+        const Weights weights = weights_of(words, format, candidate ? 2 * H : G * H, H);
+        const Weights second = candidate ? weights_of(*candidate, format, H, H) : weights;
+        program_.recurrent(out, gates, kind, weights, candidate ? &second : nullptr,
+                           pointer_or_null(bias, "bias", weights.panels() * PANEL));
+        keep(words, candidate, bias);
     }
 
     void last(size_t out, size_t in) {
@@ -137,7 +164,7 @@ public:
         pointer(past, "past", pieces);
         pointer_or_null(sources, "sources", pieces);
         if (!sources != !program_.memory_width())
-            throw std::invalid_argument("sources are needed if the program looks at them");
+            throw std::invalid_argument("sources are needed if the program attends to them");
         if (result.shape(0) != pieces) throw std::invalid_argument("result must have a row for each sequence");
         same(width, program_.result_width());
         Batch batch;
@@ -215,7 +242,7 @@ void bind_program(nb::module_& m) {
     nb::class_<Checked>(m, "Program")
         .def(nb::init<size_t, size_t>(), "sequences"_a, "positions"_a)
         .def("buffer", &Checked::buffer, "width"_a)
-        .def("embed", &Checked::embed, "out"_a, "words"_a.noconvert(), "format"_a, "tokens"_a, "scale"_a,
+        .def("embedding", &Checked::embedding, "out"_a, "words"_a.noconvert(), "format"_a, "tokens"_a, "scale"_a,
              "position"_a.noconvert().none())
         .def("layernorm", &Checked::layernorm, "out"_a, "x"_a, "gamma"_a.noconvert(), "beta"_a.noconvert(), "eps"_a)
         .def("rmsnorm", &Checked::rmsnorm, "out"_a, "x"_a, "gamma"_a.noconvert(), "eps"_a)
@@ -223,9 +250,13 @@ void bind_program(nb::module_& m) {
              "bias"_a.noconvert().none(), "activation"_a, "add"_a)
         .def("attention", &Checked::attention, "out"_a, "qkv"_a, "heads"_a, "kv_heads"_a, "cos"_a.noconvert().none(),
              "sin"_a.noconvert().none())
-        .def("look", &Checked::look, "out"_a, "q"_a, "heads"_a, "memory_width"_a, "words"_a.noconvert(), "format"_a,
+        .def("cross_attention", &Checked::cross_attention, "out"_a, "q"_a, "heads"_a, "memory_width"_a, "words"_a.noconvert(), "format"_a,
              "bias"_a.noconvert().none())
         .def("swiglu", &Checked::swiglu, "out"_a, "x"_a)
+        .def("add", &Checked::add, "out"_a, "a"_a, "b"_a)
+        .def("activation", &Checked::activation, "out"_a, "x"_a, "activation"_a)
+        .def("recurrent", &Checked::recurrent, "out"_a, "gates"_a, "cell"_a, "words"_a.noconvert(),
+             "candidate"_a.noconvert().none(), "format"_a, "bias"_a.noconvert().none())
         .def("last", &Checked::last, "out"_a, "x"_a)
         .def("run", &Checked::run, "result"_a.noconvert(), "tokens"_a.noconvert(), "sequences"_a.noconvert(),
              "counts"_a.noconvert(), "past"_a.noconvert(), "sources"_a.noconvert().none() = nb::none())

@@ -1,13 +1,13 @@
-// What inference needs beside products with packed weights and the kernels of training: the end of a product, and
-// attention over a cache.
+// Kernels of inference other than GEMM with packed weights and those of training: the epilogue of a GEMM, and attention
+// over a KV cache.
 #pragma once
 
 #include "decode/panels.hpp"
 
 namespace chainrule {
 
-// Keys and values of one head of one sequence. Keys lie in panels of 32 positions, so that a query meets 32 of them at
-// a time; values in panels of 32 features.
+// The KV cache of one head of one sequence. Keys are stored in panels of 32 positions, so that a query is multiplied by
+// 32 of them at a time; values in panels of 32 features.
 struct Cache {
     float* keys;    // (positions / PANEL, D, PANEL)
     float* values;  // (D / PANEL, positions, PANEL)
@@ -24,15 +24,14 @@ static constexpr size_t attend_scratch(size_t positions, size_t D) {
 }
 
 struct Decode {
-    // y (R, PANEL), rows ldy apart, = f(product + bias), or with `add` y + f(product + bias). product_rp is used up.
+    // y (R, PANEL), rows ldy apart, = f(product + bias), or with `add` y + f(product + bias). product_rp is overwritten.
     void (*finish)(float* y_rp, size_t ldy, float* product_rp, const float* bias_p, Activation f, bool add, size_t R);
 
     void (*remember)(Cache cache, const float* key_d, const float* value_d, size_t position, size_t D);
 
-    // Query r of R = (t, h), t = r / G, h = r % G: head h of the G that share this cache. It sees the first `past`
-    // positions, and if `causal` it is itself at position `past` + t and sees all up to there; who sees nothing gets
-    // zeros. q and out have head h of t at t ld + h D. R is at most QUERIES; scratch has attend_scratch(positions, D)
-    // floats.
+    // Query r of R is head h = r % G of time t = r / G; G heads share this cache. It sees the first `past` positions and,
+    // if `causal`, those up to its own, `past` + t; a query that sees none gives zeros. q and out have head h of t at
+    // t ld + h D. R is at most QUERIES; scratch has attend_scratch(positions, D) floats.
     void (*attend)(float* out, const float* q, float* scratch, Cache cache, size_t past, bool causal, size_t first,
                    size_t R, size_t G, size_t D, size_t ldo, size_t ldq);
 };

@@ -54,7 +54,7 @@ float softmax(float* s, size_t n, size_t end) {
 void attend(float* out, const float* q, float* scratch, Cache cache, size_t past, bool causal, size_t first, size_t R,
             size_t G, size_t D, size_t ldo, size_t ldq) {
     const auto sees = [&](size_t r) { return past + (causal ? (first + r) / G + 1 : 0); };
-    const size_t seen = sees(R - 1);  // by the last query, and so by any
+    const size_t seen = sees(R - 1);  // by the last query, at least as many as by any other
     const size_t S = whole_panels(seen), W = whole_panels(D);
     float *scores_rs = scratch, *q_rd = scores_rs + R * S, *mixed_rd = q_rd + R * W;
     const float scale = 1 / __builtin_sqrtf(D);

@@ -1,13 +1,13 @@
-// Weight matrices as inference reads them: in panels of 32 outputs, one after the other, so that a product with a
-// vector reads memory once and from front to back, whatever the format.
+// Weight matrices for inference: packed into panels of 32 outputs, so that a matrix-vector product reads memory once,
+// from front to back, in any format.
 //
 // A panel is a table of 32-bit words with a column for each output. A word holds one input's weight as fp32, two as
 // bf16, four as int8 or eight as int4, consecutive inputs from the lowest bits up. In the integer formats each GROUP of
 // inputs begins with the scales of the 32 outputs in bf16, output j in the lower and j + 16 in the upper half of word
-// j; a code c stands for (c - 128) scale or (c - 8) scale. A scale has 8 significant bits, so this product is exact: a
-// format is a way to store numbers, and the arithmetic is always that of float32.
+// j; a code c means (c - 128) scale or (c - 8) scale. A scale has 8 significant bits, so this product is exact: a
+// format only stores numbers, and the arithmetic is always float32.
 //
-// The number of inputs, K, is a multiple of GROUP here, and so are the rows of x: what is missing is zero.
+// K, the number of inputs, is padded to a multiple of GROUP with zeros, and so are the rows of x.
 #pragma once
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ constexpr size_t PANEL = 32, GROUP = 32;
 
 enum class Format { fp32, bf16, int8, int4 };
 
-// static, as everything inline that kernels share must be: see runtime/isa.hpp
+// static, as every inline function of an .isa.cpp file must be: see runtime/isa.hpp
 static constexpr size_t panel_words(Format format, size_t K) {
     switch (format) {
         case Format::fp32: return K * PANEL;

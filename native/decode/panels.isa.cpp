@@ -53,7 +53,7 @@ struct Integers {
         words += PANEL / 2;
         for (size_t k = 0; k < GROUP; k += PER_WORD, words += PANEL)
 #pragma GCC unroll 2
-            for (size_t v = 0; v < VECS; ++v) {  // outside, since sixteen registers do not hold all of both halves
+            for (size_t v = 0; v < VECS; ++v) {  // the outer loop, since sixteen registers cannot hold both halves
                 const Int word = load_int(words + v * LANES);
 #pragma GCC unroll 8
                 for (size_t i = 0; i < PER_WORD; ++i) {
@@ -89,7 +89,7 @@ void tile_rows(float* y, size_t ldy, const float* x, size_t ldx, const float* b,
     }
 }
 
-// Few rows take the whole width of the panel at once: more sums under way, and b is read once.
+// Few rows take the whole width of the panel at once: more independent sums, and b is read once.
 template <size_t ROWS>
 void wide_rows(float* y_rp, size_t ldy, const float* x_rk, size_t ldx, const float* b_kp, size_t K) {
     Vec y[ROWS][VECS];
@@ -121,20 +121,20 @@ void accumulate(float* y_rp, size_t ldy, const float* x_rk, size_t ldx, const fl
     if (r < R) last_rows<MR - 1>(y_rp + r * ldy, ldy, x_rk + r * ldx, ldx, b_kp, R - r, K);
 }
 
-// Many rows: a piece of the panel that fits the innermost cache meets all of them.
+// Many rows: unpack a part of the panel that fits the L1 cache, and use it for all of them.
 template <class F>
 void multiply_format(float* y_rp, const float* x_rk, size_t ldx, const int32_t* panel, size_t R, size_t K) {
-    constexpr size_t PIECE = 4 * GROUP;
+    constexpr size_t PART = 4 * GROUP;
     for (size_t i = 0; i < R * PANEL; ++i) y_rp[i] = 0;
     if (R == 1) return one_row<F>(y_rp, x_rk, panel, K);
-    alignas(64) float piece_kp[PIECE * PANEL];
-    for (size_t k0 = 0; k0 < K; k0 += PIECE) {
-        const size_t count = K - k0 < PIECE ? K - k0 : PIECE;
+    alignas(64) float part_kp[PART * PANEL];
+    for (size_t k0 = 0; k0 < K; k0 += PART) {
+        const size_t count = K - k0 < PART ? K - k0 : PART;
         for (size_t g = 0; g < count; g += GROUP, panel += F::WORDS)
             F::unpack(panel, [&](size_t k, size_t v, Vec w) __attribute__((always_inline)) {
-                store(piece_kp + (g + k) * PANEL + v * LANES, w);
+                store(part_kp + (g + k) * PANEL + v * LANES, w);
             });
-        accumulate(y_rp, PANEL, x_rk + k0, ldx, piece_kp, R, count);
+        accumulate(y_rp, PANEL, x_rk + k0, ldx, part_kp, R, count);
     }
 }
 

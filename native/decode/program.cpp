@@ -52,20 +52,20 @@ void Buffer::reserve(size_t rows) {
     rows_ = rows;
 }
 
-void Caches::make(size_t sequences, size_t positions) {
+void KVCache::make(size_t sequences, size_t positions) {
     positions_ = whole_panels(positions);
     memory_.reset();  // before there is more, so that it can be had again
     memory_ = std::make_unique<Scratch>(sequences * floats());
 }
 
-void Caches::grow(size_t sequences, size_t positions, const std::vector<size_t>& held) {
-    Caches larger(heads, D);
+void KVCache::grow(size_t sequences, size_t positions, const std::vector<size_t>& held) {
+    KVCache larger(heads, D);
     larger.make(sequences, positions);
     for (size_t s = 0; s < held.size(); ++s) copy(s, larger, s, held[s]);
     memory_ = std::move(larger.memory_), positions_ = larger.positions_;
 }
 
-void Caches::copy(size_t from, const Caches& target, size_t to, size_t count) const {
+void KVCache::copy(size_t from, const KVCache& target, size_t to, size_t count) const {
     for (size_t h = 0; h < heads; ++h) {
         const Cache old = at(from, h), fresh = target.at(to, h);
         std::copy_n(old.keys, whole_panels(count) * D, fresh.keys);
@@ -74,13 +74,20 @@ void Caches::copy(size_t from, const Caches& target, size_t to, size_t count) co
     }
 }
 
+void RecurrentState::grow(size_t sequences) {
+    auto larger = std::make_unique<Scratch>(sequences * stride * parts);
+    std::fill_n(larger->data(), sequences * stride * parts, 0.0f);
+    if (memory_) std::copy_n(memory_->data(), sequences_ * stride * parts, larger->data());
+    memory_ = std::move(larger), sequences_ = sequences;
+}
+
 size_t Program::buffer(size_t width) {
     buffers_.push_back(std::make_unique<Buffer>(width, last_));
     return buffers_.size() - 1;
 }
 
-void Program::embed(size_t out, Weights table, float scale, const float* position_tc) {
-    steps_.push_back(std::make_unique<steps::Embed>(at(out), table, scale, position_tc));
+void Program::embedding(size_t out, Weights table, float scale, const float* position_tc) {
+    steps_.push_back(std::make_unique<steps::Embedding>(at(out), table, scale, position_tc));
 }
 
 void Program::layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps) {
@@ -98,7 +105,7 @@ void Program::linear(size_t out, size_t in, Weights weights, const float* bias, 
 
 void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin) {
     const size_t D = at(out).width / heads;
-    caches_.push_back(std::make_unique<Caches>(kv_heads, D));
+    caches_.push_back(std::make_unique<KVCache>(kv_heads, D));
     caches_.back()->make(sequences(), room_);
     const steps::Heads shared{at(qkv), heads, kv_heads, D, *caches_.back()};
     steps_.push_back(std::make_unique<steps::Remember>(shared, cos, sin));
@@ -106,14 +113,14 @@ void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, c
     scratch_ = std::max(scratch_, attend_scratch(room_, D));
 }
 
-void Program::look(size_t out, size_t q, size_t heads, Weights weights, const float* bias) {
+void Program::cross_attention(size_t out, size_t q, size_t heads, Weights weights, const float* bias) {
     const size_t D = at(out).width / heads;
     if (!memory_) {
         memory_ = std::make_unique<Buffer>(weights.inputs, false);
         keys_values_ = std::make_unique<Buffer>(weights.outputs, false);
     }
-    source_caches_.push_back(std::make_unique<Caches>(heads, D));
-    const Caches& caches = *source_caches_.back();
+    source_caches_.push_back(std::make_unique<KVCache>(heads, D));
+    const KVCache& caches = *source_caches_.back();
     reading_.push_back(
         std::make_unique<steps::Linear>(false, *keys_values_, *memory_, weights, bias, Activation::none, false));
     const steps::Heads both{*keys_values_, 0, heads, D, caches};
@@ -124,6 +131,23 @@ void Program::look(size_t out, size_t q, size_t heads, Weights weights, const fl
 
 void Program::swiglu(size_t out, size_t in) {
     steps_.push_back(std::make_unique<steps::Swiglu>(last_, at(out), at(in)));
+}
+
+void Program::add(size_t out, size_t a, size_t b) {
+    steps_.push_back(std::make_unique<steps::Add>(last_, at(out), at(a), at(b)));
+}
+
+void Program::activation(size_t out, size_t in, Activation activation) {
+    steps_.push_back(std::make_unique<steps::Activate>(last_, at(out), at(in), activation));
+}
+
+void Program::recurrent(size_t out, size_t gates, Cell cell, Weights weights, const Weights* candidate,
+                        const float* bias) {
+    states_.push_back(std::make_unique<RecurrentState>(cell == Cell::lstm ? 2 : 1, at(out).width));
+    states_.back()->grow(sequences());
+    steps_.push_back(std::make_unique<steps::Recurrent>(at(out), at(gates), cell, weights, candidate, bias,
+                                                        *states_.back()));
+    scratch_ = std::max(scratch_, steps::Recurrent::scratch(at(out).width, at(gates).width));
 }
 
 void Program::last(size_t out, size_t in) {
@@ -167,12 +191,15 @@ void Program::grow(size_t sequences, size_t room) {
         layer->grow(sequences, room, held_);
         scratch_ = std::max(scratch_, attend_scratch(room, layer->D));
     }
+    if (sequences > held_.size())
+        for (auto& layer : states_) layer->grow(sequences);
     held_.resize(sequences), room_ = room;
 }
 
 void Program::copy(size_t from, size_t to, size_t count) {
     count = std::min(count, held_[from]);
     for (auto& layer : caches_) layer->copy(from, *layer, to, count);
+    for (auto& layer : states_) std::copy_n(layer->at(from), layer->stride * layer->parts, layer->at(to));
     held_[to] = std::max(held_[to], count);
 }
 

@@ -57,15 +57,15 @@ private:
 };
 
 // Keys and values of all sequences, or of all sources, in one layer.
-class Caches {
+class KVCache {
 public:
-    Caches(size_t heads, size_t D) : heads(heads), D(D) {}
+    KVCache(size_t heads, size_t D) : heads(heads), D(D) {}
     const size_t heads, D;
 
     void make(size_t sequences, size_t positions);  // room for so many, which hold nothing
     // Room for more. The first held[i] positions of sequence i stay.
     void grow(size_t sequences, size_t positions, const std::vector<size_t>& held);
-    void copy(size_t from, const Caches& target, size_t to, size_t count) const;  // the first positions of a sequence
+    void copy(size_t from, const KVCache& target, size_t to, size_t count) const;  // the first positions of a sequence
     Cache at(size_t sequence, size_t head) const {
         float* start = memory_->data() + sequence * floats() + head * (floats() / heads);
         return {start, start + positions_ * D, positions_};
@@ -77,6 +77,22 @@ private:
     size_t positions_ = 0;
     std::unique_ptr<Scratch> memory_;
 };
+
+// The state of all sequences in one recurrent layer: h, and of an LSTM c, each padded with zeros to whole panels.
+class RecurrentState {
+public:
+    RecurrentState(size_t parts, size_t H) : stride(whole_panels(H)), parts(parts) {}
+    const size_t stride, parts;
+
+    void grow(size_t sequences);
+    float* at(size_t sequence) const { return memory_->data() + sequence * stride * parts; }
+
+private:
+    size_t sequences_ = 0;
+    std::unique_ptr<Scratch> memory_;
+};
+
+enum class Cell { rnn, lstm, gru, gru_after };  // gru_after: PyTorch's, which resets after the product
 
 class Step {
 public:
@@ -94,14 +110,18 @@ public:
     size_t buffer(size_t width);
     size_t width(size_t buffer) const { return buffers_.at(buffer)->width; }
 
-    void embed(size_t out, Weights table, float scale, const float* position_tc);
+    void embedding(size_t out, Weights table, float scale, const float* position_tc);
     void layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps);
     void rmsnorm(size_t out, size_t in, const float* gamma, float eps);
     void linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add);
     void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin);
     // Attention to the source of each sequence, whose keys and values, side by side, are a product with `weights`.
-    void look(size_t out, size_t q, size_t heads, Weights weights, const float* bias);
+    void cross_attention(size_t out, size_t q, size_t heads, Weights weights, const float* bias);
     void swiglu(size_t out, size_t in);
+    void add(size_t out, size_t a, size_t b);
+    void activation(size_t out, size_t in, Activation activation);
+    // gates: x W_xᵀ + b. The rows of `weights` are W_h; of a gru those of r and z, and `candidate` has those of n.
+    void recurrent(size_t out, size_t gates, Cell cell, Weights weights, const Weights* candidate, const float* bias);
     void last(size_t out, size_t in);  // of each piece the last row; the steps that follow see only those
 
     // A piece for each source; memory_rc has a row for each of their positions. What was read before is forgotten.
@@ -125,10 +145,11 @@ private:
     size_t room_ = PANEL;       // positions that the caches of all of them have
     std::vector<std::unique_ptr<Buffer>> buffers_;
     Steps steps_;
-    std::vector<std::unique_ptr<Caches>> caches_;
+    std::vector<std::unique_ptr<KVCache>> caches_;
+    std::vector<std::unique_ptr<RecurrentState>> states_;
     std::unique_ptr<Buffer> memory_, keys_values_;  // what is read of sources, and its projections in one layer
     Steps reading_;
-    std::vector<std::unique_ptr<Caches>> source_caches_;
+    std::vector<std::unique_ptr<KVCache>> source_caches_;
     size_t scratch_ = 0;  // floats that a step needs at most
     bool last_ = false;
 };

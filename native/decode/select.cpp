@@ -37,17 +37,17 @@ static_assert(sizeof(Candidate) == 2 * sizeof(float));
 
 }  // namespace
 
-// The bits of a rank tell the bin of its candidate, the upper ones first: the bin in which the mass is reached is looked
-// at again by the next bits, until all candidates left have one rank.
+// Radix select: bins by the upper bits of the rank; the candidates of the bin in which the mass is reached are binned by
+// the next bits, until all that are left have one rank.
 Edge fewest(const float* score_n, const float* weight_n, size_t n, double mass, double least) {
     const Scratch memory(2 * n);
     auto* const candidates = reinterpret_cast<Candidate*>(memory.data());
     size_t left = 0;
-    for (size_t i = 0; i < n; ++i) {  // without a branch, which nobody could predict
+    for (size_t i = 0; i < n; ++i) {  // branch-free: the branch would be unpredictable
         candidates[left] = {rank_of(score_n[i]), weight_n[i]};
         left += weight_n[i] >= least;
     }
-    double sum = 0;  // of all that rank before those left
+    double sum = 0;  // of all candidates that rank before those left
     for (const auto& [shift, bins] : {std::pair<int, uint32_t>{20, 4096}, {10, 1024}, {0, 1024}}) {
         const auto bin_of = [&, shift = shift, bins = bins](Candidate c) { return c.rank >> shift & (bins - 1); };
         std::vector<double> masses(bins);
@@ -75,10 +75,10 @@ Edge likeliest(const float* score_n, size_t n, double share) {
     const Scratch weights(n);
     const float* weight_n = weights.data();
     softmax().forward(weights.data(), score_n, 1, n);
-    double sums[8] = {};  // so many that none waits for the one before
+    double sums[8] = {};  // eight chains, so that no addition waits for the one before
     for (size_t i = 0; i < n; ++i) sums[i % 8] += weight_n[i];
     const double whole = std::accumulate(sums, sums + 8, 0.0);  // 1, but for rounding
-    // All that weigh less than the mean of what need not be reached have together no more than that.
+    // Weights below the mean of the mass that need not be reached add up to no more than that mass.
     return fewest(score_n, weight_n, n, share * whole, (1 - share) * whole / n);
 }
 
@@ -88,7 +88,7 @@ void highest(int64_t* place_n, const float* score_v, size_t V, size_t n) {
         int64_t place;
     };
     const auto before = [](Place a, Place b) { return a.score > b.score || (a.score == b.score && a.place < b.place); };
-    std::vector<Place> heap(n);  // the best so far, the last of them on top
+    std::vector<Place> heap(n);  // the best so far, the lowest of them on top
     for (size_t v = 0; v < n; ++v) heap[v] = {score_v[v], static_cast<int64_t>(v)};
     std::make_heap(heap.begin(), heap.end(), before);
     for (size_t v = n; n && v < V; ++v) {

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "ops/activations.hpp"
+#include "ops/gelu.hpp"
 #include "ops/layernorm.hpp"
+#include "ops/recurrent.hpp"
 #include "decode/program.hpp"
 #include "ops/rmsnorm.hpp"
 #include "ops/rotary.hpp"
@@ -34,9 +36,9 @@ private:
     const bool last_;
 };
 
-class Embed : public RowStep {
+class Embedding : public RowStep {
 public:
-    Embed(Buffer& out, Weights table, float scale, const float* position_tc)
+    Embedding(Buffer& out, Weights table, float scale, const float* position_tc)
         : RowStep(false), out_(out), table_(table), scale_(scale), position_tc_(position_tc) {}
 
     void run_rows(const Batch& batch, size_t first, size_t count) const override {
@@ -90,6 +92,43 @@ public:
 
 private:
     Buffer &out_, &in_;
+};
+
+class Add : public RowStep {
+public:
+    Add(bool last, Buffer& out, Buffer& a, Buffer& b) : RowStep(last), out_(out), a_(a), b_(b) {}
+
+    void run_rows(const Batch&, size_t first, size_t count) const override {
+        for (size_t r = first; r < first + count; ++r) {
+            const float *a = a_.row(r), *b = b_.row(r);
+            float* out = out_.row(r);
+            for (size_t c = 0; c < out_.width; ++c) out[c] = a[c] + b[c];
+        }
+    }
+
+private:
+    Buffer &out_, &a_, &b_;
+};
+
+class Activate : public RowStep {
+public:
+    Activate(bool last, Buffer& out, Buffer& in, Activation activation)
+        : RowStep(last), out_(out), in_(in), activation_(activation) {}
+
+    void run_rows(const Batch&, size_t first, size_t count) const override {
+        for (size_t r = first; r < first + count; ++r) {
+            float* y = out_.row(r);
+            const float* x = in_.row(r);
+            if (activation_ == Activation::gelu) gelu().forward(y, x, out_.width);
+            if (activation_ == Activation::gelu_tanh) gelu().tanh_forward(y, x, out_.width);
+            if (activation_ == Activation::relu) activations().relu_forward(y, x, out_.width);
+            if (activation_ == Activation::silu) activations().silu_forward(y, x, out_.width);
+        }
+    }
+
+private:
+    Buffer &out_, &in_;
+    const Activation activation_;
 };
 
 class Last : public RowStep {
@@ -147,7 +186,7 @@ private:
 struct Heads {
     Buffer& qkv;
     size_t heads, kv_heads, D;
-    const Caches& caches;
+    const KVCache& caches;
 };
 
 class Remember : public RowStep {
@@ -204,6 +243,58 @@ private:
     Buffer& out_;
     const bool source_;  // the cache is that of the piece's source
     const size_t group_;
+};
+
+// A sequence walks through its new tokens one after the other; sequences are independent of each other.
+class Recurrent : public Step {
+public:
+    Recurrent(Buffer& out, Buffer& gates, Cell cell, Weights weights, const Weights* candidate, const float* bias,
+              const RecurrentState& state)
+        : out_(out), gates_(gates), cell_(cell), weights_(weights), candidate_(candidate ? *candidate : weights),
+          bias_(bias), state_(state) {}
+
+    static size_t scratch(size_t H, size_t gates) { return 2 * whole_panels(gates) + 2 * whole_panels(H); }
+    size_t blocks(const Batch& batch) const override { return batch.pieces.size(); }
+
+    void run(const Batch& batch, size_t block, float* u) const override {
+        const Piece& piece = batch.pieces[block];
+        const size_t H = out_.width;
+        float *h = state_.at(piece.sequence), *c = h + state_.stride;
+        float *m = u + whole_panels(gates_.width), *kept = m + whole_panels(H);
+        if (!piece.past) std::fill_n(h, state_.stride * state_.parts, 0.0f);
+        std::fill_n(m, whole_panels(H), 0.0f);
+        for (size_t r = piece.row; r < piece.row + piece.count; ++r) {
+            float *y = out_.row(r), *gates = gates_.row(r);
+            multiply(u, h, weights_);
+            if (bias_)
+                for (size_t i = 0; i < gates_.width; ++i) u[i] += bias_[i];
+            if (cell_ == Cell::rnn) {
+                std::copy_n(gates, H, y);
+                recurrent().rnn_forward(y, u, 1, 1, H);
+            } else if (cell_ == Cell::lstm) {
+                recurrent().lstm_forward(y, c, gates, u, c, H, 1, 1, H);
+            } else if (cell_ == Cell::gru_after) {
+                recurrent().gru_after_forward(y, gates, kept, u, h, H, 1, 1, H);
+            } else {
+                recurrent().gru_reset(m, gates, u, h, H, 1, 1, H);
+                multiply(u, m, candidate_);
+                recurrent().gru_forward(y, gates, u, h, H, 1, 1, H);
+            }
+            std::copy_n(y, H, h);
+        }
+    }
+
+private:
+    void multiply(float* u, const float* x, const Weights& weights) const {
+        for (size_t p = 0; p < weights.panels(); ++p)
+            panels().multiply(u + p * PANEL, x, weights.K(), weights.panel(p), weights.format, 1, weights.K());
+    }
+
+    Buffer &out_, &gates_;
+    const Cell cell_;
+    const Weights weights_, candidate_;
+    const float* const bias_;
+    const RecurrentState& state_;
 };
 
 }  // namespace chainrule::steps

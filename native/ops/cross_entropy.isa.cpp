@@ -6,8 +6,8 @@
 namespace chainrule::CHAINRULE_ISA {
 namespace {
 
-// Logits per block: they stay in the L1 cache from the search for their maximum to the sum of their exponentials, so a
-// row is read from memory once. Sums over a row are made per block first, which keeps their error small.
+// Logits per block: they stay in the L1 cache between the maximum and the sum of exponentials, so a row is read from
+// memory once. Sums over a row are made per block first, which keeps their error small.
 constexpr size_t BLOCK = 4096;
 constexpr float INFINITE = __builtin_inff();
 

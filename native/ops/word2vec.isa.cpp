@@ -10,7 +10,7 @@ INLINE float* table_row(const WordPlan& plan, uint32_t key) {
     return plan.table_vc[key & 1] + (key >> 1) * plan.C;
 }
 
-// Rows lie anywhere in tables larger than the caches: asked for early, they are there when they are needed.
+// The tables are larger than the caches, and rows are needed in random order.
 INLINE void prefetch(const WordPlan& plan, uint32_t key) {
     const float* row = table_row(plan, key);
     for (size_t c = 0; c < plan.C; c += LANES) __builtin_prefetch(row + c);
@@ -18,8 +18,8 @@ INLINE void prefetch(const WordPlan& plan, uint32_t key) {
 
 // The slot of a row in this chunk; a new one if the row has none yet.
 INLINE uint32_t slot_of(WordChunk& chunk, const WordPlan& plan, uint32_t key) {
-    for (size_t place = key * 0x9E3779B1u;; ++place) {
-        uint32_t& slot = chunk.slot_h[place & (chunk.places - 1)];
+    for (size_t bucket = key * 0x9E3779B1u;; ++bucket) {
+        uint32_t& slot = chunk.slot_h[bucket & (chunk.buckets - 1)];
         if (slot == 0) {
             slot = static_cast<uint32_t>(chunk.slots);
             chunk.key_s[chunk.slots++] = key;
@@ -29,34 +29,34 @@ INLINE uint32_t slot_of(WordChunk& chunk, const WordPlan& plan, uint32_t key) {
     }
 }
 
-// A word by its share in the alias table: the high bits of word · V are the column, the low ones decide within it.
+// Samples a word from the alias table: the high half of random · V is the column, the low half decides within it.
 INLINE int32_t drawn_id(const WordPlan& plan, uint32_t random) {
     const uint64_t product = static_cast<uint64_t>(random) * plan.V;
     const auto column = static_cast<uint32_t>(product >> 32);
     return static_cast<uint32_t>(product) < plan.accept_v[column] ? static_cast<int32_t>(column) : plan.other_v[column];
 }
 
-// All random choices of the chunk, and the rows it will need.
+// Draws all random choices of the chunk, and collects the rows it needs.
 void choose(WordChunk& chunk, const WordPlan& plan, size_t first, size_t count) {
     const size_t targets = word_targets(plan.negatives), blocks = word_draws(plan.negatives);
-    __builtin_memset(chunk.slot_h, 0, chunk.places * sizeof *chunk.slot_h);
+    __builtin_memset(chunk.slot_h, 0, chunk.buckets * sizeof *chunk.slot_h);
     chunk.slots = 1;
     random_words(chunk.random, plan.draws, first * blocks, count * blocks);
     for (size_t i = 0; i < count + 2 * plan.window; ++i) {
-        const size_t p = first + i - plan.window;  // wraps round before the start, and is then no position either
+        const size_t p = first + i - plan.window;  // before the start this wraps around and is not below N
         chunk.input_p[i] = p < plan.N && plan.id_n[p] >= 0 ? slot_of(chunk, plan, 2 * plan.id_n[p]) : 0;
     }
     for (size_t i = 0; i < count; ++i) {
-        const int32_t centre = plan.id_n[first + i];
+        const int32_t center = plan.id_n[first + i];
         const auto* random = reinterpret_cast<const uint32_t*>(chunk.random + i * blocks * 8);
         uint32_t* target = chunk.target_pt + i * targets;
         for (size_t t = 0; t < targets; ++t) target[t] = 0;
-        if (centre < 0) continue;
+        if (center < 0) continue;
         chunk.reach_p[i] = 1 + static_cast<uint32_t>(static_cast<uint64_t>(random[0]) * plan.window >> 32);
-        target[0] = slot_of(chunk, plan, 2 * centre + 1);
+        target[0] = slot_of(chunk, plan, 2 * center + 1);
         for (size_t t = 1; t <= plan.negatives; ++t) {
             const int32_t id = drawn_id(plan, random[t]);
-            if (id != centre) target[t] = slot_of(chunk, plan, 2 * id + 1);  // the centre is no example against itself
+            if (id != center) target[t] = slot_of(chunk, plan, 2 * id + 1);  // the center is not a negative of itself
         }
     }
 }
@@ -69,7 +69,7 @@ void copy_rows(WordChunk& chunk, const WordPlan& plan) {
     }
 }
 
-// g_mt = lr (label - σ(x_m · y_t)): the first target is the centre, with label 1; where no target is, 0.
+// g_mt = lr (label - σ(x_m · y_t)): label 1 for the center, the first target; 0 in the padding.    [PR.3] [PR.4]
 void coefficients(WordChunk& chunk, const uint32_t* target, size_t M, size_t T, float lr) {
     const size_t S = chunk.stride;
     for (size_t m = 0; m < M; ++m) {
@@ -92,7 +92,7 @@ void coefficients(WordChunk& chunk, const uint32_t* target, size_t M, size_t T, 
         }
 }
 
-// dx_m += Σ_t g_mt y_t and the targets' rows += Σ_m g_mt x_m, all from values before the step.
+// dx_m += Σ_t g_mt y_t and the targets' rows += Σ_m g_mt x_m, all from values before the step.    [PR.5] [PR.6]
 void update(WordChunk& chunk, float* const* dx_m, const uint32_t* target, size_t M, size_t T) {
     const size_t S = chunk.stride;
     for (size_t c = 0; c < S; c += LANES)
@@ -131,31 +131,31 @@ void window_step(WordChunk& chunk, const WordPlan& plan, const uint32_t* input, 
         update(chunk, rows, target, M, T);
         return;
     }
-    const Vec share = fill(1.0f / static_cast<float>(M));
+    const Vec scale = fill(1.0f / static_cast<float>(M));
     float* dx = chunk.x_mc + S;  // of the mean, which is the only input
     for (size_t c = 0; c < S; c += LANES) {
         Vec total = fill(0);
         for (size_t m = 0; m < M; ++m) total = total + load(rows[m] + c);
-        store(chunk.x_mc + c, total * share);
+        store(chunk.x_mc + c, total * scale);
         store(dx + c, fill(0));
     }
     coefficients(chunk, target, 1, T, plan.lr);
     update(chunk, &dx, target, 1, T);
-    for (size_t m = 0; m < M; ++m)  // the mean takes a share of each
-        for (size_t c = 0; c < S; c += LANES) store(rows[m] + c, fma(load(dx + c), share, load(rows[m] + c)));
+    for (size_t m = 0; m < M; ++m)  // forward was: x = the mean of the rows
+        for (size_t c = 0; c < S; c += LANES) store(rows[m] + c, fma(load(dx + c), scale, load(rows[m] + c)));
 }
 
-// What the rows have become, less what they were in the tables; and their slots sorted by shard.
-void changes(WordChunk& chunk, const WordPlan& plan) {
+// Turns the copies into updates, copy - row of the table, and sorts their slots by shard.
+void updates(WordChunk& chunk, const WordPlan& plan) {
     size_t* bound = chunk.bound;
     for (size_t h = 0; h <= WORD_SHARDS; ++h) bound[h] = 0;
     for (size_t s = 1; s < chunk.slots; ++s) {
-        const float* was = table_row(plan, chunk.key_s[s]);
+        const float* old = table_row(plan, chunk.key_s[s]);
         float* row = chunk.row_sc + s * chunk.stride;
-        for (size_t c = 0; c < plan.C; c += LANES) store(row + c, load(row + c) - load_next(was + c, plan.C - c));
+        for (size_t c = 0; c < plan.C; c += LANES) store(row + c, load(row + c) - load_next(old + c, plan.C - c));
         ++bound[chunk.key_s[s] % WORD_SHARDS];
     }
-    for (size_t h = 1; h <= WORD_SHARDS; ++h) bound[h] += bound[h - 1];  // ends, and going backwards beginnings
+    for (size_t h = 1; h <= WORD_SHARDS; ++h) bound[h] += bound[h - 1];  // ends; below, going backwards, they become beginnings
     for (size_t s = chunk.slots - 1; s > 0; --s)
         chunk.order_s[--bound[chunk.key_s[s] % WORD_SHARDS]] = static_cast<uint32_t>(s);
 }
@@ -172,7 +172,7 @@ void learn(WordChunk& chunk, const WordPlan& plan, size_t first, size_t count) {
         if (before + after)
             window_step(chunk, plan, input - before, before, after, chunk.target_pt + i * word_targets(plan.negatives));
     }
-    changes(chunk, plan);
+    updates(chunk, plan);
 }
 
 void add(const WordPlan& plan, const WordChunk& chunk, size_t shard) {
@@ -181,11 +181,11 @@ void add(const WordPlan& plan, const WordChunk& chunk, size_t shard) {
     for (size_t i = chunk.bound[shard]; i < end; ++i) {
         const uint32_t s = chunk.order_s[i];
         if (i + AHEAD < end) prefetch(plan, chunk.key_s[chunk.order_s[i + AHEAD]]);
-        const float* change = chunk.row_sc + s * chunk.stride;
+        const float* update = chunk.row_sc + s * chunk.stride;
         float* row = table_row(plan, chunk.key_s[s]);
         for (size_t c = 0; c < plan.C; c += LANES) {
             const size_t left = plan.C - c;
-            store_next(row + c, load_next(row + c, left) + load(change + c), left);
+            store_next(row + c, load_next(row + c, left) + load(update + c), left);
         }
     }
 }

@@ -16,12 +16,12 @@ namespace {
 
 constexpr size_t LINE = 64, HUGE_PAGE = 1 << 21;
 
-// A step asks for the same sizes in the same order as the step before, so nearly every request meets a piece of its
-// own size. A piece up to an eighth too large is taken as well; anything looser would grow the footprint.
-class Store {
+// A caching allocator. A training step requests the same sizes in the same order as the step before, so nearly every
+// request finds a free block of its size. A block up to an eighth too large is used too; more would waste memory.
+class Allocator {
 public:
     void* allocate(size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)  // exactly what was asked for, so that every step beyond it is seen
+#if defined(__SANITIZE_ADDRESS__)  // exactly the requested size, so that every access beyond it is found
         return std::malloc(bytes ? bytes : 1);
 #endif
         const size_t size = round_up(std::max<size_t>(bytes, 1));
@@ -30,13 +30,13 @@ public:
         void* memory;
         if (found != free_.end() && found->first <= size + size / 8) {
             memory = found->second.memory;
-            kept_ -= found->first;
+            free_bytes_ -= found->first;
             free_.erase(found);
         } else {
             memory = fresh(size);
             if (!memory) return nullptr;
         }
-        most_used_ = std::max(most_used_, held_ - kept_);
+        most_used_ = std::max(most_used_, held_ - free_bytes_);
         return memory;
     }
 
@@ -46,9 +46,9 @@ public:
 #endif
         std::lock_guard<std::mutex> lock(mutex_);
         const size_t size = sizes_.at(memory);
-        free_.emplace(size, Piece{memory, clock_++});
-        kept_ += size;
-        // Pieces that meet no request any more must not grow the footprint beyond what was once needed at a time.
+        free_.emplace(size, Block{memory, clock_++});
+        free_bytes_ += size;
+        // Blocks of sizes no longer requested must not grow the memory beyond the most that was ever in use.
         while (held_ > most_used_ + most_used_ / 8 && !free_.empty()) drop(oldest());
     }
 
@@ -63,16 +63,16 @@ public:
         return held_;
     }
 
-    // A child of fork() must find the store unlocked and whole.
+    // A child of fork() must find the allocator unlocked and consistent.
     void lock() { mutex_.lock(); }
     void unlock() { mutex_.unlock(); }
 
 private:
-    struct Piece {
+    struct Block {
         void* memory;
         uint64_t freed_at;
     };
-    using Free = std::multimap<size_t, Piece>;
+    using Free = std::multimap<size_t, Block>;
 
     void* fresh(size_t size) {
         const size_t align = size >= HUGE_PAGE ? HUGE_PAGE : LINE;
@@ -98,12 +98,12 @@ private:
         return (bytes + step - 1) / step * step;
     }
 
-    void drop(Free::iterator piece) {
-        held_ -= piece->first;
-        kept_ -= piece->first;
-        sizes_.erase(piece->second.memory);
-        std::free(piece->second.memory);
-        free_.erase(piece);
+    void drop(Free::iterator block) {
+        held_ -= block->first;
+        free_bytes_ -= block->first;
+        sizes_.erase(block->second.memory);
+        std::free(block->second.memory);
+        free_.erase(block);
     }
 
     void drop_all() {
@@ -114,13 +114,13 @@ private:
     Free free_;
     std::unordered_map<void*, size_t> sizes_;
     uint64_t clock_ = 0;
-    size_t held_ = 0, kept_ = 0, most_used_ = 0;  // bytes from the system; those not in use; most in use at a time
+    size_t held_ = 0, free_bytes_ = 0, most_used_ = 0;  // bytes from the system, free ones, and the most ever in use
 };
 
-Store& store() {  // never destroyed: arrays may outlive everything else
-    static Store* const only = [] {
-        pthread_atfork([] { store().lock(); }, [] { store().unlock(); }, [] { store().unlock(); });
-        return new Store;
+Allocator& allocator() {  // never destroyed: arrays may outlive everything else
+    static Allocator* const only = [] {
+        pthread_atfork([] { allocator().lock(); }, [] { allocator().unlock(); }, [] { allocator().unlock(); });
+        return new Allocator;
     }();
     return *only;
 }
@@ -128,19 +128,19 @@ Store& store() {  // never destroyed: arrays may outlive everything else
 }  // namespace
 
 void* allocate(size_t bytes) {
-    return store().allocate(bytes);
+    return allocator().allocate(bytes);
 }
 
 void release(void* memory) {
-    store().release(memory);
+    allocator().release(memory);
 }
 
 size_t held_bytes() {
-    return store().held();
+    return allocator().held();
 }
 
 void give_back() {
-    store().give_back();
+    allocator().give_back();
 }
 
 Scratch::Scratch(size_t floats) : data_(static_cast<float*>(allocate(floats * sizeof(float)))) {

@@ -1,4 +1,4 @@
-// Memory for arrays and scratch: 64-byte aligned, huge pages requested, and kept for the next step instead of being
+// Memory for arrays and scratch: 64-byte aligned, in huge pages where possible, and kept for the next step instead of
 // returned to the system, since the first touch of a fresh page costs more than most kernels.
 #pragma once
 
@@ -8,10 +8,10 @@ namespace chainrule {
 
 void* allocate(size_t bytes);  // null if the system refuses
 void release(void* memory);
-size_t held_bytes();           // obtained from the system: in use and kept
-void give_back();              // return to the system what is kept
+size_t held_bytes();           // obtained from the system: in use and free
+void give_back();              // return the free blocks to the system
 
-// Scratch space of floats that a binding or the driver of a kernel needs for one call.
+// Scratch memory of floats for one call.
 class Scratch {
 public:
     explicit Scratch(size_t floats);  // throws std::bad_alloc

@@ -1,7 +1,7 @@
-// Which values dropout keeps: a function of a key and of the position in the flat array, nothing else.
+// Which values dropout keeps: a pure function of a key and the position in the flat array.
 //
-// The generator is Philox4x64-10; the recipe is in docs/derivations/dropout.md. A block of it is eight 32-bit words.
-// Ten rounds of two 64-bit products each: a scalar product takes one cycle, and vectors would need four 32-bit ones.
+// The generator is Philox4x64-10, see docs/derivations/dropout.md. A block is eight 32-bit words, from ten rounds of two
+// 64-bit multiplications: a scalar one takes one cycle, a vector one would take four 32-bit multiplications.
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +12,7 @@ namespace chainrule {
 struct KeepMask {
     KeepMask() = default;
 
-    // key: what chainrule.random.key gives, (seed, purpose, three indices). A word below threshold is dropped.
+    // key: as chainrule.random.key returns it, (seed, purpose, three indices). A word below threshold is dropped.
     KeepMask(const uint64_t (&key)[5], uint32_t threshold)
         : counter{key[2], key[3], key[4]}, threshold(threshold) {
         for (int round = 0; round < 10; ++round) {
@@ -33,8 +33,8 @@ struct KeepMask {
 namespace chainrule::CHAINRULE_ISA {
 namespace {
 
-// The words of the flat positions 8 first, 8 first + 1, ... Many blocks in one call: they overlap in the CPU, and a vector
-// load of words that were stored just before would wait for them.
+// The words of the flat positions 8 first, 8 first + 1, ... Many blocks in one call: the CPU overlaps them, and a vector
+// load right after the scalar stores would stall.
 INLINE void random_words(int32_t* words, const KeepMask& mask, uint64_t first, size_t blocks) {
     for (size_t block = 0; block < blocks; ++block, words += 8) {
         uint64_t c[4] = {first + block + 1, mask.counter[0], mask.counter[1], mask.counter[2]};
@@ -57,11 +57,11 @@ INLINE void random_words(int32_t* words, const KeepMask& mask, uint64_t first, s
 
 // -1 where a value with one of these sixteen words is kept, 0 where it is dropped.
 INLINE Int kept(const KeepMask& mask, const int32_t* words_16) {
-    const Int sign = fill_int(INT32_MIN);  // flipped, it makes the signed comparison an unsigned one
+    const Int sign = fill_int(INT32_MIN);  // flipping the sign makes a signed comparison unsigned
     return (load_int(words_16) ^ sign) >= (fill_int(static_cast<int32_t>(mask.threshold)) ^ sign);
 }
 
-// The same for the flat positions p .. p + 15, whatever p.
+// The same for the flat positions p .. p + 15, p not necessarily a multiple of 8.
 INLINE Int kept(const KeepMask& mask, uint64_t p) {
     int32_t words[24];
     random_words(words, mask, p / 8, 3);

@@ -23,7 +23,7 @@ namespace {
 
 std::atomic<int> wanted_threads{1};
 
-// Poll `done` for a while, longer than Python needs between two kernels of a training step: waking a thread that sleeps
+// Spin on `done` for a while, longer than Python needs between two kernels of a training step: to wake a sleeping thread
 // takes as long as a small kernel.
 template <class Done>
 bool spin(Done done) {
@@ -39,17 +39,17 @@ bool spin(Done done) {
     return done();
 }
 
-thread_local bool inside = false;  // a block: if it starts blocks of its own, this thread runs them
+thread_local bool inside = false;  // inside a block: nested blocks run on this thread
 
 class Pool {
 public:
     const pid_t owner = getpid();
 
-    // False if another caller holds the pool; that caller's threads are busy, so nothing is lost by working alone.
+    // False if another caller uses the pool: its threads are busy, so the caller may as well work alone.
     //
-    // Threads that poll meet in `guests_` alone, since a mutex would put the one that comes second to sleep; those that
-    // sleep are woken through `mutex_`. The orders are sequential, so that of two threads of which one says "I sleep"
-    // and looks for work, and the other says "there is work" and looks for sleepers, at least one sees the other.
+    // Spinning threads synchronize through `active_` alone, since a mutex would put the second one to sleep; sleeping
+    // threads are woken through `mutex_`. The atomics are sequentially consistent: of a helper that announces its sleep
+    // and then checks for a job, and a caller that announces a job and then checks for sleepers, one sees the other.
     bool run(size_t blocks, Task task, void* context, size_t threads) {
         std::unique_lock<std::mutex> only_caller(busy_, std::try_to_lock);
         if (!only_caller) return false;
@@ -58,17 +58,17 @@ public:
         context_ = context;
         blocks_ = blocks;
         next_.store(0, std::memory_order_relaxed);
-        guests_.fetch_and(~CLOSED);
+        active_.fetch_and(~CLOSED);
         job_.fetch_add(1);
         if (sleeping_.load() > 0) {
             keep_apart();
-            { std::lock_guard<std::mutex> lock(mutex_); }  // who has looked for work in vain is waiting now
+            { std::lock_guard<std::mutex> lock(mutex_); }  // every helper that found no job is now waiting
             start_.notify_all();
         }
         take_blocks(task, context, blocks);
-        // A helper that has not come by now finds the job closed: nobody waits for a thread that is slow to wake.
-        guests_.fetch_or(CLOSED);
-        auto left = [this] { return guests_.load() == CLOSED; };
+        // A helper that arrives now finds the job closed: the caller does not wait for a thread that is slow to wake.
+        active_.fetch_or(CLOSED);
+        auto left = [this] { return active_.load() == CLOSED; };
         if (!spin(left)) {
             std::unique_lock<std::mutex> lock(mutex_);
             waiting_.store(true);
@@ -80,7 +80,7 @@ public:
     }
 
 private:
-    // A block that throws (no memory) ends the job, for all threads; the caller throws it again when all have stopped.
+    // A block that throws (out of memory) ends the job for all threads; the caller rethrows when all have stopped.
     void take_blocks(Task task, void* context, size_t blocks) {
         try {
             for (size_t block; (block = next_.fetch_add(1, std::memory_order_relaxed)) < blocks;) task(context, block);
@@ -91,7 +91,7 @@ private:
         }
     }
 
-    // Start threads until there are `count`; fewer if the system refuses. Detached, they live as long as the process.
+    // Starts threads until there are `count`; fewer if the system refuses. They are detached and live with the process.
     size_t grow(size_t count) {
         if (threads_.size() >= count) return count;
         try {
@@ -108,10 +108,9 @@ private:
         return std::min(threads_.size(), count);
     }
 
-    // Linux likes to wake a thread on the CPU of the one that calls it. There it would wait, for milliseconds, while the
-    // caller does the work alone. So helpers may run wherever the caller may, except where it is now, if that leaves a
-    // CPU for each. They stay there until a caller elsewhere wakes them: on a machine that is full of other programs a
-    // helper may wait for a CPU while another one is free.
+    // Linux tends to wake a thread on the CPU of its waker. There it would wait for milliseconds while the caller does
+    // all the work. So helpers get the affinity of the caller without its current CPU, if that leaves a CPU for each. It
+    // stays until a caller on another CPU wakes them: on a busy machine a helper may wait while another CPU is free.
 #if defined(__linux__) && !defined(__ANDROID__)
     void keep_apart() {
         cpu_set_t others;
@@ -125,7 +124,7 @@ private:
 
     void forget_cpus() { CPU_ZERO(&cpus_); }
 
-    cpu_set_t cpus_{};  // of the helpers, once they were kept apart
+    cpu_set_t cpus_{};  // affinity of the helpers, once it was set
 #else
     void keep_apart() {}
     void forget_cpus() {}
@@ -142,9 +141,9 @@ private:
                 sleeping_.fetch_sub(1);
             }
             seen = job_.load();
-            if (index >= helpers_.load(std::memory_order_relaxed)) continue;  // this job wants fewer threads
-            if (!(guests_.fetch_add(1) & CLOSED)) take_blocks(task_, context_, blocks_);
-            if (guests_.fetch_sub(1) == CLOSED + 1 && waiting_.load()) {
+            if (index >= helpers_.load(std::memory_order_relaxed)) continue;  // this job needs fewer threads
+            if (!(active_.fetch_add(1) & CLOSED)) take_blocks(task_, context_, blocks_);
+            if (active_.fetch_sub(1) == CLOSED + 1 && waiting_.load()) {
                 std::lock_guard<std::mutex> lock(mutex_);
                 done_.notify_one();
             }
@@ -153,27 +152,27 @@ private:
 
     static constexpr uint32_t CLOSED = uint32_t(1) << 31;
 
-    std::mutex busy_;               // held by the caller for a whole job
+    std::mutex busy_;               // held by the caller during a job
     std::atomic<uint64_t> job_{0};  // counts the jobs
-    // Helpers inside, and whether the job is over: what a job is may change only while it is closed, and be read only by
-    // those who came while it was not.
-    std::atomic<uint32_t> guests_{CLOSED};
+    // Number of helpers in the job, and a flag that it is closed. The job's fields are written only while it is closed,
+    // and read only by helpers that entered while it was open.
+    std::atomic<uint32_t> active_{CLOSED};
     std::atomic<size_t> next_{0};  // the next block to take
     size_t blocks_ = 0;
     Task task_ = nullptr;
     void* context_ = nullptr;
-    std::atomic<size_t> helpers_{0};                        // that the job wants
-    std::vector<std::thread::native_handle_type> threads_;  // that there are
+    std::atomic<size_t> helpers_{0};                        // that the job needs
+    std::vector<std::thread::native_handle_type> threads_;  // started so far
 
-    std::mutex mutex_;  // for those who sleep
+    std::mutex mutex_;  // for sleeping threads
     std::condition_variable start_, done_;
     std::atomic<size_t> sleeping_{0};   // helpers
     std::atomic<bool> waiting_{false};  // the caller
     std::exception_ptr failure_;
 };
 
-// The pool is never destroyed: at exit its threads sleep on it. A forked child has none of the parent's threads, and
-// the parent's locks may be held for ever there, so it leaves the parent's pool alone and makes its own.
+// The pool is never destroyed: at exit its threads still sleep on it. A forked child has none of these threads, and the
+// parent's locks may stay locked in it, so it makes a pool of its own.
 Pool& pool() {
     static std::atomic<Pool*> current{nullptr};
     Pool* found = current.load();

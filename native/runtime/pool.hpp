@@ -1,5 +1,5 @@
-// One small pool of threads runs every kernel. They take blocks as they come, so the body of one block must depend on
-// no other block; then the results cannot depend on the number of threads.
+// One thread pool runs every kernel. Threads take blocks in any order, so a block must not depend on another one; then
+// the results do not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace chainrule {
 void set_threads(int count);
 int get_threads();
 
-inline void relax() {  // between two looks at what another thread will change
+inline void relax() {  // in a spin loop
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -31,8 +31,8 @@ void parallel_for(size_t blocks, Body&& body) {
 // Below this many elements waking a thread costs more than it saves.
 constexpr size_t SMALL = 1 << 14;
 
-// body(block, first row, number of rows). Sums over rows are made per block and then over the blocks, so `rows` is
-// part of such a result and must not depend on the machine.
+// body(block, first row, number of rows). Sums over rows are made per block and then over the blocks, so `rows` is part
+// of the result and must not depend on the machine.
 template <class Body>
 void for_row_blocks(size_t R, size_t C, size_t rows, Body&& body) {
     auto run = [&](size_t block) { body(block, block * rows, std::min(rows, R - block * rows)); };
@@ -43,29 +43,29 @@ void for_row_blocks(size_t R, size_t C, size_t rows, Body&& body) {
         parallel_for(blocks, run);
 }
 
-// Elements in a block where its size is free: enough to be worth a thread, and little enough to stay in the cache.
-constexpr size_t PIECE = 1 << 14;
+// Elements in a block where its size does not affect the result: worth a thread, and small enough for the cache.
+constexpr size_t BLOCK_ELEMENTS = 1 << 14;
 
-// Rows of C elements that make a block worth handing to a thread, for work that leaves no sum over rows.
+// Rows of C elements in a block, for work without a sum over rows.
 constexpr size_t rows_per_block(size_t C) {
     return C < SMALL ? SMALL / std::max<size_t>(C, 1) : 1;
 }
 
-// body(first, count) over n elements that do not depend on each other.
+// body(first, count) over n independent elements.
 template <class Body>
 void for_elements(size_t n, Body&& body) {
-    for_row_blocks(n, 1, PIECE, [&](size_t, size_t first, size_t count) { body(first, count); });
+    for_row_blocks(n, 1, BLOCK_ELEMENTS, [&](size_t, size_t first, size_t count) { body(first, count); });
 }
 
-// body(first row, number of rows) over rows of C elements that do not depend on each other.
+// body(first row, number of rows) over independent rows of C elements.
 template <class Body>
 void for_rows(size_t R, size_t C, Body&& body) {
-    const size_t rows = std::max<size_t>(1, PIECE / std::max<size_t>(1, C));
+    const size_t rows = std::max<size_t>(1, BLOCK_ELEMENTS / std::max<size_t>(1, C));
     for_row_blocks(R, C, rows, [&](size_t, size_t first, size_t count) { body(first, count); });
 }
 
-// out_n += the sum of the rows of partial_bn (rows `stride` apart), as a tree of pairs: a fixed order, and an error that
-// grows with log(blocks). partial_bn is used up.
+// out_n += the sum of the rows of partial_bn (rows `stride` apart) as a pairwise tree: a fixed order, and an error that
+// grows with log(blocks). partial_bn is overwritten.
 void add_blocks(float* out_n, float* partial_bn, size_t blocks, size_t stride, size_t N);
 
 }  // namespace chainrule

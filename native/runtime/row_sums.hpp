@@ -1,4 +1,4 @@
-// Sums over rows that are the same for any number of threads: a partial sum for each 64 rows, then these in fixed order.
+// Sums over rows with the same bits for any number of threads: a partial sum per 64 rows, then a tree over these.
 #pragma once
 
 #include <initializer_list>
@@ -8,8 +8,8 @@
 
 namespace chainrule {
 
-// Each of `totals` (N,) += its part of what body(partial, first row, number of rows) adds to partial (totals, N).
-// If the totals are null, partial is too, and there is only what else body does for its rows of C elements.
+// body(partial, first row, number of rows) adds to partial (totals, N); each of `totals` (N,) += its row of the sum. If
+// the totals are null, partial is null too, and body only does its other work. Rows have C elements.
 template <class Body>
 void add_row_sums(std::initializer_list<float*> totals, size_t N, size_t R, size_t C, Body&& body) {
     constexpr size_t ROWS = 64;

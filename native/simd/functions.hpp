@@ -1,4 +1,4 @@
-// The functions of vecmath.hpp over arrays, so that tests can measure their error.
+// The functions of vecmath.hpp over arrays: forward passes of sigmoid and tanh, and for tests of their errors.
 #pragma once
 
 #include "runtime/isa.hpp"

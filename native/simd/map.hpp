@@ -1,5 +1,5 @@
-// Kernels that work on each element by itself, made of a function of vectors: map<silu> is y_i = silu(x_i).
-// The function must be INLINE: a vector that is passed through memory costs more than most functions.
+// Elementwise kernels from a function of vectors: map<silu> is y_i = silu(x_i). The function must be INLINE: to pass a
+// vector through memory costs more than most functions.
 #pragma once
 
 #include "simd/vec.hpp"

@@ -1,20 +1,20 @@
-// Sixteen floats, in as many registers as the CPU level needs.
+// A vector of sixteen floats, in as many registers as the ISA needs.
 //
-// Sixteen at every level, so that all levels add in the same order. fma() is fused where the CPU can (AVX2, AVX-512,
-// ARM) and is a product and a sum at the x86 baseline; nothing else is ever contracted (-ffp-contract=off).
+// Sixteen on every ISA, so that all of them add in the same order. fma() is fused where the CPU can (AVX2, AVX-512, ARM)
+// and rounds twice on the x86 baseline; nothing else is ever contracted (-ffp-contract=off).
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #if defined(__AVX2__)
-#include <immintrin.h>  // its functions are always inlined, so no copy of them reaches the linker
+#include <immintrin.h>  // its functions are always inlined, so the linker sees no copy of them
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>
 #endif
 
 namespace chainrule::CHAINRULE_ISA {
-namespace {  // each level has its own definition of these names; they must not meet in the linker
+namespace {  // each ISA has its own definitions, which the linker must not merge
 
 #define INLINE inline __attribute__((always_inline))
 
@@ -69,7 +69,7 @@ INLINE void store_int(int32_t* to, Int v) {
     CHAINRULE_EACH *reinterpret_cast<IntMemory*>(to + i * WIDTH) = v.part[i];
 }
 
-// Truth values are bytes in memory, as in NumPy. Compilers take the generic conversions apart lane by lane.
+// Booleans are bytes in memory, as in NumPy. Compilers turn the generic conversion into one per lane.
 INLINE Int load_bools(const uint8_t* from) {  // 1 where true
     Int v;
 #if defined(__AVX512F__)
@@ -94,7 +94,7 @@ INLINE void store_bools(uint8_t* to, Int mask) {
 #endif
 }
 
-// The rest of a row, 0 < n < LANES: what lies beyond n reads as `other` and is never read or written.
+// The rest of a row, 0 < n < LANES: lanes beyond n get the value `other`; their memory is not touched.
 INLINE Vec load_some(const float* from, size_t n, float other = 0) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     Vec v = fill(other);
@@ -173,7 +173,7 @@ INLINE Vec select(Int mask, Vec yes, Vec no) {
     CHAINRULE_EACH yes.part[i] = mask.part[i] ? yes.part[i] : no.part[i];
     return yes;
 }
-// b where either is NaN. Written as a comparison, compilers would make two instructions of it.
+// b where either is NaN. Written as a comparison it would compile to two instructions.
 INLINE Register max(Register a, Register b) {
 #if defined(__AVX512F__)
     return _mm512_maskz_max_ps(-1, a, b);
@@ -219,7 +219,7 @@ INLINE Vec fma(Vec a, Vec b, Vec c) {  // a b + c
 
 INLINE Register sqrt(Register a) {
 #if defined(__AVX512F__)
-    return _mm512_maskz_sqrt_ps(0xffff, a);  // GCC 12 warns of the one without a mask
+    return _mm512_maskz_sqrt_ps(0xffff, a);  // GCC 12 warns about the one without a mask
 #elif defined(__AVX2__)
     return _mm256_sqrt_ps(a);
 #else
@@ -264,7 +264,7 @@ INLINE Vec abs(Vec a) {
     return from_bits(bits(a) & fill_int(0x7fffffff));
 }
 
-// Halves onto each other, lane i and i + 8, then i and i + 4 and so on: the same order at every level.
+// Adds lane i and i + 8, then i and i + 4 and so on: the same order on every ISA.
 typedef float Quad __attribute__((vector_size(4 * sizeof(float))));
 INLINE float sum(Vec v) {
     Quad q[LANES / 4];

@@ -1,7 +1,7 @@
 // exp, tanh, the logistic function and the normal distribution of sixteen floats, from +, ×, ÷ and fma alone.
 //
-// Largest errors over all floats, in units of the last place at the fused levels (tests/kernels/simd/test_vecmath.py measures
-// them): exp 1, tanh 2, sigmoid 3; normal_cdf 3e-7 absolute, relative to it where x > -5. NaN stays NaN.
+// Largest errors over all floats in units in the last place, with fused multiply-add (tests/kernels/simd/test_vecmath.py
+// measures them): exp 1, tanh 2, sigmoid 3; normal_cdf 3e-7, absolute, and relative where x > -5. NaN stays NaN.
 #pragma once
 
 #include "simd/vec.hpp"
@@ -24,20 +24,19 @@ INLINE Vec exp_reduced(Vec x, Vec* shifted) {
     const Vec n = *shifted - magic;
     Vec r = fma(n, fill(-0.693359375f), x);  // ln 2 in two parts, the first one exact
     r = fma(n, fill(2.12194440e-4f), r);
-    const Vec square = r * r;  // the polynomial in pairs of terms: three steps that wait for each other, not five
+    const Vec square = r * r;  // Estrin's scheme: a chain of three steps, not five
     Vec p = fma(polynomial(r, 1.9875691500e-4f, 1.3981999507e-3f), square,
                 polynomial(r, 8.3334519073e-3f, 4.1665795894e-2f));
     p = fma(p, square, polynomial(r, 1.6666665459e-1f, 5.0000001201e-1f));
     return fma(p, square, r) + fill(1.0f);
 }
 
-// e^x = 2^n e^r. Exact 0 below -103.97, results below 2^-126 are rounded to 0 or 2^-126 in steps of their own exponent;
-// infinity above 88.72.
+// e^x = 2^n e^r. Exactly 0 below -103.97, subnormal results below 2^-126, infinity above 88.72.
 INLINE Vec exp(Vec x) {
     const Vec clamped = min(fill(89.0f), max(fill(-104.0f), x));  // in this order NaN stays NaN
     Vec shifted;
     const Vec e = exp_reduced(clamped, &shifted);
-    // 2^n as two factors, each a normal number also where n is -150 or 128.
+    // 2^n as two factors, each a normal number even where n is -150 or 128.
     const Int integer = bits(shifted) - fill_int(0x4b400000);
     const Int half = halve(integer);
     const Vec first = from_bits(shift_left(half + fill_int(127), 23));
@@ -45,7 +44,7 @@ INLINE Vec exp(Vec x) {
     return e * first * second;
 }
 
-// e^x for x <= 0, as softmax needs it, in two thirds of the time: 0 below -87, where a softmax is 0 to any precision.
+// e^x for x <= 0, for softmax, in two thirds of the time: 0 below -87, where a softmax is 0 in any precision.
 INLINE Vec exp_negative(Vec x) {
     Vec shifted;
     const Vec e = exp_reduced(x, &shifted);
@@ -63,7 +62,7 @@ INLINE Vec tanh(Vec x) {
     return select(a < fill(0.625f), fma(near * z, x, x), signed_far);
 }
 
-// σ(x) = 1 / (1 + e^-x) and its slope σ (1 - σ), from e^-|x| so that nothing overflows or cancels.
+// σ(x) = 1 / (1 + e^-x) and its slope σ (1 - σ), from e^-|x|, which neither overflows nor cancels.
 INLINE Vec sigmoid(Vec x, Vec* slope) {
     const Vec e = exp(fill(0.0f) - abs(x));
     const Vec r = fill(1.0f) / (fill(1.0f) + e);

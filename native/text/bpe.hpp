@@ -1,4 +1,4 @@
-// Byte pair encoding, of bytes and of characters: src/chainrule/text/bpe.py and plain_bpe.py say what they are.
+// Byte pair encoding, of bytes and of characters: src/chainrule/text/bpe.py and textbook_bpe.py define them.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace chainrule {
 
-// The bytes of every token, one after the other.
+// The bytes of all tokens, concatenated.
 struct Vocabulary {
     std::string bytes;
-    std::vector<int64_t> ends;  // of each token; a token without bytes belongs to no text
+    std::vector<int64_t> ends;  // of each token; a token without bytes never comes out of a text
 
     size_t size() const { return ends.size(); }
     std::string_view operator[](size_t id) const {
@@ -26,10 +26,10 @@ struct Vocabulary {
     }
 };
 
-// tiktoken's reading of a vocabulary: any two tokens whose bytes together are a token merge, with its id as priority.
+// tiktoken's rule: two tokens merge if their bytes together are a token, with its id as priority.
 std::vector<Merge> merges_of_ranks(const Vocabulary& vocabulary);
 
-// Pairs of ids to merges: open addressing, since it is asked several times for each byte of a new word.
+// Hash table from pairs of ids to merges: open addressing, since a new word needs several lookups per byte.
 class MergeTable {
 public:
     explicit MergeTable(const std::vector<Merge>& merges);
@@ -51,43 +51,44 @@ private:
     int shift_;
 };
 
-// Bytes that are tokens.
+// A word as the tokens of its bytes.
 class ByteSpelling : public Spelling {
 public:
-    explicit ByteSpelling(const int32_t* id_of_byte);  // 256; -1 for a byte that is no token
+    explicit ByteSpelling(const int32_t* id_of_byte);  // 256 of them; -1 for a byte that is not a token
     void spell(std::string_view word, std::vector<int32_t>& ids) const override;
 
 private:
     int32_t ids_[256];
 };
 
-// Characters that are tokens. A word that is not white space ends in the token `end`, if it is not negative.
+// A word as the tokens of its characters. Unless it is white space, the token `end` follows, if it is not negative.
 class CharacterSpelling : public Spelling {
 public:
-    CharacterSpelling(std::shared_ptr<const Classes> classes, int32_t end, int32_t stranger);
-    void add(uint32_t code, int32_t id);  // every other character is a stranger
+    CharacterSpelling(std::shared_ptr<const Classes> classes, int32_t end, int32_t unknown);
+    void add(uint32_t code, int32_t id);  // every other character is `unknown`
     void spell(std::string_view word, std::vector<int32_t>& ids) const override;
 
 private:
     std::shared_ptr<const Classes> classes_;
-    int32_t end_, stranger_;
+    int32_t end_, unknown_;
     int32_t ascii_[128];
     std::unordered_map<uint32_t, int32_t> others_;
 };
 
-// Which pair merges next. It matters only if a merge makes room for one that comes before it, as files may ask for.
-enum class Turn {
-    PLACES,  // after each place the first merge is looked for again
-    PASSES,  // a merge is made wherever it fits, then the next is looked for
+// Which pair merges next. The two orders differ only if a merge enables one of a lower priority number, as the merges of
+// a file may.
+enum class Order {
+    ONE_PAIR,  // merge one occurrence, then look for the lowest priority again
+    ALL_PAIRS,  // merge all occurrences of a pair, then look again
 };
 
 class BpeEncoder {
 public:
     BpeEncoder(std::shared_ptr<const Classes> classes, Pattern pattern, Vocabulary vocabulary,
-               const std::vector<Merge>& merges, std::unique_ptr<const Spelling> spelling, Turn turn);
+               const std::vector<Merge>& merges, std::unique_ptr<const Spelling> spelling, Order order);
 
-    void take_whole(size_t id);  // a word that is this token is not merged, whatever the merges would make of it
-    std::vector<int32_t> encode(std::string_view text) const;  // every byte of it must be a token
+    void take_whole(size_t id);  // a word equal to this token becomes it, whatever the merges say
+    std::vector<int32_t> encode(std::string_view text) const;  // each byte must be a token
     std::string decode(const int32_t* ids, size_t count) const;
     size_t size() const { return vocabulary_.size(); }
 
@@ -101,7 +102,7 @@ private:
     Vocabulary vocabulary_;
     MergeTable merges_;
     std::unique_ptr<const Spelling> spelling_;
-    Turn turn_;
+    Order order_;
     std::unordered_map<std::string_view, int32_t> whole_;
     mutable FreeList<WordCache> caches_;
 };
@@ -110,7 +111,7 @@ class BpeTrainer {
 public:
     BpeTrainer(std::shared_ptr<const Classes> classes, Pattern pattern);
     void add(const std::vector<Span>& texts);  // counts their words
-    // Up to `limit` new tokens out of pairs that occur `least` times or more. Tokens 0 to 255 are `bytes_in_order`.
+    // Up to `limit` merges of pairs that occur at least `least` times. Tokens 0 to 255 are `bytes_in_order`.
     std::vector<Merge> train(const uint8_t* bytes_in_order, size_t limit, int64_t least) const;
 
 private:
@@ -119,26 +120,26 @@ private:
     TextCounts counts_;
 };
 
-class PlainBpeTrainer {
+class TextbookBpeTrainer {
 public:
     static constexpr int32_t END = -1;
 
-    PlainBpeTrainer(std::shared_ptr<const Classes> classes, std::string end_mark);  // empty: words have no mark
+    TextbookBpeTrainer(std::shared_ptr<const Classes> classes, std::string end_mark);  // empty for none
     void add(const std::vector<Span>& texts);
 
-    // The characters in the order they first came, with END where the mark did. Their tokens are 0, 1, 2, ...
+    // The characters in the order of their first occurrence, and END for the end mark. Their tokens are 0, 1, 2, ...
     const std::vector<int32_t>& characters() const { return characters_; }
 
-    // Up to `limit` merges; those that would make one of `never` are left out.
+    // Up to `limit` merges; a pair that would become one of `never` is skipped.
     std::vector<Merge> train(size_t limit, const std::vector<std::string>& never) const;
 
 private:
-    void meet(Span text);
+    void collect(Span text);
 
     std::shared_ptr<const Classes> classes_;
     std::string end_mark_;
     bool marked_ = false;
-    std::vector<bool> met_ = std::vector<bool>(CODES);
+    std::vector<bool> seen_ = std::vector<bool>(CODES);
     std::vector<int32_t> characters_;
     TextCounts counts_;
 };

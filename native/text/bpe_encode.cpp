@@ -9,8 +9,8 @@
 namespace chainrule {
 namespace {
 
-constexpr int32_t NEVER = INT32_MAX;  // the priority of two tokens that do not merge
-constexpr size_t SHORT = 128;         // up to here looking at all pairs again is faster than keeping order among them
+constexpr int32_t NEVER = INT32_MAX;  // priority of a pair that does not merge
+constexpr size_t SHORT = 128;         // ids: up to here scanning all pairs is faster than a priority queue
 
 }  // namespace
 
@@ -24,13 +24,13 @@ MergeTable::MergeTable(const std::vector<Merge>& merges) {
         size_t i = start(merge.left, merge.right);
         while (slots_[i].left >= 0 && !(slots_[i].left == merge.left && slots_[i].right == merge.right))
             i = (i + 1) & mask_;
-        slots_[i] = merge;  // of two that are equal the last counts
+        slots_[i] = merge;  // of equal pairs the last one counts
     }
 }
 
 std::vector<Merge> merges_of_ranks(const Vocabulary& vocabulary) {
     std::unordered_map<std::string_view, int32_t> ids;
-    std::vector<size_t> lengths;  // only these are tried: a token of a megabyte has a million places to cut
+    std::vector<size_t> lengths;  // the only cuts tried: a token of a megabyte has a million places to cut
     for (size_t id = 0; id < vocabulary.size(); ++id) {
         if (vocabulary[id].empty()) continue;
         ids.emplace(vocabulary[id], static_cast<int32_t>(id));
@@ -58,24 +58,24 @@ ByteSpelling::ByteSpelling(const int32_t* id_of_byte) { std::copy_n(id_of_byte, 
 void ByteSpelling::spell(std::string_view word, std::vector<int32_t>& ids) const {
     ids.resize(word.size());
     for (size_t i = 0; i < word.size(); ++i)
-        if ((ids[i] = ids_[static_cast<uint8_t>(word[i])]) < 0) throw std::invalid_argument("a byte that is no token");
+        if ((ids[i] = ids_[static_cast<uint8_t>(word[i])]) < 0) throw std::invalid_argument("a byte that is not a token");
 }
 
 BpeEncoder::BpeEncoder(std::shared_ptr<const Classes> classes, Pattern pattern, Vocabulary vocabulary,
-                       const std::vector<Merge>& merges, std::unique_ptr<const Spelling> spelling, Turn turn)
+                       const std::vector<Merge>& merges, std::unique_ptr<const Spelling> spelling, Order order)
     : classes_(std::move(classes)),
       pattern_(pattern),
       vocabulary_(std::move(vocabulary)),
       merges_(merges),
       spelling_(std::move(spelling)),
-      turn_(turn) {}
+      order_(order) {}
 
 void BpeEncoder::take_whole(size_t id) {
     if (!vocabulary_[id].empty()) whole_.emplace(vocabulary_[id], static_cast<int32_t>(id));
 }
 
 std::vector<int32_t> BpeEncoder::encode(std::string_view text) const {
-    return encode_pieces(text, caches_, [this](Span piece, WordCache& cache, std::vector<int32_t>& out) {
+    return encode_parallel(text, caches_, [this](Span piece, WordCache& cache, std::vector<int32_t>& out) {
         for_words(*classes_, pattern_, piece, [&](Bytes begin, Bytes end) {
             cache.append(out, begin, static_cast<size_t>(end - begin), piece.second,
                          [&](std::vector<int32_t>& ids) { encode_word(as_text(begin, end), ids); });
@@ -98,7 +98,7 @@ void BpeEncoder::encode_word(std::string_view word, std::vector<int32_t>& ids) c
         merge_long(ids);
 }
 
-// Merges the best pair until there is none, as the reference does. No more than SHORT ids.
+// Merges the pair of lowest priority until there is none, as the reference does. At most SHORT ids.
 void BpeEncoder::merge_short(std::vector<int32_t>& ids) const {
     int32_t priority[SHORT], merged[SHORT];  // of the pair that begins there
     size_t n = ids.size();
@@ -111,7 +111,7 @@ void BpeEncoder::merge_short(std::vector<int32_t>& ids) const {
     for (size_t i = 0; i < n; ++i) look(i);
     while (n > 1) {
         size_t best = n;
-        if (turn_ == Turn::PASSES)  // the same merge further to the right; one to the left would have been made
+        if (order_ == Order::ALL_PAIRS)  // the same pair further to the right; those to the left are merged
             best = static_cast<size_t>(std::find(priority, priority + n, current) - priority);
         if (best == n) best = static_cast<size_t>(std::min_element(priority, priority + n) - priority);
         current = priority[best];
@@ -128,9 +128,9 @@ void BpeEncoder::merge_short(std::vector<int32_t>& ids) const {
     ids.resize(n);
 }
 
-// The same in O(n log n). Pairs wait in lists by priority, and the list of the lowest is walked from left to right.
-// Pairs that come up on the way with a priority as low or lower wait in a queue that goes first: with vocabularies made
-// by training it stays empty, but files may hold anything. In passes they wait like the others.
+// The same in O(n log n): lists of pairs by priority; the list of the lowest is merged from left to right. New pairs with
+// a priority as low or lower go into a queue that is served first. With merges from training it stays empty, but files
+// may contain anything. With ALL_PAIRS new pairs join the lists.
 void BpeEncoder::merge_long(std::vector<int32_t>& ids) const {
     const size_t n = ids.size();
     if (n >= UINT32_MAX) throw std::length_error("a word of four gigabytes");
@@ -147,7 +147,7 @@ void BpeEncoder::merge_long(std::vector<int32_t>& ids) const {
         const Merge* merge = after[i] != NONE ? merges_.find(ids[i], ids[after[i]]) : nullptr;
         priority[i] = merge ? merge->priority : NEVER;
         if (!merge) return;
-        if (priority[i] <= current && turn_ == Turn::PLACES) {
+        if (priority[i] <= current && order_ == Order::ONE_PAIR) {
             urgent.emplace(priority[i], i);
             return;
         }
@@ -156,7 +156,7 @@ void BpeEncoder::merge_long(std::vector<int32_t>& ids) const {
         list.push_back(i);
     };
     auto merge_at = [&](uint32_t i, int32_t expected) {
-        if (priority[i] != expected) return;  // merged otherwise since
+        if (priority[i] != expected) return;  // it is gone
         const uint32_t gone = after[i];
         ids[i] = merges_.find(ids[i], ids[gone])->merged;
         ids[gone] = -1;

@@ -39,7 +39,7 @@ Merger::Merger(const WordCounts& words, const Spelling& spelling) {
 }
 
 void Merger::add_word(const std::vector<int32_t>& tokens, int64_t count) {
-    if (token_.size() + tokens.size() >= NONE) throw std::length_error("distinct words of four gigabytes");
+    if (token_.size() + tokens.size() >= NONE) throw std::length_error("the distinct words have more than 4 GB");
     const uint32_t first = static_cast<uint32_t>(token_.size()), word = static_cast<uint32_t>(times_.size());
     const uint32_t size = static_cast<uint32_t>(tokens.size());
     times_.push_back(count);
@@ -57,7 +57,7 @@ int64_t Merger::merge(uint32_t number, int32_t merged) {
     const std::vector<uint32_t> places = std::move(places_[number]);
     int64_t done = 0;
     for (const uint32_t i : places) {
-        if (token_[i] < 0 || after_[i] == NONE || !(pair_at(i) == pair)) continue;  // gone since
+        if (token_[i] < 0 || after_[i] == NONE || !(pair_at(i) == pair)) continue;  // it is gone
         const uint32_t gone = after_[i];
         if (before_[i] != NONE) vanish(before_[i]);
         if (after_[gone] != NONE) vanish(gone);

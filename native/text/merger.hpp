@@ -1,6 +1,6 @@
-// Words as rows of tokens, of which pairs are merged again and again: what training BPE and WordPiece share. An index
-// of where each pair stands makes a merge cost what it changes, so that byte pair encoding is O(n log n) in the size of
-// the distinct words. Pieces in src/chainrule/text/merges.py is the same.
+// Repeated merging of token pairs in words, shared by the training of BPE and WordPiece. An index of the occurrences of
+// each pair makes a merge cost what it changes, so BPE training is O(n log n) in the size of the distinct words. Pieces in
+// src/chainrule/text/training/merges.py is the reference.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace chainrule {
 
 struct Merge {
     int32_t left, right, merged;
-    int32_t priority;  // the lowest goes first, the leftmost among equals
+    int32_t priority;  // the lowest merges first, the leftmost among equals
 };
 
 struct TokenPair {
@@ -24,14 +24,14 @@ struct TokenPair {
     }
 };
 
-// How a word becomes the tokens that merging starts from.
+// The tokens of a word before any merge.
 class Spelling {
 public:
     virtual ~Spelling() = default;
     virtual void spell(std::string_view word, std::vector<int32_t>& ids) const = 0;
 };
 
-// Pairs of tokens to numbers 0, 1, 2 ... in the order in which they are first asked for.
+// Numbers pairs of tokens 0, 1, 2 ... in the order of first use.
 class PairNumbers {
 public:
     uint32_t of(TokenPair pair);
@@ -51,20 +51,19 @@ private:
     uint32_t count_ = 0;
 };
 
-// A merge makes a token that was not there before: where tokens begin and end with them, the same characters are always
-// cut alike, so no other pair makes the same token. Hence a pair comes up only while the newer of its tokens is made,
-// and from then on it can but vanish: its count never grows later, and its places are in order.
+// Every merge creates a new token: equal characters are always split alike, so no other pair gives the same token. Hence
+// a pair appears only while the newer of its tokens is created. Later its count can only fall, and its places are sorted.
 class Merger {
 public:
     Merger(const WordCounts& words, const Spelling& spelling);
 
-    // Puts the new token `merged` wherever the pair stands, from left to right; how often that was, by words.
+    // Replaces every occurrence of the pair by `merged`, from left to right; returns their number, weighted by words.
     int64_t merge(uint32_t number, int32_t merged);
 
     size_t pairs() const { return pair_.size(); }
     TokenPair pair(uint32_t number) const { return pair_[number]; }
     int64_t count(uint32_t number) const { return count_[number]; }
-    std::vector<uint32_t>& fresh() { return fresh_; }  // pairs that came up since the caller last cleared it
+    std::vector<uint32_t>& fresh() { return fresh_; }  // pairs that appeared since the caller last cleared it
 
     template <class Body>
     void for_tokens(Body&& body) const {  // body(token, how often), before any merge
@@ -78,18 +77,18 @@ private:
     void vanish(uint32_t i) { count_[numbers_.of(pair_at(i))] -= times_[word_[i]]; }
     void appear(uint32_t i);
 
-    std::vector<int32_t> token_;                   // -1: merged into the one before it
+    std::vector<int32_t> token_;                   // -1: merged into the token before it
     std::vector<uint32_t> before_, after_, word_;  // of each place
     std::vector<int64_t> times_;                   // of each word
     PairNumbers numbers_;
-    std::vector<TokenPair> pair_;                  // of each number, as the two that follow
+    std::vector<TokenPair> pair_;                  // by number, as the next two
     std::vector<int64_t> count_;
-    std::vector<std::vector<uint32_t>> places_;    // where the pair came up; it may be gone from there
+    std::vector<std::vector<uint32_t>> places_;    // where the pair appeared; it may be gone
     std::vector<uint32_t> fresh_;
 };
 
-// The merges of byte pair encoding: always the most frequent pair. first(a, b) says which of two equally frequent pairs
-// goes first; wanted(pair, merged) is asked before each merge, and may leave the pair alone for good.
+// BPE training: merges the most frequent pair, again and again. first(a, b) orders equally frequent pairs; a pair for
+// which wanted(pair, merged) is false is never merged.
 template <class First, class Wanted>
 std::vector<Merge> most_frequent_first(Merger& merger, int32_t alphabet, size_t limit, int64_t least, First first,
                                        Wanted wanted) {
@@ -110,7 +109,7 @@ std::vector<Merge> most_frequent_first(Merger& merger, int32_t alphabet, size_t 
         if (queue.empty()) break;
         const auto [count, pair, number] = queue.top();
         queue.pop();
-        if (const int64_t now = merger.count(number); now != count) {  // it shrank since: back to its place
+        if (const int64_t now = merger.count(number); now != count) {  // its count fell: reinsert it
             if (now >= least) queue.push({now, pair, number});
             continue;
         }

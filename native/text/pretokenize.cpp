@@ -42,13 +42,13 @@ Char Classes::read_wide(Bytes p, Bytes end) const {
     return size == 1 ? Char{OTHER, 1} : Char{pages_[page_of_[code >> 8]][code & 255], size};
 }
 
-std::vector<Span> pieces(Span text) {
-    constexpr size_t PIECE_BYTES = 1 << 18;
+std::vector<Span> split_for_threads(Span text) {
+    constexpr size_t PART_BYTES = 1 << 18;
     auto letter = [](uint8_t c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
     std::vector<Span> found;
     auto [begin, end] = text;
     while (begin < end) {
-        Bytes cut = static_cast<size_t>(end - begin) > PIECE_BYTES ? begin + PIECE_BYTES : end;
+        Bytes cut = static_cast<size_t>(end - begin) > PART_BYTES ? begin + PART_BYTES : end;
         while (cut < end && !(letter(cut[-1]) && (*cut == ' ' || *cut == '\n'))) ++cut;
         found.emplace_back(begin, cut);
         begin = cut;

@@ -1,6 +1,6 @@
 // Splits UTF-8 text into words, within which BPE merges: the patterns of GPT-2, GPT-4 and Llama 3 as hand-written
-// scanners. src/chainrule/text/pretokenize.py states them as regular expressions. Every scanner reads a character at
-// most three times, so the time grows with the length of the text, whatever the text.
+// scanners. src/chainrule/text/pretokenize.py has them as regular expressions. A scanner reads each character at most
+// three times, so the time is linear in the length of any text.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 namespace chainrule {
 
 enum Kind : uint8_t { OTHER, LETTER, NUMBER, SPACE };
-enum class Pattern { GPT2, GPT4, LLAMA3, PLAIN };  // in the order of PATTERNS in pretokenize.py; the last is \S+|\s
+enum class Pattern { GPT2, GPT4, LLAMA3, TEXTBOOK };  // in the order of PATTERNS in pretokenize.py; the last is \S+|\s
 
 using Bytes = const uint8_t*;
 using Span = std::pair<Bytes, Bytes>;
@@ -27,12 +27,12 @@ struct Char {
     uint8_t size;  // in bytes
 };
 
-// The kind of every code point, in pages of 256 of which most are equal.
+// The kind of every code point, as a table of pages of 256; equal pages are stored once.
 class Classes {
 public:
     Classes(const int32_t* ranges, size_t count);  // rows of (first, last, kind)
 
-    // The character at p < end. A byte that begins no valid character is a character of kind OTHER by itself.
+    // The character at p < end. A byte that does not begin a valid character counts as one of kind OTHER.
     Char read(Bytes p, Bytes end) const {
         if (*p < 0x80) return {pages_[0][*p], 1};
         return read_wide(p, end);
@@ -67,8 +67,8 @@ inline Bytes contraction(Bytes p, Bytes end) {
     return any_case && end - p > 2 && p[1] == 0xC5 && p[2] == 0xBF ? p + 3 : p;
 }
 
-// What is left at the end of both patterns: \s+(?!\S)|\s+ for the white space [p, run_end) whose last character
-// begins at `last`. It leaves that one to the word that follows, if there are both.
+// The end of all patterns, \s+(?!\S)|\s+, for the white space [p, run_end) whose last character begins at `last`: that
+// character belongs to the word that follows, unless it is the only one or the text ends.
 inline Bytes white_space(Bytes p, Bytes last, Bytes run_end, Bytes end) {
     return run_end == end || last == p ? run_end : last;
 }
@@ -89,7 +89,7 @@ struct Scanner<Pattern::GPT2> {
     }
 };
 
-template <bool whole_tail>  // white space at the end of the text is one word, even if lines end in it
+template <bool whole_tail>  // white space at the end of the text is one word, even with line breaks in it
 struct NewScanner {
     static Bytes next(const Classes& classes, Bytes p, Bytes end) {
         auto ends_line = [](uint8_t c) { return c == '\r' || c == '\n'; };
@@ -105,7 +105,7 @@ struct NewScanner {
             while (q < end && ends_line(*q)) ++q;
             return q;
         }
-        Bytes last = p, q = p, line = p;  // line: after the last end of a line
+        Bytes last = p, q = p, line = p;  // line: after the last line break
         while (q < end && (c = classes.read(q, end)).kind == SPACE) {
             last = q;
             q += c.size;
@@ -130,7 +130,7 @@ template <>
 struct Scanner<Pattern::LLAMA3> : NewScanner<false> {};
 
 template <>
-struct Scanner<Pattern::PLAIN> {
+struct Scanner<Pattern::TEXTBOOK> {
     static Bytes next(const Classes& classes, Bytes p, Bytes end) {
         Char c = classes.read(p, end);
         if (c.kind == SPACE) return p + c.size;
@@ -154,12 +154,12 @@ void for_words(const Classes& classes, Pattern pattern, Span text, Body&& body) 
         case Pattern::GPT2: return scan<Pattern::GPT2>(classes, text, body);
         case Pattern::GPT4: return scan<Pattern::GPT4>(classes, text, body);
         case Pattern::LLAMA3: return scan<Pattern::LLAMA3>(classes, text, body);
-        case Pattern::PLAIN: return scan<Pattern::PLAIN>(classes, text, body);
+        case Pattern::TEXTBOOK: return scan<Pattern::TEXTBOOK>(classes, text, body);
     }
 }
 
-// The text in pieces for the threads, cut where a word ends in any case: between an ASCII letter and a space or the
-// end of a line. A text without such places stays whole.
-std::vector<Span> pieces(Span text);
+// Cuts a text for the threads where every pattern ends a word: between an ASCII letter and a space or line break. A text
+// without such a place stays whole.
+std::vector<Span> split_for_threads(Span text);
 
 }  // namespace chainrule

@@ -69,7 +69,7 @@ Trie::Trie(const std::vector<std::string_view>& keys) {
     };
     std::vector<Node> nodes{{0, static_cast<uint32_t>(keys.size()), 0}};
     label_.push_back(0);
-    for (size_t i = 0; i < nodes.size(); ++i) {  // level by level: children are appended in the order of their parents
+    for (size_t i = 0; i < nodes.size(); ++i) {  // breadth first: children are appended in the order of their parents
         Node node = nodes[i];
         first_.push_back(static_cast<uint32_t>(nodes.size()));
         const bool ends = node.low < node.high && keys[node.low].size() == node.depth;

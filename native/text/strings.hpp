@@ -1,4 +1,4 @@
-// Sets of byte strings for the tokenizers: numbered as they come, and as a tree of prefixes.
+// UTF-8, and sets of byte strings for the tokenizers: numbered, and as a trie.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ inline uint32_t utf8_code(const uint8_t* p, size_t size) {
     for (size_t i = 1; i < size; ++i) code = code << 6 | (p[i] & 0x3F);
     return code;
 }
-std::string utf8_character(uint32_t code);  // surrogates like any other
-constexpr uint32_t CODES = 0x140000;  // more than any four bytes can say
+std::string utf8_character(uint32_t code);  // surrogates are encoded like any other
+constexpr uint32_t CODES = 0x140000;  // more than four bytes can encode
 
-// True if every lead byte is followed by as many continuation bytes as it says, and nothing else is there.
+// True if the text consists of lead bytes, each followed by its number of continuation bytes.
 bool whole_characters(std::string_view text);
 
 inline uint64_t hash_bytes(std::string_view key) {
@@ -46,7 +46,7 @@ inline uint64_t hash_bytes(std::string_view key) {
     return hash ^ (hash >> 29);
 }
 
-// Byte strings numbered 0, 1, 2, ... in the order they first come.
+// Numbers byte strings 0, 1, 2, ... in the order of their first occurrence.
 class Numbering {
 public:
     Numbering() { clear(); }
@@ -71,7 +71,7 @@ private:
     std::string bytes_;
 };
 
-// A tree of prefixes. The children of a node lie together, ordered by their byte.
+// A trie. The children of a node are adjacent, sorted by byte.
 class Trie {
 public:
     static constexpr uint32_t NONE = ~0u;

@@ -5,9 +5,9 @@
 
 namespace chainrule {
 
-CharacterSpelling::CharacterSpelling(std::shared_ptr<const Classes> classes, int32_t end, int32_t stranger)
-    : classes_(std::move(classes)), end_(end), stranger_(stranger) {
-    std::fill_n(ascii_, 128, stranger);
+CharacterSpelling::CharacterSpelling(std::shared_ptr<const Classes> classes, int32_t end, int32_t unknown)
+    : classes_(std::move(classes)), end_(end), unknown_(unknown) {
+    std::fill_n(ascii_, 128, unknown);
 }
 
 void CharacterSpelling::add(uint32_t code, int32_t id) { (code < 128 ? ascii_[code] : others_[code]) = id; }
@@ -21,26 +21,26 @@ void CharacterSpelling::spell(std::string_view word, std::vector<int32_t>& ids) 
             ids.push_back(ascii_[*p]);
         } else {
             const auto known = others_.find(utf8_code(p, size));
-            ids.push_back(known == others_.end() ? stranger_ : known->second);
+            ids.push_back(known == others_.end() ? unknown_ : known->second);
         }
         p += size;
     }
     if (end_ >= 0 && classes_->read(begin, end).kind != SPACE) ids.push_back(end_);
 }
 
-PlainBpeTrainer::PlainBpeTrainer(std::shared_ptr<const Classes> classes, std::string end_mark)
+TextbookBpeTrainer::TextbookBpeTrainer(std::shared_ptr<const Classes> classes, std::string end_mark)
     : classes_(std::move(classes)), end_mark_(std::move(end_mark)), marked_(end_mark_.empty()) {}
 
-void PlainBpeTrainer::add(const std::vector<Span>& texts) {
-    for (const Span& text : texts) meet(text);
+void TextbookBpeTrainer::add(const std::vector<Span>& texts) {
+    for (const Span& text : texts) collect(text);
     counts_.add(texts, [this](Span part, auto each) {
-        for_words(*classes_, Pattern::PLAIN, part, [&](Bytes begin, Bytes end) { each(as_text(begin, end)); });
+        for_words(*classes_, Pattern::TEXTBOOK, part, [&](Bytes begin, Bytes end) { each(as_text(begin, end)); });
     });
 }
 
-void PlainBpeTrainer::meet(Span text) {
+void TextbookBpeTrainer::collect(Span text) {
     bool in_word = false;
-    auto mark = [&] {  // after the first word
+    auto mark = [&] {  // at the end of the first word
         if (in_word && !marked_) characters_.push_back(END);
         marked_ |= in_word;
     };
@@ -52,14 +52,14 @@ void PlainBpeTrainer::meet(Span text) {
             if (space) mark();
             in_word = !space;
         }
-        if (!met_[code]) characters_.push_back(static_cast<int32_t>(code));
-        met_[code] = true;
+        if (!seen_[code]) characters_.push_back(static_cast<int32_t>(code));
+        seen_[code] = true;
         p += size;
     }
     mark();
 }
 
-std::vector<Merge> PlainBpeTrainer::train(size_t limit, const std::vector<std::string>& never) const {
+std::vector<Merge> TextbookBpeTrainer::train(size_t limit, const std::vector<std::string>& never) const {
     const int32_t alphabet = static_cast<int32_t>(characters_.size());
     const auto mark = std::find(characters_.begin(), characters_.end(), END);
     const bool marked = mark != characters_.end();

@@ -1,6 +1,6 @@
-// The Unigram tokenizer: a piece of text has a probability, a text is cut where the product is greatest. Training is
-// expectation maximisation over all cuts, with pruning; src/chainrule/text/unigram_training.py says the same in Python.
-// Strings are UTF-8.
+// The Unigram tokenizer: every piece has a probability; a text is segmented so that their product is greatest. Training
+// is expectation maximization over all segmentations, with pruning; the reference is
+// src/chainrule/text/training/unigram.py. Strings are UTF-8.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace chainrule {
 
-// Text falls into units that no piece crosses: a run of line ends, or spaces with the letters that follow them.
+// Splits a text into units that no piece crosses: a run of line breaks, or spaces with the letters that follow them.
 template <class Body>  // body(std::string_view unit)
 void for_units(std::string_view text, Body&& body) {
     size_t begin = 0;
@@ -36,11 +36,11 @@ struct UnigramPieces {
 
 struct UnigramSettings {
     size_t pieces;        // wanted
-    double coverage;      // share of the text whose characters must be pieces
+    double coverage;      // fraction of the text whose characters must be pieces
     size_t seeds;         // candidates to start from
     size_t most_letters;  // of a piece
-    double shrink;        // share of the pieces that a round of pruning keeps
-    int iterations;       // of expectation and maximisation between two rounds
+    double shrink;        // fraction of the pieces that a round of pruning keeps
+    int iterations;       // of expectation maximization between two rounds
 };
 
 class UnigramTrainer {
@@ -54,8 +54,8 @@ private:
 
 class UnigramEncoder {
 public:
-    // pieces sorted; bytes are the ids of the 256 byte tokens, all -1 if there are none. If no piece crosses units
-    // they are cut one by one and remembered.
+    // pieces must be sorted; bytes are the ids of the 256 byte tokens, all -1 if there are none. With by_units, for
+    // pieces that cross no unit, each unit is segmented by itself and cached.
     UnigramEncoder(std::vector<std::string> pieces, std::vector<int32_t> ids, std::vector<double> scores,
                    int32_t unknown, std::array<int32_t, 256> bytes, bool by_units);
     std::vector<int32_t> encode(std::string_view text);
@@ -74,9 +74,9 @@ private:
     double unknown_score_;
 
     std::mutex busy_;
-    Numbering units_;                                  // remembered
-    std::vector<std::pair<size_t, size_t>> places_;    // of their ids in remembered_: first, count
-    std::vector<int32_t> remembered_;
+    Numbering units_;                                // in the cache
+    std::vector<std::pair<size_t, size_t>> places_;  // of their ids in cached_: first, count
+    std::vector<int32_t> cached_;
     struct Step {
         double score;
         uint32_t size;   // bytes of the last piece

@@ -6,9 +6,9 @@
 namespace chainrule {
 namespace {
 
-constexpr double PENALTY = 10;          // by which an unknown character is worse than the worst piece
-constexpr size_t REMEMBER = 1 << 18;    // units
-constexpr size_t LONG_UNIT = 256;       // bytes; a longer one will hardly come again
+constexpr double PENALTY = 10;          // log probability of an unknown character below that of the worst piece
+constexpr size_t CACHED = 1 << 18;      // units
+constexpr size_t LONG_UNIT = 256;       // bytes; a longer one hardly occurs twice
 constexpr double NEVER = -std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -39,29 +39,29 @@ std::vector<int32_t> UnigramEncoder::encode(std::string_view text) {
             append(out, cut_.data(), cut_.size());
             return;
         }
-        if (units_.size() >= REMEMBER) {
+        if (units_.size() >= CACHED) {
             units_.clear();
             places_.clear();
-            remembered_.clear();
+            cached_.clear();
         }
         const uint32_t number = units_.add(unit);
         if (number == places_.size()) {
             cut(unit);
-            places_.emplace_back(remembered_.size(), cut_.size());
-            remembered_.insert(remembered_.end(), cut_.begin(), cut_.end());
+            places_.emplace_back(cached_.size(), cut_.size());
+            cached_.insert(cached_.end(), cut_.begin(), cut_.end());
         }
-        append(out, remembered_.data() + places_[number].first, places_[number].second);
+        append(out, cached_.data() + places_[number].first, places_[number].second);
     });
     return out;
 }
 
-// Several unknown characters in a row are one unknown token.
+// A run of unknown characters is one unknown token.
 void UnigramEncoder::append(std::vector<int32_t>& out, const int32_t* ids, size_t count) const {
     if (count && ids[0] == unknown_ && !out.empty() && out.back() == unknown_) ++ids, --count;
     out.insert(out.end(), ids, ids + count);
 }
 
-// Viterbi: the best cut up to each place from the best cuts before it; of equal ones that with the longest last piece.
+// Viterbi: the best segmentation up to each place from those before it; of equal ones that with the longest last piece.
 void UnigramEncoder::cut(std::string_view text) {
     const size_t n = text.size();
     best_.assign(n + 1, {NEVER, 0, -1});
@@ -85,7 +85,7 @@ void UnigramEncoder::cut(std::string_view text) {
         start += letter;
     }
     cut_.clear();
-    for (size_t end = n; end > 0; end -= best_[end].size) {  // from the end, so everything is reversed below
+    for (size_t end = n; end > 0; end -= best_[end].size) {  // backwards; reversed below
         const Step& step = best_[end];
         if (step.piece >= 0) {
             cut_.push_back(ids_[step.piece]);

@@ -1,4 +1,4 @@
-// Every way to cut words into pieces: sums over all of them, and the best.
+// The lattice of all segmentations of words: sums over all of them, and the best.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -30,7 +30,7 @@ void Lattice::keep(const std::vector<uint32_t>& renamed) {
             const Edge edge = edges_[i];
             const uint32_t piece = renamed[Lattice::piece(edge)];
             if (piece != Trie::NONE) edges_[out++] = (edge & (LAST - MOST_PIECES)) | piece;
-            if (edge & LAST) edges_[out - 1] |= LAST;  // a start never loses its letter
+            if (edge & LAST) edges_[out - 1] |= LAST;  // the letter at a start is never pruned
         }
         word.begin = begin;
         word.end = out;

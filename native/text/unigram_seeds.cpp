@@ -1,4 +1,4 @@
-// The first half of training: which letters and which strings the pieces are chosen from.
+// The first half of training Unigram: the letters and strings that pieces are chosen from.
 #include "text/unigram_training.hpp"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 namespace chainrule {
 namespace {
 
-constexpr char BETWEEN = '\xFF';  // ends every word; no byte of UTF-8
-constexpr size_t LOOK = 64;       // bytes that are compared: the longest piece, 16 letters of 4 bytes
+constexpr char BETWEEN = '\xFF';  // ends every word; not a byte of UTF-8
+constexpr size_t LOOK = 64;       // bytes compared: the longest piece, 16 letters of 4 bytes
 
 size_t letters(std::string_view text) {
     return std::count_if(text.begin(), text.end(), [](char c) { return !utf8_continues(c); });
@@ -19,7 +19,7 @@ bool better(const Seed& a, const Seed& b) {
 }
 
 struct Suffix {
-    uint64_t front;  // its first eight bytes, as a number that orders like them
+    uint64_t front;  // its first eight bytes, big-endian: compares like them
     uint32_t begin, word;
 };
 
@@ -29,8 +29,8 @@ uint64_t front_of(const char* text) {
     return front;
 }
 
-// All suffixes of all words in order. What follows a word in `text` is compared too, which does no harm: suffixes that
-// share a beginning lie together in any case.
+// All suffixes of all words, sorted. The comparison may run into the next word of `text`, which is harmless: suffixes
+// with a common prefix are adjacent all the same.
 std::vector<Suffix> sorted_suffixes(const std::string& text) {
     std::vector<Suffix> suffixes;
     uint32_t word = 0;
@@ -48,14 +48,14 @@ std::vector<Suffix> sorted_suffixes(const std::string& text) {
     return suffixes;
 }
 
-// Bytes of a suffix up to the end of its word, at most so many letters.
+// Bytes of a suffix up to the end of its word, or of most_letters letters.
 uint8_t reach(const char* suffix, size_t most_letters) {
     const char* end = suffix;
     for (size_t k = 0; k < most_letters && *end != BETWEEN; ++k) end += utf8_size(static_cast<uint8_t>(*end));
     return static_cast<uint8_t>(end - suffix);
 }
 
-// Bytes of the letters with which both begin.
+// Bytes of the common prefix in whole letters.
 uint8_t shared(const char* a, const char* b, uint8_t most) {
     uint8_t same = 0;
     while (same < most && a[same] == b[same]) ++same;
@@ -86,8 +86,8 @@ std::vector<Seed> frequent_letters(const Words& units, double coverage) {
     return found;
 }
 
-// Words: units cut at letters that are no pieces.
-Words cut_at_strangers(const Words& units, const std::vector<Seed>& letters) {
+// Words: units split at letters that are not pieces.
+Words split_at_unknown(const Words& units, const std::vector<Seed>& letters) {
     Numbering known, parts;
     for (const Seed& letter : letters) known.add(letter.text);
     std::vector<uint64_t> counts;
@@ -111,16 +111,16 @@ Words cut_at_strangers(const Words& units, const std::vector<Seed>& letters) {
     return words;
 }
 
-// Strings of two letters or more that occur at least twice, the `limit` best by count times letters. A string that is
-// always followed by the same letter is left to the longer one: what remains are the beginnings that two neighbours in
-// the sorted list share and one of them does not, and the suffixes that no neighbour goes on from.
+// Strings of at least two letters that occur at least twice, the `limit` best by count times letters. A string that is
+// always followed by the same letter is left out in favor of the longer one: what remains are the longest common prefixes
+// of adjacent suffixes, and the suffixes that are not a prefix of their neighbors.
 std::vector<Seed> frequent_strings(const Words& words, size_t most_letters, size_t limit) {
     std::string text;
     for (const auto& [word, count] : words) text.append(word) += BETWEEN;
     text.append(LOOK, BETWEEN);
     const std::vector<Suffix> suffixes = sorted_suffixes(text);
     const size_t n = suffixes.size();
-    std::vector<uint8_t> length(n), common(n + 1, 0);  // bytes that count, and that the suffix before shares
+    std::vector<uint8_t> length(n), common(n + 1, 0);  // bytes of the suffix, and of its common prefix with the one before
     std::vector<uint64_t> before(n + 1, 0);            // sum of the counts of all earlier suffixes
     for (size_t i = 0; i < n; ++i) {
         const char* suffix = &text[suffixes[i].begin];
@@ -131,11 +131,11 @@ std::vector<Seed> frequent_strings(const Words& words, size_t most_letters, size
     std::vector<Seed> found;
     auto report = [&](size_t suffix, size_t size, uint64_t count) {
         const std::string_view string(&text[suffixes[suffix].begin], size);
-        const size_t long_by = letters(string);
-        if (count >= 2 && long_by >= 2)
-            found.push_back({std::string(string), static_cast<double>(count) * static_cast<double>(long_by)});
+        const size_t length = letters(string);
+        if (count >= 2 && length >= 2)
+            found.push_back({std::string(string), static_cast<double>(count) * static_cast<double>(length)});
     };
-    std::vector<std::pair<size_t, size_t>> open;  // shared beginnings: their bytes, and the first suffix that has them
+    std::vector<std::pair<size_t, size_t>> open;  // common prefixes: their bytes, and the first suffix that has them
     for (size_t i = 0; i < n; ++i) {
         const size_t next = common[i + 1];
         if (length[i] > std::max<size_t>(common[i], next)) report(i, length[i], before[i + 1] - before[i]);

@@ -1,4 +1,4 @@
-// The second half of training: probabilities by expectation maximisation, and pruning of what the text can do without.
+// The second half of training Unigram: probabilities by expectation maximization, and pruning.
 #include <algorithm>
 #include <cmath>
 
@@ -8,8 +8,8 @@
 namespace chainrule {
 namespace {
 
-constexpr size_t BLOCKS = 16;        // of words; each sums on its own, so their number is part of the result
-constexpr double LEAST_COUNT = 0.5;  // a piece that is expected less often is dropped
+constexpr size_t BLOCKS = 16;        // of words; each has its own sums, so their number is part of the result
+constexpr double LEAST_COUNT = 0.5;  // a piece with a lower expected count is dropped
 
 // ψ(x), the derivative of log Γ: exp ψ(c) is a little below c, which makes rare pieces rarer (a Bayesian M step).
 double digamma(double x) {
@@ -39,7 +39,7 @@ public:
             weights_.push_back(static_cast<double>(count));
         }
         for (const std::string& piece : pieces_) own_.add(piece, trie);
-        corpus_.keep(order);  // the trie numbers pieces as they are sorted
+        corpus_.keep(order);  // the trie numbers pieces in sorted order
         own_.keep(order);
     }
 
@@ -65,7 +65,7 @@ public:
         drop(kept);
     }
 
-    // Keep `wanted` pieces: those without which the likelihood of the text would fall most.
+    // Keeps `wanted` pieces: those whose removal would lower the likelihood of the text most.
     void prune(size_t wanted) {
         const std::vector<double> used = by_blocks([&](double* sum, size_t first, size_t last) {
             BestCut best;
@@ -114,7 +114,7 @@ public:
     }
 
 private:
-    // By how much the log likelihood falls if a piece gives way to the best cut of itself into others.
+    // How much the log likelihood falls if a piece is replaced by its best segmentation into others.
     double cost(BestCut& best, size_t piece, const std::vector<double>& used, double total) const {
         const std::vector<uint32_t>& others =
             best.cut(own_.edges(piece), own_.bytes(piece), scores_.data(), static_cast<uint32_t>(piece));
@@ -154,7 +154,7 @@ private:
         corpus_.keep(renamed);
     }
 
-    size_t letters_;  // the first pieces; they always stay
+    size_t letters_;  // the first pieces; they are never pruned
     std::vector<std::string> pieces_;
     std::vector<double> scores_, weights_;
     Lattice corpus_, own_;  // of the words, and of the pieces themselves
@@ -171,12 +171,12 @@ UnigramPieces UnigramTrainer::train(const UnigramSettings& settings) const {
     for (uint32_t i = 0; i < units_.words.size(); ++i) units.emplace_back(units_.words.key(i), units_.counts[i]);
     std::vector<Seed> seeds = frequent_letters(units, settings.coverage);
     const size_t letters = seeds.size();
-    const Words words = cut_at_strangers(units, seeds);
+    const Words words = split_at_unknown(units, seeds);
     units = {};
     const size_t limit = std::min<size_t>(settings.seeds, Lattice::MOST_PIECES - letters);
     for (Seed& seed : frequent_strings(words, settings.most_letters, limit)) seeds.push_back(std::move(seed));
     Training training(words, std::move(seeds), letters);
-    // the last few are chosen by probability; letters always stay
+    // the last few are chosen by probability; letters are never pruned
     const size_t enough = std::max(settings.pieces + settings.pieces / 10, letters);
     while (true) {
         for (int i = 0; i < settings.iterations; ++i) training.improve();

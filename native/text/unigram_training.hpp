@@ -1,4 +1,4 @@
-// The two halves of training Unigram: candidates, and expectation maximisation with pruning.
+// The two halves of training Unigram: seed pieces, and expectation maximization with pruning.
 #pragma once
 
 #include "text/unigram.hpp"
@@ -13,10 +13,10 @@ struct Seed {
 };
 
 std::vector<Seed> frequent_letters(const Words& units, double coverage);
-Words cut_at_strangers(const Words& units, const std::vector<Seed>& letters);
+Words split_at_unknown(const Words& units, const std::vector<Seed>& letters);
 std::vector<Seed> frequent_strings(const Words& words, size_t most_letters, size_t limit);
 
-// Every way to cut some words into pieces: for each word and each start in it, the pieces that fit there.
+// All segmentations of some words: for each word and each start in it, the pieces that fit there.
 class Lattice {
 public:
     // A piece at a start: its number, its bytes, and whether it is the last there. The shortest comes first, a letter.
@@ -26,7 +26,7 @@ public:
     static uint32_t piece(Edge edge) { return edge & (MOST_PIECES - 1); }
 
     void add(std::string_view word, const Trie& trie);
-    void keep(const std::vector<uint32_t>& renamed);  // piece -> its new number, or Trie::NONE if it is gone
+    void keep(const std::vector<uint32_t>& renamed);  // piece -> its new number, or Trie::NONE if it was pruned
     void keep_words(const std::vector<uint32_t>& renamed);
     size_t words() const { return words_.size(); }
     size_t bytes(size_t word) const { return words_[word].bytes; }
@@ -43,28 +43,28 @@ private:
 
 using Edge = Lattice::Edge;
 
-// Sums over all cuts of a word, forwards and backwards. Probabilities of long words are scaled, lest they vanish.
+// The forward-backward sums over all segmentations of a word. Those of long words are scaled against underflow.
 class Expectation {
 public:
-    // expected[piece] += weight times how often the piece is expected in a cut of the word of n bytes
+    // expected[piece] += weight times the expected count of the piece in the word of n bytes
     void add(double* expected, const Edge* edge, size_t n, double weight, const double* probability);
 
 private:
     struct Start {
         size_t place;
         const Edge* edge;
-        int shift;  // how often alpha was scaled up to here
+        int shift;  // how often alpha has been scaled so far
     };
     void forward(const Edge* edge, size_t n, const double* probability);
 
-    std::vector<double> alpha_, beta_;  // sums over the cuts of what lies before a place, and after it
+    std::vector<double> alpha_, beta_;  // sums over the segmentations before a place, and after it
     std::vector<Start> starts_;
     int shift_;
 };
 
 class BestCut {
 public:
-    // The pieces of the best cut of a word of n bytes, last first. `without` is a piece that must not be used.
+    // The pieces of the best segmentation of a word of n bytes, last first. `without` is a piece not to be used.
     const std::vector<uint32_t>& cut(const Edge* edge, size_t n, const double* score, uint32_t without = Trie::NONE);
 
 private:

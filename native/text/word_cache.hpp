@@ -1,5 +1,5 @@
-// Most words of a text have been seen before, and most are short: a table of their ids, one place per hash, the newest
-// wins. One per thread.
+// A cache of the token ids of short words, since most words of a text have occurred before: direct-mapped, the newest
+// entry wins. One per thread.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@ namespace chainrule {
 
 class WordCache {
 public:
-    // Appends the ids of the word [begin, begin + size); cut(ids) finds them if they are not remembered. Up to 32 bytes
-    // may be read from `begin` on, but none from `end` on.
-    template <class Cut>
-    void append(std::vector<int32_t>& out, Bytes begin, size_t size, Bytes end, Cut&& cut) {
+    // Appends the ids of the word [begin, begin + size); tokenize(ids) finds them if they are not in the cache. Reads up
+    // to 32 bytes from `begin` on, but not beyond `end`.
+    template <class Tokenize>
+    void append(std::vector<int32_t>& out, Bytes begin, size_t size, Bytes end, Tokenize&& tokenize) {
         if (size > Key::MOST) {
-            cut(ids_);
+            tokenize(ids_);
             out.insert(out.end(), ids_.begin(), ids_.end());
             return;
         }
         const Key key(begin, size, end);
-        Remembered& place = places_[key.hash() >> (64 - BITS)];
-        if (!(place.key == key)) {
-            cut(ids_);
-            if (ids_.size() > Remembered::MOST) {
+        Entry& entry = entries_[key.hash() >> (64 - BITS)];
+        if (!(entry.key == key)) {
+            tokenize(ids_);
+            if (ids_.size() > Entry::MOST) {
                 out.insert(out.end(), ids_.begin(), ids_.end());
                 return;
             }
-            place.key = key;
-            place.count = static_cast<int32_t>(ids_.size());
-            std::copy(ids_.begin(), ids_.end(), place.ids);
+            entry.key = key;
+            entry.count = static_cast<int32_t>(ids_.size());
+            std::copy(ids_.begin(), ids_.end(), entry.ids);
         }
-        for (int32_t i = 0; i < place.count; ++i) out.push_back(place.ids[i]);
+        for (int32_t i = 0; i < entry.count; ++i) out.push_back(entry.ids[i]);
     }
 
 private:
@@ -47,8 +47,8 @@ private:
     struct Key {
         static constexpr size_t MOST = 31;
 
-        Key() = default;  // of no word
-        Key(Bytes word, size_t size, Bytes end) {  // reads up to `end`, or 32 bytes, and masks what is not the word
+        Key() = default;  // of an empty entry
+        Key(Bytes word, size_t size, Bytes end) {  // reads up to `end` or 32 bytes, and masks the bytes after the word
             uint8_t copy[32] = {};
             if (end - word < 32 || !LITTLE_ENDIAN_BYTES) word = static_cast<Bytes>(std::memcpy(copy, word, size));
             for (size_t i = 0; 8 * i < size; ++i) {
@@ -70,21 +70,21 @@ private:
         uint64_t parts[4] = {};
     };
 
-    struct alignas(64) Remembered {
+    struct alignas(64) Entry {
         static constexpr int MOST = 7;
         Key key;
         int32_t count = 0, ids[MOST];
     };
 
-    std::vector<Remembered> places_{size_t{1} << BITS};
-    std::vector<int32_t> ids_;  // of the word at hand
+    std::vector<Entry> entries_{size_t{1} << BITS};
+    std::vector<int32_t> ids_;  // of the current word
 };
 
-// The ids of a text that is cut into pieces for the threads: encode(piece, cache, out) appends those of one.
+// The ids of a text, encoded in parallel: encode(part, cache, out) appends those of one part.
 template <class Encode>
-std::vector<int32_t> encode_pieces(std::string_view text, FreeList<WordCache>& caches, Encode&& encode) {
+std::vector<int32_t> encode_parallel(std::string_view text, FreeList<WordCache>& caches, Encode&& encode) {
     const Bytes begin = reinterpret_cast<Bytes>(text.data());
-    const std::vector<Span> parts = pieces({begin, begin + text.size()});
+    const std::vector<Span> parts = split_for_threads({begin, begin + text.size()});
     std::vector<std::vector<int32_t>> found(parts.size());
     auto run = [&](size_t i) {
         FreeList<WordCache>::Handle cache(caches);

@@ -1,4 +1,4 @@
-// How often each word occurs: what the training of every tokenizer begins with.
+// How often each word occurs: the first step of training any tokenizer.
 #pragma once
 
 #include "runtime/pool.hpp"
@@ -18,16 +18,16 @@ struct WordCounts {
     std::vector<int64_t> counts;
 };
 
-// The words of texts, counted by all threads; sums do not care who counted.
+// Counts of the words of texts, made by all threads; the sums do not depend on which thread counted a word.
 class TextCounts {
 public:
-    // split(part, each) must call each(word) for the words of a part of a text
+    // split(part, each) must call each(word) for every word of a part of a text
     template <class Split>
     void add(const std::vector<Span>& texts, const Split& split) {
         std::vector<Span> parts;
         for (const Span& text : texts)
-            for (const Span& part : pieces(text)) parts.push_back(part);
-        std::vector<size_t> blocks{0};  // short texts together, so that a block is worth a thread
+            for (const Span& part : split_for_threads(text)) parts.push_back(part);
+        std::vector<size_t> blocks{0};  // short texts are joined until a block is worth a thread
         for (size_t i = 0, bytes = 0; i < parts.size(); ++i) {
             bytes += static_cast<size_t>(parts[i].second - parts[i].first);
             if (bytes < (1 << 17) && i + 1 < parts.size()) continue;
@@ -41,7 +41,7 @@ public:
         });
     }
 
-    // In no particular order: training must not depend on it.
+    // In no particular order; training must not depend on it.
     WordCounts total() const {
         WordCounts all;
         for (const auto& part : counts_.all())

@@ -1,4 +1,4 @@
-// WordPiece, the tokenizer of BERT: src/chainrule/text/wordpiece.py and bert.py say what it is. Strings are UTF-8.
+// WordPiece, the tokenizer of BERT: src/chainrule/text/wordpiece.py and normalize.py define it. Strings are UTF-8.
 #pragma once
 
 #include <array>
@@ -9,17 +9,17 @@
 
 namespace chainrule {
 
-// BERT's way from text to words: a table from a character to what takes its place, in which spaces end words.
+// BERT's normalization: a table from a character to its replacement, in which spaces end words.
 class BertTable {
 public:
-    std::vector<int32_t> missing(std::string_view text) const;  // its characters that the table lacks
+    std::vector<int32_t> missing(std::string_view text) const;  // its characters that are not in the table
     void add(uint32_t code, std::string_view replacement);
 
-    // body(std::string_view word) for each word. The table must have all characters; `word` is where words are made.
+    // body(std::string_view word) for each word. The table must have all characters; `word` is a buffer.
     template <class Body>
     void for_words(Span text, std::string& word, Body&& body) const;
 
-    mutable std::shared_mutex mutex;  // shared by those who read, while no character is added
+    mutable std::shared_mutex mutex;  // shared by readers, exclusive while a character is added
 
 private:
     static constexpr uint8_t MISSING = 255;
@@ -36,7 +36,7 @@ private:
 
     std::array<std::unique_ptr<Page>, (CODES >> 8)> pages_;
     std::string replacements_;
-    std::array<char, 128> letters_{};  // what takes the place of an ASCII character, if it is one byte and no space
+    std::array<char, 128> letters_{};  // replacement of an ASCII character, if it is one byte and not a space
 };
 
 template <class Body>
@@ -74,9 +74,9 @@ public:
     std::vector<int32_t> encode(std::string_view text) const;
 
 private:
-    struct Pieces {  // that begin a word, or stand inside
+    struct Pieces {  // that begin a word, or continue one
         Pieces(const Vocabulary& vocabulary, std::string_view prefix);
-        std::vector<int32_t> ids;  // by the values of the tree
+        std::vector<int32_t> ids;  // by the values of the trie
         std::unique_ptr<Trie> tree;
     };
     void cut(std::string_view word, std::vector<int32_t>& ids) const;
@@ -94,7 +94,7 @@ public:
     void add(const std::vector<Span>& texts);
     std::vector<std::string> alphabet() const;  // the characters as pieces, sorted
     // The tokens of up to `limit` merges of pairs that occur `least` times or more; with 0 the bound falls, see
-    // _merge_steps in wordpiece.py.
+    // src/chainrule/text/training/wordpiece.py.
     std::vector<std::string> train(size_t limit, int64_t least) const;
 
 private:

@@ -15,7 +15,7 @@ std::vector<int32_t> BertTable::missing(std::string_view text) const {
         const uint32_t code = utf8_code(p, size);
         p += size;
         if ((code < 128 && letters_[code]) || entry(code).size != MISSING) continue;
-        if (asked.empty()) asked.resize(CODES);  // seldom: most texts bring nothing new
+        if (asked.empty()) asked.resize(CODES);  // rare: most texts have no new character
         if (asked[code]) continue;
         asked[code] = true;
         codes.push_back(static_cast<int32_t>(code));
@@ -25,7 +25,7 @@ std::vector<int32_t> BertTable::missing(std::string_view text) const {
 
 void BertTable::add(uint32_t code, std::string_view replacement) {
     std::unique_lock<std::shared_mutex> lock(mutex);
-    if (replacement.size() >= MISSING) throw std::length_error("a character became 255 bytes");
+    if (replacement.size() >= MISSING) throw std::length_error("the replacement of a character has 255 bytes or more");
     auto& page = pages_[code >> 8];
     if (!page) page = std::make_unique<Page>();
     (*page)[code & 255] = {static_cast<uint32_t>(replacements_.size()), static_cast<uint8_t>(replacement.size())};
@@ -33,7 +33,7 @@ void BertTable::add(uint32_t code, std::string_view replacement) {
     if (code < 128 && replacement.size() == 1 && replacement[0] != ' ') letters_[code] = replacement[0];
 }
 
-// The tokens that begin with `prefix`, by what follows it.
+// The tokens that begin with `prefix`, keyed by the rest.
 WordPieceEncoder::Pieces::Pieces(const Vocabulary& vocabulary, std::string_view prefix) {
     std::vector<std::pair<std::string_view, int32_t>> found;
     for (size_t id = 0; id < vocabulary.size(); ++id) {
@@ -57,7 +57,7 @@ WordPieceEncoder::WordPieceEncoder(std::shared_ptr<const BertTable> table, const
 
 std::vector<int32_t> WordPieceEncoder::encode(std::string_view text) const {
     std::shared_lock<std::shared_mutex> lock(table_->mutex);
-    return encode_pieces(text, caches_, [this](Span piece, WordCache& cache, std::vector<int32_t>& out) {
+    return encode_parallel(text, caches_, [this](Span piece, WordCache& cache, std::vector<int32_t>& out) {
         std::string buffer;
         buffer.reserve(1024);
         table_->for_words(piece, buffer, [&](std::string_view word) {
@@ -68,7 +68,7 @@ std::vector<int32_t> WordPieceEncoder::encode(std::string_view text) const {
     });
 }
 
-// The longest piece that fits, from left to right; all of them, or unknown.
+// Greedy longest match from left to right; if that fails anywhere, the whole word is unknown.
 void WordPieceEncoder::cut(std::string_view word, std::vector<int32_t>& ids) const {
     ids.clear();
     size_t characters = 0;

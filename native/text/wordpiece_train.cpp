@@ -1,5 +1,5 @@
-// A merge changes the counts of its two pieces, and so the scores of all pairs they are in: those move in the heap.
-// Only pairs above the bound are in it; while the bound falls by halves they are few.
+// A merge changes the counts of its two pieces, hence the scores of all pairs with them: these pairs move in the heap.
+// The heap holds only pairs that occur at least `bound` times, which keeps it small while the bound is halved.
 #include <algorithm>
 #include <tuple>
 
@@ -37,7 +37,7 @@ private:
     Numbering numbers_;
 };
 
-// Pairs by score, a heap in which they can move.
+// Pairs by score: a heap with updates.
 class BestPairs {
 public:
     BestPairs(Merger& merger, std::vector<std::string> texts, std::string_view prefix)
@@ -45,7 +45,7 @@ public:
         merger_.for_tokens([&](int32_t token, int64_t times) { times_[token] += times; });
     }
 
-    void start(int64_t least) {  // over, with the pairs that occur so often
+    void start(int64_t least) {  // fill the heap with the pairs that occur at least so often
         least_ = least;
         heap_.clear();
         holding_.assign(texts_.size(), {});
@@ -90,7 +90,7 @@ private:
         return {static_cast<double>(merger_.count(number)) / expected, merger_.count(number)};
     }
 
-    bool before(uint32_t a, uint32_t b) const {  // the best score, then the more frequent, then the alphabet
+    bool before(uint32_t a, uint32_t b) const {  // by score, then count, then in alphabetical order
         if (key_[a].score != key_[b].score) return key_[a].score > key_[b].score;
         if (key_[a].count != key_[b].count) return key_[a].count > key_[b].count;
         const TokenPair p = merger_.pair(a), q = merger_.pair(b);
@@ -107,7 +107,7 @@ private:
         rise(heap_.size() - 1);
     }
 
-    void update(std::vector<uint32_t>& holding) {  // those that became too rare are dropped
+    void update(std::vector<uint32_t>& holding) {  // pairs that became too rare are dropped
         size_t kept = 0;
         for (const uint32_t number : holding) {
             const size_t place = place_[number];
@@ -157,11 +157,11 @@ private:
     Merger& merger_;
     std::vector<std::string> texts_;                // of the tokens
     std::string_view prefix_;
-    std::vector<int64_t> times_;                    // that each token occurs
+    std::vector<int64_t> times_;                    // how often each token occurs
     std::vector<std::vector<uint32_t>> holding_;    // pairs with each token
     int64_t least_ = 0;
     std::vector<Key> key_;                          // of each pair
-    std::vector<uint32_t> place_, heap_;            // where a pair is in the heap, and which one is there
+    std::vector<uint32_t> place_, heap_;            // position of a pair in the heap; pair at a position
 };
 
 }  // namespace

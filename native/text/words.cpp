@@ -12,7 +12,7 @@ void WordCounter::add(const std::vector<Span>& texts) {
 
 std::vector<std::string> WordCounter::most_frequent(int64_t least, size_t limit) const {
     const WordCounts all = counts_.total();
-    std::vector<std::pair<int64_t, std::string_view>> found;  // negative counts, so that the smallest pair comes first
+    std::vector<std::pair<int64_t, std::string_view>> found;  // negative counts, so that the most frequent sort first
     for (uint32_t i = 0; i < all.words.size(); ++i)
         if (all.counts[i] >= least) found.emplace_back(-all.counts[i], all.words.key(i));
     if (limit < found.size()) {
@@ -34,7 +34,7 @@ WordEncoder::WordEncoder(std::shared_ptr<const Classes> classes, WordRule rule, 
 }
 
 std::vector<int32_t> WordEncoder::encode(std::string_view text) const {
-    return encode_pieces(text, caches_, [this](Span piece, WordCache& cache, std::vector<int32_t>& out) {
+    return encode_parallel(text, caches_, [this](Span piece, WordCache& cache, std::vector<int32_t>& out) {
         for_words(*classes_, rule_, piece, [&](Bytes begin, Bytes end) {
             const std::string_view word = as_text(begin, end);
             cache.append(out, begin, word.size(), piece.second, [&](std::vector<int32_t>& ids) {

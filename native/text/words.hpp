@@ -1,4 +1,4 @@
-// Words as tokens: src/chainrule/text/words.py and bare_words.py say what a word is. Strings are UTF-8.
+// Words as tokens: src/chainrule/text/words.py and lowercase_words.py define a word. Strings are UTF-8.
 #pragma once
 
 #include <algorithm>
@@ -9,17 +9,17 @@ namespace chainrule {
 
 // In the order of the numbers of WordRule in word_rules.py.
 enum class WordRule {
-    MARKS,  // letters and digits together; marks and line ends by themselves
-    BARE,  // letters alone
+    MARKS,    // letters and digits; punctuation marks and line breaks are words of their own
+    LETTERS,  // letters only
 };
 
-// Bytes of the apostrophe at p, ' or ’; 0 if there is none.
+// Bytes of the apostrophe at p, ' or ’; 0 if it is another character.
 inline size_t apostrophe(Bytes p, Bytes end) {
     if (*p == '\'') return 1;
     return end - p > 2 && p[0] == 0xE2 && p[1] == 0x80 && p[2] == 0x99 ? 3 : 0;
 }
 
-// body(begin, end) for each word. A character is read three times at most.
+// body(begin, end) for each word. Reads each character at most three times.
 template <WordRule rule, class Body>
 void scan_words(const Classes& classes, Span text, Body&& body) {
     const Bytes end = text.second;
@@ -52,14 +52,15 @@ void for_words(const Classes& classes, WordRule rule, Span text, Body&& body) {
     if (rule == WordRule::MARKS)
         scan_words<WordRule::MARKS>(classes, text, body);
     else
-        scan_words<WordRule::BARE>(classes, text, body);
+        scan_words<WordRule::LETTERS>(classes, text, body);
 }
 
 class WordCounter {
 public:
     WordCounter(std::shared_ptr<const Classes> classes, WordRule rule) : classes_(std::move(classes)), rule_(rule) {}
     void add(const std::vector<Span>& texts);
-    // Up to `limit` words that occur `least` times or more: the most frequent first, then in alphabetical order.
+    // Up to `limit` words that occur at least `least` times, most frequent first, equally frequent ones in alphabetical
+    // order.
     std::vector<std::string> most_frequent(int64_t least, size_t limit) const;
 
 private:
@@ -70,7 +71,7 @@ private:
 
 class WordEncoder {
 public:
-    // Words and their ids; all others are unknown.
+    // Words and their ids; any other word is unknown.
     WordEncoder(std::shared_ptr<const Classes> classes, WordRule rule, const Vocabulary& words,
                 std::vector<int32_t> ids, int32_t unknown);
     std::vector<int32_t> encode(std::string_view text) const;

@@ -155,7 +155,7 @@ BAD = {
         ["train", "rnn", "--n-head", "3"],
         "--n-head: no such option; see chainrule",
     ),
-    "file for a run": (["sample", "text.txt"], "text.txt: no model that we know (must be a directory"),
+    "file for a run": (["sample", "text.txt"], "text.txt: not a known model format (must be a directory"),
     "negative smoothing": (["ngram", "--smoothing", "-1"], "ngram: --smoothing is -1.0 (must be at least 0)"),
     "no count": (
         ["train", "word2vec", "text.txt", "--min-count", "0"],

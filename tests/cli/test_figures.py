@@ -14,7 +14,7 @@ import pytest
 from chainrule.cli import main
 from chainrule.cli.figures import draw
 from chainrule.cli.plots import FIGURES, diagnostics, foundations
-from chainrule.inspect import score_variance
+from chainrule.lessons.attention_scores import score_variance
 from tests.vectors import vector
 
 

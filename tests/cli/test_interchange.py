@@ -101,7 +101,7 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
             "holds no model (must have config.json, or one .gguf",
         ),
         (["import", "nowhere", "--out", "x"], "nowhere: cannot be read"),
-        (["import", "{run}/log.jsonl", "--out", "x"], "no model that we know"),
+        (["import", "{run}/log.jsonl", "--out", "x"], "not a known model format"),
         (["export", "{run}", "--out", "{run}"], "is there already"),
         (["export", "{run}", "--out", "x", "--format", "llama2c"], "llama2c: cannot hold a GPT"),
         (["export", "{run}", "--out", "x", "--weights", "q8_0"], "weights q8_0 in the format hf"),

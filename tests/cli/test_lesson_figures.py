@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from chainrule.cli.plots import FIGURES, ngram, separation, training
+from chainrule.cli.plots import FIGURES, ngram
+from chainrule.lessons import learning_rate, separation
 from chainrule.models import NGram, Terminals
 
 
@@ -80,7 +81,7 @@ def test_the_loss_against_the_learning_rate(drawn: Any) -> None:
 @pytest.mark.requirement("R-488")
 def test_the_loss_calms_down_when_the_rate_drops(drawn: Any) -> None:
     before, after = (line.get_ydata() for line in drawn("rate-decay").axes[0].lines)
-    assert len(after) == training.STEPS // 10
+    assert len(after) == learning_rate.STEPS // 10
     assert after.std() < before[-len(after) :].std()
 
 

@@ -63,6 +63,20 @@ def test_which_letters_end_a_name_most_often(report: Any, capsys: pytest.Capture
     assert "infinite: a tenth has new grams" in out
 
 
+@pytest.mark.requirement("R-184")
+def test_the_names_of_a_seed_follow_the_counts(report: Any) -> None:
+    options = ("names.txt", "--order", "2", "--smoothing", "0", "--samples", "2000")
+    names = report(*options, "--seed", "3")["samples"]
+    assert report(*options, "--seed", "3")["samples"] == names != report(*options, "--seed", "4")["samples"]
+    words = NAMES.split()
+    assert {pair for n in names for pair in zip("." + n, n + ".", strict=True)} <= {
+        pair for w in words for pair in zip("." + w, w + ".", strict=True)
+    }
+    for letter in {w[0] for w in words}:
+        p, got = (sum(n.startswith(letter) for n in each) / len(each) for each in (words, names))
+        assert abs(got - p) <= 3 * math.sqrt(p * (1 - p) / len(names))
+
+
 @pytest.mark.parametrize("method", ["mle", "add", "good-turing", "kneser-ney"])
 @pytest.mark.parametrize("order", [1, 3])
 def test_every_method_on_lines_and_on_text(report: Any, method: str, order: int) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from chainrule import random
 from chainrule.cli import main
-from chainrule.cli.plots.recurrence import STEPS, WIDTH, unrolled
-from chainrule.inspect.recurrence import gradient_norms, random_rnn
+from chainrule.cli.plots.recurrence import unrolled
+from chainrule.inspect.recurrence import gradient_norms
+from chainrule.lessons.recurrence import STEPS, WIDTH, random_rnn
 
 pytest.importorskip("matplotlib")
 

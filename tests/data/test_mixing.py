@@ -68,7 +68,7 @@ def test_impossible_mixtures_are_refused() -> None:
         ({"a": 1.0}, r"weights \['a'\] \(must name the same\)"),
         ({"a": 1.0, "b": 0.0}, "must be positive numbers"),
         ({"a": 1.0, "b": float("inf")}, "must be positive numbers"),
-        ({"a": 1.0, "b": 1e-9}, "share of 'b' is below 1/1000"),
+        ({"a": 1.0, "b": 1e-9}, "fraction of 'b' is below 1/1000"),
     ):
         with pytest.raises(ConfigError, match=message):
             Mixture(domains, weights, draws=1)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from chainrule.errors import ConfigError
-from chainrule.generate import Beam, beam_search, generate, reader, score, search
+from chainrule.generate import Beam, beam_search, generate, score, search
+from chainrule.generate.session import session
 from tests.generate.test_requests import KINDS, PROMPTS, V, model_of
 
 
@@ -48,7 +49,7 @@ def test_one_wide_it_is_greedy(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_side_by_side_each_finds_what_it_finds_alone(name: str) -> None:
     model, beam = model_of(name), Beam(width=3, n_best=3, max_new_tokens=9, stop_tokens=(4, 7))
-    together = search(reader(model, batch=3 * len(PROMPTS)), PROMPTS, beam)
+    together = search(session(model, batch=3 * len(PROMPTS)), PROMPTS, beam)
     for ids, found in zip(PROMPTS, together, strict=True):
         alone = beam_search(model, ids, beam)
         assert [h.tokens for h in found] == [h.tokens for h in alone]

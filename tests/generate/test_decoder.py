@@ -11,10 +11,11 @@ import chainrule as cr
 from chainrule import native
 from chainrule.errors import ChainruleError, ConfigError, DataError, ShapeError
 from chainrule.generate import Decoder
-from chainrule.generate.interpreter import Interpreter
-from chainrule.generate.weights import FORMATS, rounded
+from chainrule.generate.engine.plan import decoder_graph
+from chainrule.generate.engine.weights import FORMATS, rounded
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.nn import Llama3Scaling
+from chainrule.trace.interpreter import Interpreter
 
 CONFIGS = {
     "gpt": GPTConfig(n_layer=2, n_head=4, n_embd=48, block_size=70, vocab_size=65),
@@ -119,7 +120,7 @@ def test_a_sequence_among_others_gives_the_same_bits_as_alone(name: str, weights
         assert_same(alone.prefill(prompt)[0], first[i])
         assert_same(alone.step([i + 1])[0], then[i])
     together.reset(3)
-    late = together.prefill([prompts[2], [9]], slots=[3, 1])
+    late = together.prefill([prompts[2], [9]], sequences=[3, 1])
     alone.reset()
     assert_same(alone.prefill(prompts[2])[0], late[0])
     assert together.lengths.tolist() == [2, 42, 8, 7, 3]
@@ -160,7 +161,8 @@ def test_the_interpreter_agrees_with_the_extension(weights: str) -> None:
     model = model_of("llama")
     ids = ids_of(model)
     logits = np.empty((1, 257), np.float32)
-    Interpreter(model.program(), weights, 1, 70).run(logits, ids, *(np.array([n]) for n in (0, LENGTH, 0)))
+    interpreter = Interpreter(decoder_graph(model), lambda weight: rounded(weight, weights))
+    interpreter.run(logits, ids, *(np.array([n]) for n in (0, LENGTH, 0)))
     np.testing.assert_allclose(Decoder(model, weights).prefill(ids), logits, rtol=0, atol=1e-5)
 
 
@@ -181,11 +183,47 @@ def test_weights_that_are_not_finite_reach_the_logits_or_are_refused(engine: str
         Decoder(model, "int8")
 
 
-def test_an_adapter_that_is_not_merged_is_refused() -> None:
-    model = model_of("gpt")
-    model.h[0].mlp.c_fc = cr.nn.LoRALinear(model.h[0].mlp.c_fc, 2)
-    with pytest.raises(ConfigError, match="LoRALinear"):
-        Decoder(model)
+def with_lora(model: Any) -> None:
+    """On a layer before an activation, on queries, keys or both, and on one that ends in the residual stream."""
+    block = model.h[0] if hasattr(model, "h") else model.layers[0]
+    layers = (
+        [(block.attn, "c_attn"), (block.mlp, "c_fc"), (block.mlp, "c_proj")] if hasattr(model, "h") else []
+    )
+    layers = layers or [(block.self_attn, "q_proj"), (block.self_attn, "o_proj"), (block.mlp, "gate_proj")]
+    for parent, name in layers:
+        changed = cr.nn.LoRALinear(getattr(parent, name), 2, alpha=3)
+        changed.lora_B.data += np.random.default_rng(2).normal(size=changed.lora_B.shape)
+        setattr(parent, name, changed)
+
+
+def with_adapters(model: Any) -> None:
+    block = model.h[1] if hasattr(model, "h") else model.layers[1]
+    adapter = cr.nn.Adapter(model.config.n_embd, 4)
+    adapter.up.weight.data += np.random.default_rng(2).normal(size=adapter.up.weight.shape)
+    block.mlp = cr.nn.Adapted(block.mlp, adapter)
+
+
+@pytest.mark.parametrize("weights", ["fp32", "int8"])
+@pytest.mark.parametrize("change", [with_lora, with_adapters])
+@pytest.mark.parametrize("name", ["gpt", "llama"])
+def test_lora_and_adapters_decode_as_they_are(name: str, change: Any, weights: str, engine: str) -> None:
+    model = model_of(name)
+    change(model)
+    decoder = Decoder(model, weights)
+    assert isinstance(decoder._engine, Interpreter) == (engine == "interpreter")
+    ids = ids_of(model)
+    want = Interpreter(decoder_graph(model), lambda weight: rounded(weight, weights))
+    logits, end = np.empty((1, decoder.vocab_size), np.float32), LENGTH // 2
+    tolerance = {
+        "rtol": 0,
+        "atol": 1e-4 if weights == "fp32" else 0.5,
+    }  # what is scaled is rounded after that
+    want.run(logits, ids[:end], *(np.array([n]) for n in (0, end, 0)))
+    np.testing.assert_allclose(decoder.prefill(ids[:end]), logits, **tolerance)
+    want.run(logits, ids[end : end + 1], *(np.array([n]) for n in (0, 1, end)))
+    np.testing.assert_allclose(decoder.step(ids[end : end + 1]), logits, **tolerance)
+    if weights == "fp32":
+        np.testing.assert_allclose(logits[0], uncached(model, ids[: end + 1])[-1], **tolerance)
 
 
 @pytest.mark.parametrize(
@@ -201,25 +239,25 @@ def test_impossible_decoders_are_refused(error: Any, message: str, options: dict
 
 
 @pytest.mark.parametrize(
-    ("error", "message", "ids", "slots"),
+    ("error", "message", "ids", "sequences"),
     [
         (DataError, "token 65", [[1, 65], [1]], None),
         (DataError, "token -1", [[1], [-1]], None),
         (DataError, r"shape \(0,\)", [[1], []], None),
         (DataError, "float64", [[1], [1.0]], None),
         (DataError, "71 tokens.*context is 70", [[1], [1] * 71], None),
-        (ShapeError, "1 sequences for slots", [[1, 2]], None),
-        (ShapeError, r"2 sequences for slots \[1, 1\]", [[1], [2]], [1, 1]),
+        (ShapeError, "1 texts for sequences", [[1, 2]], None),
+        (ShapeError, r"2 texts for sequences \[1, 1\]", [[1], [2]], [1, 1]),
         (ShapeError, "must be from 0 to 1", [[1], [2]], [0, 2]),
         (ShapeError, "must be from 0 to 1", [[1], [2]], [-1, 0]),
     ],
 )
 def test_tokens_that_do_not_fit_are_refused_and_nothing_is_read(
-    error: Any, message: str, ids: Any, slots: Any, engine: str
+    error: Any, message: str, ids: Any, sequences: Any, engine: str
 ) -> None:
     decoder = Decoder(model_of("gpt"), batch=2)
     with pytest.raises(error, match=message):
-        decoder.prefill(ids, slots)
+        decoder.prefill(ids, sequences)
     assert not decoder.lengths.any()
 
 
@@ -227,7 +265,7 @@ def test_tokens_that_do_not_fit_are_refused_and_nothing_is_read(
 def test_a_copied_cache_goes_on_as_the_first_would(weights: str, engine: str) -> None:
     model = model_of("llama")
     decoder = Decoder(model, weights, batch=3)
-    decoder.prefill([ids_of(model, n=35), ids_of(model, 3, 4)], slots=[0, 2])
+    decoder.prefill([ids_of(model, n=35), ids_of(model, 3, 4)], sequences=[0, 2])
     decoder.copy(0, 1)
     decoder.copy(0, 2)  # in place of what it held
     assert decoder.lengths.tolist() == [35, 35, 35]

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule.errors import ConfigError, DataError
-from chainrule.generate import Request, Sampling, complete, generate, reader, run, write
-from chainrule.generate.weights import FORMATS
+from chainrule.generate import Request, Sampling, complete, generate, run, write
+from chainrule.generate.engine.weights import FORMATS
+from chainrule.generate.session import session
 from chainrule.models import NGram, Terminals
 from chainrule.text import BPETokenizer, CharTokenizer
 from tests.models.tiny import SIZES, float64, tiny
@@ -50,11 +51,11 @@ def samplings() -> list[Sampling]:
 def test_together_each_gets_the_tokens_it_gets_alone(name: str) -> None:
     model = model_of(name)
     requests = [Request(ids, options, V) for ids, options in zip(PROMPTS, samplings(), strict=True)]
-    for _ in run(reader(model, batch=4), requests):
+    for _ in run(session(model, batch=4), requests):
         pass
     for request in requests:
         alone = Request(request.prompt, request.sampling, V)
-        list(run(reader(model), [alone]))
+        list(run(session(model), [alone]))
         assert request.tokens == alone.tokens and request.finish == alone.finish
 
 
@@ -62,7 +63,7 @@ def test_together_each_gets_the_tokens_it_gets_alone(name: str) -> None:
 @pytest.mark.parametrize("name", ["gpt", "llama"])
 def test_together_in_every_format(name: str, weights: str) -> None:
     model = model_of(name)
-    texts, alone = reader(model, weights, batch=4), [reader(model, weights) for _ in PROMPTS]
+    texts, alone = session(model, weights, batch=4), [session(model, weights) for _ in PROMPTS]
     pieces = PROMPTS
     for _ in range(9):  # beyond the context of 7
         logits = texts.read(pieces)
@@ -75,7 +76,7 @@ def test_together_in_every_format(name: str, weights: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_rows_can_leave_change_places_and_be_copied(name: str) -> None:
     model = model_of(name)
-    texts = reader(model, batch=5)
+    texts = session(model, batch=5)
     texts.read(PROMPTS)
     history: list[list[list[int]]] = [[ids] for ids in PROMPTS]  # what each text has read, piece by piece
     for rows, new in (
@@ -87,10 +88,10 @@ def test_rows_can_leave_change_places_and_be_copied(name: str) -> None:
         history = [[*history[row], [token]] for row, token in zip(rows, new, strict=True)]
         logits = texts.read([[token] for token in new])
         for pieces, row in zip(history, logits, strict=True):
-            alone = reader(model)
+            alone = session(model)
             np.testing.assert_allclose(row, [alone.read([piece])[0] for piece in pieces][-1], atol=1e-5)
     texts.keep([])
-    np.testing.assert_allclose(texts.read([[1], [2, 3]])[1], reader(model).read([[2, 3]])[0], atol=1e-5)
+    np.testing.assert_allclose(texts.read([[1], [2, 3]])[1], session(model).read([[2, 3]])[0], atol=1e-5)
 
 
 @settings(max_examples=25)
@@ -98,13 +99,13 @@ def test_rows_can_leave_change_places_and_be_copied(name: str) -> None:
 def test_any_sequence_of_reading_and_keeping(name: str, seed: int) -> None:
     """Whatever happens to the rows, each text is read as if it had been alone, also beyond the context of 7."""
     model, rng = model_of(name), np.random.default_rng(seed)
-    texts = reader(model, batch=4)
+    texts = session(model, batch=4)
     history: list[list[list[int]]] = [[] for _ in range(rng.integers(1, 5))]
     for _ in range(6):
         history = [[*pieces, rng.integers(V, size=rng.integers(1, 6)).tolist()] for pieces in history]
         logits = texts.read([pieces[-1] for pieces in history])
         for row, pieces in zip(logits, history, strict=True):
-            alone = reader(model)
+            alone = session(model)
             np.testing.assert_allclose(row, [alone.read([piece])[0] for piece in pieces][-1], atol=1e-5)
         rows = rng.integers(len(history), size=rng.integers(1, 5)).tolist()
         texts.keep(rows)
@@ -112,7 +113,7 @@ def test_any_sequence_of_reading_and_keeping(name: str, seed: int) -> None:
 
 
 def test_more_texts_than_there_is_room_for_are_refused() -> None:
-    texts = reader(model_of("gpt"), batch=2)
+    texts = session(model_of("gpt"), batch=2)
     with pytest.raises(ConfigError, match="3 texts, batch is 2"):
         texts.read([[1], [2], [3]])
     texts.read([[1]])
@@ -127,7 +128,7 @@ def test_step_by_step_equals_the_full_pass_in_float64(name: str) -> None:
     ids = np.random.default_rng(3).integers(V, size=7)
     with cr.no_grad():
         full = model(ids[None]).numpy()[0]
-    texts = reader(model)
+    texts = session(model)
     steps = [texts.read([[int(token)]])[0] for token in ids]
     np.testing.assert_allclose(steps, full, rtol=0, atol=1e-10)
 
@@ -151,7 +152,7 @@ def test_it_stops_at_the_end_token_or_the_limit_and_never_beyond(name: str) -> N
     for end in range(V):
         want = free[: free.index(end)] if end in free else free
         got = Request([3, 1], Sampling(max_new_tokens=40, temperature=1.0, seed=1, stop_tokens=(end,)), V)
-        list(run(reader(model), [got]))
+        list(run(session(model), [got]))
         assert got.tokens == want and got.finish == ("stop" if end in free else "length")
 
 

@@ -8,7 +8,8 @@ import pytest
 import chainrule as cr
 from chainrule import ops
 from chainrule.errors import ConfigError, DataError
-from chainrule.generate import Request, Sampling, compare, reader, run, score
+from chainrule.generate import Request, Sampling, compare, run, score
+from chainrule.generate.session import session
 from chainrule.models import NGram
 from chainrule.text import BPETokenizer, CharTokenizer
 from tests.generate.test_requests import KINDS, V, model_of
@@ -16,10 +17,10 @@ from tests.generate.test_requests import KINDS, V, model_of
 
 @pytest.mark.parametrize("n", [2, 5, 7, 8, 9, 30])
 @pytest.mark.parametrize("name", KINDS)
-def test_a_score_is_what_a_reader_says_token_by_token(name: str, n: int) -> None:
+def test_a_score_is_what_a_session_says_token_by_token(name: str, n: int) -> None:
     model = model_of(name)
     ids = np.random.default_rng(n).integers(V, size=n)
-    texts = reader(model)
+    texts = session(model)
     told = [texts.read([[int(token)]])[0] for token in ids[:-1]]
     want = [ops.log_softmax(row)[token] for row, token in zip(told, ids[1:], strict=True)]
     np.testing.assert_allclose(score(model, ids), want, rtol=0, atol=1e-5)
@@ -29,7 +30,7 @@ def test_a_score_is_what_a_reader_says_token_by_token(name: str, n: int) -> None
 def test_the_log_probabilities_of_what_was_written_are_its_score(name: str) -> None:
     model = model_of(name)
     request = Request([3, 1], Sampling(max_new_tokens=5, temperature=1.0, top_k=3), V, scored=True)
-    list(run(reader(model), [request]))
+    list(run(session(model), [request]))
     assert request.logprobs is not None
     np.testing.assert_allclose(score(model, [3, 1, *request.tokens])[1:], request.logprobs, rtol=0, atol=1e-5)
 

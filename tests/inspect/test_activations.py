@@ -11,9 +11,9 @@ import chainrule as cr
 from chainrule import nn
 from chainrule.doctor import diagnose
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect import Histogram, dead_units, gradient_map, saturated_share, saturation_point
+from chainrule.inspect import Histogram, dead_units, gradient_map, saturated_fraction, saturation_point
 from chainrule.inspect.activations import RECTIFYING, SQUASHING
-from chainrule.lessons.laboratory import deep_tanh
+from chainrule.lessons.initialization import deep_tanh
 from tests.vectors import vector
 
 
@@ -22,7 +22,7 @@ def squares(model: nn.Layer, x: np.ndarray) -> cr.Tensor:
 
 
 @pytest.mark.requirement("R-219")
-def test_the_saturation_point_and_the_share_beyond_it() -> None:
+def test_the_saturation_point_and_the_fraction_beyond_it() -> None:
     v = vector("002-atanh-0.99")
     v.check(saturation_point(**v.inputs))
     v = vector("002-saturated-gradient")
@@ -35,7 +35,7 @@ def test_the_saturation_point_and_the_share_beyond_it() -> None:
     model = nn.MLP([40, 30, 30, 5], "tanh")
     model.layers[0].weight.array *= 3
     first, second = diagnose(model, (x,), loss=squares).layers
-    assert first.flat == pytest.approx(saturated_share(np.tanh(model.layers[0](x).numpy())), abs=1e-4)
+    assert first.flat == pytest.approx(saturated_fraction(np.tanh(model.layers[0](x).numpy())), abs=1e-4)
     assert first.flat > 0.3 > second.flat
 
 

@@ -1,4 +1,4 @@
-"""Scores and their variance; the patterns of attention maps."""
+"""The maps of attention and their patterns."""
 
 from __future__ import annotations
 
@@ -10,31 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chainrule as cr
-from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect import maps, pattern, patterns, score_variance
-from chainrule.inspect.attention import random_scores
+from chainrule.errors import ShapeError
+from chainrule.inspect import maps, pattern, patterns
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
-from tests.vectors import vector
-
-
-@pytest.mark.requirement("R-226")
-def test_scores_have_variance_d_and_scaled_ones_1() -> None:
-    v = vector("der-score-variance-numbers")
-    v.check(cr.ops.softmax(np.array(v.inputs["logits"], dtype=float)))
-    found = score_variance(64, draws=10_000)
-    assert found.plain == pytest.approx(64, rel=0.05) and found.scaled == pytest.approx(1, rel=0.05)
-    assert found.plain_peak > 0.8 and found.scaled_peak < 0.5
-    with pytest.raises(ConfigError, match="d 0"):
-        score_variance(0)
-
-
-@pytest.mark.requirement("R-283")
-def test_without_scaling_no_gradient_gets_through() -> None:
-    found = score_variance(512, draws=200, keys=16)
-    assert found.scaled_slope > 5 * found.plain_slope
-    p = cr.ops.softmax(random_scores(4, 1, 16))[0]
-    want = np.abs(cr.ops.softmax_jacobian(p)).sum()
-    assert score_variance(4, draws=1, keys=16).plain_slope == pytest.approx(want)
+from chainrule.optim import AdamW
 
 
 def noisy(A: np.ndarray, causal: bool, seed: int) -> np.ndarray:
@@ -95,6 +74,33 @@ def test_uniform_attention_is_no_pattern() -> None:
     assert pattern(np.ones((9, 9)) / 9).asymmetry == 0
     with pytest.raises(ShapeError, match="must be square"):
         pattern(np.ones((2, 3)))
+
+
+@pytest.mark.requirement("R-295", "R-299")
+def test_heads_of_a_trained_model_specialise_and_can_be_inspected() -> None:
+    """To name the first token and the last but one in their order, a single head would not do."""
+    cr.seed(0)
+    model = GPT(GPTConfig(n_layer=1, n_head=2, n_embd=32, block_size=8, vocab_size=9))
+    optimizer, rng = AdamW(model.parameters(), 1e-2), np.random.default_rng(0)
+
+    def heads() -> np.ndarray:
+        (A,) = maps(model, rng.integers(3, size=(16, 8))).values()
+        assert A.shape == (16, 2, 8, 8) and (A >= 0).all()
+        np.testing.assert_allclose(A.sum(axis=-1), 1, rtol=1e-5)
+        return A.mean(axis=0)
+
+    assert abs(np.subtract(*heads())).max() < 0.1
+    for _ in range(150):
+        ids = rng.integers(3, size=(32, 8))
+        before = np.roll(ids, 1, axis=1)
+        optimizer.zero_grad()
+        model.loss(ids, 3 * ids[:, :1] + before).backward()
+        optimizer.step()
+    trained = heads()
+    assert abs(trained - trained.swapaxes(-1, -2)).max() > 0.5
+    to_first, to_previous = trained[:, 2:, 0].mean(axis=1), trained[:, range(2, 8), range(1, 7)].mean(axis=1)
+    assert sorted([to_first.argmax(), to_previous.argmax()]) == [0, 1]
+    assert to_first.max() > 0.8 and to_previous.max() > 0.8
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from chainrule.doctor.rules import of_embeddings
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.inspect import anisotropy, clusters, concept_direction, embedding_space
 
@@ -53,17 +54,18 @@ def test_planted_clusters_and_directions_are_found() -> None:
 @pytest.mark.requirement("R-228")
 def test_the_report_in_words() -> None:
     vectors = rng.normal(size=(200, 40))
-    assert embedding_space(vectors).finding.level == "ok"
+    assert of_embeddings(embedding_space(vectors)).level == "ok"
     cone = embedding_space(vectors + 3)
-    assert cone.finding.level == "note" and "Subtract the mean" in cone.finding.advice
-    assert abs(cone.centred) < 0.05 and cone.clusters.labels.shape == (200,)
+    finding = of_embeddings(cone)
+    assert finding.level == "note" and "Subtract the mean" in finding.advice
+    assert abs(cone.centered) < 0.05 and cone.clusters.labels.shape == (200,)
 
 
 def test_two_groups_and_a_group_for_every_vector() -> None:
     vectors = np.array([[1.0, 0.1], [2.0, -0.1], [0.0, 3.0], [0.1, 1.0]])
     two = clusters(vectors, 2)
     assert len(set(two.labels[:2])) == len(set(two.labels[2:])) == 1 and two.labels[0] != two.labels[2]
-    cosine = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) @ two.centres.T
+    cosine = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) @ two.centers.T
     assert two.tightness == pytest.approx(cosine.max(axis=1).mean())
     assert two.separation == pytest.approx(cosine.min(axis=1).mean())  # the other of two
     three = clusters(np.array([[1.0, 0], [0, 1.0], [-1.0, -0.01]]), 3)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.io import load_tokenizer, save_tokenizer
 from chainrule.io.bpe_files import read_tiktoken, write_gpt2, write_tiktoken
-from chainrule.io.hf.tokenizers import bpe as bpe_json
+from chainrule.io.hf.tokenizers import bpe
 from chainrule.text import BPETokenizer, WordTokenizer
 from chainrule.text.pretokenize import PATTERNS
 
@@ -35,16 +35,16 @@ def test_tokenizer_json_comes_back(tmp_path: Path, pattern: str) -> None:
 
 
 def test_both_notations_of_merges_are_read(tmp_path: Path) -> None:
-    description = bpe_json.write(trained())
+    description = bpe.write(trained())
     description["model"]["merges"] = [" ".join(pair) for pair in description["model"]["merges"]]
     (tmp_path / "tokenizer.json").write_text(json.dumps(description))
     assert load_tokenizer(tmp_path / "tokenizer.json") == trained()
 
 
 def test_pre_tokenizers_of_others_are_recognized() -> None:
-    description = bpe_json.write(trained())
+    description = bpe.write(trained())
     description["pre_tokenizer"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-    assert bpe_json.read(description).pattern == "gpt2"
+    assert bpe.read(description).pattern == "gpt2"
     llama = (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
         r"\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -52,7 +52,7 @@ def test_pre_tokenizers_of_others_are_recognized() -> None:
     split = {"type": "Split", "pattern": {"Regex": llama}, "behavior": "Isolated", "invert": False}
     steps = [split, {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]
     description["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}
-    assert bpe_json.read(description).pattern == "llama3"
+    assert bpe.read(description).pattern == "llama3"
 
 
 def test_gpt2_files_come_back_under_both_names(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
 def test_what_we_do_not_do_is_refused(
     tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str
 ) -> None:
-    description = copy.deepcopy(bpe_json.write(trained()))
+    description = copy.deepcopy(bpe.write(trained()))
     change(description)
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(description))
@@ -149,7 +149,7 @@ def test_what_we_do_not_do_is_refused(
         ("x.tiktoken", b"IQ== 0\nIQ== 1\n", "two ranks"),
         ("x.tiktoken", b"IQ== 99999999999\n", "id 99999999999"),
         ("x.tiktoken", b"", "no tokens"),
-        ("o200k_base.tiktoken", b"IQ== 0\n", "pattern is not there"),
+        ("o200k_base.tiktoken", b"IQ== 0\n", "does not say its pattern"),
         ("encoder.json", b"{}", "vocab.bpe: cannot be read"),
     ],
 )

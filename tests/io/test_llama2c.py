@@ -13,8 +13,7 @@ import pytest
 import chainrule as cr
 from chainrule.errors import ChainruleError, CheckpointError, ConfigError, FormatError
 from chainrule.generate import write
-from chainrule.io import llama2c, load, save_pretrained
-from chainrule.io.gguf import models as gguf
+from chainrule.io import gguf, llama2c, load, save_pretrained
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.nn import LinearScaling
 from chainrule.text import CharTokenizer, SentencePieceBPETokenizer, Vocabulary
@@ -182,7 +181,7 @@ def test_the_published_stories_are_fluent_and_the_same_in_every_format(tmp_path:
     text = "".join(write(loaded, words, "", 100, temperature=0))  # type: ignore[arg-type]
     assert text.startswith(start)
     cr.io.save_pretrained(loaded, words, tmp_path / "hf")
-    cr.io.gguf.models.write(loaded, words, tmp_path / "x.gguf")
+    cr.io.gguf.write(loaded, words, tmp_path / "x.gguf")
     llama2c.write(loaded, words, tmp_path)
     shutil.copy(tmp_path / "tokenizer.bin", tmp_path / "tok512.bin")
     for place in ("hf", "x.gguf", "model.bin"):

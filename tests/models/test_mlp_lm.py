@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +12,21 @@ import pytest
 import chainrule as cr
 from chainrule import ops
 from chainrule.autograd.types import Array
+from chainrule.data import Document, Parts, Segmented, Split
 from chainrule.doctor import verdict
 from chainrule.errors import ConfigError
-from chainrule.generate import documents, known_share
+from chainrule.generate import documents, known_share, score
 from chainrule.lessons import grid_search
-from chainrule.models import IGNORE, MLPLM, LanguageModel, MLPConfig, NeuralNGram, NeuralNGramConfig, NGram
+from chainrule.models import (
+    IGNORE,
+    MLPLM,
+    LanguageModel,
+    MLPConfig,
+    NeuralNGram,
+    NeuralNGramConfig,
+    NGram,
+    make,
+)
 from chainrule.optim import AdamW, cosine
 from chainrule.random import generator
 from tests.models.words import short_words
@@ -89,6 +100,34 @@ def test_logits_probabilities_and_loss_agree() -> None:
     np.testing.assert_allclose(p.sum(axis=-1), 1, rtol=1e-6)
     picked = np.take_along_axis(p, targets[..., None], axis=-1)
     assert model.loss(ids, targets).item() == pytest.approx(-np.log(picked).mean(), rel=1e-5)
+    for row, wanted, each in zip(ids, targets, picked, strict=True):  # what `score` and `eval` tell of a text
+        np.testing.assert_allclose(score(model, row), np.log(p_of(model, row)), rtol=1e-4, atol=1e-6)
+        one = np.log(each[:, 0])
+        assert model.loss(row[None], wanted[None]).item() == pytest.approx(-one.mean(), rel=1e-5)
+
+
+def p_of(model: MLPLM, ids: Array) -> Array:
+    """Probabilities of the tokens of a text after the first, each given those before it"""
+    return np.array([ops.softmax(model(ids[None, :t]).numpy()[0, -1])[ids[t]] for t in range(1, len(ids))])
+
+
+@pytest.mark.requirement("R-203")
+@pytest.mark.parametrize("kind", ["bert-classifier", "bert-tagger"])
+def test_logits_probabilities_and_loss_of_a_classifier_agree(kind: str) -> None:
+    cr.seed(0)
+    model = make(
+        kind, n_layer=1, n_head=2, n_embd=8, n_hidden=8, block_size=6, vocab_size=9, classes=3
+    ).eval()
+    ids, mask = np.random.default_rng(0).integers(9, size=(4, 6)), np.ones((4, 6), bool)
+    inputs = Segmented(ids, mask, 0 * ids)
+    labels = np.random.default_rng(1).integers(3, size=(4, 6) if kind == "bert-tagger" else 4)
+    logits = model(*inputs).numpy()
+    p = ops.softmax(logits)
+    np.testing.assert_allclose(p.sum(axis=-1), 1, rtol=1e-6)
+    np.testing.assert_allclose(np.log(p) - logits, (np.log(p) - logits)[..., :1].repeat(3, -1), atol=1e-5)
+    picked = np.take_along_axis(p, labels[..., None], axis=-1)
+    assert model.loss(inputs, labels).item() == pytest.approx(-np.log(picked).mean(), rel=1e-5)
+    assert (logits.argmax(-1) == p.argmax(-1)).all()
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])
@@ -234,18 +273,39 @@ def test_verdicts() -> None:
     assert [verdict(2.45, 2.45), verdict(2.0, 2.1), verdict(0.4, 2.9)] == ["underfit", "ok", "overfit"]
 
 
+class Sealed(list[Document]):
+    """Documents that nobody may look at."""
+
+    def __iter__(self) -> Iterator[Document]:
+        raise AssertionError("the test documents were read")
+
+    __getitem__ = __iter__  # type: ignore[assignment]
+
+
 @pytest.mark.requirement("R-208")
 def test_a_grid_is_sorted_by_validation_loss(words: Words) -> None:
+    whole = Split(validation=0.1, test=0.2)(
+        Document(bytes(w.tolist()).decode(), "words") for w in words.train
+    )
+    parts = Parts(whole.train, whole.validation, Sealed(whole.sealed))
+    assert len(parts.sealed) > 300
+    with pytest.raises(AssertionError, match="were read"):
+        list(parts.sealed)
+
+    def rows(documents: list[Document]) -> list[Array]:
+        return [np.frombuffer(d.text.encode(), np.uint8).astype(int) for d in documents]
+
     def run(lr: float, n_hidden: int, n_embd: int) -> float:
         model = model_of(MLPConfig(block_size=3, n_embd=n_embd, n_hidden=n_hidden, vocab_size=27))
-        words.fit(model, words.train, 40, lr)
-        return words.loss(model, words.validation)  # the test words are not in reach
+        words.fit(model, rows(parts.train), 40, lr)
+        return words.loss(model, rows(parts.validation))
 
     trials = grid_search(run, lr=[1e-4, 1e-2], n_hidden=[4, 50], n_embd=[2, 10])
     losses = [trial.validation for trial in trials]
     assert len(trials) == 8 and losses == sorted(losses)
     assert trials[0].settings["lr"] == 1e-2 and trials[0].settings["n_hidden"] == 50
     assert run(**trials[0].settings) == losses[0]
+    assert parts.openings == []
     order = [t.settings["x"] for t in grid_search(lambda x: x, x=[math.nan, 2.0, 1.0])]
     assert order[:2] == [1.0, 2.0]
 

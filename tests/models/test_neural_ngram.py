@@ -14,6 +14,8 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models import IGNORE, NeuralNGram, NeuralNGramConfig, NGram, Terminals
 from chainrule.optim import SGD, Adam
+from chainrule.train import TrainConfig, Trainer
+from tests.scaling.measured import tape
 from tests.vectors import vector
 
 TEXT = "the rain in spain stays mainly in the plain and the train in the lane came late again "
@@ -47,8 +49,12 @@ def test_lookup_equals_the_product_with_one_hot_rows(n: int) -> None:
     model, contexts = drawn(n), np.random.default_rng(1).integers(V, size=(20, n))
     one_hot = ops.one_hot(contexts, V, np.float64)  # (m, n, V)
     want = np.einsum("mnv,nvw->mw", one_hot, model.weight.data)
-    np.testing.assert_allclose(model.predict(contexts).numpy(), want, rtol=1e-12, atol=1e-12)
-    assert one_hot.size == V * contexts.size
+    got = model.predict(contexts)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-12, atol=1e-12)
+    kept = [x for record in tape(got) for x in record.saved if isinstance(x, np.ndarray) and x.size > 1]
+    (rows,) = [x for x in kept if x.dtype.kind == "i"]  # what is stored of the contexts
+    assert rows.size * V == one_hot.size and rows.nbytes * V == one_hot.nbytes
+    assert all(x is rows or x.base is model.parameters().data for x in kept)
 
 
 @pytest.mark.requirement("R-194")
@@ -113,6 +119,38 @@ def train(model: NeuralNGram, steps: int, lr: float, penalty: float = 0.0) -> li
         loss.backward()
         optimizer.step()
     return losses
+
+
+class EveryText:
+    """The full batch at every step."""
+
+    tokens = IDS.size - 1
+
+    def batch(self, step: int) -> tuple[Array, Array]:
+        return IDS[:, :-1], IDS[:, 1:]
+
+
+@pytest.mark.requirement("R-197")
+def test_fifty_full_batch_steps_of_the_trainer_each_lower_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop that `chainrule train` runs; what the optimizer gets is the gradient of this step alone."""
+    model, other = model_of(), model_of()
+    config = TrainConfig(max_steps=50, warmup=0, lr=0.02, weight_decay=0.0, clip=1e9)
+    trainer = Trainer(model, EveryText(), [], config)
+    step, gradients = trainer.step.optimizer.step, []
+
+    def watched(lr: float) -> None:
+        other.load(model.state())
+        other.parameters().zero_grad()
+        other.loss(*EveryText().batch(0)).backward()
+        gradients.append(model.parameters().grad.copy())
+        np.testing.assert_array_equal(gradients[-1], other.parameters().grad)
+        step(lr)
+
+    monkeypatch.setattr(trainer.step.optimizer, "step", watched)
+    losses = [trainer.update(0.02)[0] for _ in range(50)]
+    assert losses[0] == pytest.approx(math.log(V), rel=1e-6)
+    assert len(gradients) == 50 and all(after < before for before, after in pairwise(losses))
+    assert losses[-1] < losses[0] - 0.5
 
 
 @pytest.mark.requirement("R-197")

@@ -346,9 +346,23 @@ class TestSampling:
         samples = bigram.sample(10_000, seed=7)
         assert [s.tolist() for s in bigram.sample(50, seed=7)] == [s.tolist() for s in samples[:50]]
         assert [s.tolist() for s in bigram.sample(50, seed=8)] != [s.tolist() for s in samples[:50]]
-        first = np.bincount([s[0] for s in samples if len(s)], minlength=27) / len(samples)
-        p = bigram.probabilities([[0]])[0]
-        assert (np.abs(first - p) <= 3 * np.sqrt(p * (1 - p) / len(samples)) + 1e-12).mean() > 0.95
+        first = np.bincount([s[0] if len(s) else 0 for s in samples], minlength=27) / len(samples)
+        p = bigram.probabilities([[0]])[0]  # of what follows the start token
+        assert (np.abs(first - p) <= 3 * np.sqrt(p * (1 - p) / len(samples)) + 1e-12).all()
+
+    @pytest.mark.requirement("R-184")
+    def test_a_sample_is_drawn_row_by_row_until_the_terminal(self, bigram: NGram) -> None:
+        """Frequencies of every transition are those of its row, that to the terminal included."""
+        samples = bigram.sample(10_000, seed=7)
+        assert all(0 not in s for s in samples)  # the terminal ends a sample, and is not part of it
+        counts = np.zeros((27, 27))
+        for s in samples:
+            np.add.at(counts, ([0, *s], [*s, 0]), 1)
+        p, n = bigram.probabilities(np.arange(27)[:, None]), counts.sum(axis=1, keepdims=True)
+        drawn = n[:, 0] > 100
+        errors = (counts - n * p)[drawn] / np.sqrt(n * p * (1 - p) + 1e-12)[drawn]
+        assert drawn.sum() > 20 and not counts[p == 0].any()
+        assert np.abs(errors[p[drawn] > 0]).max() < 5 and np.sqrt(np.mean(errors[p[drawn] > 0] ** 2)) < 1.1
 
     def test_without_an_end_samples_have_the_length_asked_for(self) -> None:
         model = NGram.fit([[0, 1, 2, 0, 1, 2, 0]], order=3, vocab_size=3, ends=Terminals(3, None))

@@ -54,6 +54,7 @@ def float64(config: Seq2SeqConfig = TINY) -> Seq2Seq:
 
 
 class TestGradients:
+    @pytest.mark.requirement("R-358")
     @every_variant
     def test_every_parameter_in_float64(self, config: Seq2SeqConfig) -> None:
         model = float64(config)
@@ -93,14 +94,56 @@ class TestGradients:
     def test_decoder_block_and_both_its_inputs(self, norm: str) -> None:
         block = tiny.float64(DecoderLayer(replace(TINY, norm=norm)))
         x, direction = RNG.normal(size=(2, 3, 5, 12))
-        memory, mask, none = RNG.normal(size=(3, 6, 12)), MASK[:, None, None], (None, None)
+        memory, mask = RNG.normal(size=(3, 6, 12)), MASK[:, None, None]
 
         def loss() -> cr.Tensor:
-            return (block(cr.Tensor(x), cr.Tensor(memory), mask, none) * cr.Tensor(direction)).sum()
+            return (block(cr.Tensor(x), cr.Tensor(memory), mask) * cr.Tensor(direction)).sum()
 
         assert cr.gradcheck_model(block.parameters(), loss, step=H) <= 1e-6
-        both = lambda x, memory: block(x, memory, mask, none)  # noqa: E731
+        both = lambda x, memory: block(x, memory, mask)  # noqa: E731
         assert cr.gradcheck(both, x, memory, step=H) <= 1e-6
+
+    @pytest.mark.requirement("R-355")
+    @pytest.mark.parametrize("norm", ["post", "pre"])
+    def test_two_decoder_blocks_send_gradients_to_the_state_and_to_the_encoder(self, norm: str) -> None:
+        model = float64(replace(TINY, norm=norm))
+        blocks, mask = model.model["decoder"].layers, MASK[:, None, None]
+        state, memory, direction = (
+            RNG.normal(size=(3, 5, 12)),
+            RNG.normal(size=(3, 6, 12)),
+            RNG.normal(size=(3, 5, 12)),
+        )
+
+        def run(state: Any, *memories: Any) -> Any:
+            for block, memory in zip(blocks, memories, strict=True):
+                state = block(state, memory, mask, (None, None))
+            return state
+
+        assert cr.gradcheck(lambda state, memory: run(state, memory, memory), state, memory, step=H) <= 1e-6
+        shared, first, second = (cr.Tensor(memory, requires_grad=True) for _ in range(3))
+        run(cr.Tensor(state), shared, shared).backward(direction)
+        run(cr.Tensor(state), first, second).backward(direction)
+        np.testing.assert_allclose(shared.grad, first.grad + second.grad, rtol=1e-12)
+        for grad in (first.grad, second.grad):
+            assert np.abs(grad[MASK]).min() > 0 and not grad[~MASK].any()
+        alone = cr.Tensor(memory, requires_grad=True)
+        model.decode(TARGET, alone, MASK).backward(direction)  # the door of the model itself
+        assert np.abs(alone.grad[MASK]).min() > 0 and not alone.grad[~MASK].any()
+
+    @pytest.mark.requirement("R-354")
+    def test_what_is_masked_gets_no_gradient(self) -> None:
+        """Positions that padding or the causal mask hides from every query: exactly 0, all others not."""
+        model = float64(replace(TINY, positions="learned", n_layer=1))
+        memory = cr.Tensor(model.encode(SOURCE, MASK).numpy(), requires_grad=True)
+        with cr.capture("*.self_attn.*_proj.linear") as seen:
+            model.decode(TARGET, memory, MASK)[:, 1].sum().backward()  # of the second position
+        assert memory.grad is not None and not memory.grad[~MASK].any() and memory.grad[MASK].all()
+        found = {name.split(".")[-2]: entry.grad for name, entry in seen.items()}
+        assert set(found) == {"q_proj", "k_proj", "v_proj", "out_proj"}
+        for name in ("k_proj", "v_proj"):
+            assert not found[name][:, 2:].any(), "later keys and values cannot be reached"
+            assert found[name][:, :2].all()
+        assert not found["q_proj"][:, [0, 2, 3, 4]].any()
 
     @pytest.mark.requirement("R-343")
     def test_a_bias_gets_the_sum_over_positions(self) -> None:

@@ -73,6 +73,44 @@ def test_the_gradient_survives_a_sublayer_that_gives_nothing() -> None:
         np.testing.assert_array_equal(x.grad, seed)
 
 
+class TestHeads:
+    """A whole layer: 8 input dimensions, 4 heads of size 2."""
+
+    x = RNG.normal(size=(1, 5, 8))
+
+    def gradients(self, layer: nn.MultiHeadAttention, feature: int) -> tuple[Array, Array]:
+        """Of output[0, 0, feature]: for the heads (H, T, D), and for the input (T, C)."""
+        x = cr.Tensor(self.x, requires_grad=True)
+        with cr.capture("attention") as seen:
+            layer(x)[0, 0, feature].backward()
+        heads = seen["attention"].grad
+        assert heads is not None and x.grad is not None
+        return heads[0], x.grad[0]
+
+    @pytest.mark.requirement("R-292")
+    @pytest.mark.parametrize("head", range(4))
+    def test_each_head_sees_the_whole_input(self, head: int) -> None:
+        """Without the output projection, two neighbouring features come from one head alone."""
+        layer = nn.MultiHeadAttention(8, 4, out_proj=False).to(np.float64)
+        for feature in (2 * head, 2 * head + 1):
+            _, dx = self.gradients(layer, feature)
+            assert (dx != 0).all()  # every position, every input dimension
+
+    @pytest.mark.requirement("R-293")
+    def test_the_output_projection_mixes_all_heads_into_every_feature(self) -> None:
+        apart = nn.MultiHeadAttention(8, 4, out_proj=False).to(np.float64)
+        mixed = nn.MultiHeadAttention(8, 4).to(np.float64)
+        assert mixed.out_proj is not None
+        for feature in range(8):
+            heads, _ = self.gradients(apart, feature)  # (H, T, D): block-diagonal
+            assert np.flatnonzero(heads[:, 0]).tolist() == [feature]
+            heads, _ = self.gradients(mixed, feature)
+            assert (heads[:, 0] != 0).all()
+            np.testing.assert_allclose(
+                heads[:, 0].reshape(-1), mixed.out_proj.weight.data[feature], rtol=1e-12
+            )
+
+
 class TestHeadSizes:
     @pytest.mark.requirement("R-341")
     @pytest.mark.parametrize(("head_size", "value_size"), [(5, None), (3, 4), (None, 2)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +27,11 @@ class WithState(nn.Layer):
 
     def forward(self, x: Any) -> Tensor:
         outputs, state = self.layer(x, self.state_before)
-        return cr.ops.concat(*(cr.ops.reshape(y, shape=(-1,)) for y in (outputs, *state)))
+        return cr.ops.concat(*(cr.ops.reshape(y, shape=(-1,)) for y in (outputs, *flat(state))))
+
+
+def flat(state: tuple[Any, ...]) -> list[Any]:
+    return [y for part in state for y in (flat(part) if isinstance(part, tuple) else [part])]
 
 
 class Cross(nn.Layer):
@@ -52,7 +58,10 @@ def in_eval_mode() -> nn.Layer:
 
 
 H = np.random.default_rng(3).normal(size=(2, 2, 4))
-LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...]]] = {
+IDS = np.array([[2, 0, 2], [4, 2, 1]])
+# By name: how to make the layer, and its input: a shape, or ids.
+LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...] | np.ndarray]] = {
+    "embedding": (lambda: nn.Embedding(5, 3), IDS),
     "linear": (lambda: nn.Linear(3, 4), (2, 5, 3)),
     "linear without bias": (lambda: nn.Linear(3, 4, bias=False), (3,)),
     "prelu": (lambda: nn.PReLU(3), (5, 3)),
@@ -95,8 +104,17 @@ LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...]]] = {
     "gru": (lambda: WithState(nn.GRU(3, 4), (H[0],)), (2, 5, 3)),
     "gru, reset after": (lambda: WithState(disturbed(nn.GRU(3, 4, reset_after=True)), (H[0],)), (2, 5, 3)),
     "lstm": (lambda: WithState(nn.LSTM(3, 4), (H[0], H[1])), (2, 5, 3)),
+    "stack": (
+        lambda: WithState(nn.Stack([nn.GRU(3, 4), nn.LSTM(4, 4)], dropout=0.2), ((H[0],), (H[1], H[0]))),
+        (2, 5, 3),
+    ),
+    "bidirectional": (lambda: nn.Bidirectional(nn.RNN(3, 4), nn.LSTM(3, 4)), (2, 5, 3)),
     "lora": (lambda: trained_lora(), (4, 5)),
     "adapter": (lambda: disturbed(nn.Adapter(6, 3, activation="gelu")), (2, 4, 6)),
+    "adapted": (
+        lambda: nn.Adapted(nn.FeedForward(6), disturbed(nn.Adapter(6, 3, activation="gelu"))),  # type: ignore[arg-type]
+        (2, 4, 6),
+    ),
 }
 
 
@@ -121,17 +139,34 @@ def test_gradients(name: str) -> None:
     make, shape = LAYERS[name]
     layer = make().to(np.float64)
     rng = np.random.default_rng(12)
-    x = rng.normal(size=shape)
+    ids = isinstance(shape, np.ndarray)
+    x: Any = shape if ids else Tensor(rng.normal(size=shape))
     with random.step(0), cr.no_grad():
-        weights = rng.normal(size=layer(Tensor(x)).shape)
+        weights = rng.normal(size=layer(x).shape)
 
     def loss(x: Any) -> Tensor:
         with random.step(0):  # the same dropout mask every time
             return (layer(x) * weights).sum()
 
     if any(p.requires_grad for _, p in layer.named_parameters()):
-        gradcheck_model(layer.parameters(), lambda: loss(Tensor(x)))
-    gradcheck(loss, x)
+        gradcheck_model(layer.parameters(), lambda: loss(x))
+    if not ids:
+        gradcheck(loss, x.numpy())
+
+
+@pytest.mark.requirement("R-039")
+def test_every_layer_is_among_them() -> None:
+    """Each class of chainrule.nn that is a layer, found by itself, is part of a layer that is checked above."""
+    classes = {
+        value
+        for module in pkgutil.iter_modules(nn.__path__)
+        for value in vars(importlib.import_module(f"chainrule.nn.{module.name}")).values()
+        if isinstance(value, type) and issubclass(value, nn.Layer)
+    }
+    checked = {type(part) for make, _ in LAYERS.values() for _, part in make().named_layers()}
+    checked |= {base for kind in checked for base in kind.__mro__}
+    assert len(classes) > 20
+    assert sorted(kind.__name__ for kind in classes - checked) == []
 
 
 @pytest.mark.requirement("R-096")

@@ -33,7 +33,7 @@ class TestLinearAndMLP:
     @pytest.mark.requirement("R-210")
     def test_mlp_vector(self) -> None:
         v = vector("004-5.2-mlp-forward")
-        net = nn.MLP([2, 3, 1], "relu").to(np.float64)
+        net = nn.MLP([2, 3, 1], ["relu", "sigmoid"]).to(np.float64)
         parts = {
             "layers.0.weight": "W1",
             "layers.0.bias": "b1",
@@ -42,7 +42,7 @@ class TestLinearAndMLP:
         }
         net.load({name: np.array(v.inputs[key]) for name, key in parts.items()})
         with cr.capture() as seen:
-            y = ops.sigmoid(net(np.array(v.inputs["x"])))
+            y = net(np.array(v.inputs["x"]))
         v.check(
             {
                 "W1x": np.array(v.inputs["W1"]) @ v.inputs["x"],
@@ -52,6 +52,35 @@ class TestLinearAndMLP:
                 "y": y.item(),
             }
         )
+
+    @pytest.mark.requirement("R-210")
+    @pytest.mark.parametrize(
+        "kinds", [[], ["tanh"], ["relu", "tanh", "sigmoid"], ["gelu", "prelu", "linear", "silu", "softplus"]]
+    )
+    @pytest.mark.parametrize("output", [[], ["sigmoid"]], ids=["plain output", "sigmoid output"])
+    def test_any_depth_with_an_activation_of_its_own_for_each_layer(
+        self, kinds: list[str], output: list[str]
+    ) -> None:
+        """z = W h + b, h = σ(z), layer by layer."""
+        sizes = [3, *range(4, 4 + len(kinds)), 2]
+        net = nn.MLP(sizes, kinds + output).to(np.float64)
+        for layer in net.layers:
+            layer.bias.data += RNG.normal(size=layer.bias.shape)
+        x = RNG.normal(size=(6, 3))
+        h = x
+        for i, layer in enumerate(net.layers):
+            z = h @ layer.weight.data.T + layer.bias.data
+            h = z
+            if i < len(kinds + output):
+                apply = nn.activation((kinds + output)[i])
+                h = np.asarray(apply(cr.Tensor(z)).numpy())
+        assert len(net.layers) == len(kinds) + 1
+        np.testing.assert_allclose(net(x).numpy(), h, rtol=1e-12, atol=1e-14)
+        cr.gradcheck_model(net.parameters(), lambda: (net(cr.Tensor(x)) * h).sum())
+
+    def test_a_wrong_number_of_activations_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="MLP: 3 activations, 1 hidden layers"):
+            nn.MLP([2, 3, 1], ["relu", "relu", "relu"])
 
     @pytest.mark.requirement("R-090")
     def test_a_stack_of_linear_layers_is_one_matrix(self) -> None:

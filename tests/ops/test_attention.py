@@ -143,6 +143,15 @@ def test_linear_in_the_values_not_in_the_input() -> None:
 
 
 @pytest.mark.requirement("R-299")
+@pytest.mark.parametrize("causal", [False, True])
+def test_rows_sum_to_1_and_the_matrix_is_not_symmetric(causal: bool) -> None:
+    X, W = normal(6, 8), normal(2, 8, 8, seed=1)
+    A = attention_weights(X @ W[0], X @ W[1], causal=causal)
+    assert (A >= 0).all() and abs(A - A.T).max() > 0.1
+    np.testing.assert_allclose(A.sum(axis=1), 1, rtol=1e-12)
+
+
+@pytest.mark.requirement("R-299")
 def test_rows_of_a_printed_table() -> None:
     """A table of positive rows that sum to 1 is the softmax of its own logarithm, symmetric or not."""
     v = vector("004-9.5-rows")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import chainrule as cr
 from chainrule.autograd import Param, Parameters
 from chainrule.errors import ConfigError, GraphError
 from chainrule.nn import Dropout, Linear
@@ -28,6 +29,31 @@ ALL: dict[str, Callable[[Parameters], Optimizer]] = {
     "adamw": lambda p: AdamW(p, 0.1, weight_decay=0.1),
     "lion": lambda p: Lion(p, 0.1, weight_decay=0.1),
 }
+
+
+@pytest.mark.requirement("R-472")
+@pytest.mark.parametrize("backend", ["reference", "native"])
+@pytest.mark.parametrize("eps_inside", [False, True])
+@pytest.mark.parametrize("rule", [AdaGrad, RMSprop, Adam, AdamW])
+def test_zero_gradients_move_nothing(rule: Any, eps_inside: bool, backend: str) -> None:
+    """0 / (√0 + ε) is 0: at the first step, and for a parameter that never had a gradient beside one that has."""
+    options = {"weight_decay": 0.0} if rule is AdamW else {}
+    with cr.backend(backend), np.errstate(all="raise"):
+        params = Parameters(
+            [("w", Param(np.array([1.0, -2.0, 3.0, 0.5], np.float32)))]
+        )  # as the kernels want it
+        before = params.data.copy()
+        optimizer = rule(params, 0.1, eps_inside=eps_inside, **options)
+        set_gradients(params, [0.0, 0.0, 0.0, 0.0])
+        for _ in range(3):
+            optimizer.step()
+        np.testing.assert_array_equal(params.data, before)
+        set_gradients(params, [0.0, 1.0, 0.0, 1e-10])
+        optimizer.step()
+    moved = params.data != before
+    assert moved[1] and not moved[0] and not moved[2] and np.isfinite(params.data).all()
+    with pytest.raises(ConfigError, match="eps"):
+        rule(params, 0.1, eps=0.0)
 
 
 @pytest.mark.requirement("R-116", "R-117")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.io.gguf import file as gguf_file
-from chainrule.io.gguf import models as gguf
+from chainrule.io import gguf
+from chainrule.io.gguf import file
 from chainrule.io.gguf.blocks import FORMATS, Q8_0, REFUSED
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.text import CharTokenizer
@@ -34,7 +34,7 @@ def test_every_format_means_the_same_numbers(name: str, tmp_path: Path) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    metadata, tensors = gguf_file.read(tmp_path / "x.gguf")
+    metadata, tensors = file.read(tmp_path / "x.gguf")
     assert (metadata["n"], metadata["words"]) == (7, ["one", "zwei"])
     assert tensors["x"].format is FORMATS[kind] and tensors["x"].shape == (6, 96)
     np.testing.assert_array_equal(tensors["x"].array(), peer.quants.dequantize(content, kind))
@@ -72,7 +72,7 @@ def test_they_read_ours(family: str, weights: str, tmp_path: Path) -> None:
     )
     gguf.write(model, CharTokenizer("abcdefghij "), tmp_path / "x.gguf", weights=weights)
     read = peer.GGUFReader(tmp_path / "x.gguf")
-    _, ours = gguf_file.read(tmp_path / "x.gguf")
+    _, ours = file.read(tmp_path / "x.gguf")
     assert {t.name for t in read.tensors} == ours.keys()
     for tensor in read.tensors:
         theirs = peer.quants.dequantize(tensor.data, tensor.tensor_type)

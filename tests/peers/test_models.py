@@ -13,8 +13,8 @@ from torch import Tensor
 
 import chainrule as cr
 from chainrule import models, nn, ops
-from chainrule.lessons.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
-from chainrule.lessons.sequence_classifier import BagOfWords, RecurrentClassifier, SequenceClassifier
+from chainrule.lessons.networks.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
+from chainrule.lessons.networks.sequence_classifier import BagOfWords, RecurrentClassifier, SequenceClassifier
 from tests.battery import distance
 from tests.peers import torch_models as peers
 from tests.peers.torch_layers import Weights

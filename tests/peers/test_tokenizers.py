@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from chainrule.data import corpora
 from chainrule.io import load_tokenizer
-from chainrule.io.hf.tokenizers import bpe as bpe_json
+from chainrule.io.hf.tokenizers import bpe
 from chainrule.text import BPETokenizer
 from chainrule.text.pretokenize import PATTERNS, split
 from chainrule.text.unicode.byte_alphabet import show
@@ -54,7 +54,7 @@ def their_tiktoken(ours: BPETokenizer) -> Any:
 
 
 def their_tokenizers(ours: BPETokenizer) -> Any:
-    return tokenizers.Tokenizer.from_str(json.dumps(bpe_json.write(ours)))
+    return tokenizers.Tokenizer.from_str(json.dumps(bpe.write(ours)))
 
 
 @pytest.fixture(scope="module", params=PATTERNS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import chainrule as cr
 from chainrule import nn, ops
 from chainrule.errors import ConfigError
-from chainrule.models import NGram, Seq2Seq, Seq2SeqConfig
+from chainrule.models import GPT, GPTConfig, NGram, Seq2Seq, Seq2SeqConfig
 from chainrule.scaling import Batch, flops, total
 from chainrule.scaling.complexity import (
     activation_numbers,
@@ -109,6 +109,21 @@ def test_memory_of_maps_and_of_activations(monkeypatch: pytest.MonkeyPatch) -> N
         outputs.append(hidden.numpy())
     assert maps(hidden) == 4 * map_numbers(n, h, N)
     assert sum(x.nbytes for x in outputs) == 4 * activation_numbers(n, d, N)
+
+
+@pytest.mark.requirement("R-452")
+def test_memory_of_the_maps_and_activations_of_a_whole_model() -> None:
+    """What `inspect` holds of a GPT: a map (n, n) per head and layer, and n d numbers of the stream per layer."""
+    n, d, h, N = 10, 12, 3, 4
+    model = GPT(GPTConfig(n_layer=N, n_head=h, n_embd=d, block_size=n, vocab_size=7))
+    ids = np.arange(n)[None] % 7
+    maps = cr.inspect.maps(model, ids)
+    assert len(maps) == N
+    assert sum(A.nbytes for A in maps.values()) == 4 * map_numbers(n, h, N)
+    with cr.capture("h.*.ln_1.layernorm") as seen:
+        model(ids)
+    assert len(seen) == N
+    assert sum(entry.value.nbytes for entry in seen.values()) == 4 * activation_numbers(n, d, N)
 
 
 def test_our_op_keeps_a_number_per_row_instead_of_the_map() -> None:

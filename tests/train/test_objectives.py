@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import chainrule as cr
+from chainrule import nn, ops
 from chainrule.data import Masked, Pair, Segmented
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models import family, make
-from chainrule.tasks.objectives import OBJECTIVES, check_objective
+from chainrule.models.registry import KNOWN
+from chainrule.tasks.objectives import OBJECTIVES, check_causality, check_objective
 from chainrule.train import TrainConfig, Trainer
 
 IDS = np.random.default_rng(0).integers(9, size=(2, 5))
@@ -79,6 +81,49 @@ def test_masks_belong_to_the_architecture() -> None:
         small("gpt")(IDS, mask=MASK)
     sees = {o.learns: o.sees for o in OBJECTIVES}
     assert sees["the next token"] == "what came before" and sees["masked words"] == "both sides"
+
+
+class Nothing:
+    """A log that keeps nothing."""
+
+    step = evaluation = note = lambda *args, **others: None
+
+
+@pytest.mark.requirement("R-373")
+@pytest.mark.parametrize("name", ["gpt", "llama", "bert", "bert-classifier"])
+def test_a_model_with_the_mask_of_the_other_objective_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Causal LM with a bidirectional mask, masked words with a causal one: before the first step."""
+    model, batch, encoder = small(name), BATCHES[LEARNS[name]], name.startswith("bert")
+    if name == "gpt":
+        model.h = [nn.TransformerBlock(8, 2, causal=False)]
+    else:
+        attend = ops.attention
+        monkeypatch.setattr(ops, "attention", lambda *args, **o: attend(*args, **o | {"causal": encoder}))
+    before = model.state()
+    trainer = Trainer(model, Source(batch), [batch], TrainConfig(max_steps=1, warmup=0))
+    wrong = (
+        "learns from both sides and sees only what came before"
+        if encoder
+        else "learns the next token and sees it"
+    )
+    with pytest.raises(ConfigError, match=wrong):
+        trainer.run(Nothing())
+    assert all((value == before[key]).all() for key, value in model.state().items())
+    monkeypatch.undo()
+    if name == "gpt":
+        model.h = [nn.TransformerBlock(8, 2, causal=True)]
+    trainer = Trainer(model, Source(batch), [batch], TrainConfig(max_steps=1, warmup=0))
+    assert trainer.run(Nothing()).steps == 1
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_no_family_is_refused_for_its_mask(name: str) -> None:
+    model = small(name)
+    before = model.state()
+    check_causality(model)
+    assert model.training and all((value == before[key]).all() for key, value in model.state().items())
 
 
 def test_models_of_your_own_may_read_what_they_like() -> None:

@@ -37,6 +37,30 @@ def test_small_gradients_survive_by_scaling() -> None:
     np.testing.assert_allclose(W.grad / 2.0**16, np.full((4, 4), 0.5e-9), rtol=1e-3)
 
 
+@pytest.mark.requirement("R-474")
+def test_a_whole_step_keeps_small_gradients_by_scaling(tmp_path: Path) -> None:
+    """fp16 has no number for the gradients of so small a loss: with the factor they reach the weights, without not."""
+
+    def gradient(precision: str, factor: float) -> np.ndarray:
+        run = new_run(tmp_path, f"{precision}{factor:g}", precision=precision, clip=1e9, weight_decay=0.0)
+        loss = run.model.loss
+        run.model.loss = lambda *batch: loss(*batch) * 1e-8  # type: ignore[method-assign]
+        if precision == "fp16":
+            run.trainer.scale.factor = factor
+        before = run.model.parameters().data.copy()
+        run.trainer.update(1e-2)
+        assert (
+            run.model.parameters().data.dtype == before.dtype == np.float32
+        )  # master weights, float32 updates
+        return run.model.parameters().grad.copy()
+
+    exact, scaled, lost = gradient("fp32", 1.0), gradient("fp16", 2.0**24), gradient("fp16", 1.0)
+    size = np.linalg.norm
+    assert size(scaled - exact) < 0.01 * size(exact)
+    assert size(lost - exact) > 0.1 * size(exact)
+
+
+@pytest.mark.requirement("R-474")
 def test_a_step_that_overflows_is_left_out_and_the_factor_halved(tmp_path: Path) -> None:
     run = new_run(tmp_path, precision="fp16")
     trainer = run.trainer

@@ -16,10 +16,12 @@ import pytest
 from chainrule.data import load
 from chainrule.errors import ChainruleError, CheckpointError, ConfigError, DataError
 from chainrule.files import alone
-from chainrule.runs import Run, checkpoint, load_language_model
+from chainrule.runs import Run, checkpoint, load_language_model, replay
 from chainrule.runs.folder import free_folder
+from chainrule.train import TrainConfig
 from chainrule.train.log import read
-from tests.train.helpers import SIZE, losses, new_run, validations
+from tests.train.helpers import SIZE, corpus, losses, new_run, validations
+from tests.train.survivors import TRAINERS, new, outcome, write_data
 
 
 def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
@@ -50,6 +52,41 @@ def test_the_same_seed_gives_the_same_log_bit_for_bit(tmp_path: Path) -> None:
     assert validations(one)[-1] == (30, results[0].validation)  # held-out loss at the end
     assert same(one.model.state(), two.model.state())
     assert losses(one) != losses(other)
+
+
+@pytest.mark.requirement("R-513")
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_every_trainer_repeats_its_log_and_its_weights(tmp_path: Path, trainer: str) -> None:
+    """Initial weights, order of the data, masked words, dropout, negatives: all drawn of the seed."""
+    write_data(tmp_path)
+    for name in ("one", "two"):
+        new(tmp_path, trainer, name).train()
+    assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
+
+
+@pytest.mark.requirement("R-159", "R-513")
+def test_the_folder_of_a_run_knows_the_seed_and_every_batch(tmp_path: Path) -> None:
+    """With batch norm an output depends on the rest of its batch: from the folder alone each batch comes back."""
+    config = TrainConfig(max_steps=4, batch_size=8, seed=5, warmup=0)
+    run = Run.new(tmp_path / "run", corpus(tmp_path), config, "mlp", n_embd=4, n_hidden=8, block_size=3)
+    batches = [run.trainer.batches.batch(step)[0].copy() for step in range(4)]
+    run.train()
+    folder = (tmp_path / "run").rename(tmp_path / "moved")
+    assert run.model.config.batch_norm and Run.resume(folder).trainer.config.seed == 5
+    found = [replay(folder, step) for step in (1, 2, 3, 4)]
+    for step, batch in zip(found, batches, strict=True):
+        assert step.same
+        np.testing.assert_array_equal(step.inputs, batch)
+        again = replay(folder, step.step)
+        assert all((again.activations[name] == value).all() for name, value in step.activations.items())
+
+    model, _ = load_language_model(folder)
+    first, others = batches[0], batches[1]
+    moved = np.concatenate([first[:1], others[1:]])  # the same text among others
+    model.train()
+    assert np.abs(model(first).numpy()[0] - model(moved).numpy()[0]).max() > 1e-3
+    model.eval()
+    np.testing.assert_allclose(model(first).numpy()[0], model(moved).numpy()[0], rtol=1e-5)
 
 
 @pytest.mark.requirement("R-204")

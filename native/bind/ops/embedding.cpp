@@ -18,7 +18,7 @@ void gather(Matrix y, ConstMatrix w, Ids ids) {
     });
 }
 
-// Blocks of columns: each element of dw is summed by one thread in the order of the ids, whatever the blocks.
+// In blocks of columns: one thread sums an element of dw in the order of the ids, whatever the blocks.
 void scatter_add(Matrix dw, ConstMatrix dy, Ids ids) {
     constexpr size_t COLUMNS = 128;
     const size_t N = ids.size(), V = dw.shape(0), C = dw.shape(1);

@@ -10,8 +10,8 @@ double sum_of_squares(ConstVector x) {
     const size_t n = x.size();
     const float* x_n = x.data();
     WithoutGil release;
-    std::vector<double> sums((n + PIECE - 1) / PIECE);
-    for_row_blocks(n, 1, PIECE, [&](size_t block, size_t i, size_t count) {
+    std::vector<double> sums((n + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS);
+    for_row_blocks(n, 1, BLOCK_ELEMENTS, [&](size_t block, size_t i, size_t count) {
         sums[block] = optimizers().sum_of_squares(x_n + i, count);
     });
     double total = 0;

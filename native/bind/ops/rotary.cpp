@@ -5,24 +5,24 @@
 namespace chainrule {
 namespace {
 
-// x (..., T, D) may have any strides but for its last axis, as a split into heads has. The tables are (T, D/2) for all
-// sequences, or one for each.
-void turn(Flat<float> y, nb::ndarray<const float, nb::device::cpu> x, Flat<const float> cos, Flat<const float> sin,
-          float sign, bool interleaved) {
+// x (..., T, D) may have any strides except for its last axis, which is contiguous. cos and sin are (T, D/2) for all
+// sequences, or one such table for each.
+void rotate(Flat<float> y, nb::ndarray<const float, nb::device::cpu> x, Flat<const float> cos, Flat<const float> sin,
+            float sign, bool interleaved) {
     const size_t axes = x.ndim();
     if (axes < 2 || x.shape(axes - 1) % 2 || (x.size() && x.stride(axes - 1) != 1))
         throw std::invalid_argument("x needs two axes, the last one even and contiguous");
     const size_t T = x.shape(axes - 2), D = x.shape(axes - 1), table = T * D / 2;
     const size_t sequences = table ? x.size() / (T * D) : 0;
     float* y_std = pointer(y, "y", x.size());
-    const bool own = cos.size() != table;
+    const bool own = cos.size() != table;  // a table for each sequence
     const float* cos_sth = pointer(cos, "cos", own ? sequences * table : table);
     const float* sin_sth = pointer(sin, "sin", cos.size());
     const float* x_std = x.data();
     const auto kernel = interleaved ? rotary().rotate_neighbors : rotary().rotate_halves;
 
     WithoutGil release;
-    const size_t rows = std::max<size_t>(1, PIECE / std::max<size_t>(1, D)), pieces = (T + rows - 1) / rows;
+    const size_t rows = std::max<size_t>(1, BLOCK_ELEMENTS / std::max<size_t>(1, D)), pieces = (T + rows - 1) / rows;
     auto run = [&](size_t block) {
         const size_t sequence = block / pieces, t = block % pieces * rows;
         const float* from = x_std + static_cast<ptrdiff_t>(t) * x.stride(axes - 2);
@@ -41,7 +41,7 @@ void turn(Flat<float> y, nb::ndarray<const float, nb::device::cpu> x, Flat<const
 }  // namespace
 
 void bind_rotary(nb::module_& m) {
-    m.def("rotary", &turn, "y"_a.noconvert(), "x"_a.noconvert(), "cos"_a.noconvert(), "sin"_a.noconvert(), "sign"_a,
+    m.def("rotary", &rotate, "y"_a.noconvert(), "x"_a.noconvert(), "cos"_a.noconvert(), "sin"_a.noconvert(), "sign"_a,
           "interleaved"_a);
 }
 

@@ -46,14 +46,14 @@ std::vector<Merge> checked_merges(const Table& merges, size_t vocab_size) {
     for (size_t i = 0; i < merges.shape(0); ++i) {
         const int32_t* m = merges.data() + 4 * i;
         for (int column = 0; column < 3; ++column)
-            if (m[column] < 0 || m[column] >= size) throw std::invalid_argument("a merge of a token that is not there");
+            if (m[column] < 0 || m[column] >= size) throw std::invalid_argument("a merge of a token that does not exist");
         if (m[3] < 0 || m[3] == INT32_MAX) throw std::invalid_argument("a priority outside its range");
         rows.push_back({m[0], m[1], m[2], m[3]});
     }
     return rows;
 }
 
-// Tokens in `special` come out of decode but never out of a text.
+// Encoding a text never gives a token in `special`; decoding accepts it.
 void make_encoder(BpeEncoder* self, std::shared_ptr<Classes> classes, int pattern, nb::bytes tokens, Offsets ends,
                   Table merges, Ints special, bool whole_words) {
     Vocabulary vocabulary = as_vocabulary(tokens, ends);
@@ -66,29 +66,29 @@ void make_encoder(BpeEncoder* self, std::shared_ptr<Classes> classes, int patter
         if (ordinary[id] && vocabulary[id].size() == 1)
             id_of_byte[static_cast<uint8_t>(vocabulary[id][0])] = static_cast<int32_t>(id);
     new (self) BpeEncoder(std::move(classes), as_pattern(pattern), std::move(vocabulary), rows,
-                          std::make_unique<ByteSpelling>(id_of_byte.data()), Turn::PLACES);
+                          std::make_unique<ByteSpelling>(id_of_byte.data()), Order::ONE_PAIR);
     for (size_t id = 0; whole_words && id < size; ++id)
         if (ordinary[id]) self->take_whole(id);
 }
 
-// Characters (n, 2): code and id. Others become `stranger`, words end in the token `end` if it is not negative.
-BpeEncoder* make_plain_encoder(std::shared_ptr<Classes> classes, Table characters, Table merges, int32_t end,
-                               int32_t stranger) {
+// characters (n, 2): code point and id. Others become `unknown`; words end in the token `end` if it is not negative.
+BpeEncoder* make_textbook_encoder(std::shared_ptr<Classes> classes, Table characters, Table merges, int32_t end,
+                               int32_t unknown) {
     if (characters.shape(1) != 2) throw std::invalid_argument("characters must have two columns");
-    auto spelling = std::make_unique<CharacterSpelling>(classes, end, stranger);
+    auto spelling = std::make_unique<CharacterSpelling>(classes, end, unknown);
     for (size_t i = 0; i < characters.shape(0); ++i) {
         const int32_t* row = characters.data() + 2 * i;
         if (row[0] < 0 || row[1] < 0) throw std::invalid_argument("a character or its id is negative");
         spelling->add(static_cast<uint32_t>(row[0]), row[1]);
     }
-    return new BpeEncoder(classes, Pattern::PLAIN, {}, checked_merges(merges, INT32_MAX), std::move(spelling),
-                          Turn::PASSES);
+    return new BpeEncoder(classes, Pattern::TEXTBOOK, {}, checked_merges(merges, INT32_MAX), std::move(spelling),
+                          Order::ALL_PAIRS);
 }
 
 nb::bytes decode(const BpeEncoder& self, Ints ids) {
     for (size_t i = 0; i < ids.size(); ++i)
         if (ids.data()[i] < 0 || static_cast<size_t>(ids.data()[i]) >= self.size())
-            throw std::invalid_argument("an id that is no token");
+            throw std::invalid_argument("an id that is not a token");
     std::string text;
     {
         WithoutGil release;
@@ -113,7 +113,7 @@ nb::object train(const BpeTrainer& self, nb::bytes bytes_in_order, size_t limit,
     return merge_rows(merges);
 }
 
-nb::object train_plain(const PlainBpeTrainer& self, size_t limit, const std::vector<nb::bytes>& never) {
+nb::object train_textbook(const TextbookBpeTrainer& self, size_t limit, const std::vector<nb::bytes>& never) {
     const std::vector<std::string> names = strings(never);
     std::vector<Merge> merges;
     {
@@ -141,17 +141,17 @@ void bind_bpe(nb::module_& m) {
         }, "classes"_a, "pattern"_a)
         .def("add", &add_bytes, "texts"_a, "ends"_a.noconvert())
         .def("train", &train, "bytes_in_order"_a, "limit"_a, "least"_a);
-    m.def("plain_bpe_encoder", &make_plain_encoder, nb::rv_policy::take_ownership, "classes"_a,
-          "characters"_a.noconvert(), "merges"_a.noconvert(), "end"_a, "stranger"_a);
-    nb::class_<PlainBpeTrainer>(m, "PlainBpeTrainer")
-        .def("__init__", [](PlainBpeTrainer* self, std::shared_ptr<Classes> classes, nb::bytes end_mark) {
-            new (self) PlainBpeTrainer(std::move(classes), std::string(view(end_mark)));
+    m.def("textbook_bpe_encoder", &make_textbook_encoder, nb::rv_policy::take_ownership, "classes"_a,
+          "characters"_a.noconvert(), "merges"_a.noconvert(), "end"_a, "unknown"_a);
+    nb::class_<TextbookBpeTrainer>(m, "TextbookBpeTrainer")
+        .def("__init__", [](TextbookBpeTrainer* self, std::shared_ptr<Classes> classes, nb::bytes end_mark) {
+            new (self) TextbookBpeTrainer(std::move(classes), std::string(view(end_mark)));
         }, "classes"_a, "end_mark"_a)
-        .def("add", &add_utf8<PlainBpeTrainer>, "texts"_a, "ends"_a.noconvert())
-        .def("characters", [](const PlainBpeTrainer& self) {
+        .def("add", &add_utf8<TextbookBpeTrainer>, "texts"_a, "ends"_a.noconvert())
+        .def("characters", [](const TextbookBpeTrainer& self) {
             return as_array(std::vector<int32_t>(self.characters()));
         })
-        .def("train", &train_plain, "limit"_a, "never"_a);
+        .def("train", &train_textbook, "limit"_a, "never"_a);
 }
 
 }  // namespace chainrule

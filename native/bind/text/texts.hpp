@@ -27,11 +27,11 @@ inline Span span(std::string_view bytes) {
     return {begin, begin + bytes.size()};
 }
 
-// Offsets as the ends of consecutive stretches of `size` bytes.
+// Offsets as the ends of consecutive strings of `size` bytes in all.
 inline std::vector<int64_t> checked_ends(const Offsets& ends, size_t size) {
     int64_t last = 0;
     for (size_t i = 0; i < ends.size(); ++i) {
-        if (ends.data()[i] < last) throw std::invalid_argument("ends must not fall");
+        if (ends.data()[i] < last) throw std::invalid_argument("ends must not decrease");
         last = ends.data()[i];
     }
     if (static_cast<size_t>(last) != size) throw std::invalid_argument("the last end must be the length of the bytes");
@@ -65,7 +65,7 @@ inline nb::list as_list(const std::vector<std::string>& strings) {
     return list;
 }
 
-// Gives texts to a trainer.
+// Adds texts to a trainer.
 template <class Trainer>
 void add_utf8(Trainer& trainer, nb::bytes texts, Offsets ends) {
     const std::vector<Span> found = spans(utf8(texts), ends);
@@ -73,7 +73,7 @@ void add_utf8(Trainer& trainer, nb::bytes texts, Offsets ends) {
     trainer.add(found);
 }
 
-// The vector as an array of NumPy, which owns it: nothing is copied.
+// The vector as a NumPy array that owns it, without a copy.
 template <class Scalar>
 nb::object as_array(std::vector<Scalar>&& values, size_t columns = 0) {
     auto* kept = new std::vector<Scalar>(std::move(values));
@@ -82,7 +82,7 @@ nb::object as_array(std::vector<Scalar>&& values, size_t columns = 0) {
     return nb::cast(nb::ndarray<nb::numpy, Scalar>(kept->data(), columns ? 2 : 1, shape, owner));
 }
 
-// The ids that an encoder makes of a text.
+// The ids of a text.
 template <class Encoder>
 nb::object encode_text(Encoder& encoder, std::string_view text) {
     std::vector<int32_t> ids;

@@ -19,7 +19,7 @@ nb::object missing(const BertTable& self, nb::bytes text) {
 }
 
 void add_character(BertTable& self, uint32_t code, nb::bytes replacement) {
-    if (code >= CODES) throw std::invalid_argument("a code that is no character");
+    if (code >= CODES) throw std::invalid_argument("a code that is not a character");
     const std::string_view bytes = utf8(replacement);
     WithoutGil release;
     self.add(code, bytes);

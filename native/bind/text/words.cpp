@@ -8,7 +8,7 @@ namespace chainrule {
 namespace {
 
 WordRule as_rule(int index) {
-    if (index < 0 || index > 1) throw std::invalid_argument("rule must be 0 (words and marks) or 1 (bare words)");
+    if (index < 0 || index > 1) throw std::invalid_argument("rule must be 0 (words and marks) or 1 (letters)");
     return static_cast<WordRule>(index);
 }
 

@@ -13,9 +13,9 @@ import tyro
 
 from chainrule.cli.sample import Weights
 from chainrule.errors import ConfigError, DataError
-from chainrule.generate import Reader, Request, Sampling, reader, run
-from chainrule.generate.readers import vocab_size
+from chainrule.generate import Request, Sampling, Session, run, session
 from chainrule.generate.sample import Model
+from chainrule.generate.session import vocab_size
 from chainrule.runs import load_language_model
 from chainrule.text import Tokenizer
 
@@ -78,7 +78,7 @@ class Conversation:
         self.options = options
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size(model)
-        self.reader: Reader = reader(model, options.weights)
+        self.session: Session = session(model, options.weights)
         self.sampling = replace(options.sampling, stop=(*options.sampling.stop, f"\n{options.user}:"))
         self.reset()
 
@@ -94,9 +94,9 @@ class Conversation:
         """The model's turn after a message, piece by piece; an answer that is broken off was said as far as it came"""
         asked = f"{self.text}{self.options.user}: {message}\n{self.options.assistant}:"
         request = self._request(asked)
-        self.reader.keep([])
+        self.session.keep([])
         try:
-            for _ in run(self.reader, [request]):
+            for _ in run(self.session, [request]):
                 yield request.piece
         finally:
             self.text = f"{asked}{request.text}\n"

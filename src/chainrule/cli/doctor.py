@@ -20,10 +20,10 @@ from chainrule.cli.progress import Progress
 from chainrule.cli.show import size, steps
 from chainrule.cli.sources import show
 from chainrule.doctor import Finding
-from chainrule.doctor.preflight import examine
+from chainrule.doctor.explain import of_weights
 from chainrule.io import load_tokenizer
 from chainrule.runs import Run, RunFolder
-from chainrule.runs.review import of_log, of_losses, of_weights
+from chainrule.runs.review import of_log, of_losses
 from chainrule.tasks.registry import task_of
 from chainrule.train import TrainConfig
 from chainrule.train.trials import overfit
@@ -66,7 +66,7 @@ class Command:
         tokenizer = None if self.tokenizer is None else load_tokenizer(self.tokenizer)
         data = task_of(self.family).find(name)
         run = Run.draft("", data, TrainConfig(), self.family, tokenizer)
-        findings = [*examine(run.trainer), overfit(run.trainer, said=progress.say)]
+        findings = [*run.trainer.examine(), overfit(run.trainer, said=progress.say)]
         return f"{size(run.model)}, {run.task.amount()}", findings
 
 
@@ -75,7 +75,7 @@ def of_run(folder: Path) -> tuple[str, list[Finding]]:
     if not RunFolder(folder).saved():
         return f"{folder}: a run without a checkpoint", of_log(folder)
     run = Run.resume(folder)
-    findings = [*of_log(folder, run), *of_losses(run), of_weights(run)]
+    findings = [*of_log(folder, run), *of_losses(run), of_weights(run.model)]
     about = f"{size(run.model)}, {run.task.amount()}, after {steps(run.trainer.steps)}"
     return f"{about}; for its inside: chainrule diagnose {folder}", findings
 

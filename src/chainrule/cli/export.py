@@ -14,8 +14,7 @@ from chainrule.cli.progress import Progress
 from chainrule.cli.show import size
 from chainrule.errors import ChainruleWarning, ConfigError
 from chainrule.files import new_folder
-from chainrule.io import llama2c, save_pretrained
-from chainrule.io.gguf import models as gguf
+from chainrule.io import gguf, llama2c, save_pretrained
 from chainrule.io.hf.architectures import has_twin
 from chainrule.models import GPT, Model
 from chainrule.runs import load

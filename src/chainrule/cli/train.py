@@ -92,7 +92,7 @@ class Train(TrainOptions):
 
 def summary(run: Run, result: Result) -> dict[str, Any]:
     """A run in numbers, for machines; losses are of the validation text, the best one in the same unit as the last."""
-    best = run.trainer.doctor.best
+    best = run.trainer.monitor.best
     return (
         {
             "run": str(run.folder),

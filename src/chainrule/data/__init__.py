@@ -1,4 +1,7 @@
-"""Corpora and documents, what is kept of them, token shards, and batches cut from them."""
+"""Texts from files to batches: `read/` them, `clean/` them, split and encode them, cut `batches/`.
+
+At this level: corpora and downloads, splits, the order of items, shards on disk, mixtures of domains.
+"""
 
 from chainrule.data.batches.labeled import LabeledBatches, TwinBatches, Twins
 from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule

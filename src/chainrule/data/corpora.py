@@ -1,8 +1,8 @@
-"""Text to learn from: what every CPython install carries, files under $CHAINRULE_DATA or fetched, and your own.
+"""Corpora: texts inside every CPython install, files under $CHAINRULE_DATA or downloaded, and any file by path.
 
-The built-in corpora need no download. They depend on the Python version, so each records it with its SHA-256.
-Their documents are ordered by the hash of their names: the order is the same everywhere, and the last tenth
-of the text, on which models are validated, is a fair sample of the whole rather than the end of an alphabet.
+The built-in corpora need no download. They depend on the Python version, so each records it with its SHA-256. Their
+documents are ordered by the hash of their names: the order is the same everywhere, and the last tenth of the text, on
+which models are validated, is a fair sample of the whole.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VERSION = f"CPython {platform.python_version()}"
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text, the name by which `load` finds it again, and its version and hash."""
+    """A text with the name under which `load` finds it, its version and hash."""
 
     name: str
     version: str  # "CPython 3.11.7", or "file"
@@ -40,12 +40,12 @@ class Corpus:
 
     @cached_property
     def sha256(self) -> str:
-        """Of the text in UTF-8."""
+        """SHA-256 of the text in UTF-8."""
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def load(name: str | os.PathLike[str] = DEFAULT) -> Corpus:
-    """A corpus by name (`available()` lists them) or by the path of a text file in UTF-8.
+    """A corpus by name (`available()` lists them) or by the path of a UTF-8 file.
 
     >>> import chainrule as cr
     >>> len(cr.data.load("pydoc").text) > 300_000
@@ -58,7 +58,7 @@ def load(name: str | os.PathLike[str] = DEFAULT) -> Corpus:
 
 
 def find(name: str | os.PathLike[str]) -> Path:
-    """The file of a corpus that is not built in: `name` is its path, or found in $CHAINRULE_DATA or the cache."""
+    """The file of a corpus: a path, or a name in $CHAINRULE_DATA or the cache."""
     path = Path(name)
     if not path.exists() and len(path.parts) == 1:
         found = _named_files().get(path.name.removesuffix(".txt"))
@@ -70,7 +70,7 @@ def find(name: str | os.PathLike[str]) -> Path:
 
 
 def available() -> dict[str, str]:
-    """Every corpus that `load` finds by name, with one line about it."""
+    """All corpora that `load` finds by name, with a line about each."""
     return {name: built_in.about for name, built_in in BUILT_IN.items()} | {
         name: f"{path} ({path.stat().st_size / 1e6:.2f} MB)" for name, path in _named_files().items()
     }
@@ -79,8 +79,8 @@ def available() -> dict[str, str]:
 def _pydoc() -> Iterator[str]:
     """The topics of Python's own help(): prose and code.
 
-    Topics quote whole sections of each other, about a fifth of the text. Each paragraph is kept once, or much
-    of the validation text would have been seen in training.
+    Topics quote sections of each other, about a fifth of the text. Each paragraph is kept once; otherwise much of the
+    validation text would occur in training.
     """
     try:
         from pydoc_data.topics import topics
@@ -105,7 +105,7 @@ def _identifiers() -> tuple[str, ...]:
     names: set[str] = set()
     for module, source in _sources():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # old escapes such as "\d" in other people's code
+            warnings.simplefilter("ignore")  # invalid escapes such as "\d" in old sources
             stack = [compile(source, module, "exec", dont_inherit=True)]
         while stack:
             code = stack.pop()
@@ -114,22 +114,24 @@ def _identifiers() -> tuple[str, ...]:
     return tuple(_by_hash(name for name in names if name.isidentifier()))
 
 
-@cache  # half a megabyte that takes seconds to gather
+@cache  # half a megabyte, and seconds to gather
 def _docstrings() -> tuple[str, ...]:
-    """Public functions of the standard library: `def name(arguments):` and what the docstring says first."""
+    """Public functions of the standard library: `def name(arguments):` and the first paragraph of the docstring."""
     pairs = set()
     for _, source in _sources():
         for function in _functions(ast.parse(source).body):
             summary = (ast.get_docstring(function) or "").split("\n\n")[0]
             if summary and not function.name.startswith("_"):
                 pairs.add((f"def {function.name}({ast.unparse(function.args)}):", " ".join(summary.split())))
-    ordered = sorted(pairs, key=lambda pair: (_digest(pair[0]), pair[1]))  # some heads have several summaries
+    ordered = sorted(
+        pairs, key=lambda pair: (_digest(pair[0]), pair[1])
+    )  # several summaries may have one head
     return tuple(f'{head}\n    """{summary}"""' for head, summary in ordered)
 
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A corpus that every Python has: a line about it, its documents, and what stands between them in the text."""
+    """A built-in corpus: a line about it, its documents, and the separator between them in the text."""
 
     about: str
     make: Callable[[], Iterable[str]]
@@ -158,7 +160,7 @@ def _sources() -> Iterator[tuple[str, str]]:
     if not paths:
         raise DataError(f"standard library: no sources in {root} (take 'pydoc' or a file)")
     for name in _by_hash(p.as_posix() for p in paths):
-        with tokenize.open(root / name) as file:  # honors a coding line
+        with tokenize.open(root / name) as file:  # respects a coding line
             yield name, file.read()
 
 
@@ -185,7 +187,7 @@ def _digest(name: str) -> bytes:
 
 
 def _named_files() -> dict[str, Path]:
-    """NAME -> $CHAINRULE_DATA/NAME.txt, or NAME.txt in a folder there, or else in the cache."""
+    """NAME -> NAME.txt in $CHAINRULE_DATA, in a folder there, or in the cache."""
     paths: list[Path] = []
     if folder := os.environ.get("CHAINRULE_DATA"):
         if not Path(folder).is_dir():
@@ -193,7 +195,7 @@ def _named_files() -> dict[str, Path]:
         paths = sorted([*Path(folder).glob("*.txt"), *Path(folder).glob("*/*.txt")])
     paths += [path for name in NAMED if (path := cache_folder() / f"{name}.txt").is_file()]
     found: dict[str, Path] = {}
-    for path in sorted(paths, key=lambda path: path.stem):  # stable: of one name, the first path counts
+    for path in sorted(paths, key=lambda path: path.stem):  # stable: for equal names the first path wins
         found.setdefault(path.stem, path)
     return found
 

@@ -1,6 +1,6 @@
-"""Named corpora that can be fetched, each with its source and the SHA-256 it must have.
+"""Named corpora for download, each with its source and pinned SHA-256.
 
-`get` is the only function of the package that opens a connection, and nothing calls it but `chainrule data get`.
+`get` is the only function of the package that opens a connection; only `chainrule data get` calls it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Download:
-    """Where a corpus comes from, and how to know it."""
+    """The source of a corpus, and how to verify it."""
 
     about: str
     license: str
     url: str
     bytes: int
     sha256: str
-    by: str = "file"  # what a document is: the file, or each line
+    by: str = "file"  # a document is the file, or each line
 
 
 def _github(repository: str, commit: str, path: str) -> str:
@@ -95,7 +95,7 @@ def cache_folder() -> Path:
 
 
 def get(name: str, progress: Callable[[int], object] = lambda size: None) -> Path:
-    """The file of a named corpus in the cache, fetched if it is not there; `progress` hears of every chunk."""
+    """The cached file of a named corpus, downloaded if missing; `progress` is called with the size of each chunk."""
     if name not in NAMED:
         near = difflib.get_close_matches(name, NAMED, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
@@ -120,8 +120,8 @@ def get(name: str, progress: Callable[[int], object] = lambda size: None) -> Pat
 
 
 def _fetch(name: str, wanted: Download) -> Iterator[bytes]:
-    """What the address gives, in chunks; never more than the pinned size."""
-    from http.client import HTTPException  # imported here: nothing else has any use for a network
+    """The content of the URL in chunks, never more than the pinned size."""
+    from http.client import HTTPException  # imported here: nothing else uses the network
     from urllib.request import urlopen
 
     left = wanted.bytes
@@ -135,5 +135,5 @@ def _fetch(name: str, wanted: Download) -> Iterator[bytes]:
                 yield chunk
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        rule = f"or bring the file yourself, as {name}.txt in the folder that CHAINRULE_DATA names"
+        rule = f"or put the file as {name}.txt into the folder CHAINRULE_DATA"
         raise DataError(f"corpus {name!r}: cannot be fetched from {wanted.url} ({reason}; {rule})") from error

@@ -1,4 +1,4 @@
-"""Documents as tokens: one long row of ids and where each document begins; in memory or mapped from a file."""
+"""Encoded documents: one long row of ids, and where each document begins; in memory or mapped from a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Encoded(Sequence[Ids]):
     def of(
         cls, rows: Iterable[npt.ArrayLike], *, start: int | None = None, end: int | None = None
     ) -> Encoded:
-        """Rows of ids, each with the token `start` before it and the token `end` after it, if given."""
+        """From rows of ids, each between the tokens `start` and `end`, if given."""
         before, after = (np.array([] if t is None else [t], np.int32) for t in (start, end))
         whole = [np.concatenate([before, np.asarray(row, np.int32), after]) for row in rows]
         lengths = [len(row) for row in whole]
@@ -40,11 +40,11 @@ class Encoded(Sequence[Ids]):
 
     @property
     def lengths(self) -> Ids:
-        """Tokens of each document (documents,)."""
+        """Number of tokens of each document (documents,)."""
         return np.diff(self.starts)
 
     def lengths_of(self, items: Ids) -> Ids:
-        """Tokens of some documents (items,); looks at no others."""
+        """Number of tokens of some documents (items,); reads no others."""
         return np.asarray(self.starts[items + 1] - self.starts[items])
 
     def __len__(self) -> int:

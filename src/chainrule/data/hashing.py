@@ -1,4 +1,4 @@
-"""Hashes that are the same in every process: of texts, and of whole arrays of integers at once."""
+"""Hashes of texts and of arrays of integers, the same in every process."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def mix(x: npt.NDArray[Any]) -> Words:
 
 
 def digest(text: str, salt: int = 0) -> bytes:
-    """16 bytes that name a text: two texts share them by accident once in 2¹²⁸."""
+    """A hash of 16 bytes: two different texts have the same one with probability 2⁻¹²⁸."""
     content = text.encode("utf-8", "surrogatepass")  # JSON can hold half a surrogate pair
     return hashlib.blake2b(content, digest_size=16, salt=salt.to_bytes(8, "little")).digest()

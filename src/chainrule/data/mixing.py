@@ -1,7 +1,7 @@
-"""Several domains in one stream, in given shares.
+"""Mixing several domains in given proportions.
 
-Of every thousand draws each domain gets its share exactly, in shuffled order, so how often a domain has been drawn
-before draw i is known without counting: each domain goes through its own epochs, and any step can be computed at once.
+Of every thousand draws each domain gets its exact quota, in shuffled order. So the number of draws of a domain before
+draw i is known without counting: each domain goes through its own epochs, and any step can be computed directly.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Domain(Protocol):
 
 
 class Mixture(BatchSource):
-    """Batches put together from `draws` batches of the domains each; give those a batch_size of 1 to mix by row.
+    """Each batch joins `draws` batches of the domains; with domains of batch_size 1 it mixes by row.
 
     >>> import numpy as np
     >>> from chainrule.data import Batches, Mixture
@@ -56,14 +56,14 @@ class Mixture(BatchSource):
         self.names = list(domains)
         self.domains = list(domains.values())
         self.quotas = quotas(weights)
-        self.ends = np.cumsum(self.quotas)  # of each domain's part of a period
+        self.ends = np.cumsum(self.quotas)  # of the domains within a period
         self.draws = draws
         self.block_size = max(domain.block_size for domain in self.domains)
         self.order = Order(PERIOD, seed=seed)
 
     @property
     def tokens(self) -> int:
-        """How many targets one batch holds on average."""
+        """Mean number of targets per batch."""
         each = np.array([domain.tokens for domain in self.domains])
         return max(1, round(self.draws * float(each @ self.quotas) / PERIOD))
 
@@ -85,7 +85,7 @@ class Mixture(BatchSource):
 
 
 def quotas(weights: Mapping[str, float]) -> npt.NDArray[np.int64]:
-    """Draws of each domain in a period: its share, rounded so that the sum is right (largest remainders)."""
+    """Draws of each domain per period: proportional to the weights, rounded by largest remainders to the right sum."""
     values = np.array(list(weights.values()), float)
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise ConfigError(f"mixture: weights {dict(weights)} (must be positive numbers)")
@@ -94,12 +94,12 @@ def quotas(weights: Mapping[str, float]) -> npt.NDArray[np.int64]:
     counts[np.argsort(counts - exact, kind="stable")[: PERIOD - counts.sum()]] += 1
     if (counts == 0).any():
         name = list(weights)[int(counts.argmin())]
-        raise ConfigError(f"mixture: the share of {name!r} is below 1/{PERIOD} (give it more weight)")
+        raise ConfigError(f"mixture: the fraction of {name!r} is below 1/{PERIOD} (give it more weight)")
     return counts
 
 
 def balanced(sizes: Mapping[str, float], power: float = 0.5) -> dict[str, float]:
-    """Shares that grow with size^power: 1 takes domains as they come, 0 all alike, between them small ones gain."""
+    """Weights proportional to size^power: 1 keeps the sizes, 0 makes all equal, values between favor small domains."""
     scaled = {name: float(size) ** power for name, size in sizes.items()}
     total = sum(scaled.values())
     return {name: size / total for name, size in scaled.items()}

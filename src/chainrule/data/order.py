@@ -1,8 +1,8 @@
-"""In which order items are visited: a pure function of (seed, number of the draw), with no state and no list.
+"""The order of items: a pure function of (seed, number of the draw), without state and without a list.
 
-Without replacement, each epoch is a permutation of all items. It is computed for one place at a time by a keyed
-permutation, a Feistel network whose round function is a hash (Black and Rogaway 2002); the keys depend on seed and
-epoch. So step 812 needs neither the steps before it nor memory for a permutation of a billion documents.
+Without replacement, each epoch is a permutation of all items. A keyed permutation computes it place by place: a Feistel
+network whose round function is a hash (Black and Rogaway 2002), with keys made from seed and epoch. So step 812 needs
+neither the steps before it nor memory for a permutation of a billion documents.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Items = npt.NDArray[np.int64]
 
 ONE = np.uint64(1)
 ROUNDS = 6
-FEW = 256  # so many items are listed: a permutation costs little, and a small network has few to offer
+FEW = 256  # up to here the permutation is listed: that is cheap, and a small network has few permutations
 
 
 def spread(count: int, limit: int) -> Items:
@@ -35,7 +35,7 @@ def spread(count: int, limit: int) -> Items:
 
 
 class Order:
-    """Draws of `count` items: every item once per epoch, or with `replacement` each draw on its own.
+    """Draws of `count` items: every item once per epoch, or with `replacement` independent draws.
 
     >>> from chainrule.data import Order
     >>> order = Order(5, seed=1)
@@ -68,9 +68,9 @@ class Order:
         return self.draws(step * size, size)
 
     def bucket(self, step: int, size: int, lengths: npt.NDArray[Any], pool: int) -> Items:
-        """A batch of items alike in length, so that little is padded.
+        """A batch of items similar in length, so that little is padded.
 
-        The draws of `pool` batches are sorted by length and cut into batches again, which come in random order.
+        The draws of `pool` batches are sorted by length and cut into batches, which come in random order.
         """
         if pool == 1:
             return self.batch(step, size)
@@ -90,7 +90,7 @@ class Order:
     def _computed(self, place: Words, epoch: Words) -> Words:
         """place (n,) of an epoch (n,) -> item (n,)
 
-        The network permutes all numbers below rows * columns; one beyond the items goes through it again.
+        The network permutes the numbers below rows * columns; a result beyond the items is permuted once more.
         """
         keys = mix(self.keys[:, None] + epoch)  # (rounds, n)
         item = self._network(place, keys)
@@ -99,7 +99,7 @@ class Order:
         return item
 
     def _network(self, x: Words, keys: Words) -> Words:
-        """x as row and column of a table; each in turn is moved by a hash of the other, which can be undone."""
+        """x as (row, column) of a table; each in turn is shifted by a hash of the other, which is invertible."""
         row, column = np.divmod(x, self.columns)
         for i in range(0, ROUNDS, 2):
             row = (row + (mix(column ^ keys[i]) >> ONE)) % self.rows  # 63 bits: the sum must not wrap

@@ -1,10 +1,10 @@
-"""Tokens on disk: written once, mapped into memory when read, complete or not there at all.
+"""Token shards on disk: written completely or not at all, mapped into memory when read.
 
-DIR/meta.json              sizes, hashes, and what the tokens were made of
-    tokenizer.json         what decodes them
+DIR/meta.json              sizes, hashes and sources
+    tokenizer.json         the tokenizer
     train.npy              (tokens,) uint16, or uint32 for a vocabulary beyond 65,536
     train.documents.npy    (documents + 1,) int64: where each document begins, and the end of the last
-    validation.npy  ...    the other parts of the split, if there are any
+    validation.npy  ...    the other parts of the split, if any
 """
 
 from __future__ import annotations
@@ -40,17 +40,21 @@ def build(
     split: Split | None = None,
     end: str | None = "\n",
 ) -> dict[str, Any]:
-    """Write the documents as tokens into the new directory `out`; returns what is in its meta.json.
+    """Write the documents as tokens into the new directory `out`; returns the content of its meta.json.
 
-    The token `end` follows each document, so that a model can learn where documents end. Without `split` all of them
+    The token `end` follows each document, so that a model can learn where documents end. Without `split` all documents
     are in the part "train".
     """
     split = split or Split(validation=0, test=0)
-    shares = {"train": 1.0, "validation": split.validation, "test": split.test}
+    fractions = {"train": 1.0, "validation": split.validation, "test": split.test}
     closing = np.array([] if end is None else [end_token(tokenizer, end)], np.int32)
     sources: Counter[str] = Counter()
     with new_folder(out) as folder:
-        parts = {part: _Writer(folder, part, tokenizer.vocab_size) for part, share in shares.items() if share}
+        parts = {
+            part: _Writer(folder, part, tokenizer.vocab_size)
+            for part, fraction in fractions.items()
+            if fraction
+        }
         for document in documents:
             sources[document.source] += 1
             ids = np.concatenate([tokenizer.encode(document.text), closing])
@@ -70,7 +74,7 @@ def build(
 
 
 def end_token(tokenizer: Tokenizer, text: str) -> int:
-    """The one token that `text` is, special or not."""
+    """The id of `text`, which must be a single token, special or not."""
     special = tokenizer.special_ids
     if text in special:
         return special[text]
@@ -85,7 +89,7 @@ def end_token(tokenizer: Tokenizer, text: str) -> int:
 
 
 class _Writer:
-    """One part, while it grows."""
+    """Writes one part."""
 
     def __init__(self, folder: Path, name: str, vocab_size: int) -> None:
         self.folder, self.name = folder, name
@@ -102,14 +106,14 @@ class _Writer:
         self.bytes += len(text.encode("utf-8", "surrogatepass"))
 
     def finish(self, documents: int) -> dict[str, Any]:
-        """Complete the files; returns what meta.json says about them."""
+        """Complete the files; returns their entry in meta.json."""
         if not self.starts[-1]:
             raise DataError(
                 f"shards: part {self.name} got none of {documents} documents "
-                "(bring more, make them smaller, for example by paragraph, or change its share)"
+                "(give more documents or smaller ones, for example by paragraph, or change its fraction)"
             )
         self.file.seek(0)
-        self._header()  # now with the final number; NumPy leaves room for it
+        self._header()  # now with the final number, for which NumPy leaves space
         flush(self.file)
         self.file.close()
         boundaries = self.folder / f"{self.name}.documents.npy"
@@ -130,10 +134,10 @@ class _Writer:
 
 
 class Shards:
-    """Tokens that `build` wrote. Sizes are checked, with `verify` also every hash.
+    """The tokens written by `build`. Sizes are checked, with `verify` every hash too.
 
-    `parts["train"]` is an `Encoded`: `.ids` is one long row for `Batches`, and document by document it feeds
-    `DocumentBatches` and `PackedBatches`. Nothing is read before it is used.
+    `parts["train"]` is an `Encoded`: `.ids` is one long row for `Batches`; its documents feed `DocumentBatches` and
+    `PackedBatches`. Files are read on access.
     """
 
     version = "shards"
@@ -157,21 +161,21 @@ class Shards:
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, DataError | FormatError):
                 raise
-            raise FormatError(f"{folder / META}: cannot be understood ({error!r})") from error
+            raise FormatError(f"{folder / META}: cannot be read ({error!r})") from error
 
     @property
     def name(self) -> str:
-        """Where they are found again."""
+        """The absolute path."""
         return str(self.folder.absolute())
 
     @property
     def sha256(self) -> str:
-        """Of the names and recorded hashes of all files: the same tokens, the same hash, wherever they came from."""
+        """Hash of the names and hashes of all files: equal for equal tokens."""
         return hashlib.sha256(json.dumps(self.sums, sort_keys=True).encode()).hexdigest()
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Decodes the tokens."""
+        """The tokenizer of the tokens."""
         return from_dict(_read_json(self.folder / "tokenizer.json"))
 
     def __eq__(self, other: object) -> bool:
@@ -187,7 +191,7 @@ class Shards:
         )
         sizes = (len(ids), len(starts) - 1) if whole else None
         if sizes != (meta["tokens"], meta["documents"]) or (np.diff(starts) < 0).any():
-            raise FormatError(f"{self.folder / name}.npy: is not what {META} says (build it again)")
+            raise FormatError(f"{self.folder / name}.npy: differs from {META} (build it again)")
         return Encoded(ids, starts)
 
     def __repr__(self) -> str:
@@ -198,7 +202,7 @@ def _mapped(path: Path) -> npt.NDArray[Any]:
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
-        raise FormatError(f"{path}: is no array file ({error})") from error
+        raise FormatError(f"{path}: is not an array file ({error})") from error
 
 
 def _check(path: Path, sums: dict[str, Any], verify: bool) -> None:
@@ -225,7 +229,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise FormatError(f"{path}: cannot be understood ({error})") from error
+        raise FormatError(f"{path}: is not valid JSON ({error})") from error
     if not isinstance(value, dict):
         raise FormatError(f"{path}: holds a {type(value).__name__} (must be an object)")
     return value

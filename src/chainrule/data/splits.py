@@ -1,6 +1,6 @@
-"""Train, validation and test: which part a document belongs to is written in its own hash.
+"""Splits into train, validation and test: the hash of a document decides its part.
 
-So a document stays where it is when others are added, copies of it land on the same side, and nothing has to be stored.
+So a document keeps its part when others are added, its copies land in the same part, and nothing has to be stored.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from chainrule.random import check_seed
 
 @dataclass(frozen=True)
 class Parts:
-    """Documents to learn from (`train`), to choose settings by (`validation`), and to judge with at the end.
+    """Documents for training, for choosing settings (`validation`), and for the final evaluation.
 
-    Whoever chooses by the test set has no test set: it is `sealed`, and every opening is written down.
+    Settings chosen on the test set spoil it, so it is `sealed` and every opening is recorded.
     """
 
     train: list[Document] = field(default_factory=list)
     validation: list[Document] = field(default_factory=list)
     sealed: list[Document] = field(default_factory=list, repr=False)
     openings: list[str] = field(default_factory=list)
-    """Why the test documents were looked at, once for each time."""
+    """The reason of each opening of the test documents."""
 
     def open_test(self, why: str) -> list[Document]:
-        """The test documents; `why` joins the `openings`."""
+        """The test documents; `why` is added to `openings`."""
         self.openings.append(why)
         return self.sealed
 
 
 @dataclass(frozen=True)
 class Split:
-    """Shares of validation and test; the rest is for training.
+    """Fractions for validation and test; the rest is for training.
 
     >>> from chainrule.data import Split
     >>> [Split(validation=0.1, test=0.1).part(name) for name in ("emma", "ava", "isla")]

@@ -1,13 +1,26 @@
 """What goes wrong in a model or its training, why, and what to try.
 
-A finding says what was measured, what it means and what to do. `limits` holds every threshold; `preflight` looks
-before the first step, `monitor` during training, `diagnose` at any model.
+A finding has a code (`finding.py`) and the words of that code (`messages.py`); `limits.py` holds every threshold.
+`preflight` looks before the first step, `monitor` during training, `diagnose` at any model.
 """
 
-from chainrule.doctor import limits
-from chainrule.doctor.finding import Finding
+from chainrule.doctor import limits, rules
+from chainrule.doctor.finding import Code, Finding
+from chainrule.doctor.monitor import Monitor
 from chainrule.doctor.report import Report, diagnose
+from chainrule.doctor.rules import initial_loss
 from chainrule.doctor.verdict import verdict
 from chainrule.doctor.watch import Watch
 
-__all__ = ["Finding", "Report", "Watch", "diagnose", "limits", "verdict"]
+__all__ = [
+    "Code",
+    "Finding",
+    "Monitor",
+    "Report",
+    "Watch",
+    "diagnose",
+    "initial_loss",
+    "limits",
+    "rules",
+    "verdict",
+]

@@ -1,8 +1,8 @@
-"""A doctor beside the training: what it sees goes wrong, what that means, and what to try.
+"""A monitor beside the training: spikes, clipping, overfitting, layers that do not learn.
 
-It reads what the loop has anyway, losses, norms and evaluations, and looks at weights only when the model is judged. So
-it costs next to nothing, changes nothing, and what it says follows from the log: `recall` brings it up to date after
-a resume, and `chainrule doctor RUN` has it read a log from the start. Nothing is said twice while it lasts.
+It reads the losses, norms and evaluations of the loop, and looks at weights only when the model is evaluated. So it
+costs next to nothing, changes nothing, and follows from the log: `recall` brings it up to date after a resume, and
+`chainrule doctor RUN` has it read a log from the start. A finding is said once while it lasts.
 """
 
 from __future__ import annotations
@@ -10,32 +10,23 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from chainrule.autograd import Parameters
 from chainrule.doctor import limits
-from chainrule.doctor.finding import Finding
-from chainrule.doctor.rules import of_parameters
+from chainrule.doctor.finding import Code, Finding
+from chainrule.doctor.messages import finding
+from chainrule.doctor.rules import of_curve, of_parameters
+from chainrule.doctor.settings import Settings
 from chainrule.inspect.gradients import parameters
 from chainrule.inspect.losses import curve
 from chainrule.optim import Optimizer
 
-LARGE = 1e4  # nats: what is more counts as this, or it would leave its rounding behind in the sums
-
-
-class Settings(Protocol):
-    """What the doctor reads of the settings of a training."""
-
-    @property
-    def lr(self) -> float: ...
-
-    @property
-    def warmup(self) -> int: ...
-
-    @property
-    def clip(self) -> float: ...
+LARGE = 1e4  # nats: a larger loss counts as this, or its rounding would stay behind in the sums
+FROM_WEIGHTS = {Code.GRADIENT_NOT_FINITE, Code.GRADIENT_ZERO, Code.UPDATES_SMALL}
+"""Large updates are usual in the first steps; where they do harm, the loss says so."""
 
 
 class Alarm:
@@ -77,12 +68,12 @@ class Window:
         return math.sqrt(max(0.0, self.squares / len(self.numbers) - self.mean**2))
 
 
-class Doctor:
-    """Findings about one training, as it goes. `choices` is among how many tokens or labels the model decides."""
+class Monitor:
+    """Findings about one training, step by step. `n_classes` is the number of tokens or labels to choose from."""
 
-    def __init__(self, config: Settings, choices: int | None = None) -> None:
+    def __init__(self, config: Settings, n_classes: int | None = None) -> None:
         self.config = config
-        self.choices = choices
+        self.n_classes = n_classes
         self.losses: list[float] = []
         self.recent = Window(limits.SPIKE_WINDOW)
         self.clipped = 0  # steps in a row
@@ -90,12 +81,12 @@ class Doctor:
         self.evaluations: list[tuple[int, float, float]] = []
         """Step, validation loss, mean training loss before it."""
         self.spike, self.always_clipped, self.overfits = Alarm(), Alarm(), Alarm()
-        self.said: set[tuple[str, str]] = set()
+        self.said: set[Code] = set()
 
     def step(self, loss: float, norm: float) -> list[Finding]:
         """After a step, with its loss and the norm of its gradient before it was clipped."""
         if not math.isfinite(loss + norm):
-            return []  # such a step is explained where it happens
+            return []  # `explain` says why, where it happens
         found = [*self._spike(loss), *self._clipped(norm)]
         self.losses.append(loss)
         self.recent.add(loss)
@@ -103,15 +94,16 @@ class Doctor:
         return found
 
     def evaluation(self, step: int, validation: float) -> list[Finding]:
-        """After the model was judged."""
+        """After the model was evaluated."""
         if not math.isfinite(validation):
             return []
         trained = float(np.mean(self.since)) if self.since else math.nan
         self.since = []
         self.evaluations.append((step, validation, trained))
-        if self.choices and len(self.losses) >= limits.SPIKE_WINDOW:
-            return [*self._overfits(), *self._once([curve(self.losses, self.choices).finding])]
-        return list(self._overfits())
+        found = list(self._overfits())
+        if self.n_classes and len(self.losses) >= limits.SPIKE_WINDOW:
+            found += self._once([of_curve(curve(self.losses, self.n_classes))])
+        return found
 
     @property
     def best(self) -> tuple[int, float] | None:
@@ -120,26 +112,26 @@ class Doctor:
 
     def weights(self, params: Parameters, optimiser: Optimizer) -> list[Finding]:
         """Layers without a gradient and updates too small to matter, at the full rate, by the gradient of this step."""
-        about = of_parameters(parameters(params, optimiser, self.config.lr))
-        # Fast ones are usual in the first steps; where they do harm, the loss says so.
-        return self._once(f for f in about if f.about == "gradients" or "Below" in f.meaning)
+        found = of_parameters(parameters(params, optimiser, self.config.lr))
+        return self._once(f for f in found if f.code in FROM_WEIGHTS)
 
     def recall(self, records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Finding]]:
-        """Read a log; gives what follows from it again, with the steps, and remembers what else was said."""
+        """Read a log: find again what follows from it, with the steps, and remember what else was said."""
         for record in records:
             step = record["step"]
             if "loss" in record:
                 found = self.step(*(math.nan if record[k] is None else record[k] for k in ("loss", "norm")))
-                yield from ((step, finding) for finding in found)
+                yield from ((step, each) for each in found)
             elif record.get("validation") is not None:
-                yield from ((step, finding) for finding in self.evaluation(step, record["validation"]))
+                yield from ((step, each) for each in self.evaluation(step, record["validation"]))
             elif "finding" in record:
-                self.said.add(_key(Finding(**record["finding"])))
+                self.said |= Finding.from_dict(record["finding"]).codes
 
     def _once(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Those that are worth saying and have not been said."""
-        new = [f for f in findings if f.level != "ok" and _key(f) not in self.said]
-        self.said.update(map(_key, new))
+        """The findings that are not ok and have not been said."""
+        new = [f for f in findings if f.level != "ok" and f.code not in self.said]
+        for each in new:
+            self.said |= each.codes
         return new
 
     def _spike(self, loss: float) -> Iterator[Finding]:
@@ -149,26 +141,14 @@ class Doctor:
         mean = self.recent.mean
         z = (loss - mean) / max(self.recent.spread, limits.SPIKE_SPREAD)
         if self.spike(z > limits.SPIKE, z < 1):
-            yield Finding(
-                "problem",
-                "loss spike",
-                f"loss {loss:.3f}, {z:.1f} standard deviations above the {mean:.3f} of the last {steps} steps",
-                "One step threw the model off, or this batch is unlike the others.",
-                f"If it comes back: a smaller lr than {self.config.lr:g}, a longer warmup than {self.config.warmup}, "
-                f"a lower clip than {self.config.clip:g}; else look at the data.",
-            )
+            config = self.config
+            said = {"lr": config.lr, "warmup": config.warmup, "clip": config.clip}
+            yield finding(Code.LOSS_SPIKE, loss=loss, z=z, mean=mean, steps=steps, **said)
 
     def _clipped(self, norm: float) -> Iterator[Finding]:
         self.clipped = self.clipped + 1 if norm > self.config.clip else 0
         if self.always_clipped(self.clipped >= limits.CLIPPED, self.clipped == 0):
-            yield Finding(
-                "note",
-                "clipping",
-                f"every gradient of the last {self.clipped} steps was longer than {self.config.clip:g}, "
-                f"now {norm:.3g}",
-                "Clipping is for the rare large gradient; now it sets the length of every step.",
-                f"Raise clip above {norm:.2g}, or take a smaller lr.",
-            )
+            yield finding(Code.CLIPPING, steps=self.clipped, clip=self.config.clip, norm=norm)
 
     def _overfits(self) -> Iterator[Finding]:
         best = min(range(len(self.evaluations)), key=lambda i: self.evaluations[i][1])
@@ -176,24 +156,5 @@ class Doctor:
         waited = len(self.evaluations) - 1 - best
         rises = waited >= limits.RISING and last > lowest * (1 + limits.RISEN) and now < then
         if self.overfits(rises, waited == 0):
-            yield Finding(
-                "problem",
-                "overfitting",
-                f"validation {last:.3f} after {lowest:.3f} at step {at}, "
-                f"while training fell from {then:.3f} to {now:.3f}",
-                "It learns the training text by heart, and what it learns no longer holds for other text.",
-                f"Stop at the best step (patience {limits.RISING}), or take more text, dropout, a smaller model, "
-                "more weight_decay.",
-            )
-
-
-def _key(finding: Finding) -> tuple[str, str]:
-    """What makes two findings the same one, whatever their numbers."""
-    return finding.about, finding.advice
-
-
-def in_a_line(finding: Finding) -> str:
-    """A finding as the log says it."""
-    level = "" if finding.level == "ok" else f"{finding.level}: "
-    advice = f" Try: {finding.advice}" if finding.advice else ""
-    return f"{level}{finding.about}: {finding.measured}. {finding.meaning}{advice}"
+            said = {"last": last, "lowest": lowest, "step": at, "then": then, "now": now}
+            yield finding(Code.OVERFITTING, **said, patience=limits.RISING)

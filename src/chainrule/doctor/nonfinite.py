@@ -1,8 +1,8 @@
-"""Who made the first number that is not finite: the op, its layer, the row of the batch and the token.
+"""Where the first number that is not finite comes from: the op, its layer, the row of the batch and the token.
 
-The batch is worked through once more while every call of an op is looked at. In forward it is the first op that gives
-NaN or infinity though what it was given is finite (weights aside: those are looked at first); in backward the first
-gradient that is not finite. Nothing is kept and nothing changes.
+The batch is computed again while every call of an op is checked. In forward it is the first op that gives NaN or
+infinity although its inputs are finite (weights aside: they are checked first); in backward the first gradient that is
+not finite. Nothing is kept and nothing changes.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ class Entry:
         index = np.unravel_index(int(np.argmin(np.isfinite(array))), array.shape)
         return cls(name, float(array[index]), tuple(map(int, index)), array.shape)
 
+    @property
+    def place(self) -> str:
+        """Name and index: `wte.weight[3, 5]`"""
+        return f"{self.name}{list(self.index)}"
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -62,7 +67,7 @@ class Found(Exception):
 
 
 class Checked(Capture):
-    """Looks at every call and at every gradient that comes back, and keeps none."""
+    """Checks every call and every gradient that comes back, and keeps none."""
 
     def __init__(self) -> None:
         super().__init__(())
@@ -76,7 +81,7 @@ class Checked(Capture):
         tensors: tuple[Tensor, ...],
     ) -> None:
         for value in values:
-            # A mask of -inf, or a weight that is looked at by itself, is not this op's doing.
+            # A mask of -inf or a broken weight is not the fault of this op.
             if not finite(value) and all(isinstance(arg, Param) or finite(arg) for arg in args):
                 raise Found("forward", Entry.of(name, value))
 
@@ -90,7 +95,7 @@ class Checked(Capture):
 
 
 def finite(value: Any) -> bool:
-    """Whether every number in an argument of an op is finite; what is no number is."""
+    """Whether every number in an argument of an op is finite; an argument without numbers is."""
     array = np.asarray(value.array if isinstance(value, Tensor) else value)
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
@@ -202,5 +207,5 @@ def _fails(model: Model, batch: Batch) -> bool:
             losses, _ = model.losses_and_state(batch)
     except Found:
         return True
-    counts = model.counts(batch.inputs, batch.targets)  # the mean over nothing is nobody's fault
+    counts = model.counts(batch.inputs, batch.targets)  # a mean over no targets may be NaN
     return not all(finite(loss) for loss, n in zip(losses, counts, strict=True) if n)

@@ -1,6 +1,6 @@
 """What can be known before the first step: whether the data teach what they should, what it will cost, where it starts.
 
-A few batches are looked at, and a bounded number of tokens; one step is worked through and forgotten. The model, its
+A few batches are looked at, and a bounded number of tokens; one step is computed and forgotten. The model, its
 gradients and the random stream are as before.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,12 @@ import numpy.typing as npt
 from chainrule import random
 from chainrule.autograd import no_grad, precision
 from chainrule.autograd.types import Array
-from chainrule.data import Encoded
+from chainrule.data import BatchSource, Encoded
 from chainrule.doctor import limits
-from chainrule.doctor.finding import Finding
-from chainrule.inspect.losses import initial_loss
+from chainrule.doctor.finding import Code, Finding, Level
+from chainrule.doctor.messages import finding
+from chainrule.doctor.rules import initial_loss
+from chainrule.doctor.settings import Settings
 from chainrule.inspect.probe import untouched
 from chainrule.machine import clock, memory, one_blas_thread, peak_memory
 from chainrule.models import Model
@@ -28,32 +30,42 @@ from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, row_count, take
 from chainrule.text import BPETokenizer, Tokenizer
 
-if TYPE_CHECKING:
-    from chainrule.train.trainer import Trainer
-
 BATCHES = 8  # that are looked at
 TOKENS = 1 << 22  # that are counted at most
-BLOCKS = 64  # in so many places of the text
-LONG = 0.5  # seconds: the first time is slow, so a step is worked through up to three times in this time
+BLOCKS = 64  # places of a long text from which they are taken
+LONG = 0.5  # seconds: the first pass is slow, so a step is computed up to three times within this time
 STOP = re.compile(r"end|eos|/s>", re.IGNORECASE)  # in the names of tokens that end a text
 
 
-def examine(trainer: Trainer, *, fresh: bool = True) -> list[Finding]:
-    """All that can be said before step 0, what is well included.
+def examine(
+    model: Model,
+    batches: BatchSource,
+    config: Settings,
+    tokenizer: Tokenizer | None = None,
+    *,
+    eval_batches: int = 0,
+    steps: int = 0,
+    fresh: bool = True,
+) -> list[Finding]:
+    """All that can be said before the next step, the ok findings included.
 
-    Weights that are not `fresh` were trained: they know something, and the vocabulary is theirs.
+    An evaluation has `eval_batches` batches; `steps` have been made. Weights that are not `fresh` were trained: they
+    know something, and the vocabulary is theirs.
     """
-    batches = [trainer.batches.batch(step) for step in range(BATCHES)]
-    rows = tokens_of(trainer.batches)
-    found = [_targets(trainer.model, batches), *_truncated(trainer.batches)]
-    fits = [_fits(trainer, rows)]
-    if rows and fits[0].level == "ok" and trainer.tokenizer is not None:
-        own = {name: ids for name, ids in rows.items() if _limit(trainer.model.config, name) is None}
-        found += _stop(trainer.tokenizer, own, batches)
-        found += _unused(trainer.tokenizer, own) if fresh else ()
-    found += fits
-    if fits[0].level == "ok":
-        found += _first_step(trainer, fresh and not trainer.steps)
+    first = [batches.batch(step) for step in range(BATCHES)]
+    rows = tokens_of(batches)
+    found = [_targets(model, first), *_truncated(batches)]
+    fits = _fits(model.config, tokenizer, rows)
+    if rows and fits.level == "ok" and tokenizer is not None:
+        own = {name: ids for name, ids in rows.items() if _limit(model.config, name) is None}
+        found += _stop(tokenizer, own, first)
+        found += _unused(tokenizer, own) if fresh else ()
+    found.append(fits)
+    if fits.level == "ok":
+        loss, seconds, needed = measure(model, Batch(*first[0]), config)
+        if model.choices and fresh and not steps:
+            found.append(initial_loss(loss, model.choices))
+        found.append(_forecast(_plan(config, seconds, eval_batches, steps), needed))
     return found
 
 
@@ -84,28 +96,17 @@ def _targets(model: Model, batches: list[tuple[Any, Array]]) -> Finding:
         for row in range(row_count(inputs))
     ]
     empty = [(step, row) for step, row, counts in rows if not counts]
-    said = f"{len(empty)} of {len(rows)} rows of the first {len(batches)} batches have no target"
+    said = {"empty": len(empty), "rows": len(rows), "batches": len(batches)}
     if not empty:
-        return Finding("ok", "targets", said, "Every row teaches something.")
-    return Finding(
-        "problem" if len(empty) > limits.EMPTY * len(rows) else "note",
-        "targets",
-        f"{said}, first row {empty[0][1]} of step {empty[0][0]}",
-        "What is computed for them is computed for nothing, and a batch of nothing else has no loss.",
-        "Leave out examples of fewer than two tokens; check what marks a target as ignored.",
-    )
+        return finding(Code.TARGETS_OK, **said)
+    level: Level = "problem" if len(empty) > limits.EMPTY * len(rows) else "note"
+    return finding(Code.TARGETS_MISSING, level, **said, row=empty[0][1], step=empty[0][0])
 
 
 def _truncated(batches: Any) -> Iterator[Finding]:
-    share = getattr(batches, "truncated", None)
-    if share is None:
-        return
-    said = f"{share:.1%} of the examples are longer than the context and lose their end"
-    if share <= limits.CUT:
-        yield Finding("ok", "length", said, "Nearly all of them fit.")
-    else:
-        meaning = "What stands at their end is never learnt, nor that they end there."
-        yield Finding("note", "length", said, meaning, "A larger block_size, or shorter examples.")
+    fraction = getattr(batches, "truncated", None)
+    if fraction is not None:
+        yield finding(Code.LENGTH_OK if fraction <= limits.CUT else Code.LENGTH_CUT, fraction=fraction)
 
 
 def _limit(config: Any, name: str) -> int | None:
@@ -113,26 +114,17 @@ def _limit(config: Any, name: str) -> int | None:
     return getattr(config, "source_vocab_size", None) if name == "sources" else None
 
 
-def _fits(trainer: Trainer, rows: dict[str, Array]) -> Finding:
-    """Are the tokens of the text, the tokenizer and the model of one vocabulary?"""
-    config = trainer.model.config
+def _fits(config: Any, tokenizer: Tokenizer | None, rows: dict[str, Array]) -> Finding:
+    """Do the tokens of the text, the tokenizer and the model have one vocabulary?"""
     size = getattr(config, "vocab_size", None)
-    of_tokenizer = trainer.tokenizer.vocab_size if trainer.tokenizer is not None else size
+    of_tokenizer = tokenizer.vocab_size if tokenizer is not None else size
     for name, ids in rows.items():
         allowed = _limit(config, name) or size
         if allowed and len(ids) and int(ids.max()) >= allowed:
-            said = f"id {int(ids.max())} in the {name}, the model knows {allowed:,} tokens"
-            meaning = "Data and model were made with different tokenizers."
-            return Finding(
-                "problem", "vocabulary", said, meaning, "Encode the data again with this tokenizer."
-            )
+            return finding(Code.VOCABULARY_ID, id=int(ids.max()), name=name, size=allowed)
     if of_tokenizer != size:
-        said = f"the tokenizer has {of_tokenizer:,} tokens, the model {size:,}"
-        meaning = "Some tokens can never be written, or ids have no embedding."
-        return Finding(
-            "problem", "vocabulary", said, meaning, "Make the model with the tokenizer's vocab_size."
-        )
-    return Finding("ok", "vocabulary", f"{size} tokens", "Data, tokenizer and model agree.")
+        return finding(Code.VOCABULARY_SIZE, tokenizer=of_tokenizer, model=size)
+    return finding(Code.VOCABULARY_OK, size=size)
 
 
 def _stop(
@@ -147,21 +139,10 @@ def _stop(
         counted = sum(int((targets == id).sum()) for _, targets in batches)
         due = there / max(1, total) * sum(targets.size for _, targets in batches)
         if not there:
-            said = f"{name} never occurs in {total:,} training tokens"
-            meaning = "The model never learns to stop: what it writes ends at the limit of tokens."
-            yield Finding(
-                "note", "stop token", said, meaning, "Put it after every document (data build --end)."
-            )
-        elif not counted and due > 10:
-            said = f"{name} occurs {there:,} times, but is never a target"
-            meaning = "The model reads it and never learns to write it: it will not stop."
-            yield Finding(
-                "problem", "stop token", said, meaning, "Let the token that ends a text be a target."
-            )
+            yield finding(Code.STOP_TOKEN_MISSING, name=name, total=total)
         else:
-            yield Finding(
-                "ok", "stop token", f"{name} occurs {there:,} times and counts", "It learns to stop."
-            )
+            ignored = not counted and due > 10
+            yield finding(Code.STOP_TOKEN_IGNORED if ignored else Code.STOP_TOKEN_OK, name=name, count=there)
 
 
 def _unused(tokenizer: Tokenizer, rows: dict[str, Array]) -> Iterator[Finding]:
@@ -173,43 +154,21 @@ def _unused(tokenizer: Tokenizer, rows: dict[str, Array]) -> Iterator[Finding]:
         spared += [id for id, token in enumerate(tokenizer.tokens) if len(token) == 1]
     counts[spared] += 1
     missing = np.flatnonzero(counts == 0)
-    share = len(missing) / tokenizer.vocab_size
-    some = ", ".join(repr(tokenizer.piece(int(id))) for id in missing[:5])
-    said = f"{len(missing):,} of {tokenizer.vocab_size:,} tokens never occur in training"
-    if share <= limits.UNUSED:
-        yield Finding("ok", "unused tokens", said, "The vocabulary fits the text.")
-    else:
-        yield Finding(
-            "note",
-            "unused tokens",
-            f"{said} ({share:.0%}), such as {some}",
-            "Their embeddings are never learnt, and each takes part in every prediction.",
-            "Learn a tokenizer from this text (chainrule tokenize train), with a smaller vocabulary.",
-        )
+    fraction = len(missing) / tokenizer.vocab_size
+    yield finding(
+        Code.UNUSED_TOKENS_OK if fraction <= limits.UNUSED else Code.UNUSED_TOKENS,
+        missing=len(missing),
+        size=tokenizer.vocab_size,
+        fraction=fraction,
+        examples=", ".join(repr(tokenizer.piece(int(id))) for id in missing[:5]),
+    )
 
 
 # -- the first step ----------------------------------------------------------------------------------------------
 
 
-class Measured(NamedTuple):
-    loss: float
-    """Of the first part, before any step."""
-    seconds: float
-    bytes: int
-
-
-def _first_step(trainer: Trainer, fresh: bool) -> Iterator[Finding]:
-    measured = measure(trainer)
-    choices = trainer.model.choices
-    if choices and fresh:
-        yield initial_loss(measured.loss, choices)
-    yield _forecast(trainer, measured)
-
-
-def measure(trainer: Trainer) -> Measured:
-    """Work through the first batch and forget it."""
-    model, config = trainer.model, trainer.config
-    batch = Batch(*trainer.batches.batch(0))
+def measure(model: Model, batch: Batch, config: Settings) -> tuple[float, float, int]:
+    """Compute a step and forget it: the first part of its loss, its seconds, and the bytes of memory it needs."""
     times: list[float] = []
     with untouched(model), precision(config.precision), one_blas_thread(), np.errstate(all="ignore"):
         model.train()
@@ -221,25 +180,23 @@ def measure(trainer: Trainer) -> Measured:
         if len(model.counts(batch.inputs, batch.targets)) > 1:
             with no_grad():
                 loss = model.losses(batch.inputs, batch.targets)[0].item()
-    # The optimiser's moments are not touched before the first step.
-    return Measured(loss, min(times), peak_memory() + 2 * model.parameters().data.nbytes)
+    # The optimizer's moments are not touched before the first step.
+    return loss, min(times), peak_memory() + 2 * model.parameters().data.nbytes
 
 
-def _forecast(trainer: Trainer, measured: Measured) -> Finding:
-    config, per_step = trainer.config, measured.seconds
-    judged = len(trainer.eval_batches) * per_step / 3  # forward only
+def _forecast(plan: str, bytes: int) -> Finding:
+    needed, available = bytes / 2**30, memory() / 2**30
+    code = Code.FORECAST_MEMORY if needed > limits.MEMORY * available else Code.FORECAST
+    return finding(code, plan=plan, needed=needed, available=available)
+
+
+def _plan(config: Settings, seconds: float, eval_batches: int, done: int) -> str:
+    """How many steps fit into the budget, or how long the steps will take."""
+    evaluation = eval_batches * seconds / 3  # forward only
     if config.budget is not None:
-        each = per_step + judged / config.eval_every
-        said = f"about {max(1, round(config.budget / each)):,} steps in {clock(config.budget)}"
-    else:
-        steps = config.max_steps - trainer.steps
-        evaluations = -(-steps // config.eval_every)
-        total = steps * per_step + evaluations * judged
-        said = f"about {clock(total)} for {steps:,} steps and {evaluations:,} evaluation{'s' * (evaluations != 1)}"
-    gigabytes, there = measured.bytes / 2**30, memory() / 2**30
-    said += f"; {gigabytes:.2g} GiB of memory of {there:.2g}"
-    if gigabytes > limits.MEMORY * there:
-        meaning = "Other programs are pushed out, and training may be ended by the system."
-        advice = "More pieces per batch (accumulate), recompute, a smaller batch or model."
-        return Finding("problem", "forecast", said, meaning, advice)
-    return Finding("ok", "forecast", said, "Measured on the first batch.")
+        each = seconds + evaluation / config.eval_every
+        return f"about {max(1, round(config.budget / each)):,} steps in {clock(config.budget)}"
+    steps = config.max_steps - done
+    evaluations = -(-steps // config.eval_every)
+    total = clock(steps * seconds + evaluations * evaluation)
+    return f"about {total} for {steps:,} steps and {evaluations:,} evaluation{'s' * (evaluations != 1)}"

@@ -1,4 +1,4 @@
-"""One call that examines a model: `inspect.diagnose(model, batch)`."""
+"""One call that examines a model: `doctor.diagnose(model, batch)`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 from chainrule.autograd import no_grad
 from chainrule.doctor import rules
 from chainrule.doctor.finding import Finding
-from chainrule.inspect import gradients, losses
+from chainrule.inspect import gradients
 from chainrule.inspect.activations import ACTIVATIONS, STREAM, LayerReport, layers
 from chainrule.inspect.gradients import ParameterReport
+from chainrule.inspect.losses import OUTPUTS, captured_entropy, expected_loss
 from chainrule.inspect.plain import plain
 from chainrule.inspect.probe import Loss, run, untouched
 from chainrule.models import Model
@@ -27,6 +28,8 @@ class Report:
     loss: float
     expected_loss: float | None
     """ln V, if the model has a vocabulary."""
+    entropy: float | None
+    """Mean entropy of the predicted distributions, in nats: ln V for a uniform guess, less the more sure it is."""
     layers: tuple[LayerReport, ...]
     """Activations and residual sums with their gradients, in the order of the forward pass."""
     parameters: tuple[ParameterReport, ...]
@@ -41,6 +44,7 @@ class Report:
         found = {
             "loss": self.loss,
             "expected_loss": self.expected_loss,
+            "entropy": self.entropy,
             "findings": [finding.to_dict() for finding in self.findings],
             "layers": [layer.to_dict() for layer in self.layers],
             "parameters": [parameter.to_dict() for parameter in self.parameters],
@@ -59,37 +63,40 @@ def diagnose(
 ) -> Report:
     """Examine a model on one batch, forward and backward, and leave it exactly as it was.
 
-    The loss is `model.loss(*batch)`, or `loss(model, *batch)`. With an optimiser the size of its next update (at the
-    rate `lr`) is measured too. `step` is how far training is: the loss of a fresh model should be ln V.
+    The loss is `model.loss(*batch)`, or `loss(model, *batch)`. With an optimizer the size of its next update (at the
+    rate `lr`) is measured too. `step` is the number of steps made: the loss of a fresh model should be ln V.
 
     >>> import chainrule as cr, numpy as np
     >>> cr.seed(0)
     >>> model = cr.models.GPT(cr.models.GPTConfig(n_layer=2, n_head=2, n_embd=32, block_size=16, vocab_size=27))
     >>> ids = np.arange(17) % 27
     >>> report = cr.doctor.diagnose(model, (ids[None, :-1], ids[None, 1:]))
-    >>> report.findings[0].level, report.findings[0].meaning
-    ('ok', 'It spreads its bets over all tokens, as it should.')
+    >>> report.findings[0].code
+    <Code.INITIAL_LOSS_OK: 'initial_loss_ok'>
     """
-    choices = _choices(model, batch, loss)
+    n_classes = _n_classes(model, batch, loss)
     with untouched(model):
-        value, seen = run(model, batch, (*ACTIVATIONS, STREAM), loss)
+        value, seen = run(model, batch, (*ACTIVATIONS, STREAM, *OUTPUTS), loss)
         found = layers(seen)
         params = gradients.parameters(model.parameters(), optimiser, lr)
-        spread = _logit_spread(model, batch) if choices and step == 0 else None
-    said: list[Finding] = []
-    if choices:
-        known = step > 0 and math.isfinite(value)
-        said.append(
-            losses.loss_in_training(value, choices) if known else losses.initial_loss(value, choices, spread)
+        spread = _logit_spread(model, batch) if n_classes and step == 0 else None
+    findings: list[Finding] = []
+    if n_classes:
+        trained = step > 0 and math.isfinite(value)
+        of_loss = (
+            rules.loss_in_training(value, n_classes)
+            if trained
+            else rules.initial_loss(value, n_classes, spread)
         )
-    said += rules.of_layers(found, fresh=step == 0)
-    said += rules.of_parameters(params)
-    expected = losses.expected_loss(choices) if choices else None
-    return Report(value, expected, tuple(found), tuple(params), tuple(said))
+        findings.append(of_loss)
+    findings += rules.of_layers(found, fresh=step == 0)
+    findings += rules.of_parameters(params)
+    expected = expected_loss(n_classes) if n_classes else None
+    return Report(value, expected, captured_entropy(seen), tuple(found), tuple(params), tuple(findings))
 
 
-def _choices(model: Any, batch: tuple[Any, ...], loss: Loss | None) -> int | None:
-    """Among how many tokens or labels the loss decides; None if it has several parts, or is no such loss."""
+def _n_classes(model: Any, batch: tuple[Any, ...], loss: Loss | None) -> int | None:
+    """The number of tokens or labels to choose from; None if the loss has several parts or no such choice."""
     if isinstance(model, Model) and loss is None:
         return model.choices if len(model.counts(*batch)) == 1 else None
     return getattr(getattr(model, "config", None), "vocab_size", None)

@@ -1,4 +1,4 @@
-"""From measurements to words: which numbers are worth saying, what they mean, what to try."""
+"""From measurements to findings: which numbers are worth saying, by the limits in `limits.py`."""
 
 from __future__ import annotations
 
@@ -7,58 +7,104 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from chainrule.doctor import limits
-from chainrule.doctor.finding import Finding
+from chainrule.doctor.finding import Code, Finding, Level
+from chainrule.doctor.messages import finding
 from chainrule.inspect.activations import RECTIFYING, SQUASHING, STREAM, LayerReport, factor_per_layer
+from chainrule.inspect.embedding_space import EmbeddingReport
+from chainrule.inspect.generalization import SplitLosses
 from chainrule.inspect.gradients import ParameterReport
+from chainrule.inspect.losses import Curve, expected_loss
+
+# -- losses ------------------------------------------------------------------------------------------------------
+
+
+def initial_loss(loss: float, n_classes: int, logit_spread: float | None = None) -> Finding:
+    """Is the loss of an untrained model ln n_classes, and if not, why?"""
+    expected = expected_loss(n_classes)
+    spread = ""
+    if not math.isfinite(loss):
+        code = Code.INITIAL_LOSS_NOT_FINITE
+    elif loss > expected * (1 + limits.INITIAL_LOSS):
+        code = Code.INITIAL_LOSS_HIGH
+        implied = math.sqrt(2 * (loss - expected))  # a normal spread s costs s²/2 nats
+        spread = f"{implied:.1f}" if logit_spread is None else f"{logit_spread:.1f} (measured)"
+    elif loss < expected * (1 - limits.UNTRAINED):
+        code = Code.INITIAL_LOSS_LOW
+    else:
+        code = Code.INITIAL_LOSS_OK
+    return finding(code, loss=loss, n_classes=n_classes, expected=expected, spread=spread)
+
+
+def loss_in_training(loss: float, n_classes: int) -> Finding:
+    """Is a model that has been trained better than guessing?"""
+    expected = expected_loss(n_classes)
+    code = Code.LOSS_OK if loss < expected else Code.LOSS_HIGH
+    return finding(code, loss=loss, n_classes=n_classes, expected=expected)
+
+
+def of_curve(curve: Curve) -> Finding:
+    """Does a loss curve start at ln n_classes, fall, and stay down?"""
+    if curve.broken is not None:
+        step, loss = curve.broken
+        return finding(Code.CURVE_NOT_FINITE, step=step, loss=loss)
+    if curve.last > curve.lowest + limits.DIVERGED:
+        code = Code.CURVE_DIVERGES
+    elif curve.first > curve.expected + limits.HOCKEY_STICK:
+        code = Code.CURVE_HOCKEY_STICK
+    elif curve.first - curve.lowest < limits.FLAT_CURVE * curve.first:
+        code = Code.CURVE_FLAT
+    else:
+        code = Code.CURVE_OK
+    return finding(
+        code,
+        first=curve.first,
+        lowest=curve.lowest,
+        last=curve.last,
+        n_classes=curve.n_classes,
+        expected=curve.expected,
+        steps=curve.steps_to_uniform,
+    )
+
+
+def of_splits(losses: SplitLosses) -> Finding:
+    """Does what a model knows hold for text it has not seen?"""
+    overfits = losses.validation > losses.train * (1 + limits.OVERFITTED)
+    code = Code.SPLITS_OVERFIT if overfits else Code.SPLITS_OK
+    return finding(code, train=losses.train, validation=losses.validation)
+
+
+def of_embeddings(space: EmbeddingReport) -> Finding:
+    """Do the vectors use all directions?"""
+    code = Code.EMBEDDINGS_CONE if space.anisotropy > limits.ANISOTROPIC else Code.EMBEDDINGS_OK
+    return finding(code, anisotropy=space.anisotropy, centered=space.centered)
+
+
+# -- layers ------------------------------------------------------------------------------------------------------
 
 
 def of_layers(layers: Sequence[LayerReport], *, fresh: bool) -> Iterator[Finding]:
     """Findings about activations. `fresh` is a model before its first step."""
-    broken = [layer.name for layer in layers if not layer.value.finite]
+    broken = [layer for layer in layers if not layer.value.finite]
     if broken:
-        yield Finding(
-            "problem",
-            "activations",
-            f"{broken[0]} is the first of {len(broken)} layer{'s' * (len(broken) > 1)} with values that are not finite",
-            "The forward pass overflows there.",
-            "Draw smaller weights before it, or normalise its input.",
-        )
+        yield finding(Code.ACTIVATIONS_NOT_FINITE, name=broken[0].name, layers=_layers(broken))
     yield from _flat(layers)
     yield from _dead(layers)
     for op, group in _stacks(layers):
         if fresh and op != STREAM:
             yield from _spread(op, group)
-        yield from _vanishing(op, group)
+        yield from _depth(op, group)
 
 
 def _flat(layers: Sequence[LayerReport]) -> Iterator[Finding]:
     kinds = (
-        (
-            SQUASHING,
-            limits.SATURATED_SHARE,
-            "saturated",
-            "Their inputs are too large",
-            "Draw smaller weights",
-        ),
-        (
-            RECTIFYING,
-            limits.SILENT_SHARE,
-            "silent",
-            "Their inputs are nearly all negative",
-            "Start biases at 0",
-        ),
+        (Code.SATURATED, SQUASHING, limits.SATURATED_FRACTION),
+        (Code.SILENT, RECTIFYING, limits.SILENT_FRACTION),
     )
-    for ops, limit, word, cause, advice in kinds:
+    for code, ops, limit in kinds:
         over = [x for x in layers if x.op in ops and x.flat is not None and x.flat > limit]
         if over:
             worst = max(over, key=lambda x: x.flat or 0.0)
-            yield Finding(
-                "problem",
-                "saturation",
-                f"{worst.flat:.0%} of {worst.name} is {word} ({_layers(over)} over {limit:.0%})",
-                f"{cause}: these entries pass less than a fiftieth of the gradient, and what feeds them hardly learns.",
-                f"{advice} (gain/√fan_in), or normalise before the activation.",
-            )
+            yield finding(code, fraction=worst.flat, name=worst.name, layers=_layers(over), limit=limit)
 
 
 def _dead(layers: Sequence[LayerReport]) -> Iterator[Finding]:
@@ -66,13 +112,15 @@ def _dead(layers: Sequence[LayerReport]) -> Iterator[Finding]:
     if not over:
         return
     worst = max(over, key=lambda layer: len(layer.dead) / layer.units)
-    share = len(worst.dead) / worst.units
-    yield Finding(
-        "problem" if share > limits.DEAD_SHARE else "note",
-        "dead units",
-        f"{len(worst.dead)} of {worst.units} units of {worst.name} ({_layers(over)} with some)",
-        f"No example of {worst.examples:,} moves them, so nothing they read is learnt. A larger sample may find one.",
-        "Draw smaller weights and zero biases; take a smaller learning rate if they died in training.",
+    many = len(worst.dead) / worst.units > limits.DEAD_FRACTION
+    yield finding(
+        Code.DEAD_UNITS,
+        "problem" if many else "note",
+        dead=len(worst.dead),
+        units=worst.units,
+        name=worst.name,
+        layers=_layers(over),
+        examples=worst.examples,
     )
 
 
@@ -90,17 +138,11 @@ def _spread(op: str, stack: list[LayerReport]) -> Iterator[Finding]:
     low, high = limits.SPREAD
     if math.isnan(q) or low <= q <= high:
         return
-    way, cause = ("shrinks", "too small") if q < 1 else ("grows", "too large")
-    yield Finding(
-        "problem",
-        "spread",
-        f"the spread of {op} {way} by {q:.2f} per layer, from {spreads[0]:.3g} to {spreads[-1]:.3g}",
-        f"The weights are {cause} for this activation; with more layers the signal is lost.",
-        "Draw weights with gain/√fan_in (nn.init.kaiming_normal), or normalise between layers.",
-    )
+    code = Code.SPREAD_SHRINKS if q < 1 else Code.SPREAD_GROWS
+    yield finding(code, op=op, factor=q, first=spreads[0], last=spreads[-1])
 
 
-def _vanishing(op: str, stack: list[LayerReport]) -> Iterator[Finding]:
+def _depth(op: str, stack: list[LayerReport]) -> Iterator[Finding]:
     sizes = [layer.grad.std for layer in stack if layer.grad and layer.grad.finite]
     if len(sizes) < len(stack):
         return
@@ -110,36 +152,20 @@ def _vanishing(op: str, stack: list[LayerReport]) -> Iterator[Finding]:
     beyond = not (1 / limits.GRADIENT_RANGE <= ratio <= limits.GRADIENT_RANGE)
     if math.isnan(q) or low <= q <= high or not beyond:
         return
-    way = "vanish" if q < 1 else "explode"
-    yield Finding(
-        "problem",
-        "gradients",
-        f"at {op} they {way} by {q:.2f} per layer: {ratio:.2g} times at the first layer",
-        "Early layers learn hardly at all." if q < 1 else "Early layers are thrown about.",
-        "Use residual connections and the right gain" + (", and clip the gradient." if q > 1 else "."),
-    )
+    yield finding(Code.GRADIENTS_VANISH if q < 1 else Code.GRADIENTS_EXPLODE, op=op, factor=q, ratio=ratio)
+
+
+# -- parameters --------------------------------------------------------------------------------------------------
 
 
 def of_parameters(parameters: Sequence[ParameterReport]) -> Iterator[Finding]:
     """Findings about gradients and updates."""
     broken = [p.name for p in parameters if not math.isfinite(p.grad_norm)]
     if broken:
-        yield Finding(
-            "problem",
-            "gradients",
-            f"{_some(broken)}: the gradient is not finite",
-            "A step with it would destroy the model.",
-            "Take a smaller learning rate; look for overflow in the forward pass.",
-        )
-    silent = [p.name for p in parameters if p.grad_norm == 0]
-    if silent:
-        yield Finding(
-            "problem",
-            "gradients",
-            f"{_some(silent)}: the gradient is 0",
-            "They do not take part in the loss, or what follows them is zero or dead.",
-            "Check that the forward pass uses them and that not all weights start at 0.",
-        )
+        yield finding(Code.GRADIENT_NOT_FINITE, names=_some(broken))
+    zero = [p.name for p in parameters if p.grad_norm == 0]
+    if zero:
+        yield finding(Code.GRADIENT_ZERO, names=_some(zero))
     yield from _updates(parameters)
 
 
@@ -149,23 +175,20 @@ def _updates(parameters: Sequence[ParameterReport]) -> Iterator[Finding]:
         return
     low, high = limits.UPDATE_RATIO
     median = sorted(ratios.values())[len(ratios) // 2]
-    said = f"one step moves a matrix by {median:.1g} of its length (median of {len(ratios)})"
+    said = {"median": median, "count": len(ratios)}
     large = [name for name, ratio in ratios.items() if ratio > high]
     small = [name for name, ratio in ratios.items() if ratio < low]
     if large:
-        meaning = f"Beyond {high:g} for {_some(large)}: ten such steps replace all it has learnt."
-        advice = "Take a smaller learning rate, or a longer warm-up."
-        yield Finding("problem" if median > high else "note", "updates", said, meaning, advice)
+        level: Level = "problem" if median > high else "note"
+        yield finding(Code.UPDATES_LARGE, level, **said, limit=high, names=_some(large))
     if small:
-        meaning = f"Below {low:g} for {_some(small)}: a thousand steps change a hundredth of it."
-        advice = "Take a larger learning rate, unless it is warming up or cooling down."
-        yield Finding("note", "updates", said, meaning, advice)
+        yield finding(Code.UPDATES_SMALL, **said, limit=low, names=_some(small))
     if not large and not small:
-        yield Finding("ok", "updates", said, "Fast enough to learn, slow enough to keep it.")
+        yield finding(Code.UPDATES_OK, **said)
 
 
 def _layers(layers: Sequence[LayerReport]) -> str:
-    return f"{len(layers)} layer{'s' if len(layers) > 1 else ''}"
+    return f"{len(layers)} layer{'s' * (len(layers) > 1)}"
 
 
 def _some(names: Sequence[str]) -> str:

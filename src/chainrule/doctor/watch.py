@@ -1,4 +1,4 @@
-"""An observer for training: every so many steps it looks at the model and writes down what it sees."""
+"""An observer for training: every so many steps it measures the model, for `log.jsonl`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainrule.optim import Optimizer
 class Watch:
     """Call `observe` after every step; when one is due it returns a record for `log.jsonl`, else None.
 
-    Looking costs about two steps, and changes nothing: the run goes on to the same bits.
+    A look costs about two steps and changes nothing: the run continues to the same bits.
 
     >>> from chainrule.doctor.watch import Watch
     >>> [step for step in range(1, 500) if Watch(every=200).due(step)]
@@ -43,7 +43,7 @@ class Watch:
 
 
 def record(report: Report) -> dict[str, Any]:
-    """The numbers of a report that are worth a curve, by layer and parameter; histograms are left out."""
+    """The numbers of a report by layer and parameter, without the histograms."""
     layers = {
         layer.name: {
             "std": layer.value.std,
@@ -57,6 +57,12 @@ def record(report: Report) -> dict[str, Any]:
         p.name: {"weight": p.weight_norm, "grad": p.grad_norm, "update_ratio": p.update_ratio}
         for p in report.parameters
     }
-    problems = [f"{finding.about}: {finding.measured}" for finding in report.problems]
-    found = {"loss": report.loss, "layers": layers, "parameters": parameters, "problems": problems}
+    found = {
+        "loss": report.loss,
+        "entropy": report.entropy,
+        "layers": layers,
+        "parameters": parameters,
+        "problems": [f"{finding.about}: {finding.measured}" for finding in report.problems],
+        "findings": [finding.to_dict() for finding in report.problems],
+    }
     return dict(plain(found))

@@ -2,15 +2,15 @@
 
 from chainrule.generate.beam import Beam, Hypothesis, beam_search, search
 from chainrule.generate.choices import answer, multiple_choice
-from chainrule.generate.decoder import Decoder
 from chainrule.generate.documents import documents, known_share
+from chainrule.generate.engine.decoder import Decoder
 from chainrule.generate.fill import Filled, Guess, fill_masks
 from chainrule.generate.processors import choose, process
-from chainrule.generate.readers import Reader, reader
 from chainrule.generate.requests import Request, run
 from chainrule.generate.sample import complete, generate, stream, write
 from chainrule.generate.sampling import Sampling
 from chainrule.generate.score import Candidate, compare, score
+from chainrule.generate.session import Session, session
 from chainrule.generate.translate import Translation, Translator, translate
 
 __all__ = [
@@ -20,9 +20,9 @@ __all__ = [
     "Filled",
     "Guess",
     "Hypothesis",
-    "Reader",
     "Request",
     "Sampling",
+    "Session",
     "Translation",
     "Translator",
     "answer",
@@ -36,10 +36,10 @@ __all__ = [
     "known_share",
     "multiple_choice",
     "process",
-    "reader",
     "run",
     "score",
     "search",
+    "session",
     "stream",
     "translate",
     "write",

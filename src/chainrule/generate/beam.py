@@ -19,9 +19,9 @@ import numpy.typing as npt
 from chainrule import ops
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.generate.processors import best
-from chainrule.generate.readers import Reader, reader, vocab_size
 from chainrule.generate.sample import Model
 from chainrule.generate.sampling import check_prompt, check_whole
+from chainrule.generate.session import Session, session, vocab_size
 
 WIDEST = 1000  # each text kept has a cache of its own
 
@@ -119,7 +119,7 @@ def ranked(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     return sorted(hypotheses, key=lambda h: -h.score)
 
 
-def search(texts: Reader, starts: Sequence[Sequence[int]], beam: Beam) -> list[list[Hypothesis]]:
+def search(texts: Session, starts: Sequence[Sequence[int]], beam: Beam) -> list[list[Hypothesis]]:
     """starts: the first tokens of B texts -> for each the best texts that follow, the best first
 
     `texts` can hold B width texts and has read nothing yet; that of an encoder-decoder has read B sources.
@@ -163,5 +163,5 @@ def beam_search(
     prompt = check_prompt(ids, V)
     for token in beam.stop_tokens:
         check_whole("stop token", token, 0, V - 1)
-    (found,) = search(reader(model, weights, batch=beam.width), [prompt], beam)
+    (found,) = search(session(model, weights, batch=beam.width), [prompt], beam)
     return found

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from chainrule.errors import ConfigError
 from chainrule.generate.processors import choose
-from chainrule.generate.readers import reader
 from chainrule.generate.sample import Model
 from chainrule.generate.sampling import Sampling
+from chainrule.generate.session import session
 from chainrule.random import generator
 
 Ids = npt.NDArray[np.integer[Any]]
@@ -38,7 +38,7 @@ def documents(
     if n < 1 or limit < 1:
         raise ConfigError(f"documents: {n} of at most {limit} tokens (must be at least 1 each)")
     sampling = Sampling(temperature=temperature, top_k=top_k)
-    texts = reader(model, batch=min(n, TOGETHER))
+    texts = session(model, batch=min(n, TOGETHER))
     rows: list[list[int]] = [[start] for _ in range(n)]
     for first in range(0, n, TOGETHER):
         active = list(range(first, min(n, first + TOGETHER)))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from chainrule import ops
 from chainrule.data import SpecialIds, segmented
-from chainrule.data.batches.segmented import check_room
+from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import BERTPretraining
 from chainrule.models.bert import rows_at
@@ -53,7 +53,7 @@ def fill_masks(
     if not 1 <= k <= tokenizer.vocab_size:
         raise ConfigError(f"fill: k is {k} (must be from 1 to the {tokenizer.vocab_size} tokens there are)")
     special = SpecialIds.of(tokenizer.special_ids)
-    room = check_room(model.config.block_size, 1)
+    room = text_limit(model.config.block_size, 1)
     rows = [_with_gaps(tokenizer, text, special.mask, room) for text in texts]
     if not rows:
         return []

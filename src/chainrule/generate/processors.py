@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from chainrule import native, ops
 from chainrule.errors import ChainruleError
-from chainrule.generate.compiled import runs as native_runs
+from chainrule.generate.engine.program import runs as native_runs
 from chainrule.generate.sampling import Sampling
 
 Logits: TypeAlias = npt.NDArray[np.floating[Any]]

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from chainrule import ops
 from chainrule.generate.processors import Logits, choose
-from chainrule.generate.readers import Reader
 from chainrule.generate.sampling import Sampling, check_prompt
+from chainrule.generate.session import Session
 from chainrule.generate.stopping import StopText
 from chainrule.random import generator
 from chainrule.text import Tokenizer
@@ -77,7 +77,7 @@ class Request:
             self.piece, self.text = self.piece + rest, self.text + rest
 
 
-def run(texts: Reader, requests: Sequence[Request]) -> Iterator[Request]:
+def run(texts: Session, requests: Sequence[Request]) -> Iterator[Request]:
     """Write all of them to their ends, side by side; each comes out whenever it has advanced.
 
     `texts` has read nothing yet, or for an encoder-decoder the sources of these requests.

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError
-from chainrule.generate.readers import reader, vocab_size
+from chainrule.generate.engine.weights import check_format
 from chainrule.generate.requests import Request, run
 from chainrule.generate.sampling import Sampling
-from chainrule.generate.weights import check_format
+from chainrule.generate.session import session, vocab_size
 from chainrule.models import LanguageModel, NGram
 from chainrule.text import Tokenizer
 
@@ -35,7 +35,7 @@ def stream(
     """ids (t,) -> at most n tokens that follow them, one by one; the options are the fields of `Sampling`
 
     The model sees all tokens as long as they fit its context, of a longer prompt the newest `block_size`; how it goes
-    on from there is in `generate.readers`. `weights` is a format of `generate.weights`.
+    on from there is in `generate.session`. `weights` is a format of `generate.engine.weights`.
     """
     request = Request(ids, Sampling(max_new_tokens=n, **options), vocab_size(model))
     if request.sampling.stop:
@@ -43,7 +43,7 @@ def stream(
     check_format(weights)
 
     def tokens() -> Iterator[int]:
-        for _ in run(reader(model, weights), [request]):
+        for _ in run(session(model, weights), [request]):
             yield from request.tokens[-1:] if request.finish != "stop" else ()
 
     return tokens()
@@ -70,7 +70,7 @@ def write(
     sampling = Sampling(max_new_tokens=n, **options)
     request = Request(encoded(tokenizer, prompt), sampling, vocab_size(model), tokenizer)
     check_format(weights)
-    return (request.piece for _ in run(reader(model, weights), [request]))
+    return (request.piece for _ in run(session(model, weights), [request]))
 
 
 def complete(
@@ -99,7 +99,7 @@ def complete(
         Request(encoded(tokenizer, prompt), option, V, tokenizer, scored=scored)
         for prompt, option in zip(prompts, options, strict=True)
     ]
-    texts = reader(model, weights, batch=min(together, max(1, len(requests))))
+    texts = session(model, weights, batch=min(together, max(1, len(requests))))
     parts = (requests[first : first + together] for first in range(0, len(requests), together))
     for tokens, _ in enumerate(chain.from_iterable(run(texts, part) for part in parts), start=1):
         tell(tokens)

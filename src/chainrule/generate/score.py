@@ -2,7 +2,7 @@
 
     score(model, ids)[t] = ln P(ids[t + 1] | ids[0 .. t])                nothing comes before the first token
 
-A text longer than the context of a transformer is read as `generate.readers` would: when the context is full the newest
+A text longer than the context of a transformer is read as `generate.session` would: when the context is full the newest
 half is read again and goes on. So the numbers are those that generation would have given.
 """
 
@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from chainrule import ops
 from chainrule.errors import ChainruleError, ConfigError
-from chainrule.generate.readers import vocab_size
 from chainrule.generate.sample import Model, encoded
 from chainrule.generate.sampling import check_prompt
-from chainrule.models import LanguageModel, NGram, RecurrentLM
-from chainrule.models.window import WindowModel, contexts
+from chainrule.generate.session import vocab_size
+from chainrule.models import LanguageModel, NGram
+from chainrule.models.window import contexts
 from chainrule.text import Tokenizer
 from chainrule.text.unicode.utf8 import to_utf8
 
@@ -46,14 +46,10 @@ def score(model: Model, ids: npt.ArrayLike) -> LogProbs:
 @singledispatch
 def following(model: Any, ids: Ids) -> npt.NDArray[np.floating[Any]]:
     """ids (n,) -> ln P of ids[1:] (n - 1,), in windows of the model's context"""
+    if model.any_length:
+        return passed(model, ids)
     parts = windows(len(ids), model.config.block_size)
     return np.concatenate([passed(model, ids[start:end])[new:] for start, end, new in parts])
-
-
-@following.register(WindowModel)
-@following.register(RecurrentLM)
-def _(model: LanguageModel, ids: Ids) -> npt.NDArray[np.floating[Any]]:
-    return passed(model, ids)  # rows of any length
 
 
 @following.register

@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.autograd import no_grad
-from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.generate.beam import Beam, search
-from chainrule.generate.compiled import Compiler, runs
-from chainrule.generate.targets import ByOps, Compiled, Rows
+from chainrule.generate.engine.assign import assign
+from chainrule.generate.engine.plan import Engine, Plan
 from chainrule.models import Seq2Seq, Seq2SeqConfig
 
 Ids = npt.NDArray[np.integer[Any]]
@@ -45,24 +44,18 @@ class Translator:
             raise ConfigError(f"Translation: got {type(model).__name__} (must be a Seq2Seq)")
         self.model = copy.deepcopy(model).eval() if model.training else model
         self.config: Seq2SeqConfig = model.config
-        self._compiler = None
-        if has_program(model):
-            self._compiler = Compiler(self.model.program(), "fp32", model.config.block_size)
+        self.plan = Plan(self.model)
 
-    def start(self, source: npt.ArrayLike, mask: Array | None) -> tuple[int, Rows]:
-        """source (B, S), mask (B, S) -> B, and rows of which each is about one of them"""
+    def start(self, source: npt.ArrayLike, mask: Array | None) -> tuple[int, Engine]:
+        """source (B, S), mask (B, S) -> B, and an engine that has read them, with a cache for each"""
         with no_grad():
-            memory = self.model.encode(np.asarray(source), mask)  # (B, S, C)
-        if self._compiler is None or mode.captures or mode.backend != "native":
-            return len(memory), ByOps(self.model, memory, mask)
-        return len(memory), Compiled(self._compiler, memory.numpy(), mask)
-
-
-def has_program(model: Seq2Seq) -> bool:
-    """Whether the extension can run it: a program has no adapters."""
-    named = list(model.named_parameters())
-    adapted = any({"lora_A", "adapter"} & set(name.split(".")) for name, _ in named)
-    return runs(named[0][1].array.dtype) and not adapted
+            memory = self.model.encode(np.asarray(source), mask).numpy()  # (B, S, C)
+        B, S, C = memory.shape
+        # What is hidden need not be there: without positions of its own, attention does not see the gap.
+        visible = memory.reshape(-1, C) if mask is None else memory[mask]
+        engine = self.plan.open(max(1, B))
+        engine.read(np.ascontiguousarray(visible), np.full(B, S) if mask is None else mask.sum(axis=1))
+        return B, engine
 
 
 class Translation:
@@ -85,7 +78,11 @@ class Translation:
     ) -> None:
         translator = model if isinstance(model, Translator) else Translator(model)
         self.config = translator.config
-        B, self._rows = translator.start(source, None if source_mask is None else np.asarray(source_mask))
+        self.dtype = translator.plan.dtype
+        B, self._engine = translator.start(source, None if source_mask is None else np.asarray(source_mask))
+        self.caches = list(range(B))
+        """The cache of each row; rows about one source share its keys and values: a beam that forks copies little."""
+        self._total = max(1, B)
         self.length = 0
         """Tokens of each target read so far."""
         self.owners = np.arange(B)
@@ -108,7 +105,12 @@ class Translation:
         if ids.size and not 0 <= ids.min() <= ids.max() < V:
             wrong = ids[(ids < 0) | (ids >= V)][0]
             raise DataError(f"Translation: token {wrong} (must be from 0 to {V - 1})")
-        logits = self._rows.read(ids, self.owners, self.length)
+        B = len(ids)
+        logits = np.empty((B, V), self.dtype)
+        tokens = np.ascontiguousarray(ids, np.int32).reshape(-1)
+        counts, past = np.full(B, T), np.full(B, self.length)
+        if B:
+            self._engine.run(logits, tokens, np.array(self.caches), counts, past, self.owners)
         self.length += T
         return logits
 
@@ -119,9 +121,13 @@ class Translation:
             raise ShapeError(f"Translation: rows {chosen.shape} {chosen.dtype} (must be integers)")
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(self.owners)):
             raise DataError(f"Translation: rows {chosen.tolist()} (must be from 0 to {len(self.owners) - 1})")
-        owners = self.owners[chosen]
-        self._rows.keep(chosen, not np.array_equal(owners, self.owners), self.length)
-        self.owners = owners
+        if len(chosen) > self._total:
+            self._total = len(chosen)
+            self._engine.grow(self._total)
+        self.caches, copies = assign(self.caches, chosen.tolist(), self._total)
+        for source, target in copies:
+            self._engine.copy(source, target, self.length)
+        self.owners = self.owners[chosen]
 
 
 def translate(

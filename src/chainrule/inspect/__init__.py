@@ -1,6 +1,6 @@
-"""Look at a model: plain arrays and words about losses, activations, gradients, attention and embeddings.
+"""Measure a model: losses, activations, gradients, attention and embeddings, as plain arrays and numbers.
 
-Nothing here draws, prints or changes a model, and no model knows of it.
+Nothing here draws, prints, judges or changes a model, and no model knows of it. `doctor` says what the numbers mean.
 """
 
 from chainrule.inspect import recurrence
@@ -10,21 +10,15 @@ from chainrule.inspect.activations import (
     LayerReport,
     dead_units,
     gradient_map,
-    saturated_share,
+    saturated_fraction,
     saturation_point,
 )
-from chainrule.inspect.attention import Pattern, maps, pattern, patterns, score_variance
+from chainrule.inspect.attention import Pattern, maps, pattern, patterns
 from chainrule.inspect.embedding_space import anisotropy, clusters, concept_direction, embedding_space
-from chainrule.inspect.generalisation import exposure, split_losses
-from chainrule.inspect.gradients import ParameterReport, random_stack, trial_step
-from chainrule.inspect.gradients import by_depth as gradients_by_depth
+from chainrule.inspect.generalization import exposure, split_losses
+from chainrule.inspect.gradients import ParameterReport, trial_step
 from chainrule.inspect.links import Link, attends, focus, strongest
-from chainrule.inspect.losses import (
-    curve,
-    expected_loss,
-    hand_made_logits,
-    initial_loss,
-)
+from chainrule.inspect.losses import curve, expected_loss, output_entropy
 from chainrule.inspect.spectrum import Spectrum, attention_spectra, recurrent_spectra, spectrum
 
 __all__ = [
@@ -47,18 +41,14 @@ __all__ = [
     "exposure",
     "focus",
     "gradient_map",
-    "gradients_by_depth",
-    "hand_made_logits",
-    "initial_loss",
     "maps",
+    "output_entropy",
     "pattern",
     "patterns",
-    "random_stack",
     "recurrence",
     "recurrent_spectra",
-    "saturated_share",
+    "saturated_fraction",
     "saturation_point",
-    "score_variance",
     "spectrum",
     "split_losses",
     "strongest",

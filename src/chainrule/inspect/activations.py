@@ -12,7 +12,6 @@ import numpy.typing as npt
 from chainrule import ops
 from chainrule.autograd.capture import Capture, Captured
 from chainrule.autograd.types import Array
-from chainrule.doctor import limits
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.inspect.probe import op_of
 
@@ -30,10 +29,13 @@ OTHERS = ("leaky_relu", "prelu", "gru_cell", "gru_sequence", "lstm_cell", "lstm_
 ACTIVATIONS = (*SQUASHING, *RECTIFYING, *OTHERS)
 STREAM = "add"  # the residual stream is a chain of sums
 
+SATURATED = 0.99
+"""|tanh| above this is saturated: its slope 1 - 0.99² = 0.02 lets a fiftieth of the gradient through."""
+
 BINS = 60
 
 
-def saturation_point(M: float = limits.SATURATED) -> float:
+def saturation_point(M: float = SATURATED) -> float:
     """The x at which tanh x = M: ln((1 + M) / (1 - M)) / 2.
 
     >>> from chainrule.inspect.activations import saturation_point
@@ -45,8 +47,8 @@ def saturation_point(M: float = limits.SATURATED) -> float:
     return math.log((1 + M) / (1 - M)) / 2
 
 
-def saturated_share(y: npt.ArrayLike, M: float = limits.SATURATED) -> float:
-    """The share of outputs of tanh with `|y| > M`."""
+def saturated_fraction(y: npt.ArrayLike, M: float = SATURATED) -> float:
+    """The fraction of outputs of tanh with `|y| > M`."""
     return float((np.abs(np.asarray(y)) > M).mean())
 
 
@@ -55,7 +57,7 @@ def gradient_map(x: npt.ArrayLike) -> Array:
     return np.asarray(1 - np.tanh(np.asarray(x)) ** 2)
 
 
-def dead_units(slopes: npt.ArrayLike, flat: float = 1 - limits.SATURATED**2) -> list[int]:
+def dead_units(slopes: npt.ArrayLike, flat: float = 1 - SATURATED**2) -> list[int]:
     """Units (columns) whose slope is below `flat` for every example of the sample.
 
     A larger sample can only make the list shorter: dead means that no example seen so far moves the unit.
@@ -80,8 +82,8 @@ class Histogram:
         kept = _finite(values)
         low, high = (np.float64(kept.min()), np.float64(kept.max())) if kept.size else (0.0, 1.0)
         # Edges in float64, and apart: float32 values that differ in their last bit must not share an edge.
-        room = max(1e-30, 1e-9 * max(abs(low), abs(high)))
-        reach = (low, high) if high - low > room else (low - room, high + room)
+        margin = max(1e-30, 1e-9 * max(abs(low), abs(high)))
+        reach = (low, high) if high - low > margin else (low - margin, high + margin)
         counts, edges = np.histogram(kept, bins=bins, range=reach)
         return cls(counts, edges)
 
@@ -132,7 +134,7 @@ class LayerReport:
     value: Distribution
     grad: Distribution | None
     flat: float | None
-    """Share of entries that let less than a fiftieth of the gradient through: saturated, or silent."""
+    """Fraction of entries that let less than a fiftieth of the gradient through: saturated, or silent."""
     dead: tuple[int, ...]
     """Units that are flat for every example."""
 
@@ -150,8 +152,8 @@ class LayerReport:
 
 
 def layers(seen: Capture) -> list[LayerReport]:
-    """One report for every captured call, in the order of the forward pass."""
-    return [layer(entry) for entry in seen.values()]
+    """One report for every captured activation and residual sum, in the order of the forward pass."""
+    return [layer(entry) for entry in seen.values() if op_of(entry.name) in (*ACTIVATIONS, STREAM)]
 
 
 def layer(entry: Captured) -> LayerReport:
@@ -162,7 +164,7 @@ def layer(entry: Captured) -> LayerReport:
     flat: float | None = None
     dead: tuple[int, ...] = ()
     if slopes is not None:
-        limit = (1 - limits.SATURATED**2) * (SQUASHING | RECTIFYING)[op]
+        limit = (1 - SATURATED**2) * (SQUASHING | RECTIFYING)[op]
         slopes = slopes.reshape(-1, units)
         flat, dead = float((np.abs(slopes) <= limit).mean()), tuple(dead_units(slopes, limit))
     grad = None if entry.grad is None else Distribution.of(entry.grad)

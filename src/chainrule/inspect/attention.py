@@ -1,4 +1,4 @@
-"""Attention seen from outside: what scaling does to scores, and which patterns the maps show."""
+"""Attention maps of a model, and the patterns they show."""
 
 from __future__ import annotations
 
@@ -11,53 +11,21 @@ import numpy.typing as npt
 from chainrule import ops
 from chainrule.autograd import capture, no_grad
 from chainrule.autograd.types import Array
-from chainrule.doctor import limits
-from chainrule.errors import ConfigError, ShapeError
-from chainrule.inspect.probe import untouched
+from chainrule.errors import ShapeError
+from chainrule.inspect.probe import calls, untouched
 from chainrule.nn import Layer
-from chainrule.random import generator
 
 Ids = npt.NDArray[np.integer[Any]]
 
+PATTERN = 0.5
+"""A map is called by a pattern that holds more than half of what uniform attention leaves open."""
 
-# -- scores ------------------------------------------------------------------------------------------------------
+NEIGHBORS = 1
+"""Distance from the diagonal that still counts as diagonal: a token and its neighbors."""
 
-
-@dataclass(frozen=True)
-class ScoreVariance:
-    """Dot products of random queries and keys of size d, plain and divided by √d."""
-
-    d: int
-    plain: float
-    """Variance of q·k: d."""
-    scaled: float
-    """Variance of q·k / √d: 1."""
-    plain_peak: float
-    """Mean of the largest attention weight over `keys` keys, without scaling."""
-    scaled_peak: float
-    plain_slope: float
-    """Mean L1 norm of the softmax Jacobian: how much of a gradient gets through to the scores."""
-    scaled_slope: float
-
-
-def score_variance(d: int, draws: int = 10_000, keys: int = 8, seed: int = 0) -> ScoreVariance:
-    """Why scores are divided by √d: without it softmax takes all from one key, and stays there."""
-    if min(d, draws, keys) < 1:
-        raise ConfigError(f"score_variance: d {d}, draws {draws}, keys {keys} (must be at least 1)")
-    scores = random_scores(d, draws, keys, seed)  # (draws, keys)
-    scaled = scores / np.sqrt(d)
-    weights = [ops.softmax(s) for s in (scores, scaled)]
-    peaks = [float(p.max(axis=-1).mean()) for p in weights]
-    slopes = [float(2 * (1 - (p * p).sum(axis=-1)).mean()) for p in weights]  # Σ_ij |p_i (δ_ij - p_j)|
-    return ScoreVariance(d, float(scores.var()), float(scaled.var()), *peaks, *slopes)
-
-
-def random_scores(d: int, draws: int, keys: int, seed: int = 0) -> Array:
-    """q·k of standard normal vectors: (draws, keys), each row of one query"""
-    rng = generator("score variance", d, seed=seed)
-    q, k = rng.normal(size=(draws, d)), rng.normal(size=(draws, keys, d))
-    return np.einsum("nd,nkd->nk", q, k)
-
+SAME_ROW = 0.5
+"""Cosine between the rows of neighbors that look at the same group. Rows of a wide diagonal reach 0.67, but continue
+without a break; rows of two blocks have nothing in common."""
 
 # -- patterns ----------------------------------------------------------------------------------------------------
 
@@ -99,7 +67,7 @@ def pattern(A: npt.ArrayLike) -> Pattern:
     if A.ndim != 2 or A.shape[0] != A.shape[1] or len(A) < 2:
         raise ShapeError(f"pattern: map {A.shape} (must be square, at least 2 × 2)")
     uniform = _uniform(A)
-    near = np.abs(np.subtract.outer(np.arange(len(A)), np.arange(len(A)))) <= limits.NEXT_TO
+    near = np.abs(np.subtract.outer(np.arange(len(A)), np.arange(len(A)))) <= NEIGHBORS
     gains = [lift(A[:, j].mean(), uniform[:, j].mean()) for j in range(len(A))]
     column = int(np.argmax(gains))
     groups, inside = _groups(A)
@@ -109,7 +77,7 @@ def pattern(A: npt.ArrayLike) -> Pattern:
         "stripe": gains[column],
         "sparse": _sparsity(A, uniform),
     }
-    kind = next((name for name, score in scores.items() if score > limits.PATTERN), "spread")
+    kind = next((name for name, score in scores.items() if score > PATTERN), "spread")
     return Pattern(
         kind,
         diagonal=scores["diagonal"],
@@ -123,9 +91,9 @@ def pattern(A: npt.ArrayLike) -> Pattern:
     )
 
 
-def lift(share: float, chance: float) -> float:
-    """A share as a place between chance (0) and all (1)."""
-    return float((share - chance) / (1 - chance)) if chance < 1 else 0.0
+def lift(fraction: float, chance: float) -> float:
+    """A fraction on the scale from chance (0) to all (1)."""
+    return float((fraction - chance) / (1 - chance)) if chance < 1 else 0.0
 
 
 def _uniform(A: Array) -> Array:
@@ -151,7 +119,7 @@ def _groups(A: Array) -> tuple[tuple[int, ...], npt.NDArray[np.bool_]]:
     T = len(A)
     length = np.linalg.norm(A, axis=1)
     cosine = (A[1:] * A[:-1]).sum(1) / np.maximum(length[1:] * length[:-1], 1e-300)
-    starts = np.concatenate([[0], np.flatnonzero(cosine < limits.SAME_ROW) + 1])
+    starts = np.concatenate([[0], np.flatnonzero(cosine < SAME_ROW) + 1])
     ends = np.append(starts[1:], T)
     inside = np.zeros((T, T), dtype=bool)
     if len(starts) == 1 or np.median(ends - starts) < 2:
@@ -168,8 +136,7 @@ def _groups(A: Array) -> tuple[tuple[int, ...], npt.NDArray[np.bool_]]:
 
 def maps(model: Layer, ids: Ids) -> dict[str, Array]:
     """Attention weights of every layer of any model, by name: (B, H, T, T)"""
-    names = [pattern for op in ("attention", "packed_attention") for pattern in (op, f"*.{op}")]
-    with untouched(model), no_grad(), capture(*names) as seen:
+    with untouched(model), no_grad(), capture(*calls("attention", "packed_attention")) as seen:
         model.eval()
         model(ids)
     found = {}

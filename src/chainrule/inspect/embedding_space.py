@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.autograd.types import Array
-from chainrule.doctor import limits
-from chainrule.doctor.finding import Finding
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.random import generator
 
@@ -28,12 +26,12 @@ class Clusters:
     """Groups of directions."""
 
     labels: npt.NDArray[np.int64]
-    centres: Array
+    centers: Array
     """One unit vector per group."""
     tightness: float
-    """Mean cosine of a row with the centre of its own group."""
+    """Mean cosine of a row with the center of its own group."""
     separation: float
-    """Mean cosine of a row with the nearest other centre."""
+    """Mean cosine of a row with the nearest other center."""
 
 
 def clusters(vectors: npt.ArrayLike, k: int, rounds: int = 50, seed: int = 0) -> Clusters:
@@ -41,19 +39,19 @@ def clusters(vectors: npt.ArrayLike, k: int, rounds: int = 50, seed: int = 0) ->
     unit = _unit(vectors, "clusters")
     if not 2 <= k <= len(unit):
         raise ConfigError(f"clusters: k is {k}, there are {len(unit)} vectors (must be from 2 to that many)")
-    centres = _far_apart(unit, k, generator("clusters", seed=seed))
+    centers = _far_apart(unit, k, generator("clusters", seed=seed))
     labels = np.full(len(unit), -1)
     for _ in range(rounds):
-        before, labels = labels, (unit @ centres.T).argmax(axis=1)
+        before, labels = labels, (unit @ centers.T).argmax(axis=1)
         if (labels == before).all():
             break
         for i in set(labels.tolist()):
             total = unit[labels == i].sum(axis=0)
-            centres[i] = total / max(float(np.linalg.norm(total)), 1e-300)
-    cosine = unit @ centres.T  # (n, k)
+            centers[i] = total / max(float(np.linalg.norm(total)), 1e-300)
+    cosine = unit @ centers.T  # (n, k)
     own = cosine[np.arange(len(unit)), labels]
     cosine[np.arange(len(unit)), labels] = -np.inf
-    return Clusters(labels, centres, float(own.mean()), float(cosine.max(axis=1).mean()))
+    return Clusters(labels, centers, float(own.mean()), float(cosine.max(axis=1).mean()))
 
 
 def _far_apart(unit: Array, k: int, rng: np.random.Generator) -> Array:
@@ -94,27 +92,16 @@ class EmbeddingReport:
     """The shape of a table of embeddings."""
 
     anisotropy: float
-    centred: float
-    """Anisotropy after the mean vector is taken away."""
+    centered: float
+    """Anisotropy after the mean vector is subtracted."""
     clusters: Clusters
-    finding: Finding
 
 
 def embedding_space(vectors: npt.ArrayLike, k: int = 8, seed: int = 0) -> EmbeddingReport:
     """Anisotropy and clusters of a table (n, d)."""
     V = np.asarray(vectors, dtype=np.float64)
-    cone = anisotropy(V)
-    centred = anisotropy(V - V.mean(axis=0))
     groups = clusters(V, min(k, len(V)), seed=seed)
-    measured = f"mean cosine {cone:.3f}, without the mean vector {centred:.3f}"
-    if cone > limits.ANISOTROPIC:
-        meaning = "The vectors lie in a narrow cone: unrelated tokens look alike."
-        finding = Finding(
-            "note", "embeddings", measured, meaning, "Subtract the mean before comparing by cosine."
-        )
-    else:
-        finding = Finding("ok", "embeddings", measured, "The vectors use all directions.")
-    return EmbeddingReport(cone, centred, groups, finding)
+    return EmbeddingReport(anisotropy(V), anisotropy(V - V.mean(axis=0)), groups)
 
 
 def _unit(vectors: npt.ArrayLike, name: str, least: int = 2) -> Array:

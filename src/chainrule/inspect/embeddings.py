@@ -2,7 +2,7 @@
 
 cosine      u·v / (‖u‖ ‖v‖)
 analogy     king - man + woman ≈ queen: the nearest vector, none of the three words counted
-examination rank correlation of cosines with people's scores; share of analogies answered right
+examination rank correlation of cosines with people's scores; fraction of analogies answered right
 """
 
 from __future__ import annotations

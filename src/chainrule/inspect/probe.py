@@ -44,13 +44,17 @@ def run(
 
     The gradients of the parameters are left in place: call it inside `untouched`.
     """
-    patterns = [pattern for name in names for pattern in (name, f"*.{name}")]
     model.train()
     model.parameters().zero_grad()
-    with np.errstate(all="ignore"), capture(*patterns) as seen:  # what is not finite is a finding
+    with np.errstate(all="ignore"), capture(*calls(*names)) as seen:  # what is not finite is a finding
         value = model.loss(*batch) if loss is None else loss(model, *batch)
         value.backward()
     return value.item(), seen
+
+
+def calls(*ops: str) -> list[str]:
+    """Patterns for `capture`: every call of these ops, in any layer."""
+    return [pattern for op in ops for pattern in (op, f"*.{op}")]
 
 
 def op_of(name: str) -> str:

@@ -15,12 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import ops
-from chainrule.autograd import Param, Parameters, Tensor
+from chainrule.autograd import Tensor
 from chainrule.errors import ShapeError
-from chainrule.nn import RNN
 from chainrule.nn.recurrent import Recurrent
-from chainrule.optim import clip_global_norm
-from chainrule.random import generator
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,46 +77,6 @@ def gradient_norms(layer: Recurrent, x: npt.ArrayLike, gradient: npt.ArrayLike |
     seed = np.ones(layer.n_hidden) if gradient is None else np.asarray(gradient, np.float64)
     states[-1][0].backward(seed[None])
     return np.array([np.linalg.norm([p.grad for p in state if p.grad is not None]) for state in states])
-
-
-def random_rnn(scale: float, width: int = 32, seed: int = 0) -> RNN:
-    """A plain network that reads its input as it is; entries of W_h from N(0, scale²/width).
-
-    At scale 1 the largest eigenvalue of W_h is near 1: a network without tanh would keep its gradients.
-    """
-    layer = RNN(width, width).to(np.float64)
-    layer.weight_x.data[...] = np.eye(width)
-    rng = generator("random rnn", seed=seed)
-    layer.weight_h.data[...] = rng.normal(0, scale / np.sqrt(width), size=(width, width))
-    return layer
-
-
-def ratios(scale: float, *, T: int = 50, width: int = 32, seeds: int = 9) -> Floats:
-    """How a gradient grows on its way from step T to each step: ‖dh_t‖/‖dh_T‖ of random networks (seeds, T + 1)"""
-    found = []
-    for seed in range(seeds):
-        rng = generator("inputs", seed=seed)
-        x, gradient = rng.normal(0, 0.5, size=(T, width)), rng.normal(size=width)
-        norms = gradient_norms(random_rnn(scale, width, seed), x, gradient)
-        found.append(norms / norms[-1])
-    return np.array(found)
-
-
-def clipped(
-    scale: float, limit: float = 1.0, *, T: int = 50, width: int = 32, seed: int = 0
-) -> tuple[float, float]:
-    """The norm of the gradient of h_0 of a random network before and after clipping to `limit`.
-
-    Clipping makes a large gradient small; it makes no small gradient large.
-    """
-    layer = random_rnn(scale, width, seed).freeze()
-    x = generator("inputs", seed=seed).normal(0, 0.5, size=(1, T, width))
-    start = Param(np.zeros((1, width)), "h_0", dtype=np.float64)
-    block = Parameters([("h_0", start)])
-    _, (last,) = layer(x, (start,))
-    last.backward(np.ones((1, width)))
-    before = clip_global_norm(block, limit)
-    return before, float(np.linalg.norm(block.grad))
 
 
 def _own(layer: Recurrent) -> Recurrent:

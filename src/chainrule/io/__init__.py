@@ -1,4 +1,7 @@
-"""Files of other programs, and our own: models, tokenizers, word vectors."""
+"""Models, tokenizers and word vectors in the formats of other programs, and in Chainrule's own.
+
+`hf/` reads and writes Hugging Face directories, `gguf/` the files of llama.cpp; a module here for each other format.
+"""
 
 from chainrule.io.hf.pretrained import load_pretrained, save_pretrained
 from chainrule.io.loading import load

@@ -1,4 +1,4 @@
-"""Binary files that may be damaged or hostile: mapped into memory, and read only within their bounds."""
+"""Reading binary files that may be damaged or hostile: mapped into memory, never beyond their end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainrule.errors import DataError, FormatError
 
 
 def map_file(path: Path) -> memoryview:
-    """The bytes of a file, read from the disk only where they are looked at."""
+    """The bytes of a file, mapped: read from disk on access."""
     try:
         with path.open("rb") as file:
             if not path.stat().st_size:
@@ -31,7 +31,7 @@ def widen_bf16(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
 
 
 class Cursor:
-    """A place in a file that moves on as values are read; beyond the end is an error."""
+    """A position in a file that advances as values are read; reading beyond the end is an error."""
 
     def __init__(self, content: memoryview, at: int = 0) -> None:
         self.content = content
@@ -46,13 +46,13 @@ class Cursor:
         """The next `size` bytes."""
         if not 0 <= size <= self.rest:
             raise FormatError(
-                f"{size} bytes at {self.at}, the file has {len(self.content)} (is cut or damaged)"
+                f"{size} bytes at {self.at}, the file has {len(self.content)} (it is cut or damaged)"
             )
         self.at += size
         return self.content[self.at - size : self.at]
 
     def unpack(self, layout: str) -> Any:
-        """The next value by a format of `struct`, little-endian; several are a tuple."""
+        """The next value in a format of `struct`, little-endian; a tuple for several."""
         values = struct.unpack("<" + layout, self.take(struct.calcsize("<" + layout)))
         return values[0] if len(values) == 1 else values
 
@@ -67,4 +67,4 @@ class Cursor:
         try:
             return bytes(self.take(size)).decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"text at byte {place} is not UTF-8 (is damaged)") from error
+            raise FormatError(f"text at byte {place} is not UTF-8 (the file is damaged)") from error

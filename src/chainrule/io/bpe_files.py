@@ -23,7 +23,7 @@ _CL100K_SPECIAL = {
     "<|fim_suffix|>": 100260,
     "<|endofprompt|>": 100276,
 }
-# A file of ranks holds neither its pattern nor its special tokens; these are known by name.
+# A file of ranks lacks its pattern and special tokens; for these names they are known.
 _RANKS = {
     "r50k_base": ("gpt2", _GPT2_SPECIAL),
     "p50k_base": ("gpt2", _GPT2_SPECIAL),
@@ -32,7 +32,7 @@ _RANKS = {
 
 
 def read_gpt2(encoder: Path, merges: Path) -> BPETokenizer:
-    """encoder.json + vocab.bpe (vocab.json + merges.txt). What is neither a byte nor merged is a special token."""
+    """encoder.json + vocab.bpe (vocab.json + merges.txt). A token that is neither a byte nor merged is special."""
     ids = json.loads(read_bytes(encoder).decode())
     if not isinstance(ids, dict) or not all(type(id) is int for id in ids.values()):
         raise FormatError(f"{encoder.name}: not a vocabulary (must be an object of token: id)")
@@ -57,7 +57,7 @@ def read_gpt2(encoder: Path, merges: Path) -> BPETokenizer:
 
 
 def write_gpt2(tokenizer: BPETokenizer, directory: str | Path) -> None:
-    """encoder.json and vocab.bpe in `directory`, which say nothing of the pattern: it must be GPT-2's."""
+    """Write encoder.json and vocab.bpe into `directory`; they do not store the pattern, so it must be GPT-2's."""
     if tokenizer.pattern != "gpt2" or tokenizer.whole_words:
         kind = "ranks" if tokenizer.ranked else f"the pattern {tokenizer.pattern!r}"
         raise FormatError(f"write_gpt2: got a tokenizer with {kind} (must be merges with the pattern 'gpt2')")
@@ -70,13 +70,15 @@ def write_gpt2(tokenizer: BPETokenizer, directory: str | Path) -> None:
 def read_tiktoken(
     path: str | Path, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> BPETokenizer:
-    """Ranks as tiktoken keeps them: a token in base64 and its rank on each line.
+    """tiktoken's file of ranks: a token in base64 and its rank on each line.
 
-    The file tells neither pattern nor special tokens; those of cl100k_base, p50k_base and r50k_base are known by name.
+    The file lacks pattern and special tokens; for cl100k_base, p50k_base and r50k_base they are known.
     """
     path = Path(path)
     if path.stem.startswith("o200k") and pattern is None:
-        raise FormatError(f"{path.name}: its pattern is not there (give one of {', '.join(PATTERNS)})")
+        raise FormatError(
+            f"{path.name}: the file does not say its pattern (give one of {', '.join(PATTERNS)})"
+        )
     usual, known = _RANKS.get(path.stem, ("gpt4", {}))
     ids: dict[bytes, int] = {}
     for number, line in enumerate(read_bytes(path).decode().splitlines(), start=1):
@@ -93,7 +95,7 @@ def read_tiktoken(
 
 
 def write_tiktoken(tokenizer: BPETokenizer, path: str | Path) -> None:
-    """The ranks alone: whoever reads them must be told the pattern and the special tokens."""
+    """Write the ranks; the file does not store the pattern and the special tokens."""
     made = tokenizer.merges[:, 2]
     if not tokenizer.ranked and (made[1:] <= made[:-1]).any():
         raise FormatError(

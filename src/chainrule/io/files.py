@@ -9,7 +9,7 @@ from chainrule.errors import DataError
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file of text without a byte order mark; a DataError that names it if there is none."""
+    """The content of a text file without its byte order mark; a DataError if it cannot be read."""
     try:
         return path.read_bytes().removeprefix(BOM_UTF8)
     except OSError as error:

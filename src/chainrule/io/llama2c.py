@@ -1,9 +1,9 @@
-"""llama2.c's files: a Llama as seven numbers and its weights in float32, a tokenizer in a second file beside it.
+"""The files of llama2.c: a Llama as seven numbers and its weights in float32, and its tokenizer in a second file.
 
-    model.bin                   dim, hidden, layers, heads, kv heads, vocabulary (negative: a head of its own), context
+    model.bin                   dim, hidden, layers, heads, kv heads, vocabulary (negative: an untied head), context
     tok512.bin, tokenizer.bin   the longest token's length, then the score, length and bytes of each token
 
-This is the version without a magic number, which the published models have.
+This is the version without a magic number, as in the published models.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from chainrule.text import SentencePieceBPETokenizer, Tokenizer, Vocabulary
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 
 HEADER = "7i"
-TOKENIZER = re.compile(r"tok(\d+|enizer)\.bin")  # the names of files that hold one
-ROPE_BASE, NORM_EPS = 10000.0, 1e-5  # the format does not say; its programs have these
-MOST_LAYERS = 1000  # each takes memory in Python that a file of tiny layers would not justify
+TOKENIZER = re.compile(r"tok(\d+|enizer)\.bin")  # names of tokenizer files
+ROPE_BASE, NORM_EPS = 10000.0, 1e-5  # constants of llama2.c, not stored
+MOST_LAYERS = 1000  # a file of many tiny layers must not allocate much memory
 START, END = "<s>", "</s>"
 RULE = (
     "llama2c: tokens 0 to 258 are not <unk>, <s>, </s> and the 256 bytes (must be, its programs count on it)"
 )
 
-# In the order of the file: each kind for all layers together.
+# In the order of the file: each kind of weight for all layers.
 LAYER_WEIGHTS = (
     "input_layernorm.weight",
     "self_attn.q_proj.weight",
@@ -61,7 +61,7 @@ def read_model(path: Path) -> Llama:
 
 
 def read_tokenizer(path: Path, vocab_size: int) -> SentencePieceBPETokenizer:
-    """The tokenizer in a file, which does not say how many tokens it has."""
+    """The tokenizer in a file; the file does not store the number of tokens."""
     try:
         return _tokenizer(Cursor(map_file(path)), vocab_size)
     except ChainruleError as error:
@@ -69,7 +69,7 @@ def read_tokenizer(path: Path, vocab_size: int) -> SentencePieceBPETokenizer:
 
 
 def find_tokenizer(model: Path, vocab_size: int) -> Path:
-    """Where the tokenizer of a model lies: beside it, under one of the usual names."""
+    """The tokenizer file beside a model, under one of the usual names."""
     names = (f"tok{vocab_size}.bin", "tokenizer.bin")
     found = [model.with_name(name) for name in names if model.with_name(name).is_file()]
     if not found:
@@ -89,7 +89,7 @@ def write(model: Model, tokenizer: Tokenizer, folder: Path) -> None:
     for name, usual in (("head_dim", None), ("rope_scaling", None), ("attention_bias", "none")):
         if getattr(c, name) != usual:
             raise ConfigError(
-                f"llama2c: {name} is {getattr(c, name)} (must be {usual}, it has no place for it)"
+                f"llama2c: {name} is {getattr(c, name)} (must be {usual}: the format cannot store it)"
             )
     pieces = _pieces(tokenizer)
     with new_file(folder / "model.bin") as file:
@@ -138,21 +138,21 @@ def _model(config: LlamaConfig, weights: Cursor) -> Llama:
 
 
 def _laid_out(state: Arrays, config: LlamaConfig) -> Iterator[tuple[str, Matrix]]:
-    """All arrays of a file in their order, those of the model by name."""
+    """All arrays of a file in order, by name."""
     yield "embed_tokens", state["embed_tokens.weight"]
     for name in LAYER_WEIGHTS:
         for layer in range(config.n_layer):
             yield name, state[f"layers.{layer}.{name}"]
     yield "norm", state["norm.weight"]
     angles = np.outer(np.arange(config.block_size), frequencies(config.n_embd // config.n_head, ROPE_BASE))
-    yield "cosines", np.cos(angles)  # its programs compute them anew, but leave room for them
+    yield "cosines", np.cos(angles)  # stored, but recomputed by llama2.c
     yield "sines", np.sin(angles)
     if not config.tied:
         yield "lm_head", state["lm_head.weight"]
 
 
 def _turned(name: str, array: Matrix, config: LlamaConfig, turn: Callable[[Matrix, int], Matrix]) -> Matrix:
-    """Queries and keys with the other order of rotary pairs; the rest as it is."""
+    """Queries and keys in the other rotary order; other weights unchanged."""
     heads = {"self_attn.q_proj.weight": config.n_head, "self_attn.k_proj.weight": config.n_kv_head}
     return turn(array, heads[name]) if name in heads else array
 
@@ -165,7 +165,7 @@ def _tokenizer(file: Cursor, vocab_size: int) -> SentencePieceBPETokenizer:
         names.append(file.text(length))
         scores.append(score)
     if file.rest or not all(map(math.isfinite, scores)):
-        raise FormatError(f"not {vocab_size} tokens with finite scores (is another model's, or damaged)")
+        raise FormatError(f"not {vocab_size} tokens with finite scores (it is another model's, or damaged)")
     special = [UNKNOWN, START, END]
     if [name.strip() for name in names[:3]] != special or tuple(names[3:259]) != BYTES:
         raise FormatError(RULE)
@@ -174,7 +174,7 @@ def _tokenizer(file: Cursor, vocab_size: int) -> SentencePieceBPETokenizer:
 
 
 def _pieces(tokenizer: Tokenizer) -> list[tuple[bytes, float]]:
-    """The tokens as its programs write them, and scores that merge them in our order."""
+    """The tokens as llama2.c stores them, and scores that give our order of merges."""
     if not isinstance(tokenizer, SentencePieceBPETokenizer):
         raise ConfigError(
             f"llama2c: cannot hold a {tokenizer.kind} tokenizer (must be {SentencePieceBPETokenizer.kind})"
@@ -187,5 +187,7 @@ def _pieces(tokenizer: Tokenizer) -> list[tuple[bytes, float]]:
     ):
         raise ConfigError(RULE)
     names = [token.replace(SPACE, " ").encode() for token in tokens]
-    names[1:3] = [b"\n%b\n" % name for name in names[1:3]]  # as SentencePiece's control tokens come out there
+    names[1:3] = [
+        b"\n%b\n" % name for name in names[1:3]
+    ]  # as llama2.c writes SentencePiece's control tokens
     return list(zip(names, tokenizer.scores(), strict=True))

@@ -1,4 +1,4 @@
-"""A model and its tokenizer from whatever they are kept in."""
+"""Loading a model and its tokenizer from any supported format."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from os import PathLike
 from pathlib import Path
 
 from chainrule.errors import DataError, FormatError
-from chainrule.io import llama2c
+from chainrule.io import gguf, llama2c
 from chainrule.io.binary import map_file
-from chainrule.io.gguf import models as gguf
 from chainrule.io.hf.pretrained import PICKLES, load_pretrained, refuse_pickle
 from chainrule.models import Model
 from chainrule.text import Tokenizer
@@ -17,9 +16,9 @@ SHOWN = 5  # files that a message names
 
 
 def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
-    """The model, for evaluation, and the tokenizer of a Hugging Face directory, a .gguf or a llama2.c .bin file.
+    """The model, in evaluation mode, and the tokenizer of a Hugging Face directory, a .gguf or a llama2.c .bin file.
 
-    A directory may also hold nothing but one such file.
+    A directory that holds a single such file works too.
     """
     path = Path(path)
     if files := model_files(path):
@@ -45,11 +44,11 @@ def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
         return llama, llama2c.read_tokenizer(llama2c.find_tokenizer(path, size), size)
     if path.suffix in PICKLES:
         raise refuse_pickle(path)
-    raise FormatError(f"{path}: no model that we know (must be a directory, .gguf, or llama2.c's .bin)")
+    raise FormatError(f"{path}: not a known model format (must be a directory, .gguf, or llama2.c's .bin)")
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The .gguf and llama2.c files of a directory; none if a config.json makes the directory itself the model."""
+    """The .gguf and llama2.c files of a directory; none if it has a config.json and so is itself the model."""
     if not folder.is_dir() or (folder / "config.json").exists():
         return []
     found = (path for path in folder.iterdir() if path.is_file() and path.suffix in (".gguf", ".bin"))
@@ -57,7 +56,7 @@ def model_files(folder: Path) -> list[Path]:
 
 
 def _is_pickle(start: bytes) -> bool:
-    """Python's pickle, alone or in the zip file that PyTorch makes; llama2.c's 640 begins with the same two bytes."""
+    """True for a pickle, alone or in PyTorch's zip file; a llama2.c file of dim 640 begins with the same two bytes."""
     return start[:2] == b"PK" or (
         start[:1] == b"\x80" and start[1:2] in b"\x02\x03\x04\x05" and start[2:3] != b"\0"
     )

@@ -1,7 +1,7 @@
-"""Arrays by name in one file, Hugging Face's `safetensors`: a length, a JSON header, then the bytes of all arrays.
+"""Hugging Face's `safetensors`: named arrays in one file, as a length, a JSON header, and the bytes of all arrays.
 
 Reading maps the file into memory and returns views of it. Nothing is allocated for an array before its place and size
-are known to lie in the file, and nothing in it can run.
+are known to lie in the file, and no content is executed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ LONGEST_HEADER = 100_000_000  # bytes, as in Hugging Face's own reader
 
 
 def encode(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """The content of a file. Every array that is saved comes through here."""
-    # The library writes the memory of an array as it lies: a strided one would come back scrambled.
+    """The content of a file; every saved array passes through here."""
+    # The library writes raw memory: a strided array would be scrambled.
     whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    return save(whole, metadata={"format": "pt"})  # without it `transformers` refuses the file
+    return save(whole, metadata={"format": "pt"})  # `transformers` requires it
 
 
 def read(path: Path) -> Arrays:
@@ -55,7 +55,7 @@ def decode(content: bytes | memoryview) -> Arrays:
     end = 0
     for start, stop in sorted(places):
         if start != end:
-            raise FormatError(f"arrays end at byte {end}, the next begins at {start} (must lie side by side)")
+            raise FormatError(f"arrays end at byte {end}, the next begins at {start} (must be adjacent)")
         end = stop
     if end != len(data):
         raise FormatError(f"arrays of {end} bytes in a file with {len(data)} (must be as many)")
@@ -66,20 +66,22 @@ def _header(content: memoryview) -> tuple[dict[str, Any], memoryview]:
     """The JSON object at the beginning, and the bytes after it."""
     size = int.from_bytes(content[:8], "little")
     if len(content) < 8 or not 2 <= size <= min(LONGEST_HEADER, len(content) - 8):
-        raise FormatError(f"a header of {size} bytes in a file of {len(content)} (is no safetensors file)")
+        raise FormatError(
+            f"a header of {size} bytes in a file of {len(content)} (must be a safetensors file)"
+        )
     try:
         header = json.loads(bytes(content[8 : 8 + size]), object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         if isinstance(error, FormatError):
             raise
-        raise FormatError(f"the header cannot be understood ({error})") from error
+        raise FormatError(f"the header is not valid JSON ({error})") from error
     if not isinstance(header, dict):
         raise FormatError(f"the header is a {type(header).__name__} (must be an object)")
     return header, content[8 + size :]
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object in which every name occurs once: elsewhere the last one would count."""
+    """A JSON object whose names occur once; by default the last of equal names would win."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -91,7 +93,7 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _array(name: str, entry: Any, data: memoryview) -> tuple[npt.NDArray[Any], tuple[int, int]]:
     """One array, and where its bytes begin and end."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise FormatError(f"{name!r} is no array (must have dtype, shape and data_offsets)")
+        raise FormatError(f"{name!r} is not an array (must have dtype, shape and data_offsets)")
     dtype, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise FormatError(f"{name!r} has dtype {dtype!r} (must be one of {', '.join(DTYPES)})")

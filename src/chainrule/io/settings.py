@@ -1,4 +1,4 @@
-"""Settings by name from a file of another program: each read as what it must be, or refused in one line."""
+"""Typed access to settings from a file of another program; a wrong value is refused in one line."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Settings:
         self.values = {name: value for name, value in values.items() if value is not None}
 
     def has(self, name: str) -> bool:
-        """True if it is there."""
+        """True if the setting is present."""
         return name in self.values
 
     def integer(self, *names: str, default: int | None = None) -> int:
-        """The first of these that is there."""
+        """The first of these settings that is present."""
         name, value = self._find(names, default)
         if type(value) is not int or not 0 <= value < 2**31:
             raise FormatError(f"{name} is {_short(value)} (must be a natural number below 2**31)")
@@ -39,21 +39,21 @@ class Settings:
         return value
 
     def choice(self, name: str, meanings: Mapping[str, str], default: str) -> str:
-        """Our word for one of theirs."""
+        """Our value for one of the file's."""
         name, value = self._find((name,), default)
         if not isinstance(value, str) or value not in meanings:
             raise FormatError(f"{name} is {_short(value)} (must be one of {', '.join(meanings)})")
         return meanings[value]
 
     def section(self, name: str) -> Settings:
-        """Settings within these; none if they are missing."""
+        """Nested settings; empty if missing."""
         value = self.values.get(name, {})
         if not isinstance(value, dict):
             raise FormatError(f"{name} is {_short(value)} (must be an object)")
         return Settings(value)
 
     def must(self, name: str, *known: Any) -> None:
-        """Refuse what our model does not do; missing is fine."""
+        """Refuse other values of a setting; a missing one is fine."""
         value = self.values.get(name, known[0])
         if not any(type(value) is type(k) and value == k for k in known):
             words = " or ".join(map(str, known))
@@ -64,7 +64,7 @@ class Settings:
             if name in self.values:
                 return name, self.values[name]
         if default is None:
-            raise FormatError(f"{names[0]} is missing (must be there)")
+            raise FormatError(f"{names[0]} is missing (must be given)")
         return names[0], default
 
 

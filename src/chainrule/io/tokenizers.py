@@ -1,13 +1,13 @@
-"""A tokenizer from whatever file it is kept in.
+"""Loading and saving a tokenizer in any supported format.
 
     tokenizer.json                 Hugging Face's: {"model": {"type": "BPE", ...}, ...}
     our JSON                       {"type": "bpe", ...}, as `to_dict` describes it
     encoder.json + vocab.bpe       GPT-2's; also under the names vocab.json + merges.txt
     NAME.tiktoken                  tiktoken's ranks
     vocab.txt                      BERT's, one token a line
-    a directory                    with one of these; the run of a training, whose newest checkpoint has one
+    a directory                    with one of these, or a run, whose newest checkpoint has one
 
-Loading runs no code and allocates no more than the file justifies; what a file asks for and we do not do is refused.
+Loading runs no code and allocates no more than the file justifies. Unsupported options of a file are refused.
 """
 
 from __future__ import annotations
@@ -20,16 +20,12 @@ from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.files import write
 from chainrule.io.bpe_files import read_gpt2, read_tiktoken
 from chainrule.io.files import read_bytes
-from chainrule.io.hf.tokenizers import bpe as bpe_json
-from chainrule.io.hf.tokenizers import chars as char_json
-from chainrule.io.hf.tokenizers import sentencepiece_bpe as piece_json
-from chainrule.io.hf.tokenizers import unigram as unigram_json
-from chainrule.io.hf.tokenizers import wordpiece as wordpiece_json
+from chainrule.io.hf.tokenizers import bpe, chars, sentencepiece_bpe, unigram, wordpiece
 from chainrule.text import Tokenizer, from_dict
 
 # By the type of the model: modules with KIND, read and write.
-HUGGING_FACE = {"BPE": bpe_json, "WordPiece": wordpiece_json, "Unigram": unigram_json}
-OTHER_BPE = (char_json, piece_json)  # the same type with other parts around it, which their `matches` knows
+HUGGING_FACE = {"BPE": bpe, "WordPiece": wordpiece, "Unigram": unigram}
+OTHER_BPE = (chars, sentencepiece_bpe)  # BPE models too; `matches` tells them apart
 MERGES_OF = {"encoder.json": "vocab.bpe", "vocab.json": "merges.txt"}
 
 
@@ -50,21 +46,21 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         raise FormatError(f"{path}: byte {error.start} is not UTF-8 (must be a tokenizer's file)") from error
     except json.JSONDecodeError as error:
         raise FormatError(f"{path}: line {error.lineno} is not JSON ({error.msg})") from error
-    except (OverflowError, ValueError) as error:  # a number of hundreds or thousands of digits
+    except (OverflowError, ValueError) as error:  # a number with thousands of digits
         raise FormatError(f"{path}: {error}") from error
     except RecursionError as error:
         raise FormatError(f"{path}: nested too deeply (must be a tokenizer's JSON)") from error
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: str | Path, *, hugging_face: bool = False) -> None:
-    """Write our JSON, or a `tokenizer.json` that Hugging Face's library reads as well."""
+    """Write our JSON, or Hugging Face's `tokenizer.json`."""
     description = to_hugging_face(tokenizer) if hugging_face else tokenizer.to_dict()
     text = json.dumps(description, ensure_ascii=False, indent=1)
     write(Path(path), text.encode("utf-8", "surrogatepass") + b"\n")
 
 
 def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
-    """What `tokenizer.json` holds."""
+    """The content of Hugging Face's `tokenizer.json`."""
     modules: list[Any] = [*HUGGING_FACE.values(), *OTHER_BPE]
     for module in modules:
         if isinstance(tokenizer, module.KIND):
@@ -82,7 +78,7 @@ def _read(path: Path) -> Tokenizer:
         return read_tiktoken(path)
     content = read_bytes(path)
     if path.suffix == ".txt":
-        return wordpiece_json.read_vocab_txt(content, config=path.with_name("tokenizer_config.json"))
+        return wordpiece.read_vocab_txt(content, config=path.with_name("tokenizer_config.json"))
     description = json.loads(content.decode("utf-8", "surrogatepass"))
     if not isinstance(description, dict):
         raise FormatError(
@@ -92,7 +88,7 @@ def _read(path: Path) -> Tokenizer:
 
 
 def described_tokenizer(description: dict[str, Any]) -> Tokenizer:
-    """The tokenizer that a `tokenizer.json` describes, Hugging Face's or our own."""
+    """The tokenizer described by a `tokenizer.json`, Hugging Face's or our own."""
     model = description.get("model")
     if not isinstance(model, dict):
         return from_dict(description)
@@ -106,7 +102,7 @@ def described_tokenizer(description: dict[str, Any]) -> Tokenizer:
 
 
 def _find(directory: Path) -> Path:
-    """The file that holds a tokenizer in `directory` or, if it is a run, in its newest checkpoint."""
+    """The tokenizer file of `directory` or, if it is a run, of its newest checkpoint."""
     names = ["tokenizer.json", *MERGES_OF, "vocab.txt"]
     for place in [directory, *_newest_checkpoint(directory)]:
         found = [place / name for name in names if (place / name).is_file()]
@@ -119,6 +115,6 @@ def _find(directory: Path) -> Path:
 
 
 def _newest_checkpoint(run: Path) -> list[Path]:
-    """The newest of RUN/checkpoints/step_N, alone in a list; none if there is none."""
+    """The newest RUN/checkpoints/step_N in a list, or an empty list."""
     found = [path for path in run.glob("checkpoints/step_*") if path.name[5:].isdecimal()]
     return sorted(found, key=lambda path: int(path.name[5:]))[-1:]

@@ -1,6 +1,6 @@
-"""Word vectors as text, and the lists that they are examined with.
+"""Word vectors as text, and the lists they are evaluated on.
 
-    vectors     a first line `WORDS DIMENSIONS`, then a word and its numbers per line, as word2vec and gensim have it
+    vectors     a first line `WORDS DIMENSIONS`, then a word and its numbers per line, as in word2vec and gensim
     pairs       two words and how similar people find them (WordSim-353)
     analogies   four words per line, `: name` begins a section (Google's questions-words.txt)
 
@@ -24,7 +24,7 @@ Pair = tuple[str, str, float]
 
 
 def write_vectors(path: str | Path, words: Sequence[str], matrix: npt.NDArray[Any]) -> None:
-    """Write words and matrix (V, C); the file is there completely or not at all. float32 comes back exactly."""
+    """Write words and matrix (V, C), completely or not at all; float32 is restored exactly."""
     path, table = Path(path), np.asarray(matrix, np.float32)
     if table.ndim != 2 or len(words) != len(table):
         raise DataError(
@@ -41,7 +41,7 @@ def write_vectors(path: str | Path, words: Sequence[str], matrix: npt.NDArray[An
 
 
 def read_vectors(path: str | Path) -> tuple[list[str], npt.NDArray[np.float32]]:
-    """The words and the matrix (V, C) of a file that `write_vectors` or another tool has written."""
+    """The words and the matrix (V, C) of a file."""
     lines = _lines(Path(path))
     number, header = next(lines, (1, ""))
     fields = header.split()
@@ -50,7 +50,7 @@ def read_vectors(path: str | Path) -> tuple[list[str], npt.NDArray[np.float32]]:
     V, C = map(int, fields)
     rows: dict[str, npt.NDArray[np.float32]] = {}
     for number, line in lines:
-        word, *numbers = line.rstrip().rsplit(" ", C)  # a word of another tool may hold spaces
+        word, *numbers = line.rstrip().rsplit(" ", C)  # words of other tools may contain spaces
         row = _row(numbers, C)
         if row is None or not word:
             raise FormatError(
@@ -60,12 +60,12 @@ def read_vectors(path: str | Path) -> tuple[list[str], npt.NDArray[np.float32]]:
             raise FormatError(f"{path}: line {number} repeats the word {word!r} (each must occur once)")
         rows[word] = row
     if len(rows) != V:
-        raise FormatError(f"{path}: {len(rows)} vectors, the first line promises {V} (must be equal)")
+        raise FormatError(f"{path}: {len(rows)} vectors, the first line says {V} (must be equal)")
     return list(rows), np.stack(list(rows.values())) if rows else np.empty((0, C), np.float32)
 
 
 def read_pairs(path: str | Path) -> list[Pair]:
-    """Lines of two words and a score, such as WordSim-353; lines that begin with # are left out."""
+    """Lines of two words and a score, such as WordSim-353; lines that begin with # are skipped."""
     pairs = []
     for number, line in _lines(Path(path)):
         fields = line.split()
@@ -104,7 +104,7 @@ def _row(fields: list[str], C: int) -> npt.NDArray[np.float32] | None:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file with their numbers, without those that are empty"""
+    """The lines of a file with their numbers, without empty ones"""
     number = 0
     try:
         with path.open(encoding="utf-8-sig") as file:

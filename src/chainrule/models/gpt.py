@@ -24,7 +24,6 @@ from chainrule.models.model import Config
 from chainrule.models.rules import a_share, at_least_one, heads_divide, one_of, positive
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
-from chainrule.nn.program import Attend, Embed, Head, Instruction, Last, Norm, Project
 from chainrule.random import next_key
 from chainrule.types import IGNORE
 
@@ -171,27 +170,6 @@ class GPT(LanguageModel):
         return ops.linear_cross_entropy(
             self.hidden(inputs), self.head.weight, targets=targets, ignore_index=IGNORE
         )
-
-    def program(self) -> list[Instruction]:
-        """The same forward pass over new tokens with a cache, for `generate.Decoder`."""
-        heads = self.config.n_head
-        steps: list[Instruction] = [Embed("hidden", self.wte, positions=self.wpe.weight.array)]
-        for block in self.h:
-            steps += [
-                Norm("normed", "hidden", block.ln_1),
-                Project("qkv", "normed", (block.attn.c_attn,)),
-                Attend("mixed", "qkv", heads, heads),
-                Project("hidden", "mixed", (block.attn.c_proj,), add=True),
-                Norm("normed", "hidden", block.ln_2),
-                Project("inside", "normed", (block.mlp.c_fc,), activation=self.config.activation),
-                Project("hidden", "inside", (block.mlp.c_proj,), add=True),
-            ]
-        return [
-            *steps,
-            Last("last", "hidden"),
-            Norm("last", "last", self.ln_f),
-            Head("last", self.head),
-        ]
 
 
 def residual_std(config: GPTConfig) -> float:

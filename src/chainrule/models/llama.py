@@ -35,7 +35,6 @@ from chainrule.nn import (
     rope_scaling,
 )
 from chainrule.nn.init import normal
-from chainrule.nn.program import Attend, Embed, Gate, Head, Instruction, Last, Norm, Project
 from chainrule.types import IGNORE
 
 COUNTS = ("n_layer", "n_head", "n_kv_head", "n_embd", "n_hidden", "block_size", "vocab_size", "head_dim")
@@ -196,26 +195,3 @@ class Llama(LanguageModel):
         return ops.linear_cross_entropy(
             self.hidden(inputs), self.head.weight, targets=targets, ignore_index=IGNORE
         )
-
-    def program(self) -> list[Instruction]:
-        """The same forward pass over new tokens with a cache, for `generate.Decoder`."""
-        config = self.config
-        steps: list[Instruction] = [Embed("hidden", self.embed_tokens)]
-        for block in self.layers:
-            attn, mlp = block.self_attn, block.mlp
-            steps += [
-                Norm("normed", "hidden", block.input_layernorm),
-                Project("qkv", "normed", (attn.q_proj, attn.k_proj, attn.v_proj)),
-                Attend("mixed", "qkv", config.n_head, config.n_kv_head, rotary=attn.frequencies),
-                Project("hidden", "mixed", (attn.o_proj,), add=True),
-                Norm("normed", "hidden", block.post_attention_layernorm),
-                Project("gate and up", "normed", (mlp.gate_proj, mlp.up_proj)),
-                Gate("inside", "gate and up"),
-                Project("hidden", "inside", (mlp.down_proj,), add=True),
-            ]
-        return [
-            *steps,
-            Last("last", "hidden"),
-            Norm("last", "last", self.norm),
-            Head("last", self.head),
-        ]

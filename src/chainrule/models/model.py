@@ -100,6 +100,13 @@ class Model(Layer):
         """Inputs and targets of this size, all of them 0: for what depends on shapes alone."""
         return abstract((rows, tokens), np.int64), abstract((rows, tokens), np.int64)
 
+    def decoder(self, ids: Array, *memory: Any) -> Tensor:
+        """What decoding computes again and again: ids (B, T) -> logits (B, T, V) of what follows each token
+
+        A model that reads a source takes its memory (B, S, C) too.
+        """
+        raise NotImplementedError
+
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """The mean loss of a batch, in nats; with several parts, their sum."""
         raise NotImplementedError

@@ -56,6 +56,7 @@ class RecurrentLM(LanguageModel):
 
     cell: ClassVar[type[Recurrent]]
     foreseeable = True
+    any_length = True
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config)

@@ -15,7 +15,7 @@ Weights carry the names of Hugging Face's Marian, and with norm="pre" of Pegasus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -28,7 +28,6 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Model
 from chainrule.models.seq2seq_config import Seq2SeqConfig
-from chainrule.models.seq2seq_program import program_of
 from chainrule.nn import (
     Dropout,
     Embedding,
@@ -40,13 +39,9 @@ from chainrule.nn import (
     SinusoidalPositions,
     activation,
 )
-from chainrule.nn.attention import Cache
 from chainrule.nn.init import normal, parameter, zeros
-from chainrule.nn.program import Instruction, Look
 from chainrule.types import IGNORE
 
-# Of each decoder block: what it remembers of its own past, and of the source.
-Caches: TypeAlias = Sequence[tuple[Cache | None, Cache | None]]
 Through: TypeAlias = Callable[..., Tensor]  # `Model.through`: calls a block, and may do so again in backward
 STD = 0.02  # of the matrix that makes logits: small, so that the first loss is near ln V
 
@@ -92,15 +87,13 @@ class DecoderLayer(Block):
         self.encoder_attn = attention_of(config)
         self.encoder_attn_layer_norm = norm_of(config)
 
-    def forward(
-        self, hidden: Tensor, memory: Tensor, mask: Array | None, caches: tuple[Cache | None, Cache | None]
-    ) -> Tensor:
+    def forward(self, hidden: Tensor, memory: Tensor, mask: Array | None) -> Tensor:
         """hidden (B, T, C), memory (B, S, C), its mask as `visible` makes it -> (B, T, C)"""
         # A view of the block's own: it sums the gradients of keys and values here, so that a block that is computed
         # again adds to those of other blocks in the same order.
         memory = memory.reshape(*memory.shape)
-        before = partial(self.self_attn, causal=True, cache=caches[0])
-        source = partial(self.encoder_attn, context=memory, mask=mask, cache=caches[1])
+        before = partial(self.self_attn, causal=True)
+        source = partial(self.encoder_attn, context=memory, mask=mask)
         hidden = self.add(hidden, self.self_attn_layer_norm, before)
         hidden = self.add(hidden, self.encoder_attn_layer_norm, source)
         return self.add(hidden, self.final_layer_norm, self.feed_forward)
@@ -123,26 +116,23 @@ class Stack(Layer):
         self.layer_norm = norm_of(config) if config.norm == "pre" else None
         self.layers = [layer(config) for _ in range(config.n_layer)]
 
-    def forward(
-        self, ids: Array, table: Embedding, through: Through, given: Sequence[tuple[Any, ...]], start: int = 0
-    ) -> Tensor:
-        """ids (B, T) at positions from `start` on, `given` what each layer reads besides -> (B, T, C)"""
-        hidden = self.embed(ids, table, start)
-        for layer, besides in zip(self.layers, given, strict=True):
+    def forward(self, ids: Array, table: Embedding, through: Through, *besides: Any) -> Tensor:
+        """ids (B, T), and what each layer reads besides -> (B, T, C)"""
+        hidden = self.embed(ids, table)
+        for layer in self.layers:
             hidden = through(layer, hidden, *besides)
         return hidden if self.layer_norm is None else self.layer_norm(hidden)
 
-    def embed(self, ids: Array, table: Embedding, start: int = 0) -> Tensor:
+    def embed(self, ids: Array, table: Embedding) -> Tensor:
         """ids (B, T) -> (B, T, C)"""
-        if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.limit - start:
+        if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.limit:
             raise ShapeError(
-                f"Seq2Seq: {self._name} ids {ids.shape} from position {start} "
-                f"(must be (B, T) and end within block_size, {self.limit})"
+                f"Seq2Seq: {self._name} ids {ids.shape} (must be (B, T) with T from 1 to block_size, {self.limit})"
             )
         hidden = table(ids)
         if self.scale != 1:
             hidden = hidden * self.scale
-        return self.dropout(self.embed_positions(hidden, start))
+        return self.dropout(self.embed_positions(hidden))
 
 
 class Seq2Seq(Model):
@@ -178,26 +168,13 @@ class Seq2Seq(Model):
     def encode(self, source: Array, source_mask: Array | None = None) -> Tensor:
         """source (B, S), source_mask (B, S), True where a token is -> memory (B, S, C)"""
         source = np.asarray(source)
-        given = [(visible(source_mask, source.shape),)] * self.config.n_layer
-        return self.model["encoder"](source, self.table("encoder"), self.through, given)
+        mask = visible(source_mask, source.shape)
+        return self.model["encoder"](source, self.table("encoder"), self.through, mask)
 
-    def decode(
-        self,
-        target: Array,
-        memory: Tensor,
-        source_mask: Array | None = None,
-        *,
-        caches: Caches | None = None,
-        start: int = 0,
-    ) -> Tensor:
-        """target (B, T), memory (B, S, C), source_mask (B, S) -> what the head reads (B, T, C)
-
-        With `caches`, the target goes on at position `start`, after what they remember of it.
-        """
+    def decode(self, target: Array, memory: Tensor, source_mask: Array | None = None) -> Tensor:
+        """target (B, T), memory (B, S, C), source_mask (B, S) -> what the head reads (B, T, C)"""
         mask = visible(source_mask, memory.shape[:2])
-        caches = [(None, None)] * self.config.n_layer if caches is None else caches
-        given = [(memory, mask, cache) for cache in caches]
-        return self.model["decoder"](np.asarray(target), self.table("decoder"), self.through, given, start)
+        return self.model["decoder"](np.asarray(target), self.table("decoder"), self.through, memory, mask)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden (..., C) -> (..., V)"""
@@ -224,9 +201,8 @@ class Seq2Seq(Model):
         ids, targets = super().example_batch(rows, tokens)
         return (abstract((rows, source), np.int64), None, ids), targets
 
-    def program(self) -> list[Instruction | Look]:
-        """The decoder and the head over new tokens with a cache, for `generate.Translation`."""
-        return program_of(self)
+    def decoder(self, ids: Array, *memory: Any) -> Tensor:
+        return self.logits(self.decode(ids, *memory))
 
     def table(self, side: str) -> Embedding:
         """The embedding that the "encoder" or the "decoder" looks up tokens in."""

@@ -18,6 +18,8 @@ class WindowModel(LanguageModel):
     What lies before the first token has the id `config.vocab_size`, "nothing yet".
     """
 
+    any_length = True
+
     def predict(self, contexts: Array) -> Tensor:
         """contexts (N, n) -> logits (N, V)"""
         raise NotImplementedError

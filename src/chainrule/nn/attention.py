@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
@@ -15,13 +13,6 @@ from chainrule.nn.linear import Linear
 from chainrule.nn.mlp import FeedForward
 from chainrule.nn.norm import LayerNorm
 from chainrule.random import next_key
-
-
-class Cache(Protocol):
-    """What remembers keys and values of one attention layer from call to call."""
-
-    def read(self, layer: MultiHeadAttention, source: Tensor) -> tuple[Tensor, Tensor]:
-        """source (B, S, C), new since the last call -> all keys (B, Hk, S', D) and values (B, Hk, S', Dv) to look at"""
 
 
 class MultiHeadAttention(Layer):
@@ -77,26 +68,18 @@ class MultiHeadAttention(Layer):
         *,
         causal: bool = False,
         mask: Array | None = None,
-        cache: Cache | None = None,
     ) -> Tensor:
-        """x (B, T, C), context (B, S, context_dim), mask as in `ops.attention`, (B, H, T, S) -> (B, T, C)
-
-        With a `cache`, x are the last T positions of those that it remembers.
-        """
+        """x (B, T, C), context (B, S, context_dim), mask as in `ops.attention`, (B, H, T, S) -> (B, T, C)"""
         source = x if context is None else context
         q = self._split(self.q_proj(x), self.heads)  # (B, H, T, D)
-        k, v = self.keys_values(source) if cache is None else cache.read(self, source)
+        k, v = self.k_proj(source), self.v_proj(source)
+        k, v = self._split(k, self.kv_heads), self._split(v, self.kv_heads)  # (B, Hk, S, D), (B, Hk, S, Dv)
         p = self.dropout if self.training else 0.0
         key = next_key("dropout") if p else None
         mixed = ops.attention(q, k, v, causal=causal, mask=mask, dropout=p, key=key)  # (B, H, T, Dv)
         B, H, T, Dv = mixed.shape
         joined = mixed.transpose(0, 2, 1, 3).reshape(B, T, H * Dv)
         return joined if self.out_proj is None else self.out_proj(joined)
-
-    def keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """source (B, S, context_dim) -> keys (B, Hk, S, D), values (B, Hk, S, Dv)"""
-        k, v = self.k_proj(source), self.v_proj(source)
-        return self._split(k, self.kv_heads), self._split(v, self.kv_heads)
 
     def _split(self, x: Tensor, heads: int) -> Tensor:
         B, T, width = x.shape

@@ -23,6 +23,8 @@ NORMS: dict[str, Callable[[int], Layer]] = {"batch": BatchNorm, "layer": LayerNo
 class MLP(Layer):
     """Linear layers with an activation between them, and optionally a normalisation before each activation.
 
+    `activation` is one for all hidden layers, or a list: one for each of them, and perhaps one for the output.
+
     Weights that read the output of an activation are drawn with its gain, the first ones with gain 1, so that
     a unit spread stays one at every depth. `output_init` draws the last layer: with small numbers the first
     loss is ln V.
@@ -35,7 +37,7 @@ class MLP(Layer):
     def __init__(
         self,
         sizes: Sequence[int],
-        activation: str | Activation = "relu",
+        activation: str | Activation | Sequence[str | Activation] = "relu",
         *,
         norm: str | None = None,
         init: Init | None = None,
@@ -46,25 +48,33 @@ class MLP(Layer):
         if norm is not None and norm not in NORMS:
             raise ConfigError(f"MLP: norm {norm!r} (must be one of {', '.join(NORMS)})")
         hidden = sizes[1:-1]
+        if isinstance(activation, str) or callable(activation):
+            activation = [activation] * len(hidden)
+        if len(activation) - len(hidden) not in (0, 1):
+            raise ConfigError(
+                f"MLP: {len(activation)} activations, {len(hidden)} hidden layers "
+                "(must be one for each, or one more for the output)"
+            )
         layers = []
         for i, (n_in, n_out) in enumerate(pairwise(sizes)):
             last = i == len(hidden)
-            chosen = init or partial(kaiming_normal, activation=activation if i else "linear")
+            chosen = init or partial(kaiming_normal, activation=activation[i - 1] if i else "linear")
             bias = last or norm != "batch"  # before batch norm a bias has zero gradient
             layers.append(Linear(n_in, n_out, bias=bias, init=(output_init or chosen) if last else chosen))
         self.layers = layers
         self.norms = [] if norm is None else [NORMS[norm](n) for n in hidden]
-        self.activations = [get_activation(activation) for _ in hidden]
+        self.activations = [get_activation(kind) for kind in activation]
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., sizes[0]) -> (..., sizes[-1])"""
         hidden = x
-        for i, activate in enumerate(self.activations):
-            hidden = self.layers[i](hidden)
-            if self.norms:
+        for i, layer in enumerate(self.layers):
+            hidden = layer(hidden)
+            if i < len(self.norms):
                 hidden = self.norms[i](hidden)
-            hidden = activate(hidden)
-        return self.layers[-1](hidden)
+            if i < len(self.activations):
+                hidden = self.activations[i](hidden)
+        return hidden
 
 
 class FeedForward(Layer):

@@ -8,7 +8,7 @@ Derivation: docs/derivations/rotary.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -42,7 +42,13 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (_rotate(dy, cos, -sin, interleaved),)  # transpose = rotation by -φ    [RO.3]
 
 
-def _angles(x: Any, positions: Any, base: float, frequency: Any) -> tuple[Array, Array]:
+def _angles(
+    x: Any,
+    positions: Any,
+    base: float,
+    frequency: Any,
+    table: Callable[..., tuple[Array, Array]] | None = None,
+) -> tuple[Array, Array]:
     """cos φ and sin φ, each (..., T, D/2)."""
     shape = x.shape
     if len(shape) < 2 or shape[-1] % 2:
@@ -58,7 +64,7 @@ def _angles(x: Any, positions: Any, base: float, frequency: Any) -> tuple[Array,
     theta = np.asarray(given, dtype=np.float64)
     if theta.shape != (D // 2,):
         raise ShapeError(f"rotary: frequency has shape {theta.shape}, x has {shape} (must be ({D // 2},))")
-    return _table(t.tobytes(), t.shape, theta.tobytes(), x.dtype)
+    return (table or _table)(t.tobytes(), t.shape, theta.tobytes(), x.dtype)
 
 
 @lru_cache(maxsize=8)  # every layer asks for the same one, forward and again in the next step
@@ -68,6 +74,12 @@ def _table(t: bytes, shape: Shape, theta: bytes, dtype: np.dtype[Any]) -> tuple[
     cos, sin = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
     cos.flags.writeable = sin.flags.writeable = False
     return cos, sin
+
+
+@lru_cache(maxsize=8)
+def _abstract_table(t: bytes, shape: Shape, theta: bytes, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    full = (*shape, len(theta) // 8)
+    return abstract(full, dtype), abstract(full, dtype)
 
 
 def _pairs(x: Any, interleaved: bool) -> tuple[Any, Any]:
@@ -140,7 +152,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
 def abstract_forward(
     x: Array, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
 ) -> tuple[Array, Saved]:
-    cos, sin = _angles(x, positions, base, frequency)
+    cos, sin = _angles(x, positions, base, frequency, _abstract_table)
     return abstract(x.shape, x.dtype), (cos, sin, interleaved)
 
 

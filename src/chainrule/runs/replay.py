@@ -18,9 +18,11 @@ from chainrule.autograd import capture
 from chainrule.autograd.types import Array
 from chainrule.doctor import Report, rules
 from chainrule.errors import CheckpointError, ConfigError
-from chainrule.inspect import ParameterReport, expected_loss
+from chainrule.inspect import LayerReport, ParameterReport, expected_loss
 from chainrule.inspect.activations import ACTIVATIONS, STREAM, layers
 from chainrule.inspect.gradients import norm
+from chainrule.inspect.losses import OUTPUTS, captured_entropy
+from chainrule.inspect.probe import calls
 from chainrule.machine import one_blas_thread
 from chainrule.models import IGNORE
 from chainrule.models.microbatch import named
@@ -151,8 +153,7 @@ def _open(run: Run, records: dict[int, dict[str, Any]], since: int, differs: int
     trainer, params = run.trainer, run.trainer.step.optimizer.params
     lr, (inputs, targets) = _rate(run, records), trainer.batches.batch(trainer.steps)
     weights = {name: param.array.copy() for name, param in params.items()}
-    patterns = [pattern for op in (*ACTIVATIONS, STREAM) for pattern in (op, f"*.{op}")]
-    with capture(*patterns) as seen:
+    with capture(*calls(*ACTIVATIONS, STREAM)) as seen, capture(*calls(*OUTPUTS)) as outputs:
         loss, size = trainer.update(lr)
     gradients = {name: _copy(param.grad, param.array) for name, param in params.items()}
     updates = {name: param.array - weights[name] for name, param in params.items()}
@@ -167,7 +168,7 @@ def _open(run: Run, records: dict[int, dict[str, Any]], since: int, differs: int
         logged=records.get(step),
         differs=differs or _differs(step, (loss, size), records),
         texts=_texts(run.tokenizer, inputs, targets),
-        report=_report(run, loss, layers(seen), weights, gradients, updates),
+        report=_report(run, loss, captured_entropy(outputs), layers(seen), weights, gradients, updates),
         inputs=inputs,
         targets=targets,
         activations={name: entry.value for name, entry in seen.items()},
@@ -183,7 +184,13 @@ def _copy(grad: Array | None, like: Array) -> Array:
 
 
 def _report(
-    run: Run, loss: float, found: list[Any], weights: Names, gradients: Names, updates: Names
+    run: Run,
+    loss: float,
+    entropy: float | None,
+    found: list[LayerReport],
+    weights: Names,
+    gradients: Names,
+    updates: Names,
 ) -> Report:
     """The step in the words of `chainrule diagnose`."""
     trainable = [name for name, param in run.trainer.step.optimizer.params.items() if param.requires_grad]
@@ -195,7 +202,8 @@ def _report(
     ]
     said = [*rules.of_layers(found, fresh=run.trainer.steps == 1), *rules.of_parameters(params)]
     V = getattr(run.model.config, "vocab_size", None)
-    return Report(loss, expected_loss(V) if V else None, tuple(found), tuple(params), tuple(said))
+    expected = expected_loss(V) if V else None
+    return Report(loss, expected, entropy, tuple(found), tuple(params), tuple(said))
 
 
 def _texts(tokenizer: Tokenizer, inputs: Any, targets: Array) -> list[dict[str, str]]:

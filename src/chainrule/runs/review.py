@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from chainrule.doctor import Finding
-from chainrule.doctor.nonfinite import broken
+from chainrule.doctor import Finding, rules
 from chainrule.inspect import curve, split_losses
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.run import Run
@@ -17,32 +16,22 @@ BATCHES = 8  # of each split, from all over it
 
 
 def of_log(folder: Path, run: Run | None = None) -> list[Finding]:
-    """What was found in training and, with the settings of the run, what its log shows besides."""
+    """The findings in the log and, with the settings of the run, those that follow from its losses."""
     records = read(RunFolder(folder).log)
-    found: dict[Finding, int] = {Finding(**r["finding"]): r["step"] for r in records if "finding" in r}
+    found = [(r["step"], Finding.from_dict(r["finding"])) for r in records if "finding" in r]
     if run is not None:
-        for step, finding in run.trainer.doctor.recall(records):
-            found.setdefault(finding, step)
-    return [replace(f, measured=f"step {step}: {f.measured}") for f, step in found.items()]
+        logged = {(step, code) for step, finding in found for code in finding.codes}
+        recalled = run.trainer.monitor.recall(records)
+        found += [(step, finding) for step, finding in recalled if (step, finding.code) not in logged]
+    return [replace(f, measured=f"step {step}: {f.measured}") for step, f in found]
 
 
 def of_losses(run: Run) -> list[Finding]:
     """Training and validation side by side, and the shape of the curve."""
     trainer = run.trainer
     some = trainer.eval_batches[:: -(-len(trainer.eval_batches) // BATCHES)]
-    found = [split_losses(run.model, trainer.batches, some, len(some)).finding]
+    found = [rules.of_splits(split_losses(run.model, trainer.batches, some, len(some)))]
     losses = [loss for record in read(run.files.log) if (loss := record.get("loss")) is not None]
     if len(losses) >= CURVE and run.model.choices:
-        found.append(curve(losses, run.model.choices).finding)
+        found.append(rules.of_curve(curve(losses, run.model.choices)))
     return found
-
-
-def of_weights(run: Run) -> Finding:
-    """Are all weights of the newest checkpoint numbers?"""
-    entry = broken(run.model)
-    if entry is None:
-        return Finding(
-            "ok", "weights", f"all {run.model.count():,} are finite", "The checkpoint can be used."
-        )
-    said = f"{entry.name}{list(entry.index)} is {entry.value}"
-    return Finding("problem", "weights", said, "The model is broken.", "Resume from an earlier checkpoint.")

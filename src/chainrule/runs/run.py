@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from chainrule.data import BatchSource
-from chainrule.doctor.preflight import examine
+from chainrule.doctor import Code
 from chainrule.errors import ConfigError
 from chainrule.io import write_vectors
 from chainrule.io.hf import pretrained
@@ -211,11 +211,11 @@ class Run:
         """Before the first step: what can be known already, and a checkpoint to resume from. Later: what was said."""
         trainer = self.trainer
         if trainer.steps and trainer.eval_batches:
-            deque(trainer.doctor.recall(read(self.files.log)), maxlen=0)  # nothing is said twice
+            deque(trainer.monitor.recall(read(self.files.log)), maxlen=0)  # nothing is said twice
         elif not trainer.steps:
             if trainer.eval_batches:
-                found = examine(trainer, fresh=self.from_seed)
-                trainer.tell(log, (f for f in found if f.level != "ok" or f.about == "forecast"))
+                found = trainer.examine(fresh=self.from_seed)
+                trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
             self.save()
 
     def _recorded(self) -> AbstractContextManager[None]:

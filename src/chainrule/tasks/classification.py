@@ -26,7 +26,7 @@ from chainrule.data import (
     segmented,
     spread,
 )
-from chainrule.data.batches.segmented import check_room
+from chainrule.data.batches.segmented import text_limit
 from chainrule.data.read.documents import is_table
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
@@ -168,7 +168,7 @@ class ClassificationTask(Task):
         Of a text beyond the model's context its beginning is read.
         """
         special = SpecialIds.of(tokenizer.special_ids)
-        room = check_room(model.config.block_size, 1)
+        room = text_limit(model.config.block_size, 1)
         names = label_names(model)
         rows = [tokenizer.encode(prompt)[:room] for prompt in prompts]
         with model.answering():

@@ -12,7 +12,7 @@ import numpy as np
 
 from chainrule.data import Masked, Pair, Segmented
 from chainrule.errors import ConfigError
-from chainrule.models import BERTClassifier, BERTPretraining, LanguageModel, Model, Seq2Seq
+from chainrule.models import BERT, BERTClassifier, BERTPretraining, LanguageModel, Model, Seq2Seq
 
 
 class Objective(NamedTuple):
@@ -42,3 +42,27 @@ def check_objective(model: Model, inputs: Any) -> None:
         f"train: {type(model).__name__} learns {of_model.learns} and sees {of_model.sees}; the batches are for "
         f"{of_batch.learns}, with {of_batch.sees} in sight (take a {of_batch.model.__name__}, or other batches)"
     )
+
+
+def check_causality(model: Model) -> None:
+    """Refuse a language model that sees the token it predicts, and an encoder that sees only what came before.
+
+    Tried out on two tokens: which outputs change with which token?
+    """
+    encoder = getattr(model, "bert", None)
+    net = encoder if isinstance(encoder, BERT) else model if isinstance(model, LanguageModel) else None
+    if net is None or min(model.config.block_size, model.config.vocab_size) < 2:
+        return
+    with model.answering(), np.errstate(all="ignore"):
+        plain, other_first, other_last = (net(np.array([ids])).numpy()[0] for ids in ((0, 0), (1, 0), (0, 1)))
+    looks_back = not np.array_equal(other_first[1], plain[1], equal_nan=True)
+    looks_ahead = not np.array_equal(other_last[0], plain[0], equal_nan=True)
+    name = type(model).__name__
+    if net is model and looks_ahead:
+        raise ConfigError(
+            f"train: {name} learns the next token and sees it (its attention needs a causal mask)"
+        )
+    if net is encoder and looks_back and not looks_ahead:
+        raise ConfigError(
+            f"train: {name} learns from both sides and sees only what came before (take the causal mask away)"
+        )

@@ -21,7 +21,7 @@ from chainrule.data import (
     read_tagged,
     segmented,
 )
-from chainrule.data.batches.segmented import check_room
+from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.tasks.answers import Answer, AnswerOptions
@@ -73,7 +73,7 @@ class TaggingTask(ClassificationTask):
         cls, model: BERTClassifier, tokenizer: Tokenizer, prompts: Sequence[str], options: AnswerOptions
     ) -> list[Answer]:
         """Of each word of each text, as white space parts them, the likeliest tag and its probability"""
-        room = check_room(model.config.block_size, 1)
+        room = text_limit(model.config.block_size, 1)
         rows, places = zip(*(encode_words(tokenizer, prompt.split()) for prompt in prompts), strict=True)
         for prompt, ids in zip(prompts, rows, strict=True):
             if not 0 < len(ids) <= room:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, spread
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Translator
-from chainrule.generate.readers import check_fp32
+from chainrule.generate.session import check_fp32
 from chainrule.models import Seq2Seq
 from chainrule.tasks.answers import Answer, AnswerOptions, show_text
 from chainrule.tasks.scheduled_sampling import ScheduledSampling, known_steps

@@ -165,7 +165,7 @@ class TextbookBPETokenizer(VocabularyTokenizer):
         plain, stranger = self.vocabulary.plain, len(self.vocabulary)
         characters = [(ord(token), id) for token, id in plain.items() if len(token) == 1]
         merges = [(plain[a], plain[b], plain[a + b], rank) for rank, (a, b) in enumerate(self.merges)]
-        return native.kernels().plain_bpe_encoder(
+        return native.kernels().textbook_bpe_encoder(
             white_space(),
             np.array(characters, np.int32).reshape(-1, 2),
             np.array(merges, np.int32).reshape(-1, 4),

@@ -4,5 +4,6 @@ From the graph come parameter, FLOP and memory counts, decoder programs, the ref
 """
 
 from chainrule.trace.graph import Given, Graph, Node, Value, trace
+from chainrule.trace.picture import picture
 
-__all__ = ["Given", "Graph", "Node", "Value", "trace"]
+__all__ = ["Given", "Graph", "Node", "Value", "picture", "trace"]

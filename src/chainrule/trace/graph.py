@@ -138,13 +138,13 @@ class _Recorder:
 def trace(function: Callable[..., Any], **given: Any) -> Graph:
     """The graph of `function(**given)`: arrays of ids, or Tensors of which only the shape matters."""
     recorder = _Recorder(given)
-    before = mode.trace
+    before = mode.trace, mode.captures
     try:
         with backend("reference"):
-            mode.trace = recorder
+            mode.trace, mode.captures = recorder, ()
             results = function(**given)
     finally:
-        mode.trace = before
+        mode.trace, mode.captures = before
     results = results if isinstance(results, tuple) else (results,)
     return Graph(tuple(recorder.nodes), tuple([recorder.source(result) for result in results]))
 

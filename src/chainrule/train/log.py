@@ -32,7 +32,7 @@ class Logger(Protocol):
 
     def progress(self, said: str) -> None: ...
 
-    def evaluation(self, step: int, loss: float, *, seconds: float) -> None: ...
+    def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None: ...
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None: ...
 
@@ -40,7 +40,8 @@ class Logger(Protocol):
 class Log:
     """Writes `path`, one JSON object per line, and prints how far training is.
 
-    A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds"}; both say how
+    A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds",
+    "entropy"} with the mean entropy of the predictions, in nats; both say how
     many "parameters" the model has, since a loss means little without. A look inside is {"step", "watch": {...}},
     what the model writes {"step", "sample"}, a step left out {"step", "skipped"}, what the doctor found {"step",
     "finding": {...}}. An epoch of word vectors, which has no norm, is {"step", "loss", "lr"}. A number that is not
@@ -108,8 +109,9 @@ class Log:
             self.said = now
         return due
 
-    def evaluation(self, step: int, loss: float, *, seconds: float) -> None:
-        self._write({"step": step, "validation": loss, "seconds": round(seconds, 3)})
+    def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None:
+        record = {"step": step, "validation": loss, "seconds": round(seconds, 3)}
+        self._write(record if entropy is None else record | {"entropy": entropy})
         self._print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:

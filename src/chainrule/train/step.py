@@ -17,6 +17,7 @@ from chainrule import random
 from chainrule.autograd import precision
 from chainrule.autograd.types import Array
 from chainrule.data import BatchSource
+from chainrule.doctor.explain import explain
 from chainrule.errors import ConfigError
 from chainrule.models import Model
 from chainrule.models.gradient import backward
@@ -27,7 +28,7 @@ from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.ema import Average
 from chainrule.train.precision import LossScale, NoScale
-from chainrule.train.skips import Skips, explain
+from chainrule.train.skips import Skips
 
 GoingOn = Callable[[str], bool]
 

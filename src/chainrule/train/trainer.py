@@ -16,11 +16,13 @@ from typing import Any
 from chainrule import random
 from chainrule.autograd import precision
 from chainrule.data import BatchSource
-from chainrule.doctor import Finding, Watch
-from chainrule.doctor.monitor import Doctor, in_a_line
+from chainrule.doctor import Finding, Monitor, Watch
+from chainrule.doctor.preflight import examine
+from chainrule.inspect import output_entropy
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model
 from chainrule.optim import EarlyStopping
+from chainrule.tasks.objectives import check_causality
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.interrupt import Interrupt
@@ -64,7 +66,7 @@ class Trainer:
         self.eval_batches = eval_batches
         self.tokenizer = tokenizer
         self.step: Any = step or GradientStep(model, batches, config, tokenizer)  # a `Step`
-        self.doctor = Doctor(config, model.choices)
+        self.monitor = Monitor(config, model.choices)
         self.config = config
         self.plan = Plan(config)
         self.stopping = EarlyStopping(config.patience) if config.patience else None
@@ -86,6 +88,7 @@ class Trainer:
             validation = self.evaluate()
             check_sound(self.model, self.config, self.steps, validation if self.eval_batches else 0.0)
             return Result(self.steps, validation, self.seconds, False, self.best)
+        check_causality(self.model)
         keep_freed_memory()
         began = time.perf_counter() - self.seconds
         validation, evaluated, whole = math.nan, -1, True
@@ -135,7 +138,7 @@ class Trainer:
 
     def _look(self, log: Logger, loss: float, norm: float, lr: float) -> None:
         """What the doctor and the watch see after a step."""
-        self.tell(log, self.doctor.step(loss, norm))
+        self.tell(log, self.monitor.step(loss, norm))
         if reason := self.step.skips.reason:
             log.note(self.steps, {"skipped": reason}, f"skipped: {reason}")
         if self.config.watch_every and (seen := self.look(lr)):
@@ -170,13 +173,13 @@ class Trainer:
 
     @config.setter
     def config(self, config: TrainConfig) -> None:
-        self._config = self.step.config = self.doctor.config = config
+        self._config = self.step.config = self.monitor.config = config
 
     def tell(self, log: Logger, findings: Iterable[Finding]) -> None:
         """Print findings, and log those that are not ok."""
         for finding in findings:
             record = {"finding": finding.to_dict()} if finding.level != "ok" else {}
-            log.note(self.steps, record, in_a_line(finding))
+            log.note(self.steps, record, str(finding))
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.steps % every == 0
@@ -184,11 +187,11 @@ class Trainer:
     def _evaluate(self, log: Logger, save: Callable[[], object]) -> float:
         """The validation loss, which is logged; with patience, a new best is saved at once."""
         validation = self.evaluate()
-        log.evaluation(self.steps, validation, seconds=self.seconds)
+        log.evaluation(self.steps, validation, seconds=self.seconds, entropy=self.entropy())
         self._check(log, validation)
-        self.tell(log, self.doctor.evaluation(self.steps, validation))
+        self.tell(log, self.monitor.evaluation(self.steps, validation))
         if not self.step.skips.reason:  # the gradient is that of a step that was taken
-            self.tell(log, self.doctor.weights(self.model.parameters(), self.step.optimizer))
+            self.tell(log, self.monitor.weights(self.model.parameters(), self.step.optimizer))
         if self.stopping:
             self.stopping(self.steps, validation)
             if self.stopping.best_step == self.steps:
@@ -206,6 +209,11 @@ class Trainer:
         stopping = self.stopping
         return (stopping.best_step, stopping.best) if stopping and stopping.best_step >= 0 else None
 
+    def examine(self, *, fresh: bool = True) -> list[Finding]:
+        """What the doctor finds before the next step; weights that are not `fresh` were trained."""
+        sizes = {"eval_batches": len(self.eval_batches), "steps": self.steps}
+        return examine(self.model, self.batches, self.config, self.tokenizer, **sizes, fresh=fresh)
+
     def look(self, lr: float) -> dict[str, Any] | None:
         """What happens inside the model on the next batch; None if it is not time for it."""
         watch = Watch(self.config.watch_every)
@@ -220,6 +228,11 @@ class Trainer:
         self.model.eval()
         with precision(self.config.precision), self.averaged():
             return self.model.mean_loss(self.eval_batches)
+
+    def entropy(self) -> float | None:
+        """Mean entropy of the model's predictions on the first evaluation batch, in nats."""
+        with precision(self.config.precision), self.averaged():
+            return output_entropy(self.model, self.eval_batches[0]) if self.eval_batches else None
 
     def averaged(self) -> AbstractContextManager[None]:
         """In here the model has the weights that are evaluated and kept: their running mean, if there is one."""

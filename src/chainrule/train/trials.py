@@ -1,4 +1,4 @@
-"""Two trials on a copy of the model: can it learn one batch by heart, and how large may the learning rate be?
+"""Two trials on a copy of the model: can it overfit one batch, and how large may the learning rate be?
 
 A model that cannot bring the loss of a single small batch near 0 will not learn a text either: something between the
 data, the forward pass and the gradient is broken.
@@ -18,7 +18,8 @@ import numpy as np
 from chainrule import random
 from chainrule.autograd.types import Array
 from chainrule.data import BatchSource
-from chainrule.doctor import Finding, limits
+from chainrule.doctor import Code, Finding, limits
+from chainrule.doctor.messages import finding
 from chainrule.models import IGNORE, Model
 from chainrule.models.microbatch import take
 from chainrule.optim import EarlyStopping
@@ -27,7 +28,7 @@ from chainrule.optim.search import Choice, Sweep, choose, sweep
 from chainrule.train.schedule import after_warmup
 from chainrule.train.trainer import Trainer
 
-ROWS = 4  # of a batch that is learnt by heart
+ROWS = 4  # of the batch to overfit
 STEPS = 1000  # at most
 PATIENCE = 200  # steps without a lower loss, after which there will be none
 RATES = (1e-5, 1.0)
@@ -54,7 +55,7 @@ class OneBatch(BatchSource):
 
 
 def overfit(trainer: Trainer, *, steps: int = STEPS, said: Progress = lambda text: None) -> Finding:
-    """Train a copy of the model on one small batch, without dropout, until it knows it by heart.
+    """Overfit one small batch: train a copy of the model on it, without dropout.
 
     The rate rises as in the training and then stays: without the warm-up some models never start.
     """
@@ -62,7 +63,7 @@ def overfit(trainer: Trainer, *, steps: int = STEPS, said: Progress = lambda tex
     copied = _copy(trainer, batch, dropout=0.0, weight_decay=0.0)
     floor = left_open(*batch.batch(0), context=getattr(trainer.model.config, "block_size", None))
     first = last = _loss(copied, batch.batch(0))
-    goal = floor + limits.MEMORISED * (first - floor)
+    goal = floor + limits.OVERFIT_BATCH * (first - floor)
     rate = after_warmup(constant(trainer.config.lr), trainer.config.warmup)
     done, patience = 0, EarlyStopping(PATIENCE + trainer.config.warmup)
     with random.seeded(trainer.config.seed):
@@ -70,23 +71,14 @@ def overfit(trainer: Trainer, *, steps: int = STEPS, said: Progress = lambda tex
             last = copied.update(rate(done))[0]  # before the step: the next one sees the rest
             done += 1
             said(f"step {done} of {steps}, loss {last:.3f}")
-    measured = f"loss {first:.3f} to {last:.3f} in {done} steps on {len(batch.targets)} rows"
-    if floor > 0.005:
-        measured += f" (their contexts leave {floor:.3f} open)"
-    if last <= goal:
-        return Finding(
-            "ok",
-            "one batch",
-            measured,
-            "It can learn by heart: data, loss and gradient belong together.",
-        )
-    return Finding(
-        "problem",
-        "one batch",
-        measured,
-        "It cannot even learn these rows by heart.",
-        f"Check that targets belong to their inputs; look for layers without gradient (chainrule diagnose); another lr "
-        f"than {trainer.config.lr:g} (--find-lr); a wider model.",
+    return finding(
+        Code.ONE_BATCH_OK if last <= goal else Code.ONE_BATCH_FAILS,
+        first=first,
+        last=last,
+        steps=done,
+        rows=len(batch.targets),
+        floor=f" (their contexts leave {floor:.3f} open)" if floor > 0.005 else "",
+        lr=trainer.config.lr,
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.data import RULES, Cleaner, Document, Rule, load
-from chainrule.data.clean.minhash import likeness, signature
+from chainrule.data.clean.minhash import signature, similarity
 from chainrule.errors import ConfigError
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
@@ -59,7 +59,7 @@ def edited(seed: int, words: int, changes: int) -> tuple[str, str]:
 
 
 def test_near_copies_are_found_and_different_texts_are_kept() -> None:
-    pairs = [edited(seed, 400, 5) for seed in range(50)]  # likeness about 0.93
+    pairs = [edited(seed, 400, 5) for seed in range(50)]  # similarity about 0.93
     assert min(jaccard(*pair) for pair in pairs) > 0.88
     found = 0
     for a, b in pairs:
@@ -81,7 +81,7 @@ def test_every_near_copy_that_was_dropped_has_one_that_was_kept() -> None:
     texts = [text for seed in range(30) for text in edited(seed, 100, seed % 7)]
     kept = [d.text for d in Cleaner(near=0.7)(documents(*texts))]
     for text in texts:
-        assert max(float(likeness(signature(text), signature(other))) for other in kept) >= 0.7
+        assert max(float(similarity(signature(text), signature(other))) for other in kept) >= 0.7
 
 
 POOR = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chainrule.data import load
-from chainrule.data.clean.minhash import BANDS, ROWS, Index, likeness, signature
+from chainrule.data.clean.minhash import BANDS, ROWS, Index, signature, similarity
 
 PROSE = load("pydoc").text
 WORDS = PROSE.split()
@@ -35,7 +35,7 @@ def test_the_estimate_is_near_the_jaccard_index() -> None:
     errors = []
     for seed in range(40):
         a, b = edited(seed, 400, 3 * seed)
-        errors.append(float(likeness(signature(a), signature(b))) - jaccard(a, b))
+        errors.append(float(similarity(signature(a), signature(b))) - jaccard(a, b))
     assert abs(np.mean(errors)) < 0.02 and np.std(errors) < 0.06
 
 
@@ -43,7 +43,7 @@ def test_short_texts_are_estimated_too() -> None:
     errors = []
     for seed in range(60):
         a, b = edited(seed, 12, seed % 3)
-        errors.append(float(likeness(signature(a), signature(b))) - jaccard(a, b))
+        errors.append(float(similarity(signature(a), signature(b))) - jaccard(a, b))
     assert abs(np.mean(errors)) < 0.03
 
 

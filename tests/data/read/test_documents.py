@@ -154,7 +154,7 @@ BAD = {
     "long.jsonl": (LINE_17.encode() + b"x" * (50 << 20), "line 17 is longer than 16,777,216 bytes"),
     "zip.txt.gz": (b"not compressed", "cannot be read .Not a gzipped file"),
     "cut.txt.gz": (gzip.compress(b"text" * 999)[:-9], "cannot be read .Compressed file ended"),
-    "noise.parquet": (b"PAR1 or not", "is no good .parquet file"),
+    "noise.parquet": (b"PAR1 or not", "is not a valid .parquet file"),
     "column.parquet": (as_parquet([])[:], "no column 'texts' .there are 'id', 'text'"),
 }
 

@@ -11,9 +11,11 @@ import pytest
 import chainrule as cr
 from chainrule import native
 from chainrule.generate import Decoder
-from chainrule.generate.compiled import Compiler
-from chainrule.generate.weights import FORMATS, pack, pad, quantise, rounded, to_bf16
+from chainrule.generate.engine.plan import decoder_graph
+from chainrule.generate.engine.program import Compiler
+from chainrule.generate.engine.weights import FORMATS, pack, pad, quantise, rounded, to_bf16
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
+from chainrule.trace.lower import lower
 
 extension = native.kernels()
 
@@ -209,6 +211,6 @@ def test_a_program_refuses_tokens_that_do_not_fit(
 
 def test_layers_share_their_table_of_angles() -> None:
     config = LlamaConfig(n_layer=3, n_head=2, n_embd=64, block_size=32, vocab_size=20)
-    compiler = Compiler(Llama(config).program(), "fp32", 32)
+    compiler = Compiler(lower(decoder_graph(Llama(config))), "fp32", 32)
     tables = [arguments[-2:] for name, arguments in compiler.calls if name == "attention"]
     assert len(tables) == 3 and all(cos is tables[0][0] and sin is tables[0][1] for cos, sin in tables)

@@ -16,9 +16,12 @@ import chainrule as cr
 from chainrule import native
 from chainrule.autograd.types import Array
 from chainrule.generate import Translation, Translator, translate
-from chainrule.generate.compiled import Compiler
-from chainrule.generate.targets import ByOps, Compiled
+from chainrule.generate.engine.plan import decoder_graph
+from chainrule.generate.engine.program import Compiler
+from chainrule.generate.engine.weights import pack
 from chainrule.models import Seq2Seq, Seq2SeqConfig
+from chainrule.trace.interpreter import Interpreter
+from chainrule.trace.lower import lower
 
 SIZE = Seq2SeqConfig(n_layer=2, n_head=3, n_embd=33, n_hidden=65, block_size=40, vocab_size=257)
 VARIANTS = {
@@ -43,6 +46,14 @@ def model_of(config: Seq2SeqConfig = SIZE) -> Seq2Seq:
     return model.eval()
 
 
+def compiler_of(model: Seq2Seq) -> Compiler:
+    return Compiler(lower(decoder_graph(model)), "fp32", model.config.block_size)
+
+
+def is_compiled(translation: Translation) -> bool:
+    return isinstance(translation._engine, native.kernels().Program)
+
+
 def by_ops(model: Seq2Seq) -> Translator:
     """Of which translations call the layers, with whatever kernels there are"""
     with cr.backend("reference"):
@@ -53,7 +64,7 @@ def by_ops(model: Seq2Seq) -> Translator:
 def test_compiled_logits_are_those_of_the_layers(config: Seq2SeqConfig) -> None:
     model = model_of(config)
     fast, slow = (Translation(translator, SOURCE, MASK) for translator in (Translator(model), by_ops(model)))
-    assert isinstance(fast._rows, Compiled) and isinstance(slow._rows, ByOps)
+    assert is_compiled(fast) and not is_compiled(slow)
     for start, stop in ((0, 1), (1, 2), (2, 35), (35, 36), (36, 40)):
         got, want = fast.read(TARGET[:, start:stop]), slow.read(TARGET[:, start:stop])
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-5)
@@ -124,7 +135,7 @@ def test_caches_take_no_room_for_what_may_be_written() -> None:
 
 def test_two_threads_do_not_change_what_a_third_has_checked() -> None:
     """It waits for the first, and the second has read other sources by then."""
-    program = Compiler(model_of(replace(SIZE, n_layer=6, block_size=400)).program(), "fp32", 400).open(64)
+    program = compiler_of(model_of(replace(SIZE, n_layer=6, block_size=400))).open(64)
     memory = RNG.normal(size=(64 * 9, 33)).astype(np.float32)
     others = np.full(64, 1)
     others[0] = 9
@@ -157,17 +168,31 @@ def test_two_threads_do_not_change_what_a_third_has_checked() -> None:
 def test_a_row_has_the_same_bits_alone_and_beside_others() -> None:
     """Given what the encoder made of the sources: sums of the decoder run over a row alone."""
     memory = RNG.normal(size=(4, 37, 33)).astype(np.float32)
-    compiler = Compiler(model_of().program(), "fp32", SIZE.block_size)
-    together = Compiled(compiler, memory, MASK)
-    owners = np.arange(4)
-    whole = together.read(TARGET[:, :36], owners, 0)
-    after = together.read(TARGET[:, 36:37], owners, 36)
+    compiler = compiler_of(model_of())
+
+    def opened(memory: Array, mask: Array | None) -> Any:
+        B, S, C = memory.shape
+        program = compiler.open(B)
+        program.read(
+            memory.reshape(-1, C) if mask is None else memory[mask],
+            np.full(B, S) if mask is None else mask.sum(axis=1),
+        )
+        return program
+
+    def read(program: Any, ids: Array, start: int) -> Array:
+        logits, rows = np.empty((len(ids), 257), np.float32), np.arange(len(ids))
+        counts, past = np.full(len(ids), ids.shape[1]), np.full(len(ids), start)
+        program.run(logits, ids.astype(np.int32).reshape(-1), rows, counts, past, rows)
+        return logits
+
+    together = opened(memory, MASK)
+    whole, after = read(together, TARGET[:, :36], 0), read(together, TARGET[:, 36:37], 36)
     for i in range(4):
-        alone = Compiled(compiler, memory[i : i + 1, MASK[i]], None)
+        alone = opened(memory[i : i + 1, MASK[i]], None)
         for t in range(36):
-            logits = alone.read(TARGET[i : i + 1, t : t + 1], np.array([0]), t)
+            logits = read(alone, TARGET[i : i + 1, t : t + 1], t)
         assert (logits == whole[i]).all()
-        assert (alone.read(TARGET[i : i + 1, 36:37], np.array([0]), 36) == after[i]).all()
+        assert (read(alone, TARGET[i : i + 1, 36:37], 36) == after[i]).all()
 
 
 def test_the_same_bits_for_any_number_of_threads() -> None:
@@ -201,7 +226,7 @@ def test_rows_of_unequal_lengths(config: Seq2SeqConfig) -> None:
             logits: Array = model.logits(hidden[:, -1]).numpy()
         return logits[0]
 
-    program = Compiler(model.program(), "fp32", 40).open(3)
+    program = compiler_of(model).open(3)
     program.read(memory, np.array([2, 7]))
     ids, more = TARGET[0, :12].astype(np.int32), TARGET[1, :2].astype(np.int32)
     logits, later = np.empty((3, 257), np.float32), np.empty((1, 257), np.float32)
@@ -244,31 +269,37 @@ def lora(model: Seq2Seq) -> None:
 def adapter(model: Seq2Seq) -> None:
     layer = model.model["decoder"].layers[1]
     layer.self_attn = cr.nn.Adapted(layer.self_attn, cr.nn.Adapter(33, 4))
+    layer.self_attn.adapter.up.weight.data += 0.1
 
 
 @pytest.mark.parametrize("change", [lora, adapter])
-def test_a_model_with_adapters_is_run_by_its_layers(change: Any) -> None:
+def test_a_model_with_adapters_is_compiled_too(change: Any) -> None:
     model = model_of()
     change(model)
     translation = Translation(model, SOURCE, MASK)
-    assert isinstance(translation._rows, ByOps)
+    assert is_compiled(translation)
     with cr.no_grad():
         want = model(SOURCE, MASK, TARGET[:, :1]).numpy()[:, 0]
     np.testing.assert_allclose(translation.read(TARGET[:, 0]), want, rtol=0, atol=1e-5)
+    fast, slow = (
+        translate(translator, SOURCE, MASK, start=1, end=2, beam=2, max_new_tokens=20)
+        for translator in (Translator(model), by_ops(model))
+    )
+    assert [ids.tolist() for ids in fast] == [ids.tolist() for ids in slow]
 
 
 def test_float64_and_captures_are_run_by_the_layers() -> None:
-    assert isinstance(Translation(model_of().to("float64"), SOURCE)._rows, ByOps)
+    assert isinstance(Translation(model_of().to("float64"), SOURCE)._engine, Interpreter)
     translator = Translator(model_of())
     for inside in (cr.capture("*"), cr.backend("reference")):
         with inside:
-            assert isinstance(Translation(translator, SOURCE)._rows, ByOps)
+            assert isinstance(Translation(translator, SOURCE)._engine, Interpreter)
     with cr.capture("*") as seen:
         later = Translator(model_of())
         Translation(translator, SOURCE).read(TARGET[:, 0])
     assert any("decoder.layers.1.encoder_attn" in name for name in seen)
     for made in (translator, later):
-        assert isinstance(Translation(made, SOURCE)._rows, Compiled)
+        assert is_compiled(Translation(made, SOURCE))
 
 
 def arrays(*lists: list[int]) -> list[Array]:
@@ -290,7 +321,7 @@ def arrays(*lists: list[int]) -> list[Array]:
 def test_the_extension_refuses_sources_that_do_not_fit(
     counts: list[int], sources: list[int] | None, message: str
 ) -> None:
-    program = Compiler(model_of().program(), "fp32", 40).open(1)
+    program = compiler_of(model_of()).open(1)
     logits, token = np.zeros((1, 257), np.float32), np.array([1], np.int32)
     with pytest.raises(ValueError, match=message):
         program.read(np.zeros((9, 33), np.float32), *arrays(counts))
@@ -302,7 +333,7 @@ def test_the_extension_refuses_sources_that_do_not_fit(
 def test_the_extension_refuses_attention_that_does_not_fit() -> None:
     program = native.kernels().Program(1, 8)
     out, q, other = program.buffer(32), program.buffer(32), program.buffer(64)
-    words = Compiler([], "fp32", 8).words(cr.nn.Linear(16, 64))
+    words = pack(cr.nn.Linear(16, 64).weight.array, "fp32")
     for arguments, message in (
         ((out, other, 2, 16, words, 0, None), "widths 64 and 32"),
         ((out, q, 3, 16, words, 0, None), "heads must divide"),
@@ -311,7 +342,7 @@ def test_the_extension_refuses_attention_that_does_not_fit() -> None:
         ((out, q, 2, 48, words, 0, None), "words has"),
     ):
         with pytest.raises(ValueError, match=message):
-            program.look(*arguments)
-    program.look(out, q, 2, 16, words, 0, None)
+            program.cross_attention(*arguments)
+    program.cross_attention(out, q, 2, 16, words, 0, None)
     with pytest.raises(ValueError, match="widths 16 and 20"):
-        program.look(out, q, 2, 20, words, 0, None)
+        program.cross_attention(out, q, 2, 20, words, 0, None)

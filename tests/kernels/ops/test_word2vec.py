@@ -105,7 +105,7 @@ def test_boundaries_only_and_lonely_words_change_nothing() -> None:
         ({"first": 4, "last": 3}, "first and last must be positions in ids"),
         ({"window": 0}, "window must be from 1 to 64"),
         ({"window": 65}, "window must be from 1 to 64"),
-        ({"count": 0}, "count and lanes must be at least 1"),
+        ({"count": 0}, "count and chunks must be at least 1"),
         ({"noise": AliasTable.of(np.ones(4) / 4)}, "accept has 4 elements, expected 5"),
     ],
 )

@@ -144,14 +144,19 @@ def _in_record(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     if "skipped" in record:
         yield {"level": "problem", "about": "skipped step", "measured": record["skipped"]}
     watch = record.get("watch")
-    for problem in watch.get("problems", ()) if isinstance(watch, dict) else ():
+    if not isinstance(watch, dict):
+        return
+    if "findings" in watch:
+        yield from watch["findings"]
+        return
+    for problem in watch.get("problems", ()):  # of a version without codes: "about: measured"
         about, _, measured = str(problem).partition(": ")
         yield {"level": "problem", "about": about, "measured": measured}
 
 
-def _key(finding: Mapping[str, Any]) -> tuple[str, str]:
-    """Two findings that differ in their numbers alone are the same."""
-    return str(finding.get("about", "")), str(finding.get("advice", ""))
+def _key(finding: Mapping[str, Any]) -> str:
+    """What makes two findings the same: their code, or of a version without codes what they are about."""
+    return str(finding.get("code") or finding.get("about", ""))
 
 
 def _samples(history: History) -> Iterator[str]:

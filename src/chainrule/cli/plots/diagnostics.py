@@ -13,20 +13,12 @@ from chainrule.cli.plots.canvas import BAD, FAINT, GOOD, INK, canvas
 from chainrule.cli.plots.report import densities
 from chainrule.data import load
 from chainrule.doctor import limits
-from chainrule.inspect import (
-    dead_units,
-    gradient_map,
-    gradients_by_depth,
-    hand_made_logits,
-    random_stack,
-    saturated_share,
-    saturation_point,
-    score_variance,
-)
-from chainrule.inspect.attention import random_scores
+from chainrule.inspect import dead_units, gradient_map, saturated_fraction, saturation_point
 from chainrule.inspect.losses import moving_mean
-from chainrule.lessons.laboratory import BAD as BAD_INITIALISATION
-from chainrule.lessons.laboratory import LetterConfig, LetterModel, deep_tanh, examples, train
+from chainrule.lessons.attention_scores import random_scores, score_variance
+from chainrule.lessons.depth import gradients_by_depth, random_stack
+from chainrule.lessons.initialization import UNSCALED, LetterConfig, LetterModel, deep_tanh, examples, train
+from chainrule.lessons.logits import hand_made_logits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +32,7 @@ def loss_curves() -> Figure:
     contexts, targets, V = examples(words)
     figure, axes = canvas(1, 2, size=(9, 3.8), sharex=True, sharey=True)
     kinds: tuple[tuple[str, str, dict[str, Any]], ...] = (
-        ("bad: every weight from N(0, 1)", BAD, BAD_INITIALISATION),
+        ("bad: every weight from N(0, 1)", BAD, UNSCALED),
         ("good: gain/√fan_in, small last layer", GOOD, {}),
     )
     for ax, (title, colour, options) in zip(axes, kinds, strict=True):
@@ -63,10 +55,10 @@ def gradient_maps() -> Figure:
     x = random.generator("gradient map", seed=0).normal(size=(60, 100))
     for ax, spread in zip(axes, (10.0, 0.5), strict=True):
         image = _map(ax, spread * x)
-        share = saturated_share(np.tanh(spread * x))
-        ax.set_title(f"inputs of spread {spread:g}: {share:.0%} saturated (white)", fontsize=10)
+        fraction = saturated_fraction(np.tanh(spread * x))
+        ax.set_title(f"inputs of spread {spread:g}: {fraction:.0%} saturated (white)", fontsize=10)
     axes[0].set_ylabel("example")
-    figure.colorbar(image, ax=axes, label="share of the gradient that passes, 1 - tanh²", shrink=0.85)
+    figure.colorbar(image, ax=axes, label="fraction of the gradient that passes, 1 - tanh²", shrink=0.85)
     return figure
 
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule import optim
-from chainrule.autograd import Param, Parameters
 from chainrule.cli.plots.canvas import BAD, FAINT, GOOD, INK, canvas
 from chainrule.foundations.calculus import gradient
 from chainrule.foundations.information import entropy as entropy_of
 from chainrule.foundations.information import surprise
 from chainrule.foundations.linear_algebra import coordinates
+from chainrule.lessons.learning_rate import descend
 from chainrule.scalar import graphs, svg
 
 if TYPE_CHECKING:
@@ -142,19 +141,6 @@ def entropy() -> Figure:
 
 
 RATES = (0.1, 0.5, 0.9, 1.1)
-
-
-def descend(rate: float, steps: int) -> np.ndarray:
-    """θ after 0, 1, ... steps of gradient descent on θ² from 1: (steps + 1,)"""
-    theta = Param(np.ones(1), "theta", dtype=np.float64)
-    optimiser = optim.SGD(Parameters([("theta", theta)]), rate)
-    path = [1.0]
-    for _ in range(steps):
-        optimiser.zero_grad()
-        (theta * theta).sum().backward()
-        optimiser.step()
-        path.append(float(theta.array[0]))
-    return np.array(path)
 
 
 def learning_rates() -> Figure:

@@ -6,17 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule import random
 from chainrule.cli.plots.canvas import BAD, FAINT, GOOD, INK, canvas
-from chainrule.inspect.recurrence import gradient_norms, random_rnn
-from chainrule.nn import LSTM
-from chainrule.nn.recurrent import Recurrent
+from chainrule.lessons.recurrence import STEPS, compared
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-STEPS = 16
-WIDTH = 32
 
 
 def unrolled() -> Figure:
@@ -24,30 +18,13 @@ def unrolled() -> Figure:
     figure, (above, below) = canvas(2, 1, size=(9, 5.2), sharex=True, height_ratios=[1, 2])
     _cells(above)
     steps = np.arange(1, STEPS + 1)
-    for name, colour, norms in gradients():
+    for colour, (name, norms) in zip((BAD, GOOD, INK), compared().items(), strict=True):
         below.semilogy(steps, norms, "o-", color=colour, markersize=4, label=name)
     below.axhline(1, color=FAINT, linestyle=":", linewidth=1)
     below.set(xlabel="step t", ylabel="‖∂L/∂s$_t$‖ / ‖∂L/∂s$_T$‖", xlim=(0.2, STEPS + 0.8))
     below.set_xticks(steps)
     below.legend(frameon=False, fontsize=9)
     return figure
-
-
-def gradients() -> list[tuple[str, str, Any]]:
-    """Name, colour and norms at the steps 1 .. T of each network, relative to the last, by a run of BPTT."""
-    with random.seeded(0):
-        lstm = LSTM(WIDTH, WIDTH)
-    networks: list[tuple[str, str, Recurrent]] = [
-        ("W$_h$ of scale 3: explodes", BAD, random_rnn(3.0, WIDTH)),
-        ("W$_h$ of scale 1: vanishes", GOOD, random_rnn(1.0, WIDTH)),
-        ("LSTM, forget bias 1: fades slowest", INK, lstm),
-    ]
-    x = random.generator("inputs", seed=0).normal(0, 0.5, size=(STEPS, WIDTH))
-    found = []
-    for name, colour, layer in networks:
-        norms = gradient_norms(layer, x)
-        found.append((name, colour, norms[1:] / norms[-1]))
-    return found
 
 
 def _cells(ax: Any) -> None:

@@ -7,51 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from chainrule import random
-from chainrule.autograd import no_grad
 from chainrule.cli.plots.canvas import BAD, FAINT, GOOD, canvas
-from chainrule.data import Batches, load
-from chainrule.models import MLPLM, MLPConfig
-from chainrule.optim import SGD, Choice, Sweep, choose, step_decay, sweep
-from chainrule.text import CharTokenizer
+from chainrule.lessons.learning_rate import decayed, rates
+from chainrule.optim import Choice, Sweep, choose
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STEPS = 400
-RATE = 0.5  # the full rate of `rate_decay`
-
-
-class Lesson:
-    """An MLP on a little prose, one small batch at a time by plain SGD, judged on a fixed part of it."""
-
-    def __init__(self) -> None:
-        text = load("pydoc").text[:20_000]
-        tokenizer = CharTokenizer.train(text)
-        ids = tokenizer.encode(text)
-        with random.seeded(0):
-            config = MLPConfig(block_size=3, n_embd=8, n_hidden=32, vocab_size=tokenizer.vocab_size)
-            self.model = MLPLM(config)
-        self.batches = Batches(ids, batch_size=4, block_size=16)
-        self.exam = Batches(ids, batch_size=64, block_size=16, seed=1).batch(0)
-        self.optimiser = SGD(self.model.parameters(), 0.0)
-
-    def loss(self) -> float:
-        with no_grad():
-            return self.model.loss(*self.exam).item()
-
-    def step(self, rate: float) -> float:
-        """The loss on the exam after one more step."""
-        self.optimiser.zero_grad()
-        self.model.loss(*self.batches.batch(self.optimiser.steps)).backward()
-        self.optimiser.step(rate)
-        return self.loss()
-
 
 def rate_search() -> Figure:
     """One step at each of a hundred rates, and where the curve is flat and low."""
-    lesson = Lesson()
-    seen = sweep(lesson.step, lesson.loss(), low=1e-3, high=10.0)
+    seen = rates()
     return draw_sweep(seen, choose(seen))
 
 
@@ -71,8 +37,7 @@ def draw_sweep(seen: Sweep, choice: Choice) -> Figure:
 
 def rate_decay() -> Figure:
     """A run whose rate is divided by ten when nine tenths of the steps are done."""
-    lesson, rate = Lesson(), step_decay(RATE, STEPS)
-    return draw_decay([lesson.step(rate(step)) for step in range(STEPS)], drop=round(0.9 * STEPS))
+    return draw_decay(*decayed())
 
 
 def draw_decay(losses: npt.ArrayLike, drop: int) -> Figure:

@@ -1,1 +1,1 @@
-"""Batches of every kind: windows of a stream, padded or packed documents, pairs, labels, hidden words."""
+"""Batches: windows of a text, padded or packed documents, pairs, labeled and tagged texts, masked words."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.data.batches.padded import Bucketed, Mask
-from chainrule.data.batches.segmented import Segmented, SpecialIds, check_room, segmented, trim
+from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented, text_limit, trim
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.order import Items
 from chainrule.errors import DataError
@@ -18,7 +18,7 @@ from chainrule.types import Ids
 
 
 class LabeledBatches(Bucketed):
-    """Labeled texts in random order, like `DocumentBatches`; what does not fit loses its end.
+    """Labeled texts in random order, like `DocumentBatches`; long texts are truncated.
 
     >>> from chainrule.data import LabeledBatches, SpecialIds
     >>> sizes = {"batch_size": 2, "block_size": 8}
@@ -40,20 +40,20 @@ class LabeledBatches(Bucketed):
         seed: int = 0,
         pool: int = 1,
     ) -> None:
-        room = check_room(block_size, 1 if others is None else 2)
+        limit = text_limit(block_size, 1 if others is None else 2)
         if not len(texts) == len(labels) == len(texts if others is None else others):
             seconds = "" if others is None else f", {len(others)} second texts"
             raise DataError(f"labeled: {len(texts)} texts, {len(labels)} labels{seconds} (must be as many)")
         pairs = zip(texts, repeat(None) if others is None else others, strict=others is not None)
         whole = [(_row(a), None if b is None else _row(b)) for a, b in pairs]
-        self.rows = [trim(a, b, room) for a, b in whole]
+        self.rows = [trim(a, b, limit) for a, b in whole]
         self.labels = np.asarray(labels, np.int32)
         self.special = special
         after, before = (
             np.array([len(a) + (0 if b is None else len(b)) for a, b in rows]) for rows in (self.rows, whole)
         )
         self.truncated = float((after < before).mean())
-        """The share of the texts that lose their end."""
+        """Fraction of the texts that are truncated."""
         super().__init__(after, batch_size=batch_size, block_size=block_size, seed=seed, pool=pool)
 
     @property
@@ -63,7 +63,7 @@ class LabeledBatches(Bucketed):
 
     @property
     def tokens(self) -> int:
-        """How many labels one batch holds."""
+        """Number of labels per batch."""
         return self.batch_size
 
     def batch(self, step: int) -> tuple[Segmented, Ids]:
@@ -93,7 +93,7 @@ class Twins(NamedTuple):
 
 
 class TwinBatches(BatchSource):
-    """Pairs of texts that mean the same, each a row of its own; `targets` (B,) are all 0: every pair counts.
+    """Pairs of texts that mean the same, each text a row; `targets` (B,) are all 0, since every pair counts.
 
     >>> from chainrule.data import SpecialIds, TwinBatches
     >>> batches = TwinBatches([[7, 8]], [[9]], special=SpecialIds(1, 2, 3), batch_size=1, block_size=8)
@@ -123,7 +123,7 @@ class TwinBatches(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """How many pairs one batch holds."""
+        """Number of pairs per batch."""
         return self.sides[0].batch_size
 
     def batch(self, step: int) -> tuple[Twins, Ids]:

@@ -1,10 +1,8 @@
-"""Batches for a BERT: texts with words to guess, and pairs of texts of which half belong together.
+"""Batches for pre-training a BERT: masked words, and pairs of texts, half of them consecutive (Devlin et al. 2018).
 
-Documents are cut into windows. A row is [CLS] A [SEP] B [SEP]: a window, cut in two where a sentence ends; in every
-second row another document takes the floor at B. Without next sentence a row is [CLS] window [SEP]. Which words are
-hidden is drawn anew in each epoch.
-
-(Devlin et al. 2018, Liu et al. 2019)
+Documents are cut into windows. A row is [CLS] A [SEP] B [SEP]: a window, cut in two at the end of a sentence; in half
+of the rows B comes from another document. Without next sentence a row is [CLS] window [SEP]. The masked words are
+drawn anew in each epoch (Liu et al. 2019).
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import numpy as np
 
 from chainrule.data.batches.packed import stretches
 from chainrule.data.batches.padded import Mask
-from chainrule.data.batches.segmented import SpecialIds, check_room, segmented
+from chainrule.data.batches.segmented import SpecialIds, segmented, text_limit
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
@@ -27,17 +25,17 @@ from chainrule.types import IGNORE, Ids
 
 
 class Masked(NamedTuple):
-    """What a BERT reads in pre-training."""
+    """The inputs of a BERT in pre-training."""
 
     ids: Ids  # (B, T)
     mask: Mask  # (B, T), True where a token is
     segments: Ids  # (B, T)
-    follows: Ids  # (B,): 1 if the second text follows the first, 0 if not, IGNORE if there is none
+    follows: Ids  # (B,): 1 if the second text follows the first, 0 if not, IGNORE without a second text
 
 
 @dataclass(frozen=True)
 class MaskingRule:
-    """Which tokens are to be guessed, and what is put in their place.
+    """Which tokens are to be predicted, and how they are hidden.
 
     >>> from chainrule.data import MaskingRule
     >>> MaskingRule().fractions["hidden"]
@@ -45,11 +43,11 @@ class MaskingRule:
     """
 
     select: float = 0.15
-    """Share of the tokens to guess."""
+    """Fraction of tokens to predict."""
     hide: float = 0.8
-    """Share of those that become [MASK]."""
+    """Fraction of these that become [MASK]."""
     swap: float = 0.1
-    """Share of those that become a random token; the rest stays as it is."""
+    """Fraction of these that become a random token; the rest stays unchanged."""
 
     def __post_init__(self) -> None:
         if not 0 < self.select <= 1:
@@ -61,17 +59,17 @@ class MaskingRule:
 
     @property
     def fractions(self) -> dict[str, float]:
-        """Shares of all tokens: selected, and of these hidden, swapped, kept."""
+        """Fractions of all tokens: selected, and of these hidden, swapped, kept."""
         kept = 1 - self.hide - self.swap
         parts = {"selected": 1.0, "hidden": self.hide, "swapped": self.swap, "kept": kept}
-        return {name: self.select * share for name, share in parts.items()}
+        return {name: self.select * fraction for name, fraction in parts.items()}
 
     def __call__(
         self, ids: Ids, text: Mask, words: Ids, mask_id: int, rng: np.random.Generator
     ) -> tuple[Ids, Ids]:
         """ids (B, T), text (B, T) True where a token may be selected -> ids (B, T) to read, targets (B, T)
 
-        Random tokens are taken from `words`.
+        Random tokens are drawn from `words`.
         """
         selected = text & (rng.random(ids.shape) < self.select)
         fate = rng.random(ids.shape)
@@ -82,10 +80,10 @@ class MaskingRule:
 
 
 class MaskedBatches(BatchSource):
-    """Windows of documents in random order, an epoch visits each once; step n is a pure function of (seed, n).
+    """Windows of documents in random order, each once per epoch; step n is a pure function of (seed, n).
 
-    `ends` are the ids that end a sentence, such as those of "." and "?"; without them any place will do. With
-    `pool` > 1 batches are made of windows alike in length.
+    `ends` are the ids that end a sentence, such as those of "." and "?"; without them a sentence may end anywhere. With
+    `pool` > 1 the windows of a batch are similar in length.
 
     >>> from chainrule.data import Encoded, MaskedBatches, SpecialIds
     >>> documents = Encoded.of([range(10, 40), range(40, 70)])
@@ -120,27 +118,29 @@ class MaskedBatches(BatchSource):
         self.seed = seed
         self.pool = pool
         self.words = np.setdiff1d(np.arange(vocab_size), special)
-        room = check_room(block_size, 1 + next_sentence)
-        starts, lengths = stretches(documents.starts[:-1], documents.lengths, room)
+        limit = text_limit(block_size, 1 + next_sentence)
+        starts, lengths = stretches(documents.starts[:-1], documents.lengths, limit)
         enough = lengths >= 1 + next_sentence
         if not enough.any():
             raise DataError(
-                f"documents: none of {len(documents)} has {1 + next_sentence} tokens (must have some)"
+                f"documents: none of {len(documents)} has {1 + next_sentence} tokens (must be at least one document)"
             )
         self.starts, self.lengths = starts[enough], lengths[enough]  # of the windows
-        self.of = np.searchsorted(documents.starts, self.starts, side="right") - 1  # the document of each
+        self.of = (
+            np.searchsorted(documents.starts, self.starts, side="right") - 1
+        )  # the document of each window
         if next_sentence and len(self.starts) < 2:
             raise DataError(
-                "documents: one window in all (next sentence must have another to take text from: bring more text, "
-                "make block_size smaller, or turn next_sentence off)"
+                "documents: a single window (next sentence needs a second: give more text, a smaller block_size, "
+                "or turn next_sentence off)"
             )
         ending = np.isin(documents.ids, list(ends)) if ends else ()
-        self.sentences = np.flatnonzero(ending) + 1  # where one begins
+        self.sentences = np.flatnonzero(ending) + 1  # where sentences begin
         self.order = Order(len(self.starts), seed=seed)
 
     @property
     def tokens(self) -> int:
-        """How many targets one batch holds on average."""
+        """Mean number of targets per batch."""
         return max(1, round(self.batch_size * float(self.lengths.mean()) * self.rule.select))
 
     def batch(self, step: int) -> tuple[Masked, Ids]:
@@ -155,7 +155,7 @@ class MaskedBatches(BatchSource):
         return Masked(read, mask, segments, np.array(follows, np.int32)), targets
 
     def _row(self, window: int, rng: np.random.Generator) -> tuple[Ids, Ids | None, int]:
-        """A, B, and whether it follows"""
+        """A, B, and 1 if B follows A"""
         ids, start = self.documents.ids, int(self.starts[window])
         stop = start + int(self.lengths[window])
         if not self.next_sentence:
@@ -167,9 +167,9 @@ class MaskedBatches(BatchSource):
         return ids[start:middle], self._elsewhere(window, stop - middle, rng), 0
 
     def _elsewhere(self, window: int, length: int, rng: np.random.Generator) -> Ids:
-        """Text of another document, as long as the true one would be if there is so much, so that length tells nothing.
+        """Text of another document, if possible as long as the true one, so that the length does not give it away.
 
-        If there is no other document, text of another window.
+        With a single document, text of another window.
         """
         document = self.of[window]
         low, high = np.searchsorted(self.of, (document, document + 1))
@@ -185,6 +185,6 @@ class MaskedBatches(BatchSource):
         return self.documents.ids[first : min(first + length, end)]
 
     def _sentence(self, low: int, high: int, rng: np.random.Generator) -> int:
-        """A place from low to high - 1 where a sentence begins; any if there is none."""
+        """A place from low to high - 1 where a sentence begins; any place if no sentence begins there."""
         begin, end = np.searchsorted(self.sentences, (low, high))
         return int(self.sentences[rng.integers(begin, end)]) if end > begin else int(rng.integers(low, high))

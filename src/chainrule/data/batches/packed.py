@@ -1,8 +1,8 @@
-"""Batches of rows into which several documents are packed: next to nothing is padding, and no document loses its end.
+"""Batches of packed documents: several per row, so that little is padded and no document is truncated.
 
 A document of n tokens is n - 1 pairs (token, next token), cut into pieces of at most `block_size`. A row holds whole
-pieces, so no target ever lies in another document. Pieces are put, the longest first, where they leave the least room
-(best-fit decreasing; for language models Ding et al. 2024, "Fewer truncations improve language modeling").
+pieces, so no target lies in another document. Pieces are placed, the longest first, in the row where the least space
+remains (best-fit decreasing; Ding et al. 2024, "Fewer truncations improve language modeling").
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chainrule.types import IGNORE, Ids
 
 
 class PackedBatches(BatchSource):
-    """Rows of `block_size` pairs in random order; an epoch visits every row, so every pair, once.
+    """Rows of `block_size` pairs in random order; every pair once per epoch.
 
     >>> from chainrule.data import Encoded, PackedBatches
     >>> batches = PackedBatches(Encoded.of([[1, 2, 3], [4, 5], [6, 7]]), batch_size=1, block_size=4)
@@ -43,7 +43,7 @@ class PackedBatches(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """How many targets one batch holds on average."""
+        """Mean number of targets per batch."""
         return max(1, round(self.batch_size * int(self.lengths.sum()) / len(self.rows)))
 
     def batch(self, step: int) -> tuple[Ids, Ids]:
@@ -60,7 +60,7 @@ class PackedBatches(BatchSource):
         return inputs, targets
 
     def segments(self, step: int) -> Ids:
-        """(B, T): 1 for the first document of a row, 2 for the second, ...; 0 where nothing is"""
+        """(B, T): 1 for the first document of a row, 2 for the second, ...; 0 for padding"""
         segments = np.zeros((self.batch_size, self.block_size), np.int32)
         for b, row in enumerate(self.order.batch(step, self.batch_size)):
             lengths = self.lengths[self.rows[row]]
@@ -69,21 +69,21 @@ class PackedBatches(BatchSource):
 
 
 def segment_mask(segments: Ids) -> Mask:
-    """segments (B, T) -> (B, T, T): True where a position may look, at itself and earlier in its own document"""
+    """segments (B, T) -> (B, T, T): True where a position may attend: itself and earlier ones of its document"""
     same = (segments[:, :, None] == segments[:, None, :]) & (segments > 0)[:, :, None]
     return np.tril(same)
 
 
 def pieces(documents: Encoded, block_size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where each piece starts in the ids, and how many pairs it has; none has more than `block_size`."""
+    """Where each piece starts in the ids, and its number of pairs, at most `block_size`."""
     return stretches(documents.starts[:-1], np.maximum(documents.lengths - 1, 0), block_size)
 
 
 def stretches(starts: Ids, lengths: Ids, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where each stretch starts, and how long it is, when what lies at `starts` is cut after every `size`."""
-    count = -(-lengths // size)  # stretches of each
+    """Starts and lengths of the stretches, when each item (start, length) is cut after every `size`."""
+    count = -(-lengths // size)  # stretches per item
     of = np.repeat(np.arange(len(lengths)), count)
-    number = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)  # among those of the same
+    number = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)  # within its item
     begin = starts[of] + number * size
     return begin.astype(np.int64), np.minimum(lengths[of] - number * size, size).astype(np.int64)
 
@@ -91,23 +91,23 @@ def stretches(starts: Ids, lengths: Ids, size: int) -> tuple[npt.NDArray[np.int6
 def pack(lengths: npt.NDArray[np.int64], size: int) -> list[list[int]]:
     """Rows of pieces, each row at most `size` long in total; pieces of a row stay in their order."""
     rows: list[list[int]] = []
-    with_room: dict[int, list[int]] = {}  # room left -> rows
-    rooms: list[int] = []  # the keys, sorted
+    with_space: dict[int, list[int]] = {}  # space left -> rows
+    spaces: list[int] = []  # the keys, sorted
     for piece in np.argsort(-lengths, kind="stable"):
         length = int(lengths[piece])
-        at = bisect_left(rooms, length)
-        if at < len(rooms):
-            room = rooms[at]
-            row = with_room[room].pop()
-            if not with_room[room]:
-                del with_room[room], rooms[at]
+        at = bisect_left(spaces, length)
+        if at < len(spaces):
+            space = spaces[at]
+            row = with_space[space].pop()
+            if not with_space[space]:
+                del with_space[space], spaces[at]
         else:
-            room, row = size, len(rows)
+            space, row = size, len(rows)
             rows.append([])
         rows[row].append(int(piece))
-        left = room - length
-        if left and left not in with_room:
-            insort(rooms, left)
+        left = space - length
+        if left and left not in with_space:
+            insort(spaces, left)
         if left:
-            with_room.setdefault(left, []).append(row)
+            with_space.setdefault(left, []).append(row)
     return [sorted(row) for row in rows]

@@ -14,7 +14,7 @@ from chainrule.data.order import Items, Order, check_sizes
 from chainrule.errors import DataError
 from chainrule.types import IGNORE, Ids
 
-PAD = 0  # an input where nothing is: any token, since the targets there are IGNORE
+PAD = 0  # fills inputs; any token would do, since the targets there are IGNORE
 
 Mask = npt.NDArray[np.bool_]
 
@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 def pad(rows: Sequence[npt.ArrayLike], length: int | None = None, value: int = PAD) -> tuple[Ids, Mask]:
     """B rows -> ids (B, T), mask (B, T), True where a token is; T is `length`, or the longest row.
 
-    Longer rows lose their end.
+    Longer rows are truncated.
 
     >>> from chainrule.data import pad
     >>> ids, mask = pad([[1, 2, 3], [4]])
@@ -37,16 +37,16 @@ def pad(rows: Sequence[npt.ArrayLike], length: int | None = None, value: int = P
 def shift(ids: Ids, mask: Mask) -> tuple[Ids, Ids]:
     """ids (B, T + 1), mask (B, T + 1) -> inputs (B, T), targets (B, T): each token predicts the next of its row
 
-    A position is an input exactly where its target counts, so `targets != IGNORE` is the padding mask.
+    A position has an input exactly where it has a target, so `targets != IGNORE` is the padding mask.
     """
     targets = np.where(mask[:, 1:], ids[:, 1:], IGNORE)
     return np.where(mask[:, 1:], ids[:, :-1], PAD), targets
 
 
 class Bucketed(BatchSource):
-    """Items drawn `batch_size` at a time: what batches of documents and of pairs share.
+    """Items drawn `batch_size` at a time: the base of batches of documents and of pairs.
 
-    `lengths` are the targets of each item; with `pool` > 1 a batch is made of items alike in length.
+    `lengths` are the numbers of targets of the items; with `pool` > 1 the items of a batch are similar in length.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Bucketed(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """How many targets one batch holds on average."""
+        """Mean number of targets per batch."""
         return max(1, round(self.batch_size * float(self.lengths.mean())))
 
     def draw(self, step: int) -> Items:
@@ -76,16 +76,16 @@ class Bucketed(BatchSource):
         return self.order.bucket(step, self.batch_size, self.lengths, self.pool)
 
     def in_turn(self) -> Iterator[Items]:
-        """The items of batches for evaluation: every item once, in order of length so that little is padded."""
+        """The items of batches for evaluation: every item once, sorted by length so that little is padded."""
         items = np.argsort(self.lengths, kind="stable")
         return (items[first : first + self.batch_size] for first in range(0, len(items), self.batch_size))
 
 
 class DocumentBatches(Bucketed):
-    """Random documents, `batch_size` at a time; those beyond `block_size` tokens lose their end.
+    """Random documents, `batch_size` at a time; documents longer than `block_size` tokens are truncated.
 
-    Step n is a pure function of (seed, n). An epoch visits every document of two tokens or more once; with
-    `replacement` each draw is on its own. With `pool` > 1 batches are made of documents alike in length.
+    Step n is a pure function of (seed, n). An epoch visits every document of two or more tokens once; with
+    `replacement` draws are independent. With `pool` > 1 the documents of a batch are similar in length.
 
     >>> from chainrule.data import DocumentBatches, Encoded
     >>> batches = DocumentBatches(Encoded.of([[1, 2, 3, 4], [5, 6]]), batch_size=2, block_size=8)
@@ -117,16 +117,16 @@ class DocumentBatches(Bucketed):
 
     @property
     def truncated(self) -> float:
-        """The share of the documents that lose their end."""
+        """Fraction of the documents that are truncated."""
         return float((self.documents.lengths[self.items] - 1 > self.block_size).mean())
 
     def batch(self, step: int) -> tuple[Ids, Ids]:
-        """inputs (B, T) and targets (B, T), T that of the longest document of the batch"""
+        """inputs (B, T) and targets (B, T); T is the length of the longest document of the batch"""
         return _batch(self.documents, self.items[self.draw(step)], self.block_size)
 
 
 def padded(documents: Encoded, *, batch_size: int, block_size: int) -> Iterator[tuple[Ids, Ids]]:
-    """Batches for evaluation: every document once, in order of length so that little is padded."""
+    """Batches for evaluation: every document once, sorted by length so that little is padded."""
     check_sizes(batch_size, block_size)
     items = _with_targets(documents)
     items = items[np.argsort(documents.lengths[items], kind="stable")]
@@ -135,7 +135,7 @@ def padded(documents: Encoded, *, batch_size: int, block_size: int) -> Iterator[
 
 
 def _with_targets(documents: Encoded) -> Items:
-    """The documents that hold something to predict: two tokens, the second after the first."""
+    """The documents of two or more tokens: the others have no target."""
     items = np.flatnonzero(documents.lengths >= 2)
     if not len(items):
         raise DataError(f"documents: none of {len(documents)} has two tokens (must have one to predict)")

@@ -1,4 +1,4 @@
-"""Batches of sources with their targets, for models that read one sequence and write another."""
+"""Batches of sources with their targets, for encoder-decoder models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainrule.types import Ids
 
 
 class Pair(NamedTuple):
-    """What an encoder and a decoder read."""
+    """The inputs of an encoder and a decoder."""
 
     source: Ids  # (B, S)
     source_mask: Mask  # (B, S), True where a token is
@@ -49,7 +49,7 @@ class PairBatches(Bucketed):
         self.targets = Encoded.of(targets, start=start, end=end)
         if len(self.sources) != len(self.targets):
             raise DataError(
-                f"pairs: {len(self.sources)} sources, {len(self.targets)} targets (must be as many)"
+                f"pairs: {len(self.sources)} sources, {len(self.targets)} targets (must be equal)"
             )
         super().__init__(
             self.targets.lengths - 1,
@@ -62,7 +62,7 @@ class PairBatches(Bucketed):
 
     @property
     def truncated(self) -> float:
-        """The share of the pairs of which one side loses its end."""
+        """Fraction of the pairs with a truncated side."""
         cut = (self.sources.lengths > self.block_size) | (self.targets.lengths - 1 > self.block_size)
         return float(cut.mean())
 

@@ -13,7 +13,7 @@ from chainrule.types import Ids
 
 
 class SpecialIds(NamedTuple):
-    """The ids of the tokens that are not text.
+    """The ids of the special tokens.
 
     >>> from chainrule.data import SpecialIds
     >>> SpecialIds.of({"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4})
@@ -38,7 +38,7 @@ class SpecialIds(NamedTuple):
 
 
 class Segmented(NamedTuple):
-    """Rows of texts."""
+    """Rows of one or two texts."""
 
     ids: Ids  # (B, T)
     mask: Mask  # (B, T), True where a token is
@@ -46,7 +46,7 @@ class Segmented(NamedTuple):
 
 
 def segmented(firsts: Sequence[Ids], seconds: Sequence[Ids | None], special: SpecialIds) -> Segmented:
-    """B texts, each with a second one or None, in rows as long as the longest
+    """Rows of B texts, each with a second text or None, padded to the longest
 
     >>> import numpy as np
     >>> from chainrule.data import SpecialIds
@@ -66,21 +66,21 @@ def segmented(firsts: Sequence[Ids], seconds: Sequence[Ids | None], special: Spe
     return Segmented(ids, mask, segments.astype(np.int32))
 
 
-def trim(first: Ids, second: Ids | None, room: int) -> tuple[Ids, Ids | None]:
-    """Both with at most `room` tokens together: the longer one loses its end first."""
+def trim(first: Ids, second: Ids | None, limit: int) -> tuple[Ids, Ids | None]:
+    """Truncate both to at most `limit` tokens together; the longer one is cut first."""
     if second is None:
-        return first[:room], None
-    half = room // 2
-    kept = max(half, room - len(second)) if len(first) > half else len(first)
-    return first[:kept], second[: room - kept]
+        return first[:limit], None
+    half = limit // 2
+    kept = max(half, limit - len(second)) if len(first) > half else len(first)
+    return first[:kept], second[: limit - kept]
 
 
-def check_room(block_size: int, texts: int) -> int:
-    """Tokens of text in a row of `block_size` beside [CLS] and a [SEP] per text."""
-    room = block_size - 1 - texts
-    if room < texts:
+def text_limit(block_size: int, texts: int) -> int:
+    """The tokens of text that fit in a row of `block_size` with [CLS] and a [SEP] per text."""
+    limit = block_size - 1 - texts
+    if limit < texts:
         raise ConfigError(
             f"batches: block_size {block_size} (must be at least {1 + 2 * texts}: "
             "[CLS], and per text a token and [SEP])"
         )
-    return room
+    return limit

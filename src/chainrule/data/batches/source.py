@@ -1,4 +1,4 @@
-"""Where a training gets its batches."""
+"""The interface of every kind of batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class BatchSource:
 
     @property
     def tokens(self) -> int:
-        """How many targets one batch holds, on average."""
+        """Mean number of targets per batch."""
         raise NotImplementedError
 
     def batch(self, step: int) -> tuple[Any, Ids]:

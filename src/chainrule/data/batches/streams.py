@@ -14,9 +14,8 @@ from chainrule.types import Ids
 class Streams(BatchSource):
     """The text cut into `batch_size` streams; each step sees the next `block_size` tokens of every stream.
 
-    A row of a batch goes on where the same row of the batch before ended, but for the steps that `begins` names:
-    there a new pass over the text starts, its cuts moved by a random offset. What step n sees is a pure function of
-    (seed, n).
+    Each row of a batch continues the same row of the batch before, except at steps where `begins` is true: there a new
+    pass over the text starts, with its cuts moved by a random offset. Step n is a pure function of (seed, n).
 
     >>> import numpy as np
     >>> from chainrule.data import Streams
@@ -33,23 +32,23 @@ class Streams(BatchSource):
         if len(ids) <= batch_size * block_size:
             raise DataError(
                 f"training text: {len(ids)} tokens, batch_size {batch_size}, block_size {block_size} "
-                "(must have more tokens than their product: bring more text or make one of them smaller)"
+                "(must have more tokens than their product: give more text, or make one of them smaller)"
             )
         self.ids = ids
         self.batch_size = batch_size
         self.block_size = block_size
         self.seed = seed
-        # Of a long text a window is left over, so that no two passes need be cut at the same places.
+        # One window is left over if the text is long, so that two passes can be cut at different places.
         self.steps = max(1, (len(ids) - block_size) // self.tokens)
         """Steps of one pass."""
 
     @property
     def tokens(self) -> int:
-        """How many targets one batch holds."""
+        """Number of targets per batch."""
         return self.batch_size * self.block_size
 
     def begins(self, step: int) -> bool:
-        """Whether the streams of this step are new, rather than those of the step before going on."""
+        """Whether a new pass begins at this step; if not, each row continues that of the step before."""
         return step % self.steps == 0
 
     def batch(self, step: int) -> tuple[Ids, Ids]:
@@ -57,6 +56,6 @@ class Streams(BatchSource):
         number, window = divmod(step, self.steps)
         spare = len(self.ids) - 1 - self.steps * self.tokens
         first = int(generator("order", number, seed=self.seed).integers(spare + 1))
-        length = self.steps * self.block_size  # of a stream
+        length = self.steps * self.block_size  # length of a stream
         starts = first + np.arange(self.batch_size) * length + window * self.block_size
         return cut(self.ids, starts[:, None], self.block_size)

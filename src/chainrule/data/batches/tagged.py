@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from chainrule.data.batches.padded import Bucketed, pad
-from chainrule.data.batches.segmented import Segmented, SpecialIds, check_room, segmented
+from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented, text_limit
 from chainrule.data.order import Items
 from chainrule.errors import DataError
 from chainrule.text import Tokenizer
@@ -33,7 +33,7 @@ def encode_words(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Ids]:
 
 
 def _unknown(tokenizer: Tokenizer, word: str) -> Ids:
-    """For a word that leaves nothing, such as a control character."""
+    """[UNK], for a word without tokens, such as a control character."""
     if "[UNK]" not in tokenizer.special_ids:
         rule = "must have at least one, or the tokenizer [UNK]: leave the word out"
         raise DataError(f"tagged: the word {word!r} has no tokens ({rule})")
@@ -41,9 +41,9 @@ def _unknown(tokenizer: Tokenizer, word: str) -> Ids:
 
 
 class TaggedBatches(Bucketed):
-    """Tagged sentences in random order, like `LabeledBatches`; what does not fit loses its end.
+    """Tagged sentences in random order, like `LabeledBatches`; long sentences are truncated.
 
-    Each sentence is ids (n,), the place of each word's first token (W,) and the numbers of the tags (W,).
+    Each sentence is ids (n,), the place of each word's first token (W,) and the ids of the tags (W,).
 
     >>> from chainrule.data import SpecialIds, TaggedBatches
     >>> sentences = [([7, 8, 9], [0, 2], [4, 5])]
@@ -63,13 +63,13 @@ class TaggedBatches(Bucketed):
         seed: int = 0,
         pool: int = 1,
     ) -> None:
-        room = check_room(block_size, 1)
+        limit = text_limit(block_size, 1)
         self.special = special
-        self.rows = [np.asarray(ids, np.int32)[:room] for ids, _, _ in sentences]
-        self.labels = [_spread(np.asarray(ids), firsts, tags)[:room] for ids, firsts, tags in sentences]
+        self.rows = [np.asarray(ids, np.int32)[:limit] for ids, _, _ in sentences]
+        self.labels = [_spread(np.asarray(ids), firsts, tags)[:limit] for ids, firsts, tags in sentences]
         lengths = np.array([len(row) for row in self.rows])
-        self.truncated = float(np.mean([len(ids) > room for ids, _, _ in sentences]))
-        """The share of the sentences that lose their end."""
+        self.truncated = float(np.mean([len(ids) > limit for ids, _, _ in sentences]))
+        """Fraction of the sentences that are truncated."""
         super().__init__(lengths, batch_size=batch_size, block_size=block_size, seed=seed, pool=pool)
 
     @property
@@ -79,7 +79,7 @@ class TaggedBatches(Bucketed):
 
     @property
     def tokens(self) -> int:
-        """How many tags one batch holds on average."""
+        """Mean number of tags per batch."""
         words = np.mean([np.count_nonzero(row != IGNORE) for row in self.labels])
         return max(1, round(self.batch_size * float(words)))
 

@@ -1,4 +1,4 @@
-"""From one long row of token ids to batches: what is for training, what for validation, what step n sees."""
+"""Random windows of one long text for training; windows that cover it for validation."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from chainrule.types import Ids
 Row = TypeVar("Row", Ids, str)
 
 
-def split(row: Row, share: float = 0.1) -> tuple[Row, Row]:
-    """ids (n,) or a text -> (training, validation): the validation part is the last `share` of it, in one piece.
+def split(row: Row, fraction: float = 0.1) -> tuple[Row, Row]:
+    """ids (n,) or a text -> (training, validation): the last `fraction` of it is for validation.
 
-    It depends on nothing but the length, so every run on a text is judged on the same part of it.
+    The split depends only on the length, so all runs on a text are validated on the same part.
     """
-    if not 0 < share < 1:
-        raise ConfigError(f"split: share {share} (must be between 0 and 1)")
-    first = len(row) - round(share * len(row))
+    if not 0 < fraction < 1:
+        raise ConfigError(f"split: fraction {fraction} (must be between 0 and 1)")
+    first = len(row) - round(fraction * len(row))
     return row[:first], row[first:]
 
 
 class Batches(BatchSource):
-    """Random windows of a text. What step n sees is a pure function of (seed, n): there is no state to save.
+    """Random windows of a text. Step n is a pure function of (seed, n): there is no state to save.
 
     >>> import numpy as np
     >>> from chainrule.data import Batches
@@ -47,7 +47,7 @@ class Batches(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """How many targets one batch holds."""
+        """Number of targets per batch."""
         return self.batch_size * self.block_size
 
     def batch(self, step: int) -> tuple[Ids, Ids]:
@@ -71,13 +71,13 @@ def windows(ids: Ids, *, batch_size: int, block_size: int, limit: int) -> Iterat
 def cut(ids: Ids, starts: Ids, block_size: int) -> tuple[Ids, Ids]:
     """starts (B, 1) -> inputs (B, T), targets (B, T)"""
     rows = ids[starts + np.arange(block_size + 1)]  # (B, T + 1)
-    if rows.dtype.kind == "u":  # as in shards; a target may have to be negative
+    if rows.dtype.kind == "u":  # as in shards; a target may be IGNORE, which is negative
         rows = rows.astype(np.int32)
     return rows[:, :-1], rows[:, 1:]
 
 
 def check_length(what: str, ids: Ids, block_size: int) -> None:
-    """A window needs a token more than it is long: the last target."""
+    """Refuse a text of at most `block_size` tokens: a window needs one more for its last target."""
     if len(ids) <= block_size:
         raise DataError(
             f"{what}: {len(ids):,} token{'s' * (len(ids) != 1)}, block_size {block_size} (must have more tokens than "

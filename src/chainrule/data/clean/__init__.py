@@ -1,1 +1,1 @@
-"""Copies, near copies and poor texts: how they are found and left out."""
+"""Removing duplicates, near-duplicates and low-quality texts."""

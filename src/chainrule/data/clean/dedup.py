@@ -1,4 +1,4 @@
-"""Copies, near copies and poor texts left out, with a count of each and the reason."""
+"""Removing copies, near copies and low-quality texts, with counts by reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COPY, NEAR = "copy", "near copy"
 
 @dataclass
 class Report:
-    """How many documents were read and kept, and of those dropped how many for which reason, with the first of each."""
+    """Numbers of documents read and kept, and of documents dropped by reason, with the first example of each."""
 
     read: int = 0
     kept: int = 0
@@ -34,10 +34,10 @@ class Report:
 
 
 class Cleaner:
-    """Lets documents through that break no rule and are not like one that was let through before.
+    """Keeps the documents that break no rule and are not similar to one kept before.
 
-    `near` is the likeness from which two documents count as the same, None to look for exact copies only. What is
-    remembered of a kept document are 16 bytes, and with `near` about three kilobytes.
+    Documents of similarity `near` or more count as copies; None finds exact copies only. A kept document costs 16 bytes
+    of memory, with `near` about 3 kB.
 
     >>> from chainrule.data import Cleaner, Document
     >>> texts = ["the cat sat on the mat today", "The cat  sat on the mat today", "quite another text"]
@@ -50,7 +50,7 @@ class Cleaner:
 
     def __init__(self, rules: Sequence[Rule] = (), near: float | None = 0.8) -> None:
         if near is not None and not 0.5 <= near <= 1:
-            raise ConfigError(f"dedup: near {near} (must be from 0.5 to 1; less alike are too many to find)")
+            raise ConfigError(f"dedup: near {near} (must be from 0.5 to 1: below, too many pairs are missed)")
         self.rules = rules
         self.near = near
         self.report = Report()
@@ -68,7 +68,7 @@ class Cleaner:
                 self.report.drop(document, reason)
 
     def why(self, text: str) -> str | None:
-        """The reason to drop a text; None if it is kept, and then it counts as seen."""
+        """The reason to drop a text, or None; a kept text counts as seen."""
         for rule in self.rules:
             if rule.broken(text):
                 return rule.name

@@ -1,12 +1,12 @@
-"""Which texts are nearly the same, without comparing every text with every other.
+"""Near-duplicates, found without comparing every text with every other.
 
-The likeness of two texts is the Jaccard index of their shingles, the sets of all pieces of 12 bytes in them. A
-signature of 96 numbers stands for the set: the share of equal numbers in two signatures estimates the likeness, with
-a standard error of about 0.05 at most. Shingles are hashed once; the hashes fall into 96 bins and the smallest of each
-bin is kept; an empty bin borrows from the next (one-permutation hashing with rotation, Shrivastava and Li 2014).
+The similarity of two texts is the Jaccard index of their shingles, the sets of all their substrings of 12 bytes. A
+signature of 96 numbers stands for the set: the fraction of equal numbers in two signatures estimates the similarity,
+with a standard error of at most about 0.05. Shingles are hashed once; the hashes fall into 96 bins, each of which keeps
+its smallest; an empty bin borrows from the next (one-permutation hashing with rotation, Shrivastava and Li 2014).
 
 To find candidates, a signature is cut into 16 bands of 6 numbers, and texts with an equal band are compared. Two texts
-of likeness s share a band with probability 1 - (1 - s⁶)¹⁶: 0.99 for s = 0.8, 0.22 for s = 0.5.
+of similarity s share a band with probability 1 - (1 - s⁶)¹⁶: 0.99 for s = 0.8, 0.22 for s = 0.5.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _ODD = 0x9E3779B97F4A7C15  # a hash of n bytes is their polynomial in this numbe
 
 
 def signature(text: str) -> Signature:
-    """text -> (96,). Case and the width of spaces make no difference."""
+    """text -> (96,). Case and the amount of white space do not matter."""
     hashes = np.sort(mix(_shingles(" ".join(text.lower().split()))))
-    first = np.searchsorted(hashes, _EDGES)  # (bins,): the smallest hash from this bin on
+    first = np.searchsorted(hashes, _EDGES)  # (bins,): the first hash in this bin or after it
     last = np.searchsorted(hashes, _EDGES[1:])
     filled = first < np.append(last, len(hashes))
     places = np.flatnonzero(filled)
-    source = places[np.searchsorted(places, np.arange(BINS)) % len(places)]  # the next that is not empty
+    source = places[np.searchsorted(places, np.arange(BINS)) % len(places)]  # the next bin that is not empty
     distance = (source - np.arange(BINS)) % BINS
     return (hashes[first[source]] + distance.astype(np.uint64)).astype(np.uint32)
 
 
-def likeness(a: Signature, b: Signature) -> npt.NDArray[np.float64]:
+def similarity(a: Signature, b: Signature) -> npt.NDArray[np.float64]:
     """(..., 96), (..., 96) -> estimated Jaccard index (...)"""
     return np.asarray((a == b).mean(-1))
 
@@ -56,23 +56,23 @@ class Index:
         self.signatures.append(new)
 
     def nearest(self, wanted: Signature) -> tuple[int, float]:
-        """(number of the text most like it, likeness) among those that share a band; (-1, 0.0) if none does"""
+        """(index, similarity) of the most similar text that shares a band; (-1, 0.0) if none does"""
         found = sorted({place for band in _bands(wanted) for place in self.places.get(band, ())})
         if not found:
             return -1, 0.0
-        alike = likeness(np.stack([self.signatures[place] for place in found]), wanted)
+        alike = similarity(np.stack([self.signatures[place] for place in found]), wanted)
         best = int(alike.argmax())
         return found[best], float(alike[best])
 
 
 def _bands(of: Signature) -> list[bytes]:
-    """Each band with its number, as a key."""
+    """The bands as keys, each with its number."""
     content, size = of.tobytes(), ROWS * of.itemsize
     return [bytes([i]) + content[i * size : (i + 1) * size] for i in range(BANDS)]
 
 
 def _shingles(text: str) -> Words:
-    """Hashes of all pieces of 12 bytes (n - 11,), by doubling: of 1, 2, 4, 8 bytes, then 8 + 4."""
+    """Hashes of all substrings of 12 bytes (n - 11,), built from those of 1, 2, 4, 8 bytes, then 8 + 4."""
     content = text.encode("utf-8", "surrogatepass").ljust(SHINGLE, b"\0")
     one = np.frombuffer(content, np.uint8).astype(np.uint64)
     four = _joined(_joined(one, one, 1), _joined(one, one, 1), 2)
@@ -80,7 +80,7 @@ def _shingles(text: str) -> Words:
 
 
 def _joined(left: Words, right: Words, length: int) -> Words:
-    """Hashes of pieces from those of a left part of `length` bytes and of what follows it."""
+    """Hashes of substrings, from those of their first `length` bytes and of the rest."""
     power = np.uint64(pow(_ODD, length, 1 << 64))
     following = right[length:]
     return left[: len(following)] * power + following

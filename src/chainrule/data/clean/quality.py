@@ -1,7 +1,7 @@
-"""What a text must be like to be learned from: small measures, each with the range a good document lies in.
+"""Rules for good training text: simple measures, each with its accepted range.
 
-The bounds are those of prose in languages that put spaces between words, in the manner of
-Rae et al. 2021 ("Gopher", appendix A); other texts want other rules.
+The ranges fit prose in languages that put spaces between words, as in Rae et al. 2021 ("Gopher", appendix A); other
+texts need other rules.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ class Rule:
 
 
 def length(text: str) -> int:
-    """Characters without the space around them: a few are a heading or a button, not a text."""
+    """Characters without surrounding space: a very short text is a heading or a button."""
     return len(text.strip())
 
 
 def letters(text: str) -> float:
-    """Share of letters among characters other than space: tables, logs and encoded data have few."""
+    """Fraction of letters among visible characters: tables, logs and encoded data have few."""
     visible = "".join(text.split())
     return sum(map(str.isalpha, visible)) / len(visible) if visible else 0.0
 
 
 def word_length(text: str) -> float:
-    """Mean length of a word: addresses and base64 are long, letters s p a c e d out are short."""
+    """Mean length of a word: URLs and base64 are long, s p a c e d letters short."""
     words = text.split()
     return sum(map(len, words)) / len(words) if words else 0.0
 
 
 def repeated_lines(text: str) -> float:
-    """Share of lines that occur elsewhere in the text: menus and templates repeat themselves."""
+    """Fraction of lines that occur more than once: menus and templates repeat themselves."""
     counts = Counter(line.strip() for line in text.splitlines() if line.strip())
     total = sum(counts.values())
     return sum(n for n in counts.values() if n > 1) / total if total else 0.0
 
 
 def compressed(text: str) -> float:
-    """Size after compression: a phrase over and over shrinks to nothing, prose to a third or a half."""
+    """Compressed size over size: repetition compresses to almost nothing, prose to a third or a half."""
     content = text.encode("utf-8", "surrogatepass")
     return len(zlib.compress(content, 1)) / len(content) if content else 0.0
 

@@ -1,1 +1,1 @@
-"""Documents, records, pairs and questions from files of many formats, with errors that name the line."""
+"""Reading documents, labeled and tagged texts, pairs, questions and names; errors name the file and the line."""

@@ -1,11 +1,11 @@
-"""Documents: pieces of text with a beginning and an end, read one at a time from files of several kinds.
+"""Documents, read one at a time from files of several formats.
 
-    .txt      the whole file, each paragraph, or each line; so is a file of any other kind
+    .txt      the whole file, each paragraph, or each line; likewise a file with any other ending
     .jsonl    an object per line, the text in one field
     .csv .tsv a record per document, the text in one column
     .parquet  the same; needs pyarrow
 
-each also compressed, as .jsonl.gz. A broken file is a DataError that names the file and the line.
+All may be compressed, as .jsonl.gz. A broken file is a DataError that names the file and the line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNITS = ("file", "paragraph", "line")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text, and where it begins: the line of a file (the record of a .parquet), or its number in a corpus."""
+    """A text, and where it begins: its line in a file, record in a .parquet, or number in a corpus."""
 
     text: str
     source: str
@@ -41,11 +41,11 @@ Name = str | os.PathLike[str]
 def read_documents(
     names: Name | Iterable[Name], *, by: str | None = None, field: str = "text", numbers: bool = False
 ) -> Iterator[Document]:
-    """The documents of files, folders, patterns such as `texts/*.jsonl` and corpora, read as they are asked for.
+    """The documents of files, folders, patterns such as `texts/*.jsonl` and corpora, read lazily.
 
-    `by` says what a document is in plain text: "file", "paragraph" or "line" (default: the file; in lists of names the
-    line). `field` names the field of an object or the column of a table; a number is a column of a table without a
-    header, the first being 1. With `numbers` a field may hold a whole number in place of text, as labels do.
+    In plain text a document is a "file", "paragraph" or "line", as `by` says (default: the file; the line in lists of
+    names). `field` names the field of an object or the column of a table; a number, from 1, is a column of a table
+    without a header. With `numbers` a field may hold an integer instead of text, as labels do.
 
     >>> from chainrule.data import read_documents
     >>> next(read_documents("docstrings")).text.startswith("def ")
@@ -67,7 +67,7 @@ def read_documents(
 
 
 def find_files(name: Name) -> list[Path]:
-    """The files that a path, a folder, a pattern or the name of a corpus stands for, in a fixed order."""
+    """The files of a path, a folder, a pattern or a named corpus, in a fixed order."""
     path = Path(name)
     if path.is_dir():
         inside = (Path(folder, file) for folder, _, files in os.walk(path) for file in files)
@@ -107,7 +107,7 @@ def _text(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a plain text with their numbers, empty ones too."""
+    """The lines of a text file with their numbers, including empty ones."""
     for number, line in lines(path):
         for piece in line.split("\r"):  # line ends of old Macs, as in `read_text`
             yield number, piece
@@ -164,5 +164,5 @@ def _reader(path: Path) -> Reader:
 
 
 def is_table(path: Path) -> bool:
-    """Does the file hold records with fields, rather than plain text?"""
+    """Whether the file holds records with fields rather than plain text."""
     return _reader(path) is not _text

@@ -1,4 +1,4 @@
-"""Files read with complaints that name the line."""
+"""Reading UTF-8 files; errors name the line."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from chainrule.errors import DataError
 
-LONGEST_LINE = 16 * 2**20  # bytes; a line beyond it is a file that was not meant to be read by lines
+LONGEST_LINE = 16 * 2**20  # bytes; a file with a longer line is not meant to be read by lines
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[BufferedIOBase]:
-    """The bytes of a file, decompressed if its name ends in .gz; what goes wrong is a DataError."""
+    """The bytes of a file, decompressed if its name ends in .gz; errors become a DataError."""
     if not path.is_file():
         what = "not a regular file" if path.exists() else "no such file"
         raise DataError(f"{path}: {what} (must be a text file)")
@@ -28,17 +28,17 @@ def reading(path: Path) -> Iterator[BufferedIOBase]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file without a byte order mark, line ends as \\n; else a DataError that names the line."""
+    """The text of a UTF-8 file without its byte order mark, line ends as \\n; a DataError names the bad line."""
     with reading(path) as file:
         content = file.read()
     text = decode(path, content)
-    if not text.strip():  # nothing, or nothing but a byte order mark
+    if not text.strip():  # empty, or only a byte order mark
         raise _no_text(path, len(content))
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(number, line without its end) of a UTF-8 file, one at a time: memory for one line is enough."""
+    """(number, line without its end) of a UTF-8 file, one at a time; holds one line in memory."""
     number, size, blank = 0, 0, True
     with reading(path) as file:
         while content := file.readline(LONGEST_LINE + 1):
@@ -54,7 +54,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def decode(path: Path, content: bytes, first: int = 1) -> str:
-    """Bytes of a file that begin in line `first`, as text; a byte order mark before the first is no text."""
+    """Decode bytes that begin in line `first` of a file, without a byte order mark."""
     if (zero := content.find(b"\0")) >= 0:
         line = first + content.count(b"\n", 0, zero)
         raise DataError(f"{path}: binary file, zero byte in line {line} (must be text in UTF-8)")

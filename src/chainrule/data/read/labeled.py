@@ -14,7 +14,7 @@ from chainrule.errors import DataError
 
 
 class Labeled(NamedTuple):
-    """A text, or a pair of texts, and what it is."""
+    """A text or a pair of texts, and its label."""
 
     text: str
     label: str
@@ -22,14 +22,14 @@ class Labeled(NamedTuple):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """All labels of it: one."""
+        """Its label in a tuple, as a sentence with tags has several."""
         return (self.label,)
 
 
 def read_labeled(
     name: Name, *, text: str = "text", label: str = "label", other: str | None = None
 ) -> list[Labeled]:
-    """The texts of a file and their labels; `other` is the column of the second text, if there is one.
+    """The texts of a file and their labels; `other` is the column of the second text of a pair.
 
     `text`, `label` and `other` name columns as in `read_documents`: in a table without a header they are numbers.
     """
@@ -51,7 +51,7 @@ def read_labeled(
 
 
 def label_ids(labels: Sequence[str]) -> dict[str, int]:
-    """Each label's number, in alphabetical order; numbers of several digits in the order of numbers.
+    """Label -> id, in alphabetical order; numbers in numerical order.
 
     >>> from chainrule.data import label_ids
     >>> label_ids(["b", "a", "b"]), label_ids(["10", "9"])

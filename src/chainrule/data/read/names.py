@@ -1,4 +1,4 @@
-"""Lists of names to learn to make more of: one per line, over an alphabet."""
+"""Lists of names, one per line, over an alphabet: data for models that invent names."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from chainrule.data.read.documents import Document, Name, read_documents
 
 
 class Names(NamedTuple):
-    """Names over the alphabet, and the lines that were left out because of other characters."""
+    """Names over the alphabet, and the lines rejected for other characters."""
 
     names: list[str]
-    strangers: list[Document]
+    rejected: list[Document]
 
 
 def read_names(name: Name = "identifiers", alphabet: str = string.ascii_lowercase) -> Names:
-    """The lines of a file, stripped and in lower case, without the empty ones.
+    """The lines of a file, stripped and lowercased, without empty ones.
 
-    A few lines with characters outside the alphabet would taint every probability: they come back apart, for a person
-    to look at.
+    A few lines with characters outside the alphabet would change every probability, so they are returned separately as
+    `rejected`.
 
     >>> from chainrule.data import read_names
     >>> found = read_names("identifiers")
-    >>> "namedtuple" in found.names, found.strangers[0].text.isalpha()
+    >>> "namedtuple" in found.names, found.rejected[0].text.isalpha()
     (True, False)
     """
     allowed = set(alphabet)
@@ -31,7 +31,7 @@ def read_names(name: Name = "identifiers", alphabet: str = string.ascii_lowercas
     for document in read_documents(name, by="line"):
         text = document.text.strip().lower()
         if not set(text) <= allowed:
-            found.strangers.append(document)
+            found.rejected.append(document)
         elif text:
             found.names.append(text)
     return found

@@ -1,8 +1,8 @@
-"""Texts in pairs, a source and what is to be written for it, found by name like a corpus.
+"""Pairs of texts, a source and its target, found by name like a corpus.
 
-.tsv .csv .parquet    columns source and target, or in a table without such names the first two
+.tsv .csv .parquet    columns source and target, or the first two of a table without a header
 .jsonl                fields source and target, instruction and output, or others of `NAMED`
-.dict                 a word, white space, how it is spoken: the format of CMUdict
+.dict                 a word, white space, its pronunciation: the format of CMUdict
 train.de+train.en     two files, line by line
 docstrings            built in: functions of the standard library and what they do
 """
@@ -29,8 +29,8 @@ NAMED = (
     ("question", "answer"),
 )
 PLACES = ("1", "2")
-# Other words that name a column: two different ones in the first row of a table are no pair of texts. Codes that are
-# words of a language themselves, as "it" and "es" are, are not among them.
+# Names of columns: two different ones in the first row of a table are a header, not a pair. Language codes that are
+# also words, such as "it" and "es", are not in the list.
 HEADERS = {name for names in NAMED for name in names} | {
     "text", "translation", "trg", "word", "pronunciation", "spelling", "phonemes",
     "english", "german", "french", "spanish", "italian", "dutch", "russian", "chinese", "japanese", "portuguese",
@@ -42,7 +42,7 @@ HEADERS = {name for names in NAMED for name in names} | {
 
 @dataclass(frozen=True)
 class PairCorpus:
-    """Pairs of texts, the name by which `load_pairs` finds them again, and their version and hash."""
+    """Pairs of texts with the name under which `load_pairs` finds them, their version and hash."""
 
     name: str
     version: str
@@ -58,7 +58,7 @@ class PairCorpus:
 
 
 def load_pairs(name: str | Path = "docstrings") -> PairCorpus:
-    """The pairs of a file, of two files A+B, or the built-in docstrings; copies of a pair are left out.
+    """The pairs of a file, of two files A+B, or the built-in docstrings, without duplicates.
 
     >>> from chainrule.data import load_pairs
     >>> source, target = load_pairs("docstrings").pairs[0]
@@ -111,12 +111,12 @@ def _one(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _are_names(source: str, target: str) -> bool:
-    """Is this first row a header rather than a pair?"""
+    """Whether this first row is a header rather than a pair."""
     return source != target and {source, target} <= HEADERS
 
 
 def _columns(path: Path) -> tuple[str, str]:
-    """The columns of the sources and of the targets: the first names that the file has, or the first two."""
+    """The columns of sources and targets: the first known pair of names, or the first two columns."""
     if not path.exists():
         raise DataError(f"{path}: no such file (must be a file of pairs, two files A+B, or docstrings)")
     for names in (*NAMED, PLACES):
@@ -132,12 +132,12 @@ def _columns(path: Path) -> tuple[str, str]:
 
 
 def _two(first: Path, second: Path) -> Iterator[tuple[str, str]]:
-    """Empty lines count too: without them what follows would meet another line's translation."""
+    """Pairs line by line. Empty lines are kept: dropping one would shift all pairs after it."""
     sources, targets = (
         [line.strip() for _, line in text_lines(corpora.find(path))] for path in (first, second)
     )
     if len(sources) != len(targets):
         raise DataError(
-            f"{first} has {len(sources)} lines, {second} {len(targets)} (must be as many: line by line)"
+            f"{first} has {len(sources)} lines, {second} {len(targets)} (must be equal: pairs are line by line)"
         )
     yield from zip(sources, targets, strict=True)

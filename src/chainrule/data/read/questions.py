@@ -1,4 +1,4 @@
-"""Multiple-choice questions: a text, what may follow it, and which of these is right.
+"""Multiple-choice questions: a text, its choices, and the right one.
 
 .jsonl .csv .tsv .parquet, with fields by the names that published sets have (ARC, HellaSwag, MMLU, OpenBookQA, PIQA):
 
@@ -7,8 +7,8 @@ choices    a list of texts: choices, endings, options; texts with labels, as {"t
            [{"text", "label"}, ...]; or a field for each: A, B, C; ending0, ending1; choice1, choice2; sol1, sol2
 answer     answer, answerKey, label, gold: the label of a choice, its number from 0, its letter, or its text
 
-Of fields that begin with choice1 some sets count from 0 and some from 1: there a number is taken only if another
-answer of the file is 0.
+If the fields begin with choice1, some sets count answers from 0 and some from 1: a number is then accepted only if
+another answer of the file is 0.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from chainrule.errors import DataError
 QUESTIONS = ("question", "prompt", "ctx", "question_stem", "stem", "goal")
 LISTS = ("choices", "endings", "options")
 NUMBERED = ("choice", "ending", "option", "sol")
-FIRST = rf"({'|'.join(NUMBERED)})0*1"  # the name of a field from which on they count from 1
+FIRST = rf"({'|'.join(NUMBERED)})0*1"  # the first field, in sets whose fields count from 1
 ANSWERS = ("answer", "answerKey", "label", "gold")
 
 
 class Question(NamedTuple):
-    """A question, what may follow it, and the number of the choice that is right."""
+    """A question, its choices, and the index of the right one."""
 
     text: str
     choices: tuple[str, ...]
@@ -41,7 +41,7 @@ class Question(NamedTuple):
 
 
 def read_questions(path: Path) -> list[Question]:
-    """The questions of a file, in its order."""
+    """The questions of a file, in order."""
     unit = "record" if kind(path) == ".parquet" else "line"
     rows = list(records(path))
     from_0 = any(str(record.get(name)).strip() == "0" for _, record in rows for name in ANSWERS)
@@ -64,13 +64,13 @@ def _question(record: Record, where: str, from_0: bool) -> Question:
     said = str(record[name]).strip()
     if said == str(number) and re.fullmatch(FIRST, labels[0] if labels else "") and not from_0:
         both = " or ".join(labels[number - 1 : number + 1])
-        rule = "give the field's name; no answer of the file is 0, which would tell"
+        rule = "give the field's name; no answer of the file is 0, which would show that they count from 0"
         raise DataError(f"{where}: {name!r} is {said!r}, which may be {both} ({rule})")
     return Question(text, choices, number, where)
 
 
 def _first(record: Record, names: Sequence[str], what: str, where: str) -> str:
-    """The first of these names that the record has."""
+    """The first of these names in the record."""
     for name in names:
         if name in record:
             return name
@@ -79,12 +79,12 @@ def _first(record: Record, names: Sequence[str], what: str, where: str) -> str:
 
 
 def _choices(record: Record, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The texts, and their labels if there are any; a field for each choice is a label."""
+    """The texts and their labels, if any; the name of a field per choice is a label."""
     for name in LISTS:
         if name in record:
             return _listed(record[name], f"{where}: {name!r}")
     names = _columns(record)
-    while names and record[names[-1]] in ("", None):  # a table has as many columns as its longest row needs
+    while names and record[names[-1]] in ("", None):  # rows with fewer choices leave the last columns empty
         names.pop()
     if not names:
         rule = f"must be {', '.join(LISTS)}, or A, B, C, or choice1, choice2; there are {some(record)}"
@@ -93,7 +93,7 @@ def _choices(record: Record, where: str) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def _columns(record: Record) -> list[str]:
-    """The names of fields that hold a choice each, in order."""
+    """The names of the fields that hold one choice each, in order."""
     for stem in NUMBERED:
         numbers = {int(name[len(stem) :]): name for name in record if re.fullmatch(stem + "[0-9]{1,3}", name)}
         if numbers:
@@ -127,7 +127,7 @@ def _text(value: Any, where: str) -> str:
 
 
 def _answer(value: Any, choices: Sequence[str], labels: Sequence[str], where: str) -> int:
-    """The number of the choice that is meant; what could mean two of them is refused."""
+    """The index of the right choice; an ambiguous answer is refused."""
     said, n = str(value).strip(), len(choices)
     if said in labels:
         return labels.index(said)

@@ -23,23 +23,23 @@ DIALECTS: dict[str, dict[str, Any]] = {
 
 
 def kind(path: Path) -> str:
-    """The end of a file's name that says what is in it: .jsonl of a.jsonl.gz."""
+    """The suffix that names the format: .jsonl for a.jsonl.gz."""
     return Path(path.stem if path.suffix == ".gz" else path.name).suffix
 
 
 def records(path: Path) -> Iterator[tuple[int, Record]]:
-    """The records of a file of any of these kinds by the names of their fields, each with its line or number."""
+    """The records of a file of any of these formats, each with its line or number."""
     if kind(path) in DIALECTS:
         return _named(path)
     if kind(path) == ".parquet":
         return parquet(path)
     if kind(path) == ".jsonl":
         return objects(path)
-    raise DataError(f"{path}: holds no records that we know (must be .jsonl, .csv, .tsv or .parquet)")
+    raise DataError(f"{path}: not a known format of records (must be .jsonl, .csv, .tsv or .parquet)")
 
 
 def objects(path: Path) -> Iterator[tuple[int, Record]]:
-    """The objects of a .jsonl with their lines; empty lines are none."""
+    """The objects of a .jsonl with their line numbers; empty lines are skipped."""
     for number, line in lines(path):
         if not line.strip():
             continue
@@ -54,8 +54,8 @@ def objects(path: Path) -> Iterator[tuple[int, Record]]:
 
 
 def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a table with the lines where they begin; all have as many cells as the first."""
-    csv.field_size_limit(LONGEST_LINE)  # of the whole process, by default 128 kB
+    """The rows of a table with the lines where they begin; all must have as many cells as the first."""
+    csv.field_size_limit(LONGEST_LINE)  # a global setting of csv, 128 kB by default
     found = csv.reader((line + "\n" for _, line in lines(path)), strict=True, **DIALECTS[kind(path)])
     width = 0
     while True:
@@ -76,7 +76,7 @@ def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _named(path: Path) -> Iterator[tuple[int, Record]]:
-    """The rows after the first, whose cells are the names of the columns."""
+    """The rows after the header, as records."""
     names: list[str] | None = None
     for line, row in rows(path):
         if names is not None:
@@ -85,7 +85,7 @@ def _named(path: Path) -> Iterator[tuple[int, Record]]:
 
 
 def parquet(path: Path, column: str | None = None) -> Iterator[tuple[int, Record]]:
-    """The records of a .parquet with their numbers, of one column or of all."""
+    """The records of a .parquet with their numbers; one column or all."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -103,10 +103,10 @@ def parquet(path: Path, column: str | None = None) -> Iterator[tuple[int, Record
                     number += 1
                     yield number, record
         except (pyarrow.ArrowException, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: is no good .parquet file ({error})") from error
+            raise DataError(f"{path}: is not a valid .parquet file ({error})") from error
 
 
 def some(names: Iterable[str]) -> str:
-    """Names for a message, in few words."""
+    """Names for a message, at most 80 characters."""
     text = ", ".join(map(repr, names))
     return text if len(text) <= 80 else text[:79] + "…"

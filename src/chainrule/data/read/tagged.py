@@ -16,7 +16,7 @@ from chainrule.data import corpora
 from chainrule.data.read.documents import text_lines
 from chainrule.errors import DataError
 
-DOCUMENT = "-DOCSTART-"  # the word that stands between documents in CoNLL's files
+DOCUMENT = "-DOCSTART-"  # separates documents in CoNLL's files
 
 
 class Tagged(NamedTuple):

@@ -1,1 +1,9 @@
-"""GGUF, the file of llama.cpp: models, tokenizers and block formats."""
+"""GGUF, the format of llama.cpp: `read` and `write` a model with its tokenizer.
+
+`file` is the container, `blocks` and `k_blocks` the formats of numbers, `models`, `rope` and `tokenizers` its content.
+"""
+
+from chainrule.io.gguf.file import MAGIC
+from chainrule.io.gguf.models import read, write
+
+__all__ = ["MAGIC", "read", "write"]

@@ -1,12 +1,12 @@
-"""How GGUF stores numbers: as they are, in blocks of 32 with a scale, or in blocks of 256 (`gguf_k_blocks`).
+"""How GGUF stores numbers: one by one, in blocks of 32 with a scale, or in blocks of 256 (`k_blocks`).
 
     Q8_0    scale (float16), 32 int8                         x = scale · q
-    Q4_0    scale, 16 bytes of two                           x = scale · (q - 8)
-    Q4_1    scale, least, 16 bytes of two                    x = scale · q + least
+    Q4_0    scale, 16 bytes of two numbers                   x = scale · (q - 8)
+    Q4_1    scale, min, 16 bytes of two                      x = scale · q + min
     Q5_0    scale, 32 fifth bits, 16 bytes of two            x = scale · (q - 16)
-    Q5_1    scale, least, 32 fifth bits, 16 bytes of two     x = scale · q + least
+    Q5_1    scale, min, 32 fifth bits, 16 bytes of two       x = scale · q + min
 
-In a byte of two the lower half is number i of the block, the upper half number i + 16.
+The lower half of a byte is number i of the block, the upper half number i + 16.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BLOCK = 32
 
 @dataclass(frozen=True)
 class Format:
-    """One way to store numbers: `dtype` is that of a block of `block` numbers."""
+    """A format: `dtype` describes a block of `block` numbers."""
 
     name: str
     number: int
@@ -41,7 +41,7 @@ class Format:
     pack: Callable[[Floats], Blocks] | None = None
 
     def bytes_of(self, name: str, shape: tuple[int, ...]) -> int:
-        """How many bytes a tensor takes; blocks do not cross its rows."""
+        """The size of a tensor in bytes; blocks do not cross its rows."""
         if shape[-1] % self.block or not all(0 < n < 2**40 for n in shape):
             raise FormatError(
                 f"{name!r} has shape {shape} (must be in rows of {self.block} numbers for {self.name})"
@@ -49,7 +49,7 @@ class Format:
         return math.prod(shape) // self.block * self.dtype.itemsize
 
     def decode(self, content: memoryview) -> Floats:
-        """All numbers in a row."""
+        """All numbers, flat."""
         return self.unpack(np.frombuffer(content, self.dtype)).astype(np.float32, copy=False).ravel()
 
     def encode(self, array: npt.NDArray[Any]) -> bytes:
@@ -63,7 +63,7 @@ def _eight(blocks: Blocks) -> Floats:
 
 
 def _to_eight(rows: Floats) -> Blocks:
-    """The largest number of a block is 127 scales away from 0."""
+    """scale = largest magnitude of the block / 127"""
     scale = np.abs(rows).max(axis=1) / 127
     q = np.rint(rows / np.where(scale > 0, scale, 1)[:, None])
     blocks = np.zeros(len(rows), EIGHT)
@@ -142,4 +142,4 @@ REFUSED = {
     39: "MXFP4",
     40: "NVFP4",
     41: "Q1_0",
-}  # fmt: skip  by name, so that one knows which file to look for
+}  # fmt: skip  refused by name, so that the reader knows which file to look for instead

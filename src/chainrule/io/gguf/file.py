@@ -1,11 +1,11 @@
-"""GGUF, the file of llama.cpp: settings by name, then tensors by name, then their values.
+"""The GGUF container: settings by name, then tensors by name, then their values.
 
     magic  version  number of tensors  number of settings
     settings: name, type, value
     tensors: name, sizes (the innermost first), format, offset
     values, each tensor at a multiple of `general.alignment`
 
-All sizes are checked against the file before anything is allocated for them.
+Every size is checked against the file before memory is allocated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STRING, ARRAY = 8, 9
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor as it lies in the file."""
+    """A tensor in the file."""
 
     format: Format
     shape: tuple[int, ...]
@@ -55,7 +55,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     """The settings and the tensors of a file."""
     cursor = Cursor(map_file(path))
     if bytes(cursor.take(4)) != MAGIC:
-        raise FormatError("does not begin with GGUF (is no GGUF file)")
+        raise FormatError("does not begin with GGUF (must be a GGUF file)")
     version = cursor.unpack("I")
     if version not in VERSIONS:
         raise FormatError(f"GGUF version {version} (must be {' or '.join(map(str, VERSIONS))})")
@@ -72,7 +72,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
 def write(
     path: Path, metadata: Mapping[str, Any], arrays: Mapping[str, tuple[Format, npt.NDArray[Any]]]
 ) -> None:
-    """Write a file; each array in the format beside it."""
+    """Write a file; each array comes with its format."""
     values = [(name, format, array, format.encode(array)) for name, (format, array) in arrays.items()]
     offset = 0
     with new_file(path) as file:
@@ -89,9 +89,9 @@ def write(
 
 
 def _check_count(cursor: Cursor, count: int, least: int, what: str) -> None:
-    """Each of `count` things takes at least some bytes, so a wrong count is known before it is believed."""
+    """Refuse a count that the rest of the file cannot hold."""
     if count * least > cursor.rest:
-        raise FormatError(f"{count} {what} in {cursor.rest} bytes (is cut or damaged)")
+        raise FormatError(f"{count} {what} in {cursor.rest} bytes (the file is cut or damaged)")
 
 
 def _name(cursor: Cursor, known: Mapping[str, Any]) -> str:

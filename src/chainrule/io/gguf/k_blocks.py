@@ -1,6 +1,6 @@
-"""GGUF's blocks of 256 numbers, "k-quants": groups with small scales of their own, and one scale for these.
+"""GGUF's blocks of 256 numbers, "k-quants": groups with small scales of their own, and one scale for the scales.
 
-    Q4_K    scale, least, 8 scales and 8 leasts of six bits, 128 bytes of two    x = scale · s · q - least · m
+    Q4_K    scale, min, 8 scales and 8 mins of six bits, 128 bytes of two        x = scale · s · q - min · m
     Q5_K    the same, and 32 bytes with the fifth bit of each number
     Q6_K    128 bytes of two, 64 of upper bits, 16 scales (int8), scale          x = scale · s · (q - 32)
 
@@ -27,7 +27,7 @@ K_SIX = np.dtype([("q", "u1", 128), ("upper", "u1", 64), ("small", "i1", 16), ("
 
 
 def pieces(content: Bytes, bits: int, width: int) -> Bytes:
-    """Numbers of `bits` bits: of each `width` bytes first the lowest bits of all of them, then the next ones."""
+    """Numbers of `bits` bits: the lowest bits of `width` bytes, then the next bits of the same bytes."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     groups = content.reshape(len(content), -1, 1, width)
     found: Bytes = (groups >> shifts[:, None]) & np.uint8(2**bits - 1)
@@ -55,8 +55,8 @@ def _from_least(blocks: Blocks, q: Bytes) -> Floats:
 
 
 def _six_bits(small: Bytes) -> tuple[Bytes, Bytes]:
-    """8 scales and 8 leasts in 12 bytes: four of each in the lower bits of four bytes, whose two upper bits go with
-    half a byte of the last four."""
+    """8 scales and 8 mins in 12 bytes: the first four of each are the lower six bits of four bytes; the others take the
+    two upper bits of these and half a byte of the last four."""
     first, second, rest = np.split(small, 3, axis=1)
     scales = [first & 63, (rest & 15) | (first >> 6 << 4)]
     leasts = [second & 63, (rest >> 4) | (second >> 6 << 4)]

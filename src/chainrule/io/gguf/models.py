@@ -1,7 +1,7 @@
 """Models in GGUF, the file of llama.cpp: `llama` and `gpt2`.
 
-llama.cpp pairs rotary positions 2i and 2i + 1, so queries and keys of a Llama lie in another order than ours. Its GPT-2
-always takes the approximate GELU; that of a file of ours is in the setting `chainrule.activation`.
+llama.cpp rotates the pairs (2i, 2i + 1), so the rows of queries and keys are reordered. Its GPT-2 always uses the
+approximate GELU; the setting `chainrule.activation` records the exact one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.errors import ChainruleError, ConfigError, FormatError
-from chainrule.io.gguf import file as gguf_file
+from chainrule.io.gguf import file, rope
 from chainrule.io.gguf.blocks import BLOCK, F32, Q8_0
 from chainrule.io.gguf.file import MAGIC, Stored
-from chainrule.io.gguf.rope import TENSOR as ROPE
 from chainrule.io.gguf.rope import read_scaling, write_scaling
 from chainrule.io.gguf.tokenizers import read_tokenizer, write_tokenizer
 from chainrule.io.hf.architectures import check_size
@@ -31,7 +30,7 @@ __all__ = ["MAGIC", "read", "write"]
 
 FORMATS = {"f32": F32, "q8_0": Q8_0}
 
-# Our names and theirs; a layer's number and the last part, weight or bias, stay.
+# Our names and llama.cpp's, without the number of the layer and the last part, weight or bias.
 LLAMA = {
     "embed_tokens": "token_embd",
     "norm": "output_norm",
@@ -63,7 +62,7 @@ GPT2 = {
 def read(path: Path) -> tuple[Model, Tokenizer]:
     """The model, for evaluation, and the tokenizer of a file."""
     try:
-        metadata, tensors = gguf_file.read(path)
+        metadata, tensors = file.read(path)
         settings = Settings(metadata)
         kind = metadata.get("general.architecture")
         if kind not in ("llama", "gpt2"):
@@ -82,7 +81,7 @@ def read(path: Path) -> tuple[Model, Tokenizer]:
 
 
 def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32") -> None:
-    """Write a file; with `weights` q8_0 matrices are in blocks of 32 with a scale, where their rows are such blocks."""
+    """Write a file; with `weights` q8_0, matrices whose rows are multiples of 32 are stored in blocks with a scale."""
     if not isinstance(model, GPT | Llama):
         raise ConfigError(f"gguf: cannot hold a {type(model).__name__} (must be a GPT or a Llama)")
     llama = isinstance(model, Llama)
@@ -96,7 +95,7 @@ def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32
     for name, array in (_to_gguf(model) | divisors).items():
         fits = array.ndim == 2 and array.shape[1] % BLOCK == 0
         arrays[name] = FORMATS[weights] if fits else F32, array
-    gguf_file.write(path, metadata | slower | write_tokenizer(tokenizer), arrays)
+    file.write(path, metadata | slower | write_tokenizer(tokenizer), arrays)
 
 
 def _llama_config(settings: Settings, tensors: dict[str, Stored]) -> LlamaConfig:
@@ -177,7 +176,7 @@ def _gpt2_settings(config: GPTConfig) -> dict[str, Any]:
 
 def _vocab_size(tensors: dict[str, Stored]) -> int:
     if "token_embd.weight" not in tensors:
-        raise FormatError("token_embd.weight is missing (must be there)")
+        raise FormatError("token_embd.weight is missing (must hold the embedding)")
     return tensors["token_embd.weight"].shape[0]
 
 
@@ -185,8 +184,8 @@ def _from_gguf(tensors: dict[str, Stored], config: GPTConfig | LlamaConfig) -> A
     names = {theirs: ours for ours, theirs in (LLAMA if isinstance(config, LlamaConfig) else GPT2).items()}
     state = {}
     for name, stored in tensors.items():
-        if name == ROPE:
-            continue  # it is in the configuration
+        if name == rope.TENSOR:
+            continue  # read into the configuration
         array = stored.array()
         if heads := _turned_heads(name, config):
             array = pairs_to_halves(array, heads)
@@ -198,7 +197,7 @@ def _to_gguf(model: GPT | Llama) -> Arrays:
     config, state = model.config, model.state()
     names = LLAMA if isinstance(model, Llama) else GPT2
     if isinstance(model, GPT):
-        state = with_biases(state, config)  # llama.cpp asks for them
+        state = with_biases(state, config)  # llama.cpp requires them
     found = {_rename(name, names): array for name, array in state.items()}
     for name, array in found.items():
         if heads := _turned_heads(name, config):
@@ -207,7 +206,7 @@ def _to_gguf(model: GPT | Llama) -> Arrays:
 
 
 def _turned_heads(name: str, config: GPTConfig | LlamaConfig) -> int:
-    """How many heads an array has that lies in the order of pairs; 0 for all others."""
+    """The number of heads of an array whose rows are reordered for rotation; 0 for all others."""
     if isinstance(config, LlamaConfig) and ("attn_q." in name or "attn_k." in name):
         return config.n_head if "attn_q" in name else config.n_kv_head
     return 0

@@ -1,7 +1,7 @@
-"""Slower rotary positions in GGUF: linear ones as a setting, Llama 3's as a tensor that divides the frequencies.
+"""Scaled rotary positions in GGUF: linear scaling as a setting, Llama 3's as a tensor that divides the frequencies.
 
-llama.cpp keeps only the result of Llama 3's rule. Its numbers are those that all published models have, unless a file
-of ours says others, and the tensor must be what they give.
+llama.cpp stores only the result of Llama 3's rule. The constants of the rule are those of all published models, unless
+settings of Chainrule say otherwise; the tensor must equal what they give.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OURS = "chainrule.rope_scaling."
 
 
 def read_scaling(settings: Settings, tensors: Mapping[str, Stored], plain: Array) -> RopeScaling | None:
-    """How a file slows down the frequencies `plain` (D/2,), if it does."""
+    """The scaling of the frequencies `plain` (D/2,) in a file, or None."""
     if TENSOR in tensors:
         settings.must(TYPE, "none")
         return _llama3(settings, tensors[TENSOR].array().ravel(), plain)
@@ -47,12 +47,14 @@ def _llama3(settings: Settings, divisors: Array, plain: Array) -> Llama3Scaling:
         ),
     )
     if divisors.shape != plain.shape or not np.allclose(divisors, _divisors(found, plain), rtol=1e-4):
-        raise FormatError(f"{TENSOR} is not what Llama 3 has with a factor of {found.factor:g} (must be)")
+        raise FormatError(
+            f"{TENSOR} differs from Llama 3's rule with factor {found.factor:g} (must be equal)"
+        )
     return found
 
 
 def write_scaling(config: LlamaConfig) -> tuple[dict[str, Any], Arrays]:
-    """The settings and tensors that say the same."""
+    """The settings and tensors of a scaling."""
     match config.rope_scaling:
         case LinearScaling(factor):
             return {TYPE: "linear", FACTOR: float(factor)}, {}

@@ -1,4 +1,4 @@
-"""The tokenizers in GGUF's settings: byte-level BPE (called `gpt2`) and SentencePiece's BPE (called `llama`)."""
+"""Tokenizers in GGUF's settings: byte-level BPE (called `gpt2`) and SentencePiece BPE (called `llama`)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from chainrule.text.unicode.byte_alphabet import hide, show
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 
 PREFIX = "tokenizer.ggml."
-NORMAL, UNKNOWN_TYPE, CONTROL, BYTE = 1, 2, 3, 6  # types of tokens; all others are special to us too
-# llama.cpp's words for the patterns that we have. It has none for GPT-4's: that of dbrx differs in nothing but white
-# space at the end of a text.
+NORMAL, UNKNOWN_TYPE, CONTROL, BYTE = 1, 2, 3, 6  # types of tokens; the others are special too
+# llama.cpp's names for the patterns. It lacks GPT-4's; that of dbrx differs only in white space at the end of a text.
 PATTERNS = {"gpt-2": "gpt2", "default": "gpt2", "llama-bpe": "llama3", "llama3": "llama3", "dbrx": "gpt4"}
 NAMES = {"gpt2": "gpt-2", "llama3": "llama-bpe", "gpt4": "dbrx"}
 
 
 def read_tokenizer(settings: Settings) -> Tokenizer:
-    """The tokenizer that a file's settings describe."""
+    """The tokenizer described by the settings of a file."""
     ours = Settings({k.removeprefix(PREFIX): v for k, v in settings.values.items() if k.startswith(PREFIX)})
     kind, tokens = ours.values.get("model"), ours.values.get("tokens")
     if not isinstance(tokens, list):
@@ -122,6 +121,6 @@ def _numbers(settings: Settings, name: str, count: int, default: float) -> list[
     if value is None:
         return [default] * count
     if not isinstance(value, np.ndarray) or len(value) != count or not np.isfinite(value).all():
-        raise FormatError(f"{PREFIX}{name} is no list of {count} numbers (must be one for each token)")
+        raise FormatError(f"{PREFIX}{name} is not a list of {count} numbers (must be one for each token)")
     numbers: list[float] = value.tolist()
     return numbers

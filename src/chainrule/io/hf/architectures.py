@@ -1,4 +1,4 @@
-"""Which of our models is which of Hugging Face's: a module each, with names, sizes and weights both ways."""
+"""Which model of Chainrule is which of Hugging Face: a module each, with names, sizes and weights both ways."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from chainrule.errors import CheckpointError, FormatError
-from chainrule.io.hf import bert as hf_bert
-from chainrule.io.hf import gpt2 as hf_gpt2
-from chainrule.io.hf import llama as hf_llama
-from chainrule.io.hf import marian as hf_marian
+from chainrule.io.hf import bert, gpt2, llama, marian
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import Model, describe, n_params, rebuild
@@ -19,12 +16,12 @@ from chainrule.models.registry import ALL, KNOWN
 from chainrule.nn.init import unfilled
 
 # Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights.
-MODULES: tuple[Any, ...] = (hf_gpt2, hf_llama, hf_bert, hf_marian)
+MODULES: tuple[Any, ...] = (gpt2, llama, bert, marian)
 ARCHITECTURES = {name: module for module in MODULES for name in module.NAMES}
 
 
 def to_files(model: Model) -> tuple[dict[str, Any], Arrays]:
-    """What `config.json` and `model.safetensors` hold: Hugging Face's form, or our own of models they have not."""
+    """The content of `config.json` and `model.safetensors`: Hugging Face's form, or our own if they lack the model."""
     module = _module(model)
     config = None if module is None else module.write_config(model.config)
     if module is None or config is None:
@@ -35,19 +32,19 @@ def to_files(model: Model) -> tuple[dict[str, Any], Arrays]:
 
 
 def family_name(config: Mapping[str, Any]) -> Any:
-    """Our name for the family of a `config.json`, ours or theirs; their own name in one that we have not written."""
+    """The family of a `config.json` by our name; Hugging Face's name if the family is unknown."""
     ours = config.get("chainrule")
     return ours.get("family") if isinstance(ours, dict) else config.get("model_type")
 
 
 def has_twin(model: Model) -> bool:
-    """True if Hugging Face has such a model."""
+    """True if Hugging Face has this model."""
     module = _module(model)
     return module is not None and module.write_config(model.config) is not None
 
 
 def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
-    """The model in the content of these two files, for evaluation. It is no larger than the arrays are."""
+    """The model in the content of these two files, in evaluation mode; never larger than its arrays."""
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in ARCHITECTURES or _is_ours(config):
         if kind not in ALL:
@@ -70,9 +67,9 @@ def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
 
 
 def check_size(n_params: int, arrays: Mapping[str, Any], layers: int = 0) -> None:
-    """Refuse a model of more parameters than there are values for, before memory is asked for them.
+    """Refuse a model of more parameters than the file has values, before allocating memory for it.
 
-    And one of more layers than there are arrays: an empty layer takes memory too.
+    Also refuse more layers than arrays: an empty layer takes memory too.
     """
     found = sum(array.size for array in arrays.values())
     if n_params > found:
@@ -82,7 +79,8 @@ def check_size(n_params: int, arrays: Mapping[str, Any], layers: int = 0) -> Non
         )
     if layers > len(arrays):
         raise CheckpointError(
-            f"checkpoint: config.json asks for {layers} layers, model.safetensors has {len(arrays)} arrays (is too few)"
+            f"checkpoint: config.json asks for {layers} layers, model.safetensors has {len(arrays)} arrays "
+            "(must be at least as many)"
         )
 
 
@@ -91,7 +89,7 @@ def _module(model: Model) -> Any:
 
 
 def _is_ours(config: Mapping[str, Any]) -> bool:
-    """True for our own form of a `config.json`, which older checkpoints have: nothing but fields of our dataclass."""
+    """True for our own form of a `config.json`, as in older checkpoints: only fields of our dataclass."""
     family = KNOWN.get(str(config["model_type"]))
     return family is not None and config.keys() - {"model_type"} <= {
         field.name for field in fields(family.config)

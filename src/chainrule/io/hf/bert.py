@@ -1,10 +1,10 @@
-"""BERT as Hugging Face's: the same names and layouts as ours, a class of theirs for each head.
+"""BERT as in Hugging Face: the same names and layouts, and a class for each head.
 
-BERTPretraining   BertForPreTraining, without next sentence BertForMaskedLM
+BERTPretraining   BertForPreTraining; BertForMaskedLM without next sentence
 BERTClassifier    BertForSequenceClassification
 BERTTagger        BertForTokenClassification
 BERT              BertModel
-BERTEmbedder      BertModel too, its pooler unused
+BERTEmbedder      BertModel, without its pooler
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CLASSES: dict[str, type[Any]] = {
     "BertModel": BERTConfig,
 }
 UNUSED = ("embeddings.position_ids", "embeddings.token_type_ids")  # older files count the positions
-# Copies that some files have of what the head shares.
+# Copies in some files of weights that the head shares.
 TIED = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
@@ -40,7 +40,7 @@ TIED = {
 
 
 def read_config(settings: Settings) -> BERTConfig:
-    """Our sizes from a `config.json`; what BERT cannot do is refused."""
+    """Our config from a `config.json`; options that BERT lacks are refused."""
     for name, value in (
         ("hidden_act", "gelu"),
         ("position_embedding_type", "absolute"),
@@ -77,7 +77,7 @@ def read_config(settings: Settings) -> BERTConfig:
 
 
 def _labels(settings: Settings) -> dict[str, Any]:
-    """How many labels there are, and their names if they are more than numbers."""
+    """The number of labels, and their names unless these are just numbers."""
     named = settings.section("id2label").values
     if not named:
         return {"classes": settings.integer("num_labels", default=2)}
@@ -87,12 +87,12 @@ def _labels(settings: Settings) -> dict[str, Any]:
 
 
 def _numbered(classes: int) -> tuple[str, ...]:
-    """What they call labels without names."""
+    """Hugging Face's names of unnamed labels."""
     return tuple(f"LABEL_{i}" for i in range(classes))
 
 
 def write_config(config: BERTConfig) -> dict[str, Any]:
-    """What `config.json` says of it."""
+    """The content of `config.json`."""
     names = [name for name, kind in CLASSES.items() if kind is type(config)] or ["BertModel"]
     last = isinstance(config, BERTPretrainingConfig) and not config.next_sentence
     return {
@@ -113,7 +113,7 @@ def write_config(config: BERTConfig) -> dict[str, Any]:
 
 
 def read_weights(tensors: Arrays, config: BERTConfig) -> Arrays:
-    """Our names from theirs."""
+    """Arrays by our names, from Hugging Face's."""
     found = {name: array for name, array in tensors.items() if not name.endswith(UNUSED)}
     if "cls.predictions.bias" not in found and "cls.predictions.decoder.bias" in found:
         found["cls.predictions.bias"] = found.pop("cls.predictions.decoder.bias")
@@ -124,7 +124,7 @@ def read_weights(tensors: Arrays, config: BERTConfig) -> Arrays:
 
 
 def write_weights(state: Arrays, config: BERTConfig) -> Arrays:
-    """Their names from ours."""
+    """Arrays by Hugging Face's names, from ours."""
     if isinstance(config, BERTEmbedderConfig):
         return {name.removeprefix("bert."): array for name, array in state.items()}
     return state

@@ -1,4 +1,4 @@
-"""GPT as Hugging Face's `GPT2LMHeadModel`: its matrices are stored (in, out), and every layer has a bias."""
+"""GPT as Hugging Face's `GPT2LMHeadModel`, which stores matrices (in, out) and has a bias in every layer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ NAMES = ("gpt2",)
 MODELS: dict[type[Any], type[Model]] = {GPTConfig: GPT}
 PREFIX, HEAD = "transformer.", "lm_head.weight"
 TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
-LAYERS = (*TRANSPOSED, "ln_1.weight", "ln_2.weight", "ln_f.weight")  # all that have biases
-UNUSED = (".attn.bias", ".attn.masked_bias")  # older files keep the causal mask with the weights
+LAYERS = (*TRANSPOSED, "ln_1.weight", "ln_2.weight", "ln_f.weight")  # every weight with a bias
+UNUSED = (".attn.bias", ".attn.masked_bias")  # older files store the causal mask
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
@@ -24,7 +24,7 @@ ACTIVATIONS = {
 
 
 def read_config(settings: Settings) -> GPTConfig:
-    """Our sizes from a `config.json`; what GPT cannot do is refused."""
+    """Our config from a `config.json`; options that GPT lacks are refused."""
     settings.must("scale_attn_weights", True)
     settings.must("scale_attn_by_inverse_layer_idx", False)
     settings.must("add_cross_attention", False)
@@ -45,7 +45,7 @@ def read_config(settings: Settings) -> GPTConfig:
 
 
 def write_config(config: GPTConfig) -> dict[str, Any]:
-    """What `config.json` says of it."""
+    """The content of `config.json`."""
     return {
         "model_type": "gpt2",
         "architectures": ["GPT2LMHeadModel"],
@@ -66,7 +66,7 @@ def write_config(config: GPTConfig) -> dict[str, Any]:
 
 
 def read_weights(tensors: Arrays, config: GPTConfig) -> Arrays:
-    """Our names and shapes from theirs."""
+    """Arrays by our names and shapes, from Hugging Face's."""
     found = drop_prefix(tensors, PREFIX)
     found = {name: array for name, array in found.items() if not name.endswith(UNUSED)}
     if config.tied:
@@ -77,12 +77,12 @@ def read_weights(tensors: Arrays, config: GPTConfig) -> Arrays:
 
 
 def write_weights(state: Arrays, config: GPTConfig) -> Arrays:
-    """Their names and shapes from ours."""
+    """Arrays by Hugging Face's names and shapes, from ours."""
     whole = with_biases(state, config)
     turned = {name: array.T if name.endswith(TRANSPOSED) else array for name, array in whole.items()}
     return {name if name == HEAD else PREFIX + name: array for name, array in turned.items()}
 
 
 def with_biases(state: Arrays, config: GPTConfig) -> Arrays:
-    """Their layers all have biases: 0 where ours have none."""
+    """All layers with biases: 0 where ours have none."""
     return state if config.bias else with_zero_biases(state, *LAYERS)

@@ -1,6 +1,6 @@
-"""Llama as Hugging Face's `LlamaForCausalLM`: the same names, layout and pairs of rotary positions as ours.
+"""Llama as Hugging Face's `LlamaForCausalLM`: the same names, layout and rotary pairs as ours.
 
-With biases of queries, keys and values alone it is their `Qwen2ForCausalLM`.
+With biases only in queries, keys and values it is `Qwen2ForCausalLM`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from chainrule.nn.rope_scaling import KINDS, LinearScaling, Llama3Scaling, RopeS
 NAMES = ("llama", "qwen2")
 MODELS: dict[type[Any], type[Model]] = {LlamaConfig: Llama}
 PREFIX, HEAD = "model.", "lm_head.weight"
-# What a file of theirs means by leaving it out, where that is not Llama's.
+# Hugging Face's defaults of fields that a file leaves out, where they differ from Llama's.
 QWEN = {"intermediate_size": 22016, "max_position_embeddings": 32768, "vocab_size": 151936}
-UNUSED = ("rotary_emb.inv_freq",)  # older files keep the frequencies with the weights
+UNUSED = ("rotary_emb.inv_freq",)  # older files store the frequencies
 
 
 def read_config(settings: Settings) -> LlamaConfig:
-    """Our sizes from a `config.json`; what Llama cannot do is refused."""
+    """Our config from a `config.json`; options that Llama lacks are refused."""
     qwen = settings.values.get("model_type") == "qwen2"
     settings = Settings(QWEN | settings.values) if qwen else settings
     width, heads = (
@@ -36,7 +36,7 @@ def read_config(settings: Settings) -> LlamaConfig:
     settings.must("use_sliding_window", False)
     settings.must("partial_rotary_factor", 1.0, 1)
     context = settings.integer("max_position_embeddings", default=2048)
-    rope = settings.section("rope_parameters")  # newer files; holds what was in two places
+    rope = settings.section("rope_parameters")  # newer files; older ones use two fields
     base = settings.number("rope_theta", default=10000.0)
     return LlamaConfig(
         n_layer=settings.integer("num_hidden_layers", default=32),
@@ -56,7 +56,7 @@ def read_config(settings: Settings) -> LlamaConfig:
 
 
 def read_scaling(section: Settings, context: int) -> RopeScaling | None:
-    """Slower rotary positions, by one of the ways that we have; older files say type, newer ones rope_type."""
+    """The scaling of rotary positions; older files say type, newer ones rope_type."""
     section.must("partial_rotary_factor", 1.0, 1)
     kinds = {name: name for name in ("default", *KINDS)}
     kind = section.choice("rope_type" if section.has("rope_type") else "type", kinds, "default")
@@ -73,7 +73,7 @@ def read_scaling(section: Settings, context: int) -> RopeScaling | None:
 
 
 def write_config(config: LlamaConfig) -> dict[str, Any] | None:
-    """What `config.json` says of it; None if heads do not divide the width, which their library asks for."""
+    """The content of `config.json`; None if the heads do not divide the width, which transformers requires."""
     if config.n_embd % config.n_head:
         return None
     qwen = config.attention_bias == "qkv"
@@ -98,12 +98,12 @@ def write_config(config: LlamaConfig) -> dict[str, Any] | None:
 
 
 def read_weights(tensors: Arrays, config: LlamaConfig) -> Arrays:
-    """Our names from theirs."""
+    """Arrays by our names, from Hugging Face's."""
     found = drop_prefix(tensors, PREFIX)
     found = {name: array for name, array in found.items() if not name.endswith(UNUSED)}
     return without_copies(found, {HEAD: "embed_tokens.weight"}) if config.tied else found
 
 
 def write_weights(state: Arrays, config: LlamaConfig) -> Arrays:
-    """Their names from ours."""
+    """Arrays by Hugging Face's names, from ours."""
     return {name if name == HEAD else PREFIX + name: array for name, array in state.items()}

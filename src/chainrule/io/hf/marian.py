@@ -1,7 +1,7 @@
-"""Seq2Seq as Hugging Face's `MarianMTModel`, with norms first as `PegasusForConditionalGeneration`.
+"""Seq2Seq as Hugging Face's `MarianMTModel`; with pre-norm as `PegasusForConditionalGeneration`.
 
-Both have the same names as ours, biases in attention, sinusoidal positions and ε = 1e-5 in every norm. What they have
-not (learned positions, another ε, Pegasus with two vocabularies) is kept in our own form.
+Both have the same names as ours, biases in attention, sinusoidal positions and ε = 1e-5 in every norm. A model with
+learned positions, another ε, or pre-norm and two vocabularies is stored in our own form.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
 
 
 def read_config(settings: Settings) -> Seq2SeqConfig:
-    """Our sizes from a `config.json`; what Seq2Seq cannot do is refused."""
+    """Our config from a `config.json`; options that Seq2Seq lacks are refused."""
     layers, heads = settings.integer("encoder_layers"), settings.integer("encoder_attention_heads")
     width, inside = settings.integer("d_model"), settings.integer("encoder_ffn_dim")
     for name, value in (
@@ -65,7 +65,7 @@ def read_config(settings: Settings) -> Seq2SeqConfig:
 
 
 def write_config(config: Seq2SeqConfig) -> dict[str, Any] | None:
-    """What `config.json` says of it; None for what they have not."""
+    """The content of `config.json`; None if Hugging Face lacks the model."""
     kind = "pegasus" if config.norm == "pre" else "marian"
     shared = config.source_vocab_size is None
     if config.positions != "sinusoidal" or config.norm_eps != EPS or (kind == "pegasus" and not shared):
@@ -105,7 +105,7 @@ def write_config(config: Seq2SeqConfig) -> dict[str, Any] | None:
 
 
 def read_weights(tensors: Arrays, config: Seq2SeqConfig) -> Arrays:
-    """Our names from theirs."""
+    """Arrays by our names, from Hugging Face's."""
     found = dict(tensors)
     for name in POSITIONS:
         _check_positions(name, found.pop(name, None), config)
@@ -115,25 +115,25 @@ def read_weights(tensors: Arrays, config: Seq2SeqConfig) -> Arrays:
         copies[HEAD] = SHARED if shared else TABLES[1]
     found = without_copies(found, copies)
     if not shared:
-        found.pop(SHARED, None)  # there, but read by neither side
+        found.pop(SHARED, None)  # stored, but used by neither side
     return found if config.bias else without_zero_biases(found, *(f".{name}.bias" for name in ATTENTION))
 
 
 def write_weights(state: Arrays, config: Seq2SeqConfig) -> Arrays:
-    """Their names from ours."""
+    """Arrays by Hugging Face's names, from ours."""
     found = dict(state)
     if not config.bias:
         found = with_zero_biases(found, *(f".{name}.weight" for name in ATTENTION))
-    if config.norm == "pre":  # Pegasus keeps them in the file
+    if config.norm == "pre":  # Pegasus stores them
         table = sinusoidal(config.block_size, config.n_embd, layout="half").astype(np.float32)
         found |= dict.fromkeys(POSITIONS, table)
-    if config.source_vocab_size is None and not config.tied:  # else theirs take each for a matrix of its own
+    if config.source_vocab_size is None and not config.tied:  # otherwise transformers unties them
         found |= dict.fromkeys(TABLES, found[SHARED])
     return found
 
 
 def _check_positions(name: str, table: Any, config: Seq2SeqConfig) -> None:
-    """A file may hold the sines and cosines; they must be those."""
+    """Stored positions must equal the sines and cosines."""
     if table is None:
         return
     want = (config.block_size, config.n_embd)

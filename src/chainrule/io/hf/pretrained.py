@@ -1,8 +1,8 @@
-"""A model and its tokenizer in a directory of Hugging Face's form: `transformers` loads ours, and we load theirs.
+"""A model and its tokenizer in a Hugging Face directory, which `transformers` loads too.
 
     config.json  model.safetensors  tokenizer.json  tokenizer_config.json  generation_config.json
 
-Theirs may have the weights in several files with `model.safetensors.index.json`. Pickles are refused: they run code.
+The weights may be in several files with `model.safetensors.index.json`. Pickles are refused: they can run code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chainrule.text import Tokenizer, from_dict
 
 INDEX = "model.safetensors.index.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-# What tokens are for, by the names that people give them.
+# The usual names of special tokens, by role.
 ROLES = {
     "bos": ("<s>", "<bos>", "<|begin_of_text|>"),
     "eos": ("</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"),
@@ -40,7 +40,7 @@ ROLES = {
 
 @dataclass(frozen=True)
 class Parts:
-    """The content of such a directory, a field for each file."""
+    """The content of a Hugging Face directory, a field per file."""
 
     model: Arrays
     config: dict[str, Any]
@@ -56,7 +56,7 @@ def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
         return Parts(arrays, config, tokenizer.to_dict(), {}, {})
     special = {} if tokenizer is None else dict(tokenizer.special_ids)
     named = special_roles(special)
-    # None is said too: else their library takes the numbers of its own models.
+    # None is written too: otherwise transformers uses the ids of its own models.
     ids: dict[str, int | None] = {
         f"{role}_token_id": special.get(named.get(role, "")) for role in ("bos", "eos", "pad")
     }
@@ -68,7 +68,7 @@ def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
     if tokenizer is None:
         return Parts(arrays, config, {}, {}, ids)
     described, extra = _describe(tokenizer)
-    if config["model_type"] == "bert" and {"cls", "sep"} <= named.keys():  # what stands around a text
+    if config["model_type"] == "bert" and {"cls", "sep"} <= named.keys():  # the tokens around a text
         around = {role: [named[role], special[named[role]]] for role in ("cls", "sep")}
         described = described | {"post_processor": {"type": "BertProcessing"} | around}
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
@@ -79,13 +79,13 @@ def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
 
 
 def special_roles(special: Mapping[str, int]) -> dict[str, str]:
-    """Which special token begins a text, ends it, fills rows and stands for the unknown, by their usual names."""
+    """Role -> special token (begin, end, padding, unknown, ...), found by their usual names."""
     found = {role: next((n for n in names if n in special), None) for role, names in ROLES.items()}
     return {role: name for role, name in found.items() if name is not None}
 
 
 def save_pretrained(model: Model, tokenizer: Tokenizer | None, folder: str | Path) -> None:
-    """Write such a directory, completely or not at all; it must be new or empty."""
+    """Write a directory, completely or not at all; it must be new or empty."""
     content = parts(model, tokenizer)
     with new_folder(Path(folder)) as place:
         write(place / "model.safetensors", safetensors.encode(content.model))
@@ -95,7 +95,7 @@ def save_pretrained(model: Model, tokenizer: Tokenizer | None, folder: str | Pat
 
 
 def load_pretrained(folder: str | Path) -> tuple[Model, Tokenizer | None]:
-    """The model of such a directory, for evaluation, and its tokenizer if it has one."""
+    """The model of a directory, in evaluation mode, and its tokenizer or None."""
     folder = Path(folder)
     config = _object(folder / "config.json")
     try:
@@ -116,20 +116,20 @@ def to_tokenizer(description: dict[str, Any], config: dict[str, Any]) -> Tokeniz
 
 
 def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
-    """Refuse a tokenizer of another model. Theirs may have rows that no token uses, to make their number round."""
+    """Refuse the tokenizer of another model. A model may have more rows than tokens, to make their number round."""
     tokens, rows = tokenizer.vocab_size, model.config.vocab_size
     if tokens > rows:
         raise FormatError(f"tokenizer of {tokens} tokens, model of {rows} (must not be more)")
 
 
-@lru_cache(maxsize=2)  # a run asks at every checkpoint, and fifty thousand tokens take a second
+@lru_cache(maxsize=2)  # every checkpoint needs it, and 50,000 tokens take a second
 def _describe(tokenizer: Tokenizer) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`tokenizer.json`, and what `tokenizer_config.json` must add if that would not give back the same tokenizer."""
+    """`tokenizer.json`, and the entries of `tokenizer_config.json` needed to restore the same tokenizer."""
     ours = tokenizer.to_dict()
     try:
         theirs = to_hugging_face(tokenizer)
         return theirs, {} if described_tokenizer(theirs) == tokenizer else {"chainrule": ours}
-    except FormatError:  # they have no such tokenizer
+    except FormatError:  # Hugging Face lacks this tokenizer
         return ours, {}
 
 
@@ -143,7 +143,7 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
 
 
 def _weights(folder: Path) -> Arrays:
-    """All arrays of a directory, from one file or from those that its index names."""
+    """All arrays of a directory, from one file or from the files of its index."""
     if (folder / "model.safetensors").is_file():
         return safetensors.read(folder / "model.safetensors")
     if not (folder / INDEX).is_file():
@@ -160,15 +160,17 @@ def _weights(folder: Path) -> Arrays:
             raise FormatError(f"{folder / INDEX}: names {file!r} (must be a .safetensors file beside it)")
         shard = safetensors.read(folder / file)
         if strangers := [name for name in shard if places.get(name) != file]:
-            raise FormatError(f"{folder / file}: holds {strangers[0]!r}, which the index has not there")
+            raise FormatError(f"{folder / file}: holds {strangers[0]!r}, which is not listed in the index")
         arrays |= shard
     if missing := places.keys() - arrays.keys():
-        raise FormatError(f"{folder}: {min(missing)!r} is in the index, but not in its file (must be there)")
+        raise FormatError(
+            f"{folder}: {min(missing)!r} is in the index, but not in its file (it is incomplete)"
+        )
     return arrays
 
 
 def refuse_pickle(path: Path) -> FormatError:
-    """The error for a file that could run code when it is read, with the way out."""
+    """The error for a file that could run code when read; it says how to convert the file."""
     return FormatError(
         f"{path}: a pickle, which can run code when it is read (convert it where you trust it: "
         "AutoModelForCausalLM.from_pretrained(DIR).save_pretrained(NEW) writes model.safetensors)"
@@ -176,7 +178,7 @@ def refuse_pickle(path: Path) -> FormatError:
 
 
 def _object(path: Path, *, once: bool = False) -> dict[str, Any]:
-    """A JSON object from a file; with `once` a name that it has twice is refused."""
+    """A JSON object from a file; with `once` a repeated name is refused."""
     try:
         value = json.loads(read_bytes(path), object_pairs_hook=safetensors.once if once else None)
     except FormatError as error:

@@ -1,4 +1,4 @@
-"""What the architectures share in turning the names and shapes of weights into ours."""
+"""Shared by the architectures: names, copies, biases and rotary order of weights."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ Matrix = npt.NDArray[Any]
 
 
 def drop_prefix(arrays: Arrays, *prefixes: str) -> Arrays:
-    """Names without the first of the prefixes that they have; two must not become one."""
+    """Names without their prefix; two names must not become one."""
     found: Arrays = {}
     for name, array in arrays.items():
         prefix = next((p for p in prefixes if name.startswith(p)), "")
         short = name[len(prefix) :]
         if short in found:
-            raise FormatError(f"weights {prefix}{short} and {short} are both there (must be one)")
+            raise FormatError(
+                f"weights {prefix}{short} and {short} are both in the file (must be one of them)"
+            )
         found[short] = array
     return found
 
 
 def without_copies(arrays: Arrays, originals: Mapping[str, str]) -> Arrays:
-    """Without the copies that a file may hold of weights that are used twice; by name, what each is a copy of."""
+    """Drop copies of tied weights, given as copy -> original; a copy must equal its original."""
     found = dict(arrays)
     for copy, original in originals.items():
         twin = found.pop(copy, None)
@@ -37,13 +39,13 @@ def without_copies(arrays: Arrays, originals: Mapping[str, str]) -> Arrays:
 
 
 def with_zero_biases(arrays: Arrays, *weights: str) -> Arrays:
-    """With biases of 0 for all weights whose names end so, for programs whose layers always have biases."""
+    """Add biases of 0 for all weights with these endings, for programs whose layers always have biases."""
     biases = {f"{n[:-6]}bias": np.zeros(len(a), np.float32) for n, a in arrays.items() if n.endswith(weights)}
     return dict(arrays) | biases
 
 
 def without_zero_biases(arrays: Arrays, *biases: str) -> Arrays:
-    """Without those that `with_zero_biases` added; they must still be 0."""
+    """Drop the biases that `with_zero_biases` added; they must be 0."""
     added = {name for name in arrays if name.endswith(biases)}
     for name in added:
         if np.any(arrays[name]):
@@ -52,8 +54,8 @@ def without_zero_biases(arrays: Arrays, *biases: str) -> Arrays:
 
 
 def pairs_to_halves(weight: Matrix, heads: int) -> Matrix:
-    """The rows of queries or keys (H D, C) for rotary positions that pair i with i + D/2, from those that pair
-    2i with 2i + 1: llama2.c and GGUF keep the latter."""
+    """Reorder the rows of queries or keys (H D, C) from rotary pairs (2i, 2i + 1), as in llama2.c and GGUF, to pairs
+    (i, i + D/2)."""
     return _swap(weight, heads, 2)
 
 

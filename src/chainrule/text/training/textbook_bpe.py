@@ -39,7 +39,7 @@ class NativeLearner:
     """The same in C++, where tokens are numbers: characters first, then merges."""
 
     def __init__(self, texts: str | Iterable[str], *, end_mark: bool) -> None:
-        self._trainer = native.kernels().PlainBpeTrainer(white_space(), END.encode() if end_mark else b"")
+        self._trainer = native.kernels().TextbookBpeTrainer(white_space(), END.encode() if end_mark else b"")
         for batch, ends in batches(check_mark(text, end_mark) for text in as_texts(texts)):
             self._trainer.add(batch, ends)
         self.characters = [END if code < 0 else chr(code) for code in self._trainer.characters().tolist()]

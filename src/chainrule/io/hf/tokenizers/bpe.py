@@ -1,7 +1,6 @@
 """Byte-level BPE in Hugging Face's `tokenizer.json`.
 
-Ids that the file adds around a text (post_processor), truncation and padding belong to batches of a model and are not
-read.
+The post_processor (tokens around a text), truncation and padding are not read: batches do that.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MODEL = {
 }
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 
-# What others write for the same patterns.
+# Other spellings of the same patterns.
 _NEWER = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _EXPRESSIONS = {expression: name for name, expression in PATTERNS.items()} | {
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
@@ -35,7 +34,7 @@ _EXPRESSIONS = {expression: name for name, expression in PATTERNS.items()} | {
 
 
 def vocab_and_merges(description: Description) -> tuple[dict[str, int], list[Any]]:
-    """What every BPE has; its options that would give other tokens are refused."""
+    """The vocabulary and merges of a BPE model; options that would change the tokens are refused."""
     model = part(description, "model")
     vocab, listed = model.get("vocab"), model.get("merges")
     if not isinstance(vocab, dict) or not isinstance(listed, list):
@@ -47,7 +46,7 @@ def vocab_and_merges(description: Description) -> tuple[dict[str, int], list[Any
 
 
 def read(description: Description) -> BPETokenizer:
-    """The tokenizer that a `tokenizer.json` describes."""
+    """The tokenizer described by a `tokenizer.json`."""
     model, (vocab, listed) = part(description, "model"), vocab_and_merges(description)
     for name, known in (("normalizer", (None,)), ("decoder", (None, "ByteLevel"))):
         if (kind := part(description, name).get("type")) not in known:
@@ -69,7 +68,7 @@ def read(description: Description) -> BPETokenizer:
 
 
 def write(tokenizer: BPETokenizer) -> dict[str, Any]:
-    """What `tokenizer.json` holds for this tokenizer."""
+    """The content of `tokenizer.json`."""
     split = {
         "type": "Split",
         "pattern": {"Regex": PATTERNS[tokenizer.pattern]},
@@ -79,7 +78,7 @@ def write(tokenizer: BPETokenizer) -> dict[str, Any]:
     vocab = {show(token): id for token, id in tokenizer.ids.items()}
     if both := vocab.keys() & tokenizer.special_tokens:
         raise FormatError(
-            f"tokenizer.json: {min(both)!r} is a special token and another one (must have one meaning)"
+            f"tokenizer.json: {min(both)!r} is a special token and an ordinary one (must be one of them)"
         )
     rows = sorted(tokenizer.merges.tolist(), key=lambda row: (row[3], row[0], row[1]))
     return describe(
@@ -89,7 +88,7 @@ def write(tokenizer: BPETokenizer) -> dict[str, Any]:
         model=MODEL
         | {
             "ignore_merges": tokenizer.whole_words,
-            "vocab": vocab | tokenizer.special_tokens,  # without them there, other readers give them ids anew
+            "vocab": vocab | tokenizer.special_tokens,  # otherwise other readers assign new ids
             "merges": [[show(tokenizer.tokens[id]) for id in row[:2]] for row in rows],
         },
     )
@@ -113,7 +112,7 @@ def merge_pair(place: int, merge: Any, ids: dict[str, int]) -> tuple[int, int]:
 
 
 def _pattern(pre_tokenizer: Description) -> str:
-    """ByteLevel alone splits as GPT-2 does; before it a Split may do so by an expression that we know."""
+    """The pattern: GPT-2's for ByteLevel alone, or that of a Split before it."""
     steps = pre_tokenizer.get("pretokenizers") if pre_tokenizer.get("type") == "Sequence" else [pre_tokenizer]
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise FormatError("pre_tokenizer: a Sequence without its steps (must be a list of objects)")

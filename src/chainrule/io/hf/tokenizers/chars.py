@@ -1,6 +1,6 @@
 """Characters in Hugging Face's `tokenizer.json`: a BPE that never merges, on the whole text.
 
-Their library leaves out a character that is no token, where ours says so.
+Hugging Face drops an unknown character; CharTokenizer refuses it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from chainrule.io.hf.tokenizers.parts import Description, added_tokens, describe
 from chainrule.text import CharTokenizer
 
 KIND = CharTokenizer
-DECODER = {"type": "Fuse"}  # without it their library puts spaces between tokens
+DECODER = {"type": "Fuse"}  # otherwise Hugging Face puts spaces between tokens
 
 
 def matches(description: Description) -> bool:
-    """Is this BPE one of characters?"""
+    """Whether this BPE is a character tokenizer."""
     return part(description, "decoder") == DECODER and not part(description, "model").get("merges")
 
 
 def read(description: Description) -> CharTokenizer:
-    """The tokenizer that a `tokenizer.json` describes."""
+    """The tokenizer described by a `tokenizer.json`."""
     for name in ("normalizer", "pre_tokenizer"):
         if part(description, name):
             raise refuse(name, part(description, name).get("type"), "none for characters")
@@ -35,7 +35,7 @@ def read(description: Description) -> CharTokenizer:
 
 
 def write(tokenizer: CharTokenizer) -> dict[str, Any]:
-    """What `tokenizer.json` holds for this tokenizer."""
+    """The content of `tokenizer.json`."""
     if any("\ud800" <= character <= "\udfff" for character in tokenizer.characters):
         raise FormatError("tokenizer.json: cannot hold a lone surrogate (must be characters)")
     vocab = {character: id for id, character in enumerate(tokenizer.characters)}

@@ -1,4 +1,4 @@
-"""What the kinds of Hugging Face's `tokenizer.json` share: its parts by name, and ids without gaps."""
+"""Shared by all kinds of `tokenizer.json`: its parts by name, and ids without gaps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Description = Mapping[str, Any]
 
 
 def part(description: Description, name: str) -> Description:
-    """A part such as the normalizer; empty if it is missing or null."""
+    """A part such as the normalizer; empty if missing or null."""
     value = description.get(name)
     if value is None:
         return {}
@@ -21,12 +21,12 @@ def part(description: Description, name: str) -> Description:
 
 
 def refuse(name: str, got: Any, known: str) -> FormatError:
-    """The error for a part that means something we do not do; guessing would give other tokens."""
+    """The error for an unsupported part; ignoring it would give other tokens."""
     return FormatError(f"{name} {got!r} is not supported (must be {known})")
 
 
 def added_tokens(description: Description) -> dict[str, int]:
-    """Special tokens and their ids; other added tokens, which text may become, are refused."""
+    """Special tokens and their ids; added tokens that are not special are refused."""
     listed = description.get("added_tokens") or []
     if not isinstance(listed, list):
         raise FormatError(f"added_tokens is a {type(listed).__name__} (must be a list)")

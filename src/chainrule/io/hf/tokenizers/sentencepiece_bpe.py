@@ -1,7 +1,7 @@
-"""SentencePiece's BPE in Hugging Face's `tokenizer.json`, as the first Llamas have it.
+"""SentencePiece BPE in Hugging Face's `tokenizer.json`, as in Llama 1 and 2.
 
-Of what their file puts around a text, the token before it is read and written; truncation and padding belong to
-batches.
+Of the post_processor, only the token before a text is read and written. Truncation and padding are not read: batches do
+that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KIND = SentencePieceBPETokenizer
 
 
 def matches(description: Description) -> bool:
-    """Is this BPE one of pieces? Bytes have a pre-tokenizer of their own."""
+    """Whether this BPE is SentencePiece's; byte-level BPE has a pre-tokenizer."""
     return bool(part(description, "model").get("byte_fallback")) or any(
         part(description, name).get("type") == kind
         for name, kind in (("normalizer", "Sequence"), ("pre_tokenizer", "Metaspace"))
@@ -34,7 +34,7 @@ def matches(description: Description) -> bool:
 
 
 def read(description: Description) -> SentencePieceBPETokenizer:
-    """The tokenizer that a `tokenizer.json` describes."""
+    """The tokenizer described by a `tokenizer.json`."""
     model, (vocab, listed) = part(description, "model"), vocab_and_merges(description)
     special = added_tokens(description)
     vocabulary = Vocabulary(in_order(vocab | special), special)
@@ -50,7 +50,7 @@ def read(description: Description) -> SentencePieceBPETokenizer:
 
 
 def write(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:
-    """What `tokenizer.json` holds for this tokenizer."""
+    """The content of `tokenizer.json`."""
     vocabulary, tokens = tokenizer.vocabulary, tokenizer.vocabulary.tokens
     unknown = UNKNOWN if UNKNOWN in vocabulary.ids else None
     return describe(

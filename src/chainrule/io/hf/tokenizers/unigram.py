@@ -1,7 +1,7 @@
 """Unigram in Hugging Face's `tokenizer.json`.
 
-SentencePiece's space before the text is written as a normalizer that prepends it, which gives back every text. The
-pre-tokenizer `Metaspace` is read as well, with one difference: it puts no space before a text that begins with one.
+The space before the text is written as a normalizer that prepends it, so that every text can be restored. The
+pre-tokenizer `Metaspace` is read too, with one difference: it adds no space to a text that begins with one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ METASPACE = {"type": "Metaspace", "replacement": SPACE}
 
 
 def read(description: Description) -> UnigramTokenizer:
-    """The tokenizer that a `tokenizer.json` describes."""
+    """The tokenizer described by a `tokenizer.json`."""
     model = part(description, "model")
     vocab, unknown = model.get("vocab"), model.get("unk_id")
     pairs = isinstance(vocab, list) and all(
@@ -58,7 +58,7 @@ def read(description: Description) -> UnigramTokenizer:
 
 
 def write(tokenizer: UnigramTokenizer) -> dict[str, Any]:
-    """What `tokenizer.json` holds for this tokenizer."""
+    """The content of `tokenizer.json`."""
     vocabulary = tokenizer.vocabulary
     return describe(
         added_tokens=describe_added({name: vocabulary.ids[name] for name in vocabulary.special}),
@@ -74,17 +74,17 @@ def write(tokenizer: UnigramTokenizer) -> dict[str, Any]:
 
 
 def normalizer(prefix: bool) -> dict[str, Any]:
-    """Spaces as ▁, one of them before the text if it has a `prefix`."""
+    """The normalizer: spaces become ▁, and `prefix` puts one before the text."""
     return {"type": "Sequence", "normalizers": [PREPEND, REPLACE] if prefix else [REPLACE]}
 
 
 def decoder(prefix: bool) -> dict[str, Any]:
-    """What undoes the normalizer, and puts bytes together to characters."""
+    """The decoder: undoes the normalizer and joins bytes to characters."""
     return {"type": "Sequence", "decoders": [RESTORE, FALLBACK, FUSE, *([STRIP] if prefix else [])]}
 
 
 def space_first(description: Description) -> bool:
-    """True if a space goes before the text. Every combination that means something else is refused."""
+    """True if a space is put before the text; unsupported normalizers and pre-tokenizers are refused."""
     given, splitter = part(description, "normalizer"), part(description, "pre_tokenizer")
     steps = given.get("normalizers") if given.get("type") == "Sequence" else [given]
     if not splitter and steps in ([PREPEND, REPLACE], [REPLACE]):

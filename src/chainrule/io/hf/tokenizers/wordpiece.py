@@ -1,7 +1,6 @@
 """WordPiece in Hugging Face's `tokenizer.json`, and BERT's `vocab.txt`.
 
-Special tokens that the file adds around a text ([CLS], [SEP]), truncation and padding belong to batches of a model and
-are not read.
+The post_processor (tokens around a text), truncation and padding are not read: batches do that.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ MODEL = {
 
 
 def read(description: Description) -> WordPieceTokenizer:
-    """The tokenizer that a `tokenizer.json` describes."""
+    """The tokenizer described by a `tokenizer.json`."""
     model = part(description, "model")
     for name, value in MODEL.items():
         if model.get(name, value) != value:
@@ -55,7 +54,7 @@ def read(description: Description) -> WordPieceTokenizer:
 
 
 def write(tokenizer: WordPieceTokenizer) -> dict[str, Any]:
-    """What `tokenizer.json` holds for this tokenizer."""
+    """The content of `tokenizer.json`."""
     ids = tokenizer.vocabulary.ids
     return describe(
         added_tokens=describe_added({name: ids[name] for name in tokenizer.vocabulary.special}),
@@ -67,7 +66,7 @@ def write(tokenizer: WordPieceTokenizer) -> dict[str, Any]:
 
 
 def read_vocab_txt(content: bytes, *, config: Path) -> WordPieceTokenizer:
-    """One token a line. The file does not say whether case counts: `config` beside it does; if missing, it does not."""
+    """A vocab.txt, one token a line. The file `config` beside it says whether text is lowercased; by default it is."""
     lines = content.decode().removesuffix("\n").split("\n")
     tokens = [line.removesuffix("\r") for line in lines]
     _refuse_prose(tokens)
@@ -84,7 +83,7 @@ def read_vocab_txt(content: bytes, *, config: Path) -> WordPieceTokenizer:
 
 
 def _refuse_prose(tokens: list[str]) -> None:
-    """A text that was given for a vocabulary: it would be one of whole lines."""
+    """Refuse prose given as a vocabulary: its tokens would be whole lines."""
     rule = (
         f"must be BERT's vocab.txt, one token a line, {UNKNOWN} among them; "
         "a tokenizer is learned from a text by chainrule tokenize train"
@@ -97,7 +96,7 @@ def _refuse_prose(tokens: list[str]) -> None:
 
 
 def write_vocab_txt(tokenizer: WordPieceTokenizer) -> str:
-    """One token a line."""
+    """The content of a vocab.txt, one token a line."""
     return "".join(f"{token}\n" for token in tokenizer.vocabulary.tokens)
 
 
@@ -114,7 +113,7 @@ def _rules(normalizer: Description) -> BertRules:
 
 
 def _flag(normalizer: Description, name: str, default: bool) -> bool:
-    """A rule that may be missing or null."""
+    """A flag of the normalizer; the default if missing or null."""
     value = normalizer.get(name)
     if value is not None and not isinstance(value, bool):
         raise FormatError(f"normalizer: {name} is {value!r} (must be true or false)")

@@ -1,0 +1,152 @@
+"""Tables: each benchmark writes one file of benchmarks/results, and its headlines go into the table of README.md.
+
+Nobody edits what is written here: a new run replaces it. Prose is in benchmarks/NOTES.md, and around the markers of
+README.md.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.harness import Measured, Unavailable
+
+NOT_MEASURED = "not measured"
+PEERS = ("torch", "tokenizers", "tiktoken", "gensim", "sentencepiece")
+
+
+class Row(NamedTuple):
+    """A line of README's speed table; a ratio above 1 means that Chainrule is ahead."""
+
+    work: str
+    ours: str
+    peer: str
+    ratio: str
+
+
+HEADER = Row("", "Chainrule", "peer", "ratio")
+
+
+def not_measured(work: str, reason: str, ours: str = "–") -> Row:
+    return Row(work, ours, f"{NOT_MEASURED}: {reason}", "–")
+
+
+@dataclass
+class Table:
+    """What a benchmark found: a file of its own, and rows for README."""
+
+    title: str
+    about: str
+    header: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+    headlines: list[Row] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def milliseconds(ms: float) -> str:
+    """Three digits, in seconds from one second on."""
+    if ms >= 1000:
+        return f"{ms / 1000:.2f} s"
+    return f"{ms:.0f} ms" if ms >= 100 else f"{ms:.1f} ms" if ms >= 10 else f"{ms:.2f} ms"
+
+
+def middle_and_best(measured: Measured) -> str:
+    return f"{milliseconds(measured.median)} ({milliseconds(measured.minimum)})"
+
+
+def bold(ratio: float) -> str:
+    return f"**{ratio:.2f}**"
+
+
+def joined(values: Iterable[str]) -> str:
+    """Like cells of several cases in one: 46 / 692 / 2519"""
+    return " / ".join(values)
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    for line in lines:
+        if len(line) != len(header):
+            raise ValueError(f"table: a row has {len(line)} cells, its header {len(header)}: {line}")
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def page(name: str, table: Table, machine: str) -> str:
+    """The file of one benchmark."""
+    command = f"Written by `make bench ONLY={name}`; a new run replaces this file. {machine}"
+    blocks = [f"# {table.title}", command, table.about, markdown(table.header, table.rows), *table.notes]
+    return "\n\n".join(blocks) + "\n"
+
+
+def between_markers(text: str, name: str, content: str) -> str:
+    """`text` with everything between `<!-- NAME: begin -->` and `<!-- NAME: end -->` replaced."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ValueError(f"markers: need {begin} and after it {end}, once each")
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n{content.strip()}\n{end}{rest.split(end)[1]}"
+
+
+def readme_block(headlines: Iterable[Row], machine: str) -> str:
+    return f"{machine}\n\n{markdown(HEADER, headlines)}"
+
+
+# The machine
+
+
+def describe_machine(threads: int) -> str:
+    """One line: date, CPU, limits, versions."""
+    limits = machine_limits(threads)
+    today = datetime.date.today()
+    versions = ", ".join(f"{name} {version(name)}" for name in PEERS if version(name))
+    return (
+        f"{today.day} {today:%B %Y}, {cpu_name()} ({instruction_set()}), {threads} threads, Python "
+        f"{platform.python_version()}; {versions}. The machine reaches {limits['gflops']:.0f} GFLOP/s of fused "
+        f"multiply-adds, reads {limits['read_gb_s']:.0f} GB/s and copies {limits['copy_gb_s']:.0f} GB/s."
+    )
+
+
+def version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def instruction_set() -> str:
+    from chainrule import native
+
+    return native.isa() or "without kernels"
+
+
+def cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown CPU"
+
+
+@cache
+def machine_limits(threads: int) -> dict[str, float]:
+    """gflops, read_gb_s, copy_gb_s at best, by a small C++ program."""
+    compiler = os.environ.get("CXX") or shutil.which("c++")
+    if not compiler:
+        raise Unavailable("no C++ compiler (c++ or $CXX) to measure the limits of the machine with")
+    source = Path(__file__).with_name("limits.cpp")
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "limits")
+        flags = ["-O3", "-march=native", "-std=c++17", "-pthread"]
+        subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True)
+        return json.loads(subprocess.run([program, str(threads)], capture_output=True, text=True).stdout)

@@ -1,0 +1,123 @@
+"""Decoder: a model that remembers what it has read, so that each new token costs one pass over the weights.
+
+    decoder = Decoder(model, weights="int8")
+    logits = decoder.prefill(prompt)                    (1, V): scores of what follows the prompt
+    logits = decoder.step([token])                      (1, V): and after one more token
+
+A row of logits has the same bits whether a sequence is read at once or in pieces, alone or beside others, by any
+number of threads: with the C++ kernels every sum runs in a fixed order that depends on that sequence alone. A model in
+float64 is run in NumPy, in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.errors import ChainruleError, ConfigError, DataError, ShapeError
+from chainrule.generate.engine.plan import Plan
+from chainrule.generate.engine.program import UNLIMITED
+from chainrule.generate.engine.weights import Floats, check_format
+from chainrule.models import LanguageModel
+
+Ids = npt.NDArray[np.integer[Any]]
+
+
+class Decoder:
+    """A model's weights as they are now, in one of the formats of `engine.weights`, and `batch` caches.
+
+    >>> import chainrule as cr
+    >>> model = cr.models.GPT(cr.models.GPTConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10))
+    >>> decoder = cr.generate.Decoder(model, weights="int8", batch=2)
+    >>> decoder.prefill([[1, 2, 3], [4]]).shape, decoder.step([5, 6]).shape, decoder.lengths.tolist()
+    ((2, 10), (2, 10), [4, 2])
+    """
+
+    def __init__(self, model: LanguageModel, weights: str = "fp32", batch: int = 1) -> None:
+        if not isinstance(batch, int) or batch < 1:
+            raise ConfigError(f"Decoder: batch is {batch!r} (must be an integer, at least 1)")
+        if not isinstance(model, LanguageModel):
+            raise ConfigError(f"Decoder: got {type(model).__name__} (must be a language model)")
+        check_format(weights)
+        if weights != "fp32" and not all(np.isfinite(p.array).all() for _, p in model.named_parameters()):
+            raise ChainruleError(f"Decoder: the model's weights are not finite, {weights} cannot hold them")
+        plan = Plan(model, weights)
+        self.context = plan.context
+        """Tokens that a cache holds at most."""
+        self.limited = plan.context < UNLIMITED
+        """False for a recurrent model, whose state goes on."""
+        self.vocab_size = plan.vocab_size
+        self.lengths = np.zeros(batch, np.int64)
+        """Tokens that each sequence has read."""
+        self.dtype = plan.dtype
+        self._engine = plan.open(batch)
+
+    def prefill(
+        self, ids: npt.ArrayLike | Sequence[npt.ArrayLike], sequences: Sequence[int] | None = None
+    ) -> Floats:
+        """Read more tokens of each sequence -> logits after the last one, a row for each sequence
+
+        `ids` is a list of sequences, of any lengths from 1 up, or for a single sequence its tokens. They go to the
+        caches of `sequences`, by default all of them in order.
+        """
+        sequences = range(len(self.lengths)) if sequences is None else sequences
+        if not hasattr(ids, "__len__"):
+            raise DataError(f"Decoder: tokens {ids!r} (must be a list of tokens, or of such lists)")
+        if len(sequences) == 0 or np.asarray(sequences).dtype.kind not in "iu":
+            raise ShapeError(f"Decoder: sequences {list(sequences)} (must be one or more integers)")
+        single = len(sequences) == 1 and all(np.ndim(i) == 0 for i in ids)  # type: ignore[union-attr]
+        pieces = [np.asarray(piece) for piece in ([ids] if single else ids)]  # type: ignore[union-attr]
+        return self._read(pieces, np.asarray(sequences, np.int64))
+
+    def step(self, tokens: npt.ArrayLike, sequences: Sequence[int] | None = None) -> Floats:
+        """One more token of each sequence, (B,) -> logits (B, V)"""
+        return self.prefill(np.reshape(tokens, (-1, 1)), sequences)
+
+    def reset(self, sequence: int | None = None) -> None:
+        """Forget one sequence, or all."""
+        if sequence is not None:
+            self._check_sequence(sequence)
+        self.lengths[slice(None) if sequence is None else sequence] = 0
+
+    def copy(self, source: int, target: int) -> None:
+        """What one cache holds, in another one too."""
+        for sequence in (source, target):
+            self._check_sequence(sequence)
+        self._engine.copy(source, target, int(self.lengths[source]))
+        self.lengths[target] = self.lengths[source]
+
+    def _check_sequence(self, sequence: int) -> None:
+        if sequence not in range(len(self.lengths)):
+            raise ShapeError(f"Decoder: sequence {sequence} (must be from 0 to {len(self.lengths) - 1})")
+
+    def _read(self, pieces: list[Ids], sequences: Ids) -> Floats:
+        if len(pieces) != len(sequences) or len(set(sequences.tolist())) < len(sequences):
+            raise ShapeError(
+                f"Decoder: {len(pieces)} texts for sequences {sequences.tolist()} (must be one each)"
+            )
+        for piece in pieces:
+            if piece.ndim != 1 or piece.size == 0 or piece.dtype.kind not in "iu":
+                raise DataError(
+                    f"Decoder: tokens of shape {piece.shape}, {piece.dtype} (must be one or more integers)"
+                )
+            if piece.min() < 0 or piece.max() >= self.vocab_size:
+                raise DataError(
+                    f"Decoder: token {piece[(piece < 0) | (piece >= self.vocab_size)][0]} "
+                    f"(must be from 0 to {self.vocab_size - 1})"
+                )
+        if sequences.min() < 0 or sequences.max() >= len(self.lengths):
+            raise ShapeError(
+                f"Decoder: sequences {sequences.tolist()} (must be from 0 to {len(self.lengths) - 1})"
+            )
+        counts, past = np.array([len(piece) for piece in pieces]), self.lengths[sequences]
+        if (past + counts).max() > self.context:
+            raise DataError(
+                f"Decoder: {(past + counts).max()} tokens (the model's context is {self.context})"
+            )
+        logits = np.empty((len(sequences), self.vocab_size), self.dtype)
+        self._engine.run(logits, np.concatenate(pieces).astype(np.int32), sequences, counts, past)
+        self.lengths[sequences] += counts
+        return logits

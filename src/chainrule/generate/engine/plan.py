@@ -1,0 +1,108 @@
+"""How a model decodes: its forward pass, traced once, and packed if the extension has instructions for all of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.autograd import Tensor
+from chainrule.autograd.abstract import abstract
+from chainrule.autograd.mode import mode
+from chainrule.errors import GraphError
+from chainrule.generate.engine.program import UNLIMITED, Compiler, runs
+from chainrule.generate.engine.weights import Floats, rounded
+from chainrule.models import Model
+from chainrule.trace import Given, Graph, trace
+from chainrule.trace.cost import ATTENTION
+from chainrule.trace.interpreter import Interpreter
+from chainrule.trace.lengths import Table, trace_lengths
+from chainrule.trace.lower import Unsupported, lower
+
+Ids = npt.NDArray[np.integer[Any]]
+
+
+class Engine(Protocol):
+    """What runs new tokens: a `Program` of the extension, or the interpreter in NumPy."""
+
+    def run(
+        self, result: Floats, tokens: Ids, sequences: Ids, counts: Ids, past: Ids, sources: Ids | None = None
+    ) -> None:
+        """The next counts[i] tokens follow the past[i] of sequences[i], about sources[i] -> result[i], the logits"""
+
+    def read(self, memory: Floats, counts: Ids) -> None:
+        """Source i is the next counts[i] rows of memory"""
+
+    def copy(self, source: int, target: int, count: int) -> None:
+        """The first `count` positions of a sequence, for another one too"""
+
+    def grow(self, sequences: int) -> None:
+        """Memory for more sequences"""
+
+
+class Plan:
+    """A model's weights as they are now, in one of the formats of `weights`, ready for any number of engines."""
+
+    def __init__(self, model: Model, weights: str = "fp32") -> None:
+        self.dtype = next(p.array.dtype for _, p in model.named_parameters())
+        self.vocab_size = int(model.config.vocab_size)
+        self.graph = decoder_graph(model)
+        self.weights = weights
+        self.context = int(model.config.block_size) if is_limited(self.graph) else UNLIMITED
+        self._compiler: Compiler | None = None
+        self._interpreter: Interpreter | None = None
+        if runs(self.dtype):
+            with suppress(Unsupported):  # the interpreter runs anything
+                self._compiler = Compiler(lower(self.graph), weights, self.context)
+        if self._compiler is None:
+            self._interpreter = self._interpreted()
+
+    def _interpreted(self) -> Interpreter:
+        return Interpreter(self.graph, lambda weight: np.array(rounded(weight, self.weights)))
+
+    @property
+    def compiled(self) -> bool:
+        """The extension runs it, as long as nobody looks inside with `capture`."""
+        return self._compiler is not None and mode.backend == "native" and not mode.captures
+
+    def open(self, sequences: int) -> Engine:
+        """An engine for so many sequences that hold nothing yet."""
+        if self.compiled and self._compiler is not None:
+            engine: Engine = self._compiler.open(sequences)
+            return engine
+        self._interpreter = self._interpreter or self._interpreted()
+        return self._interpreter.fresh()
+
+
+def decoder_graph(model: Model) -> Graph:
+    """What a model computes of ids (1, T), and of the memory (1, S, C) of a source if it reads one."""
+
+    def traced(ids: int, memory: int = 0) -> Graph:
+        # Two traces have different tokens: what is computed from them, and is no embedding, shows as a difference.
+        tokens = np.full((1, ids), ids % 2 if model.config.vocab_size > 1 else 0)
+        given: dict[str, Any] = {"ids": tokens}
+        if memory:
+            dtype = next(p.dtype for _, p in model.named_parameters())
+            given["memory"] = Tensor.wrap(abstract((1, memory, model.config.n_embd), dtype))
+        return trace(lambda **given: model.decoder(*given.values()), **given)
+
+    length = int(model.config.block_size)
+    lengths = {"ids": length} | ({"memory": length} if "source" in model.reads else {})
+    with model.answering():
+        graph = trace_lengths(traced, **lengths)
+    if not any(
+        Given("ids") in node.constants.values() for node in graph.nodes if node.op.name == "embedding"
+    ):
+        raise GraphError(f"trace: {type(model).__name__} does not read token by token")
+    return graph
+
+
+def is_limited(graph: Graph) -> bool:
+    """A cache and tables by position end somewhere; the state of a recurrent model goes on."""
+    return any(
+        node.op.name in ATTENTION
+        or any(isinstance(x, Table) for x in (*node.inputs, *node.constants.values()))
+        for node in graph.nodes
+    )

@@ -1,0 +1,159 @@
+"""A decoder program in the C++ extension: weights packed once, then one call for all instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule import native
+from chainrule.autograd.mode import mode
+from chainrule.autograd.types import Array
+from chainrule.generate.engine.weights import FORMATS, Floats, Words, pack, pad
+from chainrule.trace.lower import Instruction, Matrix, Register
+
+ACTIVATIONS = (None, "gelu", "gelu_tanh", "relu", "silu")  # as in native/decode/decode.hpp
+CELLS = ("rnn", "lstm", "gru", "gru_after")  # as in native/decode/program.hpp
+UNLIMITED = 1 << 62  # positions of a recurrent model
+
+
+def runs(dtype: npt.DTypeLike) -> bool:
+    """Whether the extension is there, wanted, and made for weights of this type."""
+    return mode.backend == "native" and native.available() and dtype == np.float32
+
+
+class Compiler:
+    """Instructions with a copy of their weights, packed: calls that make a `Program` of the extension, or several."""
+
+    def __init__(self, program: Sequence[Instruction], weights: str, context: int) -> None:
+        self.weights = weights
+        self.code = FORMATS.index(weights)
+        self.context = context
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self.packed: dict[tuple[int, ...], Words] = {}  # by parameters: a tied matrix is packed once
+        self.alive: list[Matrix] = []  # so that an identity stays one while weights are packed
+        self.angles: dict[bytes, tuple[Floats, Floats]] = {}  # by frequencies, which all layers share
+        self.buffers = _Buffers(program)
+        for i, step in enumerate(program):
+            self._compile(i, step)
+        self.alive.clear()
+
+    def open(self, batch: int) -> Any:
+        """A `Program` with caches of its own for `batch` sequences; all share the weights."""
+        program = native.kernels().Program(batch, self.context)
+        for name, arguments in self.calls:
+            getattr(program, name)(*arguments)
+        return program
+
+    def _compile(self, i: int, step: Instruction) -> None:
+        reads: list[Any] = [self.buffers.number[x] for x in step.reads]
+        base = None if step.base is None else self.buffers.number[step.base]
+        out, made = self.buffers.take(i, step)
+        if made:
+            self.calls.append(("buffer", (step.out.width,)))
+        arguments = getattr(self, f"_{step.name}", lambda: ())(**step.arguments)
+        if step.name == "linear":
+            arguments = (*arguments, base == out)
+        elif step.name == "add":
+            reads = [base, *reads]
+        self.calls.append((step.name, (out, *reads, *arguments)))
+        if step.name == "linear" and base not in (
+            None,
+            out,
+        ):  # the base is needed again, so it stays as it is
+            self.calls.append(("add", (out, base, out)))
+
+    def _embedding(self, table: Matrix, scale: float, positions: Array | None) -> tuple[Any, ...]:
+        rows = None if positions is None else np.ascontiguousarray(positions, np.float32)
+        return self._words(table), self.code, table.shape[0], scale, rows
+
+    def _layernorm(self, gamma: Array, beta: Array, eps: float) -> tuple[Any, ...]:
+        return gamma.astype(np.float32), beta.astype(np.float32), eps
+
+    def _rmsnorm(self, gamma: Array, eps: float) -> tuple[Any, ...]:
+        return gamma.astype(np.float32), eps
+
+    def _linear(self, weight: Matrix, bias: Array | None, activation: str | None) -> tuple[Any, ...]:
+        return self._words(weight), self.code, _padded(bias), ACTIVATIONS.index(activation)
+
+    def _attention(self, heads: int, kv_heads: int, frequency: Array | None) -> tuple[Any, ...]:
+        return heads, kv_heads, *((None, None) if frequency is None else self._turns(frequency))
+
+    def _cross_attention(self, heads: int, weight: Matrix, bias: Array | None) -> tuple[Any, ...]:
+        return heads, weight.shape[1], self._words(weight), self.code, _padded(bias)
+
+    def _activation(self, activation: str) -> tuple[Any, ...]:
+        return (ACTIVATIONS.index(activation),)
+
+    def _recurrent(
+        self, kind: str, weight: Matrix, bias: Array | None, reset_after: bool = False
+    ) -> tuple[Any, ...]:
+        if kind != "gru" or reset_after:
+            cell = CELLS.index("gru_after" if reset_after else kind)
+            return cell, self._words(weight), None, self.code, _padded(bias)
+        W = weight.array()
+        gates, candidate = np.split(W, [2 * len(W) // 3])
+        return (
+            CELLS.index(kind),
+            self._words(Matrix((gates,))),
+            self._words(Matrix((candidate,))),
+            self.code,
+            None,
+        )
+
+    def _words(self, matrix: Matrix) -> Words:
+        """Matrices one above the other, packed."""
+        if matrix.key not in self.packed:
+            self.alive.append(matrix)
+            loose = pack(matrix.array(), self.weights)
+            self.packed[matrix.key] = native.empty(loose.shape, np.int32)  # aligned, in huge pages
+            self.packed[matrix.key][...] = loose
+        return self.packed[matrix.key]
+
+    def _turns(self, frequency: Array) -> tuple[Floats, Floats]:
+        """cos and sin of the angle of each position and pair, (context, D/2) each"""
+        key = frequency.tobytes()
+        if key not in self.angles:
+            angle = np.outer(np.arange(self.context), frequency)
+            self.angles[key] = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+        return self.angles[key]
+
+
+class _Buffers:
+    """Which buffer of the extension each register has: one that nobody needs any more, or a new one."""
+
+    def __init__(self, program: Sequence[Instruction]) -> None:
+        self.number: dict[Register, int] = {}
+        self.made = 0
+        self.free: dict[tuple[int, bool], list[int]] = {}
+        self.last_use = {x: i for i, step in enumerate(program) for x in step.needed}
+        self.last_rows = next(i for i, step in enumerate(program) if step.name == "last")
+        # The result is read from the buffer that was made last.
+        self.results = {program[-1].out}
+        for step in reversed(program):
+            if step.out in self.results and step.base is not None:
+                self.results.add(step.base)
+
+    def take(self, i: int, step: Instruction) -> tuple[int, bool]:
+        """The buffer that a step writes to, and whether it is new; those it reads last are free afterwards."""
+        kind = step.out.width, i > self.last_rows
+        spare = self.free.setdefault(kind, [])
+        new = False
+        if step.base is not None and self.last_use[step.base] == i:
+            number = self.number[step.base]
+        elif spare and step.out not in self.results:
+            number = spare.pop()
+        else:
+            number, new = self.made, True
+            self.made += 1
+        self.number[step.out] = number
+        for x in set(step.needed):
+            if self.last_use[x] == i and self.number[x] != number:
+                self.free.setdefault((x.width, i > self.last_rows), []).append(self.number[x])
+        return number, new
+
+
+def _padded(bias: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
+    return None if bias is None else pad(bias[None])[0]

@@ -1,0 +1,215 @@
+"""The reference interpreter: a graph's ops called again, in NumPy, for the new tokens of a sequence.
+
+It does what a compiled program of the extension does, for anything that can be traced, in float32 or float64. Keys and
+values, or the state of a recurrent layer, are carried from call to call; tables by position are read from where the new
+tokens are.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule import ops
+from chainrule.autograd import Param, scope
+from chainrule.autograd.types import Array
+from chainrule.machine import one_blas_thread
+from chainrule.trace.cost import ATTENTION, is_causal
+from chainrule.trace.graph import Given, Graph, Node, Value
+from chainrule.trace.lengths import Size, Table
+
+Ids = npt.NDArray[np.integer[Any]]
+Env = dict[Value, Array]
+
+# Ops that compute each row from that row alone, so that the last row of a sequence needs no other.
+BY_ROW = {"linear", "add", "sub", "mul", "div", "layernorm", "rmsnorm", "swiglu"}
+BY_ROW |= {"gelu", "gelu_tanh", "relu", "silu", "tanh", "sigmoid", "softplus"}
+RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
+
+
+def matrices(graph: Graph) -> set[int]:
+    """The parameters, by identity, that are matrices of products or tables of tokens: what a weight format rounds."""
+    found = set()
+    for node in graph.nodes:
+        if node.op.name == "linear" or (
+            node.op.name == "embedding" and node.constants["ids"] == Given("ids")
+        ):
+            found.add(id(node.inputs[1 if node.op.name == "linear" else 0]))
+        elif node.op.name in RECURRENT:
+            found |= {id(x) for x in node.inputs if isinstance(x, Param) and x.ndim == 2}
+    return found
+
+
+class Interpreter:
+    """Runs a graph of `ids` (1, T), and perhaps of `memory` (1, S, C), with a copy of its parameters.
+
+    `round` says what a weight format keeps of a matrix.
+    """
+
+    def __init__(self, graph: Graph, round: Callable[[Array], Array]) -> None:
+        self.graph = graph
+        rounded = matrices(graph)
+        self.params = {
+            id(param): round(param.array) if id(param) in rounded else param.array.copy()
+            for param, _, _ in graph.parameters()
+        }
+        self.origins = graph.origins()
+        self.tail = 1 + max(
+            (i for i, node in enumerate(graph.nodes) if node.op.name not in BY_ROW), default=-1
+        )
+        self.state: dict[tuple[int, int], tuple[Array, ...]] = {}  # of a node, for a sequence
+        self.sources: list[Env] = []  # what nodes that depend on a source alone have found
+
+    def run(
+        self, result: Array, tokens: Ids, sequences: Ids, counts: Ids, past: Ids, sources: Ids | None = None
+    ) -> None:
+        """The next counts[i] tokens follow the past[i] of sequences[i], about sources[i] -> result[i], the last row"""
+        pieces = np.split(tokens, np.cumsum(counts)[:-1])
+        with one_blas_thread():
+            for i, (piece, sequence, start) in enumerate(zip(pieces, sequences, past, strict=True)):
+                about = None if sources is None else self.sources[sources[i]]
+                result[i] = _Pass(self, int(sequence), piece, int(start), about).output()
+
+    def read(self, memory: Array, counts: Ids) -> None:
+        """Source i is the next counts[i] rows of memory; what was read before is forgotten."""
+        self.sources = []
+        for rows in np.split(memory, np.cumsum(counts)[:-1]):
+            found = _Pass(self, -1, np.empty(0, np.int64), 0, None, memory=rows[None])
+            self.sources.append(found.of_source())
+
+    def copy(self, source: int, target: int, count: int) -> None:
+        """The state of a sequence, for another one too; nothing is ever written into these arrays."""
+        for node in {node for node, sequence in self.state if sequence == source}:
+            self.state[node, target] = self.state[node, source]
+
+    def fresh(self) -> Interpreter:
+        """Another one with the same parameters, which has read nothing."""
+        other = copy.copy(self)
+        other.state, other.sources = {}, []
+        return other
+
+    def grow(self, sequences: int) -> None:
+        """There is no limit."""
+
+
+class _Pass:
+    """New tokens of one sequence on their way through the graph."""
+
+    def __init__(
+        self,
+        owner: Interpreter,
+        sequence: int,
+        tokens: Ids,
+        start: int,
+        about: Env | None,
+        memory: Array | None = None,
+    ) -> None:
+        self.owner, self.sequence, self.start = owner, sequence, start
+        self.given = {"ids": tokens[None], "memory": memory}
+        self.lengths = {"ids": len(tokens), "memory": 0 if memory is None else memory.shape[1]}
+        self.env: Env = dict(about or {})
+
+    def output(self) -> Array:
+        """The last row of what the graph returns."""
+        for i, node in enumerate(self.owner.graph.nodes):
+            if i == self.owner.tail:
+                self._keep_last_rows()
+            if Value(i) not in self.env:
+                self._call(i, node)
+        (result,) = self.owner.graph.outputs
+        row: Array = self.env[result][0, -1]  # type: ignore[index]
+        return row
+
+    def of_source(self) -> Env:
+        for i, node in enumerate(self.owner.graph.nodes):
+            if self.owner.origins[i] == {"memory"} or (not self.owner.origins[i] and not _by_position(node)):
+                self._call(i, node)
+        return self.env
+
+    def _keep_last_rows(self) -> None:
+        for value, x in self.env.items():
+            if "ids" in self.owner.origins[value.node] and x.ndim == 3:
+                self.env[value] = x[:, -1:]
+
+    def _call(self, i: int, node: Node) -> None:
+        args = [self._resolved(source) for source in node.inputs]
+        constants = {name: self._resolved(value) for name, value in node.constants.items()}
+        found: Any
+        with scope(node.layer):
+            if node.op.name in ATTENTION and is_causal(node):
+                found = self._attend(i, node, args, constants)
+            elif node.op.name in RECURRENT:
+                found = self._recur(i, node, args, constants)
+            elif node.op.name == "concat" and self.start:
+                new = [x for x, source in zip(args, node.inputs, strict=True) if not self._is_prefix(source)]
+                found = node.op(*new, **constants)
+            else:
+                found = node.op(*args, **constants)
+        for output, value in enumerate(found if isinstance(found, tuple) else (found,)):
+            self.env[Value(i, output)] = value
+
+    def _resolved(self, source: Any) -> Any:
+        if isinstance(source, Value):
+            return self.env[source]
+        if isinstance(source, Param):
+            return self.owner.params[id(source)]
+        if isinstance(source, Given):
+            return self.given[source.name]
+        if isinstance(source, Size):
+            return self.lengths[source.of]
+        if isinstance(source, Table):
+            start = self.start if source.of == "ids" else 0
+            return source.rows(start, start + self.lengths[source.of])
+        if isinstance(source, tuple | list):
+            return type(source)(self._resolved(x) for x in source)
+        return source
+
+    def _is_prefix(self, source: Any) -> bool:
+        """What comes before all tokens, such as trained keys: after the first call it is in the cache already."""
+        return isinstance(source, Param) or (
+            isinstance(source, Value) and "ids" not in self.owner.origins[source.node]
+        )
+
+    def _attend(self, i: int, node: Node, args: list[Array], constants: dict[str, Any]) -> Array:
+        """Attention of the new queries to the keys and values of all positions so far."""
+        packed = node.op.name == "packed_attention"
+        if packed:
+            B, T, _ = args[0].shape
+            heads = constants.pop("heads")
+            q, k, v = args[0].reshape(B, T, 3, heads, -1).transpose(2, 0, 3, 1, 4)  # (B, H, T, D) each
+        else:
+            q, k, v = args
+        if self.start:
+            *past, prefix = self.owner.state[i, self.sequence]
+            k, v = (
+                np.concatenate([old[..., : int(prefix) + self.start, :], new], axis=-2)
+                for old, new in zip(past, (k, v), strict=True)
+            )
+        else:
+            prefix = np.asarray(k.shape[-2] - q.shape[-2])
+        self.owner.state[i, self.sequence] = k, v, prefix
+        mixed: Array = ops.attention(q, k, v, **constants | {"causal": True})
+        return mixed.transpose(0, 2, 1, 3).reshape(B, T, -1) if packed else mixed
+
+    def _recur(self, i: int, node: Node, args: list[Array], constants: dict[str, Any]) -> tuple[Array, ...]:
+        """A recurrent layer from where the sequence is; at its beginning from the state of the graph, zeros."""
+        states = len(node.shapes) - 1
+        if self.start:
+            args[1 : 1 + states] = self.owner.state[i, self.sequence]
+        found: tuple[Array, ...] = node.op(*args, **constants)
+        self.owner.state[i, self.sequence] = found[1:]
+        return found
+
+
+def _by_position(node: Node) -> bool:
+    constants = (*node.inputs, *node.constants.values())
+    flat = [
+        x
+        for c in constants
+        for x in (c if isinstance(c, tuple | list) and not isinstance(c, Value) else (c,))
+    ]
+    return any(isinstance(x, Size | Table) and x.of == "ids" for x in flat)

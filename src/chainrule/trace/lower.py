@@ -1,0 +1,459 @@
+"""From a graph to a decoder program: the instructions of the C++ extension over new tokens, with a cache.
+
+Values live in registers, each a row of numbers for every new token. A value is written as late as possible: a sum of
+products stays a sum until somebody reads it, so that what belongs together becomes one instruction.
+
+    linear + activation                 one product that ends in the activation
+    hidden + linear(...)                a product that is added to its register
+    linears of q, k, v; of gate and up  side by side in one register, one matrix
+    reshapes and transposes of heads    nothing: how a register is read
+    rotary                              part of attention
+    embedding(arange(T)), sinusoids     rows by position, added to the embedding
+    what follows the last attention     computed for the last token of each sequence only
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Param
+from chainrule.autograd.types import Array
+from chainrule.errors import GraphError
+from chainrule.trace.cost import is_causal
+from chainrule.trace.graph import Given, Graph, Node, Value
+from chainrule.trace.lengths import Table
+
+ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
+MIXING = ("attention", "cross_attention", "recurrent")  # instructions that look at other rows
+
+
+class Unsupported(GraphError):
+    """There is no instruction for this: the interpreter runs it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Matrices (out, in), one above the other. Parameters keep their identity, so that a tied one is packed once."""
+
+    parts: tuple[Param | Array, ...]
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        return tuple(id(part) for part in self.parts)
+
+    def array(self) -> Array:
+        return np.concatenate([_numbers(part) for part in self.parts])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return sum(len(part) for part in self.parts), self.parts[0].shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Register:
+    """Rows of `width` numbers, written once."""
+
+    width: int
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A step of the extension's `Program`: what it writes and reads, and the rest of its arguments."""
+
+    name: str
+    out: Register
+    reads: tuple[Register, ...] = ()
+    arguments: dict[str, Any] = field(default_factory=dict)
+    base: Register | None = None
+    """What a product is added to."""
+
+    @property
+    def needed(self) -> tuple[Register, ...]:
+        return self.reads if self.base is None else (*self.reads, self.base)
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """f(x Wᵀ + b), not computed yet"""
+
+    x: Register
+    weight: Matrix
+    bias: Array | None
+    activation: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """Rows: registers and products, to be added up when somebody reads them."""
+
+    terms: tuple[Register | Product, ...]
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """scale · table[token], plus rows by position"""
+
+    table: Matrix
+    scale: float = 1.0
+    positions: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SourceRows:
+    """Rows of the source: its memory, or with a weight keys or values of it"""
+
+    weight: Matrix | None = None
+    bias: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """Rows cut into heads, perhaps turned by their positions"""
+
+    rows: Any
+    heads: int
+    frequency: Array | None = None
+
+
+def lower(graph: Graph) -> list[Instruction]:
+    """The program of a graph of `ids` (1, T), and perhaps `memory` (1, S, C): its result is the last register."""
+    lowering = _Lowering(graph)
+    for i, node in enumerate(graph.nodes):
+        lowering.node(i, node)
+    (result,) = graph.outputs
+    value = lowering.values[result]
+    if not isinstance(value, Sum) or not all(isinstance(term, Product) for term in value.terms):
+        raise Unsupported("lower: a program ends in a linear layer")
+    lowering.written(result)
+    return _last_rows(lowering.instructions)
+
+
+def _last_rows(program: list[Instruction]) -> list[Instruction]:
+    """After the last look at other rows, and as soon as all that is needed is in one register, go on with last rows."""
+    first = 1 + max((i for i, step in enumerate(program) if step.name in MIXING), default=0)
+    for i in range(first, len(program)):
+        written = {step.out for step in program[:i]}
+        live = written & {x for step in program[i:] for x in step.needed}
+        if len(live) == 1:
+            (old,) = live
+            new = Register(old.width)
+            rest = [
+                replace(
+                    step,
+                    reads=tuple(new if x is old else x for x in step.reads),
+                    base=new if step.base is old else step.base,
+                )
+                for step in program[i:]
+            ]
+            return [*program[:i], Instruction("last", new, (old,)), *rest]
+    raise Unsupported("lower: no one register holds what a last row needs")
+
+
+class _Lowering:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.origins = graph.origins()
+        self.values: dict[Any, Any] = {}
+        self.uses = Counter(s for node in graph.nodes for s in node.inputs if isinstance(s, Value))
+        self.uses.update(s for s in graph.outputs if isinstance(s, Value))
+        self.instructions: list[Instruction] = []
+
+    # -- nodes ----------------------------------------------------------------------------------------------
+
+    def node(self, i: int, node: Node) -> None:
+        if not self.origins[i]:
+            self.values[Value(i)] = self._constant(node)
+            return
+        method = getattr(self, f"_{node.op.name}", None)
+        if method is None and node.op.name in ACTIVATIONS:
+            method = self._activation
+        if method is None:
+            raise Unsupported(f"lower: {node.name} has no instruction")
+        found = method(node)
+        for output, value in enumerate(found if isinstance(found, tuple) else (found,)):
+            self.values[Value(i, output)] = value
+
+    def _constant(self, node: Node) -> Any:
+        """What depends on no input: computed now; on positions alone: for all of them."""
+        args = [self.source(s) for s in node.inputs]
+        tables = [x for x in (*args, *node.constants.values()) if isinstance(x, Table)]
+        args = [x.array if isinstance(x, Table) else _numbers(x) for x in args]
+        constants = {k: x.array if isinstance(x, Table) else x for k, x in node.constants.items()}
+        found = np.asarray(node.op(*args, **constants))
+        return Table(found, found.ndim - 2, tables[0].of) if tables else found
+
+    def source(self, source: Any) -> Any:
+        if isinstance(source, Value):
+            return self.values[source]
+        return SourceRows() if isinstance(source, Given) else source
+
+    def _embedding(self, node: Node) -> Any:
+        return Embedded(Matrix((node.inputs[0],)))  # type: ignore[arg-type]
+
+    def _linear(self, node: Node) -> Any:
+        x, W, b = node.inputs
+        weight, bias = self.source(W), self.source(b)
+        if node.constants.get("layout", "out_in") != "out_in" or not isinstance(weight, Param | np.ndarray):
+            raise Unsupported(f"lower: {node.name} has a weight that is computed")
+        matrix, bias = Matrix((weight,)), None if bias is None else _numbers(bias)
+        if isinstance(self.source(x), SourceRows):
+            return SourceRows(matrix, bias)
+        return Sum((Product(self.written(x), matrix, bias),), matrix.shape[0])
+
+    def _add(self, node: Node) -> Any:
+        a, b = map(self.source, node.inputs)
+        if isinstance(a, Table):
+            a, b = b, a
+        if isinstance(a, Embedded) and isinstance(b, Table):
+            positions = b.array.reshape(b.array.shape[-2:])
+            return replace(a, positions=positions if a.positions is None else a.positions + positions)
+        terms = [self.terms(source) for source in node.inputs]
+        return Sum((*terms[0], *terms[1]), node.shapes[0][-1])
+
+    def _mul(self, node: Node) -> Any:
+        a, b = node.inputs
+        a, b = (b, a) if isinstance(a, np.ndarray) else (a, b)
+        if not isinstance(b, np.ndarray) or b.size != 1:
+            raise Unsupported(f"lower: {node.name} multiplies by what is computed")
+        factor, value = float(b.reshape(())), self.source(a)
+        if isinstance(value, Embedded) and value.positions is None:
+            return replace(value, scale=value.scale * factor)
+        terms = self.terms(a)
+        if not all(isinstance(term, Product) and term.activation is None for term in terms):
+            raise Unsupported(f"lower: {node.name} scales what is no linear layer")
+        return Sum(tuple(_scaled(term, factor) for term in terms), node.shapes[0][-1])  # type: ignore[arg-type]
+
+    def _activation(self, node: Node) -> Any:
+        terms = self.terms(node.inputs[0])
+        if len(terms) == 1 and isinstance(terms[0], Product) and not terms[0].activation:
+            return Sum((replace(terms[0], activation=node.op.name),), node.shapes[0][-1])
+        x = self.add_up(terms, node.shapes[0][-1])
+        return self.emit("activation", x.width, (x,), activation=node.op.name)
+
+    def _layernorm(self, node: Node) -> Any:
+        if node.constants.get("eps_mode", "inside") != "inside":
+            raise Unsupported(f"lower: {node.name} has its eps outside of the root")
+        gamma, beta = (_numbers(self.source(s)) for s in node.inputs[1:])
+        return self.row_step(node, "layernorm", gamma=gamma, beta=beta, eps=node.constants.get("eps", 1e-5))
+
+    def _rmsnorm(self, node: Node) -> Any:
+        gamma = _numbers(self.source(node.inputs[1]))
+        return self.row_step(node, "rmsnorm", gamma=gamma, eps=node.constants.get("eps", 1e-6))
+
+    def _swiglu(self, node: Node) -> Any:
+        x = self.columns(node, [self.lazy(source) for source in node.inputs])
+        return self.emit("swiglu", node.shapes[0][-1], (x,))
+
+    def _reshape(self, node: Node) -> Any:
+        value, shape = self.source(node.inputs[0]), node.shapes[0]
+        if isinstance(value, Heads):  # joined again
+            if len(shape) == 3 and shape[-1] == node.arrays[0].shape[-1] * value.heads:
+                return value.rows
+        elif shape == node.arrays[0].shape:
+            return value
+        elif len(shape) == 4 and shape[2] * shape[3] == node.arrays[0].shape[-1]:
+            return Heads(self.lazy(node.inputs[0]), shape[2])
+        raise Unsupported(f"lower: {node.name} from {node.arrays[0].shape} to {shape}")
+
+    def _transpose(self, node: Node) -> Any:
+        value = self.source(node.inputs[0])
+        if not isinstance(value, Heads) or tuple(node.constants["axes"] or ()) != (0, 2, 1, 3):
+            raise Unsupported(f"lower: {node.name} by {node.constants['axes']}")
+        return value  # the rows are where they were
+
+    def _rotary(self, node: Node) -> Any:
+        value, constants = self.source(node.inputs[0]), node.constants
+        positions = constants["positions"]
+        plain = isinstance(positions, Table) and np.array_equal(
+            positions.array, np.arange(len(positions.array))
+        )
+        if not isinstance(value, Heads) or not plain or constants.get("interleaved"):
+            raise Unsupported(f"lower: {node.name} of other pairs or positions")
+        D = node.shapes[0][-1]
+        frequency = constants.get("frequency")
+        if frequency is None:
+            frequency = constants.get("base", 10000.0) ** (-np.arange(0, D, 2) / D)
+        return replace(value, frequency=np.asarray(frequency, np.float64))
+
+    def _packed_attention(self, node: Node) -> Any:
+        heads = node.constants["heads"]
+        self._check_attention(node, node.shapes[0][-1] // heads)
+        arguments = {"heads": heads, "kv_heads": heads, "frequency": None}
+        return self.emit("attention", node.shapes[0][-1], (self.written(node.inputs[0]),), **arguments)
+
+    def _attention(self, node: Node) -> Any:
+        q, k, v = map(self.source, node.inputs)
+        self._check_attention(node, node.arrays[0].shape[-1])
+        if (
+            not all(isinstance(x, Heads) for x in (q, k, v))
+            or node.arrays[2].shape[-1] != node.arrays[0].shape[-1]
+        ):
+            raise Unsupported(f"lower: {node.name} of queries, keys and values that are no heads of one size")
+        width = node.shapes[0][1] * node.shapes[0][3]
+        if isinstance(k.rows, SourceRows):
+            out = self._source_attention(node, width, q, k, v)
+        else:
+            if not np.array_equal(q.frequency, k.frequency) or v.frequency is not None:
+                raise Unsupported(f"lower: {node.name} turns its queries and keys unlike")
+            x = self.columns(node, [q.rows, k.rows, v.rows])
+            arguments = {"heads": q.heads, "kv_heads": k.heads, "frequency": q.frequency}
+            out = self.emit("attention", width, (x,), **arguments)
+        return Heads(out, q.heads)
+
+    def _check_attention(self, node: Node, size: int) -> None:
+        scale = node.constants.get("scale")
+        other = scale is not None and not np.isclose(scale, size**-0.5, rtol=1e-7)
+        ids = all("ids" in self.origins[s.node] for s in node.inputs if isinstance(s, Value))
+        if (
+            other
+            or node.constants.get("mask") is not None
+            or node.constants.get("dropout")
+            or is_causal(node) != ids
+        ):
+            raise Unsupported(f"lower: {node.name} with a mask, a scale or dropout of its own")
+
+    def _source_attention(self, node: Node, width: int, q: Heads, k: Heads, v: Heads) -> Any:
+        plain = all(isinstance(x.rows, SourceRows) and x.rows.weight for x in (k, v))
+        if not plain or q.frequency is not None or q.heads != k.heads:
+            raise Unsupported(f"lower: {node.name} of a source in another way than by linear layers")
+        weight = Matrix((*k.rows.weight.parts, *v.rows.weight.parts))
+        bias = _joined([k.rows.bias, v.rows.bias], [len(x.rows.weight.parts[0]) for x in (k, v)])
+        x = self.columns(node, [q.rows])
+        return self.emit("cross_attention", width, (x,), heads=q.heads, weight=weight, bias=bias)
+
+    def _recurrent(self, node: Node, states: int, **arguments: Any) -> tuple[Any, ...]:
+        x, *rest = node.inputs
+        start, (W_x, W_h, *biases) = rest[:states], rest[states:]
+        if any(not isinstance(state, np.ndarray) or state.any() for state in start):
+            raise Unsupported(f"lower: {node.name} begins with another state than zeros")
+        b, b_h = (None if b is None else _numbers(b) for b in (*biases, None)[:2])  # type: ignore[arg-type]
+        product = Product(self.written(x), Matrix((W_x,)), b)  # type: ignore[arg-type]
+        inputs = self.add_up((product,), len(W_x))  # type: ignore[arg-type]
+        kind = node.op.name.removesuffix("_sequence")
+        arguments |= {"kind": kind, "weight": Matrix((W_h,)), "bias": b_h}  # type: ignore[arg-type]
+        return self.emit("recurrent", node.shapes[0][-1], (inputs,), **arguments), *(None,) * states
+
+    def _rnn_sequence(self, node: Node) -> Any:
+        return self._recurrent(node, 1)
+
+    def _lstm_sequence(self, node: Node) -> Any:
+        return self._recurrent(node, 2)
+
+    def _gru_sequence(self, node: Node) -> Any:
+        return self._recurrent(node, 1, reset_after=node.constants.get("reset_after", False))
+
+    # -- registers ------------------------------------------------------------------------------------------
+
+    def emit(self, name: str, width: int, reads: tuple[Register, ...], **arguments: Any) -> Sum:
+        out = Register(width)
+        self.instructions.append(Instruction(name, out, reads, arguments))
+        return Sum((out,), width)
+
+    def row_step(self, node: Node, name: str, **arguments: Any) -> Sum:
+        x = self.written(node.inputs[0])
+        return self.emit(name, x.width, (x,), **arguments)
+
+    def terms(self, source: Any) -> tuple[Register | Product, ...]:
+        """What is to be added up; written down first if others read it too."""
+        if self.uses[source] > 1 or not isinstance(self.values.get(source), Sum):
+            return (self.written(source),)
+        value: Sum = self.values[source]
+        return value.terms
+
+    def lazy(self, source: Any) -> Any:
+        value = self.values[source]
+        return value if isinstance(value, SourceRows) else Sum(self.terms(source), value.width)
+
+    def written(self, source: Any) -> Register:
+        """The register that holds a value, written now if it is not there yet."""
+        value = self.source(source)
+        if isinstance(value, Embedded):
+            arguments = {"table": value.table, "scale": value.scale, "positions": value.positions}
+            value = self.emit("embedding", value.table.shape[1], (), **arguments)
+        if not isinstance(value, Sum):
+            raise Unsupported(f"lower: a {type(value).__name__} cannot be written to a register")
+        out = self.add_up(value.terms, value.width)
+        self.values[source] = Sum((out,), out.width)
+        return out
+
+    def add_up(self, terms: Sequence[Register | Product], width: int) -> Register:
+        registers = [term for term in terms if isinstance(term, Register)]
+        total = registers[0] if registers else None
+        for term in terms:
+            if term is total:
+                continue
+            out = Register(width)
+            if isinstance(term, Product):
+                arguments = {"weight": term.weight, "bias": term.bias, "activation": term.activation}
+                step = Instruction("linear", out, (term.x,), arguments, base=total)
+            else:
+                step = Instruction("add", out, (term,), base=total)
+            self.instructions.append(step)
+            total = out
+        assert total is not None
+        return total
+
+    def columns(self, node: Node, sums: Sequence[Sum]) -> Register:
+        """Several sums side by side in one register: products of the same input become one."""
+        if len(sums) == 1:
+            return self.add_up(sums[0].terms, sums[0].width)
+        together: dict[Register, list[Product | None]] = {}
+        extra: list[Product] = []
+        for place, each in enumerate(sums):
+            for term in each.terms:
+                if not isinstance(term, Product) or term.activation:
+                    raise Unsupported(f"lower: {node.name} of what is not just linear layers")
+                beside = together.setdefault(term.x, [None] * len(sums))
+                if beside[place] is None:
+                    beside[place] = term
+                else:
+                    extra.append(self._padded(term, place, sums))
+        products = [
+            _stacked([p for p in beside if p is not None])
+            if None not in beside
+            else [self._padded(p, place, sums) for place, p in enumerate(beside) if p is not None]
+            for beside in together.values()
+        ]
+        flat = [p for each in products for p in (each if isinstance(each, list) else [each])]
+        return self.add_up([*flat, *extra], sum(each.width for each in sums))
+
+    def _padded(self, product: Product, place: int, sums: Sequence[Sum]) -> Product:
+        """A product that adds nothing to the columns of others."""
+        before = sum(each.width for each in sums[:place])
+        after = sum(each.width for each in sums[place + 1 :])
+        W = np.pad(product.weight.array(), [(before, after), (0, 0)])
+        bias = None if product.bias is None else np.pad(product.bias, (before, after))
+        return Product(product.x, Matrix((W,)), bias)
+
+
+def _stacked(products: Sequence[Product]) -> Product:
+    """One product whose outputs stand side by side."""
+    weight = Matrix(tuple(part for product in products for part in product.weight.parts))
+    bias = _joined([p.bias for p in products], [p.weight.shape[0] for p in products])
+    return Product(products[0].x, weight, bias)
+
+
+def _joined(biases: Sequence[Array | None], widths: Sequence[int]) -> Array | None:
+    """Biases side by side, 0 for a layer without one; None if no layer has one"""
+    if all(bias is None for bias in biases):
+        return None
+    return np.concatenate(
+        [np.zeros(width, np.float32) if b is None else b for b, width in zip(biases, widths, strict=True)]
+    )
+
+
+def _scaled(product: Product, factor: float) -> Product:
+    if factor == 1:
+        return product
+    bias = None if product.bias is None else product.bias * np.float32(factor)
+    return replace(product, weight=Matrix((product.weight.array() * np.float32(factor),)), bias=bias)
+
+
+def _numbers(x: Param | Array) -> Array:
+    return x.array if isinstance(x, Param) else x

@@ -1,0 +1,96 @@
+"""Turn-taking, and workers in processes of their own."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from benchmarks.harness import (
+    Measured,
+    Program,
+    Unavailable,
+    faster,
+    fastest,
+    in_turn,
+    memory_mb,
+    peak_mb,
+    race,
+    resident_mb,
+    started,
+    timed,
+)
+
+WORKER = "tests.benchmarks.worker"
+
+
+class Recorder:
+    """A program that only notes when it is asked."""
+
+    def __init__(self, name: str, asked: list[str]) -> None:
+        self.name, self.asked = name, asked
+
+    def ask(self, case: str, count: int) -> None:
+        self.asked.append(f"{self.name} {case} {count}")
+
+    def measured(self, case: str) -> Measured:
+        return Measured(self.name, [1.0])
+
+
+def test_programs_take_turns_in_every_round() -> None:
+    asked: list[str] = []
+    programs = [Recorder("ours", asked), Recorder("peer", asked)]
+    race(programs, "step", 2, 3)  # type: ignore[arg-type]
+    assert asked == ["ours step 3", "peer step 3"] * 2
+
+
+def test_runs_take_turns_in_every_round() -> None:
+    order: list[str] = []
+    found = in_turn({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
+    assert order == ["a", "b"] * 3
+    assert {name: len(measured.ms) for name, measured in found.items()} == {"a": 3, "b": 3}
+
+
+def test_statistics_of_times() -> None:
+    measured = Measured("ours", [5.0, 1.0, 2.0, 3.0, 4.0])
+    assert (measured.median, measured.minimum) == (3.0, 1.0)
+    assert measured.spread == pytest.approx((4 - 2) / 3)
+    slow, quick = Measured("slow", [1.0, 9.0, 9.0]), Measured("quick", [2.0, 3.0, 4.0])
+    assert faster([slow, quick]) is quick  # by the median, not by the minimum
+
+
+def test_times_are_milliseconds() -> None:
+    clock = iter([0.0, 0.5, 1.0, 3.0]).__next__
+    assert timed(lambda: None, 2, clock) == [500.0, 2000.0]
+    assert fastest(lambda: time.sleep(0.001), seconds=0.01) >= 1.0
+
+
+def test_a_worker_answers_with_times_and_memory() -> None:
+    program = Program("peer", WORKER, "serve", keep_pages=True)
+    assert race([program], "step", 2, 3)[0].ms == [1.0] * 6
+    assert program.info["peak_mb"] - program.info["imported_mb"] == 15.0
+    assert program.info["tuned"] == "1000000000"  # malloc keeps its pages
+    program.close()
+    assert program.worker.returncode == 0
+
+
+def test_malloc_is_tuned_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    program = Program("ours", WORKER, "serve")
+    assert program.info["tuned"] is None
+    program.close()
+
+
+def test_a_peer_that_is_missing_says_why() -> None:
+    running, reasons = started([lambda: Program("peer", WORKER, "missing")])
+    assert not running and reasons == {"peer not found (install it)"}
+    with pytest.raises(Unavailable, match="peer stopped with exit code 0"):
+        Program("peer", WORKER, "ends at once")
+
+
+def test_memory_is_counted_in_megabytes() -> None:
+    before = resident_mb()
+    block = b"x" * (64 << 20)
+    assert 50 < resident_mb() - before < 100
+    del block
+    assert peak_mb() >= before + 50
+    assert memory_mb("VmHWM", pid=2**22 + 1) == 0  # ended

@@ -1,0 +1,115 @@
+"""Sessions: however a family remembers, it writes what a plain forward pass over the same text would."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chainrule as cr
+from chainrule.errors import ConfigError
+from chainrule.generate import Sampling, choose, generate
+from chainrule.generate.session import DecoderSession, WindowSession, session
+from chainrule.models import FAMILIES, LanguageModel, make
+from chainrule.random import generator
+
+SIZE = {
+    "n_layer": 2, "n_head": 2, "n_kv_head": 1, "n_embd": 16, "n_hidden": 20, "block_size": 12, "vocab_size": 10,
+    "dropout": 0.5,
+}  # fmt: skip
+
+
+@pytest.fixture(params=FAMILIES)
+def model(request: pytest.FixtureRequest) -> LanguageModel:
+    cr.seed(3)
+    known = {f.name for f in fields(FAMILIES[request.param].config)}
+    size: dict[str, Any] = {name: value for name, value in SIZE.items() if name in known}
+    made = make(request.param, **size)
+    made.load({name: 3 * value for name, value in made.state().items()})  # distinct probabilities
+    return made
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_what_is_remembered_changes_no_token(model: LanguageModel, temperature: float) -> None:
+    written = generate(model, [3, 1], 10, temperature=temperature, seed=7)
+    text = [3, 1]
+    assert model.training
+    model.eval()
+    for position, token in enumerate(written):
+        logits = model(np.array([text])).numpy()[0, -1]
+        rng = generator("sample", position, seed=7)
+        assert token == choose(logits, rng, Sampling(temperature=temperature))
+        text.append(int(token))
+
+
+def test_the_same_seed_writes_the_same_and_the_context_never_exceeds_the_block(model: LanguageModel) -> None:
+    one = generate(model, [1, 2], 40, temperature=1.0, seed=4)
+    assert (generate(model, [1, 2], 40, temperature=1.0, seed=4) == one).all()
+    assert (generate(model, [1, 2], 40, temperature=1.0, seed=5) != one).any()
+    text = WindowSession(model)
+    for token in one:
+        text.read([[int(token)]])
+        assert len(text.seen[0]) <= 12
+    assert text.seen == [one[-12:].tolist()]
+
+
+def test_each_family_has_its_session() -> None:
+    found = {name: type(session(make(name, vocab_size=5))) for name in FAMILIES}
+    assert {name: found[name] for name in ("gpt", "llama", "rnn", "gru", "lstm")} == {
+        "gpt": DecoderSession, "llama": DecoderSession, "rnn": DecoderSession, "gru": DecoderSession,
+        "lstm": DecoderSession,
+    }  # fmt: skip
+    assert found["mlp"] is found["ngram"] is WindowSession
+    with pytest.raises(ConfigError, match="got Linear"):
+        session(cr.nn.Linear(2, 2))
+    with pytest.raises(ConfigError, match=r"weights is int8, the model is a MLPLM \(must be fp32"):
+        session(make("mlp", vocab_size=5), "int8")
+
+
+def test_a_session_keeps_the_weights_it_was_made_with() -> None:
+    model = make("gru", n_hidden=8, vocab_size=5)
+    text, twin = session(model), session(model)
+    model.head.weight.data *= 7
+    assert np.array_equal(text.read([[1, 2]]), twin.read([[1, 2]]))
+    assert not np.array_equal(text.read([[3]]), session(model).read([[1, 2, 3]]))
+
+
+def test_a_recurrent_model_remembers_beyond_its_block() -> None:
+    cr.seed(0)
+    model = make("lstm", n_hidden=16, block_size=4, vocab_size=5)
+    text = np.random.default_rng(0).integers(5, size=30)
+    in_pieces = session(model)
+    for piece in np.split(text, 10):
+        logits = in_pieces.read([piece.tolist()])
+    np.testing.assert_allclose(logits, session(model).read([text.tolist()]), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gpt", "llama"])
+def test_a_full_context_is_read_again_from_its_newest_half(name: str) -> None:
+    """Scores of a context of 12, piece by piece, are those of a plain pass over what it should still see."""
+    cr.seed(3)
+    model = make(name, n_layer=2, n_head=2, n_embd=16, block_size=12, vocab_size=10)
+    model.load({key: 3 * value for key, value in model.state().items()})
+    model.eval()
+    tokens = np.random.default_rng(0).integers(10, size=60).tolist()
+    text, end, seen = session(model), 0, 0
+    for piece in (2, 5, 5, 1, 1, 5, 7, 3, 11, 1, 12):
+        end += piece
+        seen = seen + piece if seen + piece <= 12 else 6
+        plain = model(np.array([tokens[end - seen : end]])).numpy()[0, -1]
+        np.testing.assert_allclose(text.read([tokens[end - piece : end]])[0], plain, rtol=1e-4, atol=1e-4)
+    # A prompt that is too long has a whole context left.
+    plain = model(np.array([tokens[-12:]])).numpy()[0, -1]
+    np.testing.assert_allclose(session(model).read([tokens])[0], plain, rtol=1e-4, atol=1e-4)
+
+
+def test_a_context_of_one_token() -> None:
+    cr.seed(3)
+    model = make("gpt", n_layer=1, n_head=1, n_embd=8, block_size=1, vocab_size=5).eval()
+    text = session(model)
+    for token in (3, 1, 4):
+        np.testing.assert_allclose(
+            text.read([[token]])[0], model(np.array([[token]])).numpy()[0, 0], atol=1e-5
+        )

@@ -1,0 +1,261 @@
+"""GGUF: there and back, in every format of numbers, and damaged or hostile files."""
+
+from __future__ import annotations
+
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chainrule as cr
+from chainrule.errors import ChainruleError, ConfigError, FormatError
+from chainrule.io import gguf, load
+from chainrule.io.gguf import file
+from chainrule.io.gguf.blocks import F32, Q8_0
+from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, make
+from chainrule.nn import LinearScaling, Llama3Scaling, frequencies
+from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer
+from tests.io.test_llama2c import tokenizer as pieces
+
+TEXT = "the lower lowest of the low newer widest — naïve 🙂\n" * 9
+
+
+def llama(vocab_size: int = 11, width: int = 36, **more: Any) -> Llama:
+    cr.seed(1)
+    return Llama(LlamaConfig(2, 6, 3, width, 64, 9, vocab_size, **more)).eval()
+
+
+def gpt(vocab_size: int = 11, **more: Any) -> GPT:
+    cr.seed(1)
+    return GPT(GPTConfig(2, 3, 36, 9, vocab_size, **more)).eval()
+
+
+MODELS = {
+    "llama": llama(),
+    "llama, untied": llama(tied=False, rope_base=500.0, norm_eps=1e-6),
+    "llama, wide heads": llama(width=35, head_dim=8, rope_scaling=LinearScaling(2.5)),
+    "llama with biases": llama(attention_bias="all"),
+    "llama with some biases": llama(attention_bias="qkv"),
+    "llama 3": llama(rope_scaling=Llama3Scaling(8.0, 1.5, 3.0, 64)),
+    "gpt": gpt(),
+    "gpt, narrow inside": gpt(n_hidden=35),
+    "gpt, untied": gpt(tied=False, activation="gelu_tanh", norm_eps=3e-7),
+}
+CHARS = CharTokenizer("abcdefghij ")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_written_comes_back_bit_for_bit(name: str, tmp_path: Path) -> None:
+    gguf.write(MODELS[name], CHARS, tmp_path / "x.gguf")
+    model, _ = cr.load(tmp_path / "x.gguf")
+    assert model.config == MODELS[name].config and not model.training
+    assert all((model.state()[key] == value).all() for key, value in MODELS[name].state().items())
+
+
+def rewritten(path: Path, more: Any = None, **settings: Any) -> Path:
+    """A file of ours with other settings of `llama`, and with `more` tensors."""
+    path.unlink(missing_ok=True)
+    gguf.write(llama(rope_base=500000.0), CHARS, path)
+    metadata, tensors = file.read(path)
+    path.unlink()
+    arrays = {name: (F32, array) for name, array in (more or {}).items()}
+    arrays |= {name: (F32, stored.array()) for name, stored in tensors.items()}
+    file.write(path, metadata | {f"llama.{name}": value for name, value in settings.items()}, arrays)
+    return path
+
+
+def test_the_divided_frequencies_of_a_published_llama_3(tmp_path: Path) -> None:
+    """llama.cpp writes what they are divided by, and nothing of the rule behind it."""
+    plain, scaling = frequencies(6, 500000.0), Llama3Scaling(32.0, 1.0, 4.0, 8192)
+    divisors = (plain / scaling.slowed(plain)).astype(np.float32)
+    model, _ = load(rewritten(tmp_path / "x.gguf", more={"rope_freqs.weight": divisors}))
+    assert model.config.rope_scaling == scaling
+    for wrong in (divisors + np.float32(0.1), divisors[:2], np.full(3, np.nan, np.float32)):
+        path = rewritten(tmp_path / "x.gguf", more={"rope_freqs.weight": wrong})
+        with pytest.raises(FormatError, match=r"rope_freqs\.weight differs from|factor is nan"):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "want"),
+    [
+        ({"rope.scaling.type": "linear", "rope.scaling.factor": 2.0}, LinearScaling(2.0)),
+        ({"rope.scale_linear": 4.0}, LinearScaling(4.0)),
+        ({"rope.scaling.type": "none", "rope.scaling.factor": 2.0}, None),
+        ({"rope.scaling.type": "yarn", "rope.scaling.factor": 2.0}, "type is 'yarn'"),
+        ({"rope.scaling.factor": -1.0}, "factor is -1.0"),
+        ({"attention.key_length": 8}, "value_length is 6"),
+        ({"attention.key_length": 8, "attention.value_length": 8}, "dimension_count is 6"),
+        ({"rope.dimension_count": 2}, "dimension_count is 2"),
+    ],
+)
+def test_scaled_positions_and_sizes_of_heads(
+    settings: dict[str, Any], want: LinearScaling | str | None, tmp_path: Path
+) -> None:
+    path = rewritten(tmp_path / "x.gguf", **settings)
+    if isinstance(want, str):
+        with pytest.raises(FormatError, match=want):
+            load(path)
+    else:
+        assert load(path)[0].config.rope_scaling == want
+
+
+def test_a_gpt_without_biases_gives_the_same_logits(tmp_path: Path) -> None:
+    gguf.write(gpt(bias=False), CHARS, tmp_path / "x.gguf")
+    ids = np.arange(8)[None]
+    with cr.no_grad():
+        np.testing.assert_array_equal(load(tmp_path / "x.gguf")[0](ids).numpy(), gpt(bias=False)(ids).numpy())
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        BPETokenizer.train(TEXT, 270, special_tokens=["<|endoftext|>"]),
+        BPETokenizer.train(TEXT, 270, pattern="gpt2"),
+        pieces(),
+    ],
+    ids=["bpe", "bpe of gpt2", "pieces"],
+)
+def test_tokenizers_come_back(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    gguf.write(llama(tokenizer.vocab_size), tokenizer, tmp_path / "x.gguf")
+    assert load(tmp_path / "x.gguf")[1] == tokenizer
+
+
+def test_characters_come_back_as_pieces_with_the_same_ids(tmp_path: Path) -> None:
+    gguf.write(llama(), CHARS, tmp_path / "x.gguf")
+    words = load(tmp_path / "x.gguf")[1]
+    assert words.encode(" a bad  cage ").tolist() == CHARS.encode(" a bad  cage ").tolist()
+    assert words.decode(words.encode(" a bad  cage ")) == " a bad  cage "
+
+
+def test_what_the_format_cannot_hold_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot hold a RNNLM"):
+        gguf.write(make("rnn", vocab_size=11), CHARS, tmp_path / "x.gguf")
+    with pytest.raises(ConfigError, match="cannot hold this unigram tokenizer"):
+        gguf.write(llama(280), UnigramTokenizer.train(TEXT, 280), tmp_path / "x.gguf")
+    with pytest.raises(ConfigError, match="cannot hold this char tokenizer"):
+        gguf.write(llama(2), CharTokenizer(" ▁"), tmp_path / "x.gguf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_blocks_of_eight_bits_are_close(tmp_path: Path) -> None:
+    model = llama(width=96)
+    gguf.write(model, CHARS, tmp_path / "x.gguf", weights="q8_0")
+    _, tensors = file.read(tmp_path / "x.gguf")
+    assert tensors["blk.0.attn_q.weight"].format is Q8_0 and tensors["blk.0.attn_norm.weight"].format is F32
+    back = load(tmp_path / "x.gguf")[0].state()
+    for name, value in model.state().items():
+        assert np.abs(back[name] - value).max() <= np.abs(value).max() / 127
+
+
+def header(tensors: int = 0, settings: int = 0, version: int = 3, rest: bytes = b"") -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", version, tensors, settings) + rest
+
+
+def text(value: bytes) -> bytes:
+    return struct.pack("<Q", len(value)) + value
+
+
+def tensor(name: bytes = b"x", shape: tuple[int, ...] = (2,), format: int = 0, offset: int = 0) -> bytes:
+    return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, format, offset)
+
+
+HUGE = 2**63
+BAD = {
+    "another magic": (b"GGML" + bytes(20), "does not begin with GGUF"),
+    "version 1": (header(version=1), "GGUF version 1"),
+    "too many tensors": (header(tensors=HUGE), "tensors in 0 bytes"),
+    "too many settings": (header(settings=HUGE), "settings in 0 bytes"),
+    "a long name": (header(settings=1, rest=struct.pack("<Q", HUGE) + bytes(9)), "a name of"),
+    "a name that is no text": (header(settings=1, rest=text(b"\xff") + bytes(20)), "not UTF-8"),
+    "a long string": (
+        header(settings=1, rest=text(b"k") + struct.pack("<IQ", 8, HUGE)),
+        "bytes at .*is cut or damaged",
+    ),
+    "an unknown type": (header(settings=1, rest=text(b"k") + struct.pack("<I", 99)), "type 99"),
+    "an array of arrays": (
+        header(settings=1, rest=text(b"k") + struct.pack("<IIQ", 9, 9, 1) + bytes(9)),
+        "an array of type 9",
+    ),
+    "a long array": (
+        header(settings=1, rest=text(b"k") + struct.pack("<IIQ", 9, 4, HUGE)),
+        "is cut or damaged",
+    ),
+    "many strings": (
+        header(settings=1, rest=text(b"k") + struct.pack("<IIQ", 9, 8, 2**40)),
+        "strings in 0 bytes",
+    ),
+    "a setting twice": (
+        header(settings=2, rest=2 * (text(b"k") + struct.pack("<II", 4, 7))),
+        "'k' occurs twice",
+    ),
+    "a tensor twice": (header(tensors=2, rest=2 * tensor() + bytes(64)), "'x' occurs twice"),
+    "alignment 0": (
+        header(1, 1, rest=text(b"general.alignment") + struct.pack("<II", 4, 0) + tensor() + bytes(64)),
+        "general.alignment is 0",
+    ),
+    "nine axes": (header(1, rest=tensor(shape=(1,) * 9) + bytes(64)), "has 9 axes"),
+    "an unknown format": (header(1, rest=tensor(format=99) + bytes(64)), "has the format 99"),
+    "a format we do not read": (
+        header(1, rest=tensor(format=10) + bytes(64)),
+        r"has the format Q2_K \(must be one of F32, .* Q4_K, Q5_K, Q6_K, BF16\)",
+    ),
+    "part of a large block": (
+        header(1, rest=tensor(shape=(288,), format=12) + bytes(999)),
+        "rows of 256 numbers for Q4_K",
+    ),
+    "sizes that overflow": (header(1, rest=tensor(shape=(2**32, 2**32)) + bytes(64)), "does not fit"),
+    "a size of 0": (header(1, rest=tensor(shape=(0,)) + bytes(64)), "has shape"),
+    "half a block": (header(1, rest=tensor(shape=(33,), format=8) + bytes(64)), "rows of 32 numbers"),
+    "beyond the end": (header(1, rest=tensor(offset=64) + bytes(64)), "does not fit"),
+    "crooked": (header(1, rest=tensor(offset=4) + bytes(64)), "does not fit"),
+    "one over the other": (header(2, rest=tensor() + tensor(b"y") + bytes(99)), "does not fit"),
+    "no architecture": (header(), "general.architecture is None"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_hostile_files_are_refused(name: str, tmp_path: Path) -> None:
+    content, rule = BAD[name]
+    (tmp_path / "x.gguf").write_bytes(content)
+    with pytest.raises(FormatError, match=rule) as error:
+        gguf.read(tmp_path / "x.gguf")
+    assert "x.gguf: " in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("gguf") / "x.gguf"
+    gguf.write(Llama(LlamaConfig(1, 2, 1, 4, 4, 4, 11)), CHARS, path)
+    return path.read_bytes()
+
+
+def test_every_cut_is_noticed(small: bytes, tmp_path: Path) -> None:
+    for size in range(0, len(small) - 32, 3):  # the last bytes may be padding
+        (tmp_path / "x.gguf").write_bytes(small[:size])
+        with pytest.raises(ChainruleError):
+            load(tmp_path / "x.gguf")
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_changed_bytes_are_noticed_or_give_a_model(
+    small: bytes, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = bytearray(small)
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("changed") / "x.gguf"
+    path.write_bytes(content)
+    start = time.monotonic()
+    try:
+        model, tokenizer = load(path)
+        assert tokenizer.vocab_size <= model.config.vocab_size
+    except ChainruleError as error:
+        assert "\n" not in str(error)
+    assert time.monotonic() - start < 5
