@@ -46,7 +46,7 @@ def test_a_whole_step_keeps_small_gradients_by_scaling(tmp_path: Path) -> None:
         loss = run.model.loss
         run.model.loss = lambda *batch: loss(*batch) * 1e-8  # type: ignore[method-assign]
         if precision == "fp16":
-            run.trainer.scale.factor = factor
+            run.trainer.step.scale.factor = factor
         before = run.model.parameters().data.copy()
         run.trainer.update(1e-2)
         assert (
