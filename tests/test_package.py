@@ -35,7 +35,6 @@ def test_the_base_install_is_small() -> None:
     assert {re.split(r"[<>=~ ]", r)[0] for r in requires} == {
         "numpy",
         "safetensors",
-        "tyro",
         "rich",
         "threadpoolctl",
     }

@@ -40,6 +40,31 @@ private:
     PyThreadState* state_;
 };
 
+template <class Body>
+auto without_gil(Body&& body) {
+    WithoutGil release;
+    return body();
+}
+
+// How an argument of a bound function is annotated: arrays are never converted, an optional one may be None.
+template <class T>
+struct Annotated {
+    static auto argument(const char* name) { return nb::arg(name); }
+};
+template <class... Options>
+struct Annotated<nb::ndarray<Options...>> {
+    static auto argument(const char* name) { return nb::arg(name).noconvert(); }
+};
+template <class... Options>
+struct Annotated<std::optional<nb::ndarray<Options...>>> {
+    static auto argument(const char* name) { return nb::arg(name).noconvert().none(); }
+};
+
+template <class Result, class... Args, class... Names>
+void def(nb::module_& m, const char* name, Result (*function)(Args...), Names... names) {
+    m.def(name, function, Annotated<std::decay_t<Args>>::argument(names)...);
+}
+
 template <class A>
 auto pointer(const A& array, const char* name, size_t expected) {
     if (array.size() != expected)

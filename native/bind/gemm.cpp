@@ -53,9 +53,8 @@ void column_sums(Vector out, ConstMatrix x) {
 }  // namespace
 
 void bind_gemm(nb::module_& m) {
-    m.def("gemm", &batched_gemm, "c"_a.noconvert(), "a"_a.noconvert(), "b"_a.noconvert(), "bias"_a.noconvert().none(),
-          "accumulate"_a, "precision"_a);
-    m.def("column_sums", &column_sums, "out"_a.noconvert(), "x"_a.noconvert());
+    def(m, "gemm", batched_gemm, "c", "a", "b", "bias", "accumulate", "precision");
+    def(m, "column_sums", column_sums, "out", "x");
 }
 
 }  // namespace chainrule

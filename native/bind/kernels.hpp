@@ -13,7 +13,6 @@ namespace chainrule {
 template <class T>
 struct Bound {  // a constant
     using Type = T;
-    static auto argument(const char* name) { return nb::arg(name); }
     static size_t size(T) { return 0; }
     static T value(T constant, const char*, size_t) { return constant; }
     static T at(T constant, size_t) { return constant; }
@@ -24,7 +23,6 @@ struct Bound<T*> {  // an array; truth values are bytes to a kernel
     using Scalar = std::conditional_t<std::is_same_v<T, uint8_t>, bool,
                                       std::conditional_t<std::is_same_v<T, const uint8_t>, const bool, T>>;
     using Type = Flat<Scalar>;
-    static auto argument(const char* name) { return nb::arg(name).noconvert(); }
     static size_t size(const Type& array) { return array.size(); }
     static T* value(const Type& array, const char* name, size_t expected) {
         return reinterpret_cast<T*>(pointer(array, name, expected));
@@ -45,7 +43,7 @@ void bind_signature(nb::module_& m, const char* function, Run run, std::index_se
             WithoutGil release;
             std::apply([&](auto... value) { run(rows, value...); }, values);
         },
-        Bound<std::tuple_element_t<I, All>>::argument(names)...);
+        Annotated<typename Bound<std::tuple_element_t<I, All>>::Type>::argument(names)...);
 }
 
 // kernel(arrays and constants ..., n), for any part of n elements

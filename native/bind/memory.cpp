@@ -27,8 +27,8 @@ PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {
 
 void bind_memory(nb::module_& m) {
     nb::class_<Block>(m, "Block", nb::type_slots(slots)).def(nb::init<size_t>(), "bytes"_a);
-    m.def("held_bytes", &held_bytes);
-    m.def("give_back", &give_back);
+    def(m, "held_bytes", held_bytes);
+    def(m, "give_back", give_back);
 }
 
 }  // namespace chainrule

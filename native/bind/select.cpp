@@ -42,9 +42,9 @@ void highest_of(Array<int64_t, 2> places, ConstMatrix scores) {
 }  // namespace
 
 void bind_select(nb::module_& m) {
-    m.def("fewest", &fewest_of, "scores"_a.noconvert(), "weights"_a.noconvert(), "mass"_a);
-    m.def("likeliest", &likeliest_of, "scores"_a.noconvert(), "share"_a);
-    m.def("highest", &highest_of, "places"_a.noconvert(), "scores"_a.noconvert());
+    def(m, "fewest", fewest_of, "scores", "weights", "mass");
+    def(m, "likeliest", likeliest_of, "scores", "share");
+    def(m, "highest", highest_of, "places", "scores");
 }
 
 }  // namespace chainrule

@@ -81,11 +81,9 @@ template <size_t ROWS>
 void tile_rows(float* y, size_t ldy, const float* x, size_t ldx, const float* b, size_t K) {
     for (size_t column = 0; column < PANEL; column += NR) {
         Tile<ROWS> tile;
-        for (size_t i = 0; i < ROWS; ++i)
-            for (size_t v = 0; v < NR_VECS; ++v) tile.c[i][v] = load(y + i * ldy + column + v * LANES);
+        for_vectors(tile, [&](size_t i, size_t v, Vec& sum) { sum = load(y + i * ldy + column + v); });
         multiply(tile, x, ldx, 1, b + column, PANEL, K);
-        for (size_t i = 0; i < ROWS; ++i)
-            for (size_t v = 0; v < NR_VECS; ++v) store(y + i * ldy + column + v * LANES, tile.c[i][v]);
+        for_vectors(tile, [&](size_t i, size_t v, Vec& sum) { store(y + i * ldy + column + v, sum); });
     }
 }
 

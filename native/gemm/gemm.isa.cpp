@@ -2,6 +2,7 @@
 #include "gemm/gemm.hpp"
 
 #include "gemm/macrokernel.hpp"
+#include "simd/map.hpp"
 
 namespace chainrule::CHAINRULE_ISA {
 namespace {
@@ -27,13 +28,6 @@ INLINE Vec as_fp16(Vec x) {
     return select(x == x, from_bits(bits(y) | sign), x);
 }
 
-template <Vec as(Vec)>
-void round_each(float* y_n, const float* x_n, size_t n) {
-    const size_t whole = n - n % LANES;
-    for (size_t i = 0; i < whole; i += LANES) store(y_n + i, as(load(x_n + i)));
-    if (whole < n) store_some(y_n + whole, as(load_some(x_n + whole, n - whole)), n - whole);
-}
-
 uint32_t bf16(float x) {  // the sixteen bits of the nearest bf16
     uint32_t u;
     __builtin_memcpy(&u, &x, sizeof u);
@@ -54,8 +48,8 @@ void round(float* y_n, const float* x_n, size_t n, Precision precision) {
         join(y_n, x_n, x_n + 1, 2, n / 2);
         return join(y_n + n / 2, last, last + 1, 2, n % 2);
     }
-    if (precision == Precision::bf16) return round_each<as_bf16>(y_n, x_n, n);
-    if (precision == Precision::fp16) return round_each<as_fp16>(y_n, x_n, n);
+    if (precision == Precision::bf16) return map<as_bf16>(y_n, x_n, n);
+    if (precision == Precision::fp16) return map<as_fp16>(y_n, x_n, n);
     for (size_t i = 0; i < n; ++i) y_n[i] = x_n[i];
 }
 
@@ -163,14 +157,11 @@ void dot_rows(float* c_mn, size_t ldc, const float* a, size_t a_row, const float
 }
 
 void column_sums(float* out_c, const float* x_rc, size_t ldx, size_t R, size_t C) {
-    const size_t whole = C - C % LANES;
-    for (size_t c = 0; c < whole; c += LANES) {
-        Vec total = load(out_c + c);
-        for (size_t r = 0; r < R; ++r) total = total + load(x_rc + r * ldx + c);
-        store(out_c + c, total);
+    for (size_t c = 0; c < C; c += LANES) {
+        Vec total = load_next(out_c + c, C - c);
+        for (size_t r = 0; r < R; ++r) total = total + load_next(x_rc + r * ldx + c, C - c);
+        store_next(out_c + c, total, C - c);
     }
-    for (size_t c = whole; c < C; ++c)
-        for (size_t r = 0; r < R; ++r) out_c[c] += x_rc[r * ldx + c];
 }
 
 }  // namespace

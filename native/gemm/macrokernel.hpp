@@ -15,16 +15,12 @@ void microkernel(float* c, size_t ldc, const float* a, size_t a_row, size_t a_k,
     clear(tile);
     multiply<ROWS, term>(tile, a, a_row, a_k, b, NR, K);
     if (cols == NR) {
-#pragma GCC unroll 16
-        for (size_t i = 0; i < ROWS; ++i)
-#pragma GCC unroll 4
-            for (size_t v = 0; v < NR_VECS; ++v) {
-                float* to = c + i * ldc + v * LANES;
-                Vec out = tile.c[i][v];
-                if (bias) out = out + load(bias + v * LANES);
-                if (accumulate) out = load(to) + out;
-                store(to, out);
-            }
+        for_vectors(tile, [=](size_t i, size_t v, Vec out) {
+            float* to = c + i * ldc + v;
+            if (bias) out = out + load(bias + v);
+            if (accumulate) out = load(to) + out;
+            store(to, out);
+        });
         return;
     }
     float row[NR];

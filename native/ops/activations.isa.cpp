@@ -27,28 +27,16 @@ INLINE Vec silu_backward(Vec x, Vec dy) {
 
 INLINE Vec swiglu(Vec gate, Vec up) { return silu(gate) * up; }
 
-struct Pair {
-    Vec dgate, dup;
-};
-INLINE Pair swiglu_backward(Vec gate, Vec up, Vec dy) {
-    Vec slope;
-    const Vec s = sigmoid(gate, &slope);
-    return {dy * up * fma(gate, slope, s), dy * (gate * s)};  // forward was: y = silu(gate) up       [AC.13] [AC.14]
-}
-
 void swiglu_backward(float* dgate_n, float* dup_n, const float* gate_n, const float* up_n, const float* dy_n,
                      size_t n) {
-    const size_t whole = n - n % LANES, rest = n - whole;
-    for (size_t i = 0; i < whole; i += LANES) {
-        const Pair d = swiglu_backward(load(gate_n + i), load(up_n + i), load(dy_n + i));
-        store(dgate_n + i, d.dgate);
-        store(dup_n + i, d.dup);
-    }
-    if (rest) {
-        const Pair d = swiglu_backward(load_some(gate_n + whole, rest), load_some(up_n + whole, rest),
-                                       load_some(dy_n + whole, rest));
-        store_some(dgate_n + whole, d.dgate, rest);
-        store_some(dup_n + whole, d.dup, rest);
+    for (size_t i = 0; i < n; i += LANES) {
+        const size_t left = n - i;
+        const Vec gate = load_next(gate_n + i, left), dy = load_next(dy_n + i, left);
+        Vec slope;
+        const Vec s = sigmoid(gate, &slope);
+        // forward was: y = silu(gate) up                                                                 [AC.13] [AC.14]
+        store_next(dgate_n + i, dy * load_next(up_n + i, left) * fma(gate, slope, s), left);
+        store_next(dup_n + i, dy * (gate * s), left);
     }
 }
 

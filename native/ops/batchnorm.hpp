@@ -6,7 +6,6 @@ namespace chainrule {
 
 struct BatchnormKernels {
     // Sums over rows, added to the outputs.
-    void (*sums)(float* total_c, const float* x_rc, size_t R, size_t C);
     void (*squares)(float* total_c, const float* x_rc, const float* mean_c, size_t R, size_t C);
     void (*gradient_sums)(float* dgamma_c, float* dbeta_c, const float* x_rc, const float* mean_c, const float* rstd_c,
                           const float* dy_rc, size_t R, size_t C);

@@ -6,14 +6,6 @@
 namespace chainrule::CHAINRULE_ISA {
 namespace {
 
-void sums(float* total_c, const float* x_rc, size_t R, size_t C) {
-    for (size_t r = 0; r < R; ++r)
-        for (size_t c = 0; c < C; c += LANES) {
-            const size_t left = C - c;
-            store_next(total_c + c, load_next(total_c + c, left) + load_next(x_rc + r * C + c, left), left);
-        }
-}
-
 void squares(float* total_c, const float* x_rc, const float* mean_c, size_t R, size_t C) {
     for (size_t r = 0; r < R; ++r)
         for (size_t c = 0; c < C; c += LANES) {
@@ -61,6 +53,6 @@ void input_gradient(float* dx_rc, const float* x_rc, const float* mean_c, const 
 
 }  // namespace
 
-const BatchnormKernels batchnorm = {sums, squares, gradient_sums, normalize, input_gradient};
+const BatchnormKernels batchnorm = {squares, gradient_sums, normalize, input_gradient};
 
 }  // namespace chainrule::CHAINRULE_ISA

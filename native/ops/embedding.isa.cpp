@@ -15,10 +15,10 @@ void scatter_add(float* dw_vc, const float* dy_nc, const int64_t* id_n, size_t f
     for (size_t n = 0; n < N; ++n) {  // forward was: y[n] = w[id[n]]                                             [IX.4]
         float* dw = dw_vc + id_n[n] * C + first;
         const float* dy = dy_nc + n * C + first;
-        size_t c = 0;
-        for (; c + LANES <= columns; c += LANES) store(dw + c, load(dw + c) + load(dy + c));
-        if (c < columns)
-            store_some(dw + c, load_some(dw + c, columns - c) + load_some(dy + c, columns - c), columns - c);
+        for (size_t c = 0; c < columns; c += LANES) {
+            const size_t left = columns - c;
+            store_next(dw + c, load_next(dw + c, left) + load_next(dy + c, left), left);
+        }
     }
 }
 

@@ -21,31 +21,28 @@ bool whole_characters(std::string_view text) {
     return true;
 }
 
-uint32_t Numbering::add(std::string_view key) {
-    const uint64_t hash = hash_bytes(key);
+size_t Numbering::slot_of(std::string_view key, uint64_t hash) const {
     const size_t mask = slots_.size() - 1;
-    for (size_t place = hash & mask;; place = (place + 1) & mask) {
-        if (!slots_[place]) {
-            entries_.push_back({hash, bytes_.size(), static_cast<uint32_t>(key.size())});
-            bytes_.append(key);
-            slots_[place] = static_cast<uint32_t>(entries_.size());
-            if (2 * entries_.size() > slots_.size()) grow();
-            return static_cast<uint32_t>(entries_.size() - 1);
-        }
-        const uint32_t number = slots_[place] - 1;
-        if (entries_[number].hash == hash && this->key(number) == key) return number;
+    size_t slot = hash & mask;
+    for (; slots_[slot]; slot = (slot + 1) & mask) {
+        const uint32_t number = slots_[slot] - 1;
+        if (entries_[number].hash == hash && this->key(number) == key) break;
     }
+    return slot;
 }
 
-uint32_t Numbering::find(std::string_view key) const {
+uint32_t Numbering::add(std::string_view key) {
     const uint64_t hash = hash_bytes(key);
-    const size_t mask = slots_.size() - 1;
-    for (size_t place = hash & mask; slots_[place]; place = (place + 1) & mask) {
-        const uint32_t number = slots_[place] - 1;
-        if (entries_[number].hash == hash && this->key(number) == key) return number;
-    }
-    return ~0u;
+    uint32_t& slot = slots_[slot_of(key, hash)];
+    if (slot) return slot - 1;
+    entries_.push_back({hash, bytes_.size(), static_cast<uint32_t>(key.size())});
+    bytes_.append(key);
+    slot = static_cast<uint32_t>(entries_.size());
+    if (2 * entries_.size() > slots_.size()) grow();
+    return static_cast<uint32_t>(entries_.size() - 1);
 }
+
+uint32_t Numbering::find(std::string_view key) const { return slots_[slot_of(key, hash_bytes(key))] - 1; }
 
 void Numbering::clear() {
     slots_.assign(1 << 10, 0);

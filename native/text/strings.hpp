@@ -64,6 +64,7 @@ private:
         size_t begin;
         uint32_t size;
     };
+    size_t slot_of(std::string_view key, uint64_t hash) const;  // its own, or the empty one where it would be
     void grow();
 
     std::vector<uint32_t> slots_;  // number + 1, or 0

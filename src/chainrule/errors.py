@@ -1,10 +1,35 @@
-"""The one family of errors Chainrule raises. Each message names the thing, the numbers and the rule."""
+"""The one family of errors Chainrule raises. Each message names the thing, the numbers and the rule.
+
+A message may be given in parts. A part that is a `Setting` is the name of a field; a command line shows it as a flag.
+
+>>> error = ConfigError("train: ", Setting("max_steps"), " is 0 (must be at least 1)")
+>>> str(error)
+'train: max_steps is 0 (must be at least 1)'
+>>> error.spelled(str.upper)
+'train: MAX_STEPS is 0 (must be at least 1)'
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class Setting(str):
+    """The name of a field, as a part of a message."""
+
+    __slots__ = ()
 
 
 class ChainruleError(Exception):
     """Base of every error this package raises on purpose; catch this one to catch them all."""
+
+    def __str__(self) -> str:
+        return self.spelled(str)
+
+    def spelled(self, spell: Callable[[Setting], str]) -> str:
+        """The message, with each setting as `spell` writes it."""
+        return "".join(spell(part) if isinstance(part, Setting) else str(part) for part in self.args)
 
 
 class ShapeError(ChainruleError, ValueError):
@@ -25,6 +50,34 @@ class DataError(ChainruleError, ValueError):
 
 class ConfigError(ChainruleError, ValueError):
     """A setting outside its allowed range, or settings that contradict each other."""
+
+    owner: str = ""
+    settings: Mapping[str, Any] = {}
+    rule: str = ""
+    fix: str = ""
+
+    @classmethod
+    def of(cls, owner: str, settings: Mapping[str, Any], rule: str, fix: str = "") -> ConfigError:
+        """`owner` refuses the values of its settings, for they break the rule.
+
+        >>> ConfigError.of("GPT", {"n_embd": 128, "n_head": 3}, "heads must divide the width")
+        ConfigError('GPT: ', 'n_embd', ' is 128', ', ', 'n_head', ' 3', ' (heads must divide the width)')
+        """
+        parts: list[str] = [f"{owner}: "]
+        for name, value in settings.items():
+            shown = _shown(value)
+            first = len(parts) == 1
+            parts += [*([] if first else [", "]), Setting(name), f" is {shown}" if first else f" {shown}"]
+        error = cls(*parts, f" ({rule}: {fix})" if fix else f" ({rule})")
+        error.owner, error.settings, error.rule, error.fix = owner, dict(settings), rule, fix
+        return error
+
+
+def _shown(value: Any) -> str:
+    """A value in a message: words in quotes, 1e+10 for 10000000000.0."""
+    if isinstance(value, float) and abs(value) >= 1e6:
+        return f"{value:g}"
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 class CheckpointError(ChainruleError, RuntimeError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chainrule.cli import progress
+from chainrule.cli.render import progress
 
 
 @pytest.fixture(autouse=True)

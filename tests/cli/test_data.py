@@ -122,7 +122,7 @@ BAD = {
     "there": (["data", "build", "--out", "."], "is there already"),
     "not jsonl": (["data", "dedup", "--out", "o.txt"], "must end in .jsonl"),
     "there too": (["data", "dedup", "--out", "texts.jsonl"], "texts.jsonl: is there already"),
-    "near": (["data", "dedup", "--near", "0.1"], "near 0.1 (must be from 0.5 to 1"),
+    "near": (["data", "dedup", "--near", "0.1"], "near is 0.1 (must be from 0.5 to 1"),
     "unwritable": (["data", "build", "--out", "one.txt/o"], "one.txt/o: cannot be written"),
     "unknown": (["data", "get", "nmaes"], "did you mean names?"),
 }
@@ -149,7 +149,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 def test_an_interrupt_leaves_nothing(folder: Path) -> None:
     """Ctrl-C while the shards are being written."""
     Path("slow.py").write_text(
-        "import time\nfrom chainrule.cli import main\nfrom chainrule.cli.sources import Sources\n"
+        "import time\nfrom chainrule.cli import main\nfrom chainrule.cli.args.documents import Sources\n"
         "from chainrule.data import Document\n"
         "def read(self):\n"
         "    yield Document('text', 'slow')\n"
@@ -157,7 +157,7 @@ def test_an_interrupt_leaves_nothing(folder: Path) -> None:
         "    time.sleep(PAUSE)\n"
         "PAUSE = 0\n"
         "Sources.read = read\n"
-        "import chainrule.cli.data_build as command\n"
+        "import chainrule.cli.commands.data.build as command\n"
         "build = command.build\n"
         "def late(*args, **options):\n"
         "    global PAUSE\n"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chainrule.cli import diagnose, main
+from chainrule.cli import main
+from chainrule.cli.commands import diagnose
 from chainrule.data import load
 from chainrule.models import GPTConfig
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from chainrule.cli import main
-from chainrule.cli.trials import HEIGHT, WIDTH, curve
+from chainrule.cli.render.trials import HEIGHT, WIDTH, curve
 from chainrule.data import load
 from chainrule.runs import checkpoint
 from chainrule.text import CharTokenizer

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from chainrule.cli import main
-from chainrule.cli.figures import draw
-from chainrule.cli.plots import FIGURES, diagnostics, foundations
+from chainrule.cli.commands.figures import draw
+from chainrule.cli.render.plots import FIGURES, diagnostics, foundations
 from chainrule.lessons.attention_scores import score_variance
 from tests.vectors import vector
 

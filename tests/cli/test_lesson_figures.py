@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from chainrule.cli.plots import FIGURES, ngram
+from chainrule.cli.render.plots import FIGURES, ngram
 from chainrule.lessons import learning_rate, separation
 from chainrule.models import NGram, Terminals
 
@@ -21,7 +21,7 @@ def drawn(tmp_path: Path) -> Any:
 
     def by_name(name: str) -> Figure:
         module, function, _ = FIGURES[name]
-        figure: Figure = getattr(importlib.import_module(f"chainrule.cli.plots.{module}"), function)()
+        figure: Figure = getattr(importlib.import_module(f"chainrule.cli.render.plots.{module}"), function)()
         figure.savefig(tmp_path / "figure.png")
         assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
         return figure

@@ -146,7 +146,7 @@ def test_memory_that_is_not_there_is_named_without_shapes(
     monkeypatch.setattr("chainrule.runs.run.make", greedy)
     err = refused("train", "gpt", "text.txt", *TINY, "--out", "run", capsys=capsys)
     assert err == (
-        "error: not enough memory: 256. PiB more were asked for (make the model, the batch or the context smaller)\n"
+        "error: not enough memory: 256 PiB more were asked for (make the model, the batch or the context smaller)\n"
     )
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from chainrule.cli import main
-from chainrule.cli.ngram import Source, is_list
-from chainrule.cli.plots import ngram as figures
+from chainrule.cli.commands.ngram import Source, is_list
+from chainrule.cli.render.plots import ngram as figures
 from chainrule.data import load
 from chainrule.models import Additive
 
@@ -125,7 +125,10 @@ def test_built_in_names_without_arguments(capsys: pytest.CaptureFixture[str]) ->
         (["names.txt", "--order", "0"], "order is 0"),
         (["names.txt", "--order", "5000"], "order is 5000 (must be from 1 to 100)"),
         (["names.txt", "--smoothing", "-1"], "--smoothing is -1.0"),
-        (["names.txt", "--smoothing", "1", "--method", "kneser-ney"], "smoothing is 1.0, method kneser-ney"),
+        (
+            ["names.txt", "--smoothing", "1", "--method", "kneser-ney"],
+            "smoothing is 1.0, --method 'kneser-ney'",
+        ),
         (["names.txt", "--lines", "--text"], "must be at most one of them"),
         (["names.txt", "--samples", "-1"], "samples is -1"),
         (["names.txt", "--order", "1", "--plot", "figures"], "order is 1"),

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from chainrule.cli import main, progress
-from chainrule.cli.progress import Progress
+from chainrule.cli import main
+from chainrule.cli.render import progress
+from chainrule.cli.render.progress import Progress
 from chainrule.data import Document, load
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from chainrule import random
 from chainrule.cli import main
-from chainrule.cli.plots.recurrence import unrolled
+from chainrule.cli.render.plots.recurrence import unrolled
 from chainrule.inspect.recurrence import gradient_norms
 from chainrule.lessons.recurrence import STEPS, WIDTH, random_rnn
 

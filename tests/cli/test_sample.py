@@ -215,7 +215,7 @@ def test_a_conversation(run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_the_context_is_kept(run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    from chainrule.cli.chat import Command, Conversation
+    from chainrule.cli.commands.chat import Command, Conversation
 
     talk = Conversation(Command(run_folder), *load_language_model(run_folder))
     first = "".join(talk.answer("hi"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chainrule.cli import main
-from chainrule.cli.settings import toml
+from chainrule.cli.args.config_file import toml
 from chainrule.runs.load import load
 from chainrule.scaling.budget import Choice
 from chainrule.text import BPETokenizer
@@ -78,11 +78,11 @@ def test_the_rate_follows_the_family_and_where_the_weights_come_from(
     families = {"gpt": 3e-3, "lstm": 3e-3, "seq2seq": 1e-3, "bert": 1e-3, "bert-classifier": 1e-3}
     assert {family: rate(family) for family in families} == families
     main(["train", "gpt", "text.txt", *TINY, "--out", "a"])
-    assert "begins with" not in capsys.readouterr().out
+    assert "starts from" not in capsys.readouterr().out
     begun = ["gpt", "text.txt", "--init", "a", "--max-steps", "1"]
     assert rate(*begun) == pytest.approx(3e-4) and rate(*begun, "--lr", "3e-3") == 3e-3
     main(["train", *begun, "--out", "b"])
-    assert "begins with a: lr is 0.0003, a tenth" in capsys.readouterr().out
+    assert "starts from a: lr is 0.0003, a tenth" in capsys.readouterr().out
     settings = tomllib.loads(Path("b/config.toml").read_text())
     assert settings["lr"] == pytest.approx(3e-4) and settings["init"] == "a"
     main(["train", "gpt", "--resume", "b"])  # the rate of the run, not that of the family
@@ -104,7 +104,7 @@ def test_the_rate_follows_the_family_and_where_the_weights_come_from(
         ("out = false", "run.toml: out is false (must be a text in quotes)"),
         ("data = true", "run.toml: data is true (must be a text in quotes)"),
         ("budget = true", "run.toml: budget is true (must be a number, without quotes)"),
-        ("n_layer = ", "run.toml: is no TOML"),
+        ("n_layer = ", "run.toml: is not valid TOML"),
         ('family = "rnn"', "family is 'rnn' (must be gpt: say train rnn)"),
         ("lr = -1.0", "--lr is -1.0 (must be a positive number)"),
     ],
@@ -134,7 +134,7 @@ def choice(monkeypatch: pytest.MonkeyPatch) -> Choice:
     sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16}
     training = {"batch_size": 4, "lr": 1e-3, "eval_every": 50, "save_every": 60}
     chosen = Choice(BPETokenizer.train(text, 280), sizes, training, 1000, 10, 1.0, (1.0, 2.0))
-    monkeypatch.setattr("chainrule.cli.new_run.choose", lambda *_: chosen)
+    monkeypatch.setattr("chainrule.cli.args.new_run.choose", lambda *_: chosen)
     return chosen
 
 
@@ -157,7 +157,7 @@ def test_the_record_of_a_run_on_a_budget_repeats_it(
     main(["train", "gpt", "text.txt", "--budget", "0.05", "--out", "first", "--json"])
     settings = tomllib.loads(Path("first/config.toml").read_text())
     assert "max_steps" not in settings and settings["tokenizer"] == "first"
-    monkeypatch.delattr("chainrule.cli.new_run.choose")  # nothing is left to choose
+    monkeypatch.delattr("chainrule.cli.args.new_run.choose")  # nothing is left to choose
     main(["train", "gpt", "--config", "first/config.toml", "--out", "second", "--json"])
     assert Path("second/config.toml").read_bytes() == Path("first/config.toml").read_bytes()
     assert load("second")[1] == choice.tokenizer

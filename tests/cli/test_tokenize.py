@@ -147,10 +147,10 @@ BAD = {
     "no such kind": (["train", "--kind", "bp"], "--kind: got 'bp' (must be one of bpe, char,"),
     "no text": (["train", "text.txt", "empty.txt"], "empty.txt: no text in 0 characters (must not be empty)"),
     "a blank text": (["train", "blank.txt", "--kind", "char"], "blank.txt: no text in 2 characters"),
-    "no size": (["train", "text.txt", "--vocab-size", "0"], "--vocab-size 0 (must be at least 1)"),
+    "no size": (["train", "text.txt", "--vocab-size", "0"], "--vocab-size is 0 (must be at least 1)"),
     "too small": (
         ["train", "text.txt", "--kind", "unigram", "--vocab-size", "9"],
-        "--vocab-size 9 (must be at least",
+        "--vocab-size is 9 (must be at least",
     ),
     "unwritable": (["train", "text.txt", "--kind", "char", "--out", "text.txt/a"], "cannot be written"),
     "not UTF-8": (["encode", "latin.txt"], "latin.txt: line 2 is not UTF-8, byte 0xe9"),

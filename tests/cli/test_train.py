@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from chainrule.cli import COMMANDS, main
-from chainrule.cli.fields import documented
-from chainrule.cli.train import command
+from chainrule.cli.args.options import documented
+from chainrule.cli.commands.train.family import command
 from chainrule.data import load
 from chainrule.models import FAMILIES
 from chainrule.runs import load_language_model
@@ -37,7 +37,7 @@ def flags(family: str) -> list[str]:
 
 
 def test_every_family_has_its_command() -> None:
-    assert {f"train {name}": (f"train:{name}", "") for name in FAMILIES}.items() <= COMMANDS.items()
+    assert {f"train {name}": (f"train.family:{name}", "") for name in FAMILIES}.items() <= COMMANDS.items()
     about = COMMANDS["train"][1]
     assert all(name in about for name in FAMILIES)
 
@@ -56,7 +56,7 @@ def test_every_size_is_a_flag_with_its_help(family: str, capsys: pytest.CaptureF
         assert (flag in out) == (name not in without)
         assert name in without or "".join(text.split()) in out
     made = command(family)()
-    assert all(getattr(made, f.name) == f.default for f in fields(config) if f.name not in without)
+    assert all(getattr(made.sizes, f.name) == f.default for f in fields(config) if f.name not in without)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -87,12 +87,12 @@ def test_nothing_to_write_is_the_empty_text() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"width": 0}, "beam width is 0"),
-        ({"width": 1001}, r"beam width is 1001 \(must be an integer, from 1 to 1000\)"),
+        ({"width": 0}, "beam: width is 0"),
+        ({"width": 1001}, r"beam: width is 1001 \(must be an integer, from 1 to 1000\)"),
         ({"n_best": 5}, r"n_best is 5 \(must be an integer, from 1 to 4\)"),
         ({"max_new_tokens": -1}, "max_new_tokens is -1"),
         ({"length_penalty": float("nan")}, "length_penalty is nan"),
-        ({"stop_tokens": (11,)}, "stop token is 11"),
+        ({"stop_tokens": (11,)}, "stop_tokens has token 11"),
     ],
 )
 def test_impossible_searches_are_refused(options: dict[str, Any], message: str) -> None:

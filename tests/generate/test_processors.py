@@ -205,7 +205,7 @@ def test_broken_scores_are_noticed(broken: float) -> None:
         ({"logit_bias": {3: float("inf")}}, "logit_bias of token 3 is inf"),
         ({"stop": ("",)}, "stop is"),
         ({"stop": "abc"}, "stop is 'abc'"),
-        ({"seed": -1}, "seed: got -1"),
+        ({"seed": -1}, "seed is -1"),
     ],
 )
 def test_impossible_options_are_one_clear_line(options: dict[str, Any], message: str) -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import Additive, GoodTuring, KneserNey, NGram, Terminals
-from chainrule.models.grams import count, listed
-from chainrule.models.smoothing import Smoothing, discounts, good_turing
+from chainrule.models.ngram.grams import count, listed
+from chainrule.models.ngram.smoothing import Smoothing, discounts, good_turing
 from chainrule.text import CharTokenizer
 from tests.models.words import LETTERS, encode, short_words
 from tests.vectors import vector

@@ -17,7 +17,7 @@ from chainrule.data import PairBatches, pad
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.generate import translate
 from chainrule.models import IGNORE, Seq2Seq, Seq2SeqConfig, describe, make, rebuild
-from chainrule.models.seq2seq import DecoderLayer, EncoderLayer
+from chainrule.models.seq2seq.model import DecoderLayer, EncoderLayer
 from tests.models import tiny, toy_translation
 from tests.models.toy_translation import END, HELD_OUT, START
 from tests.vectors import vector
@@ -116,7 +116,7 @@ class TestGradients:
 
         def run(state: Any, *memories: Any) -> Any:
             for block, memory in zip(blocks, memories, strict=True):
-                state = block(state, memory, mask, (None, None))
+                state = block(state, memory, mask)
             return state
 
         assert cr.gradcheck(lambda state, memory: run(state, memory, memory), state, memory, step=H) <= 1e-6

@@ -11,7 +11,7 @@ import torch
 import chainrule as cr
 from chainrule.data import Masked, Segmented
 from chainrule.models import IGNORE, BERTPretrainingConfig, Model, fine_tune, make
-from chainrule.models.bert_heads import BERTClassifier, BERTEmbedder, BERTTagger
+from chainrule.models.bert.heads import BERTClassifier, BERTEmbedder, BERTTagger
 from tests.battery import distance
 
 transformers = pytest.importorskip("transformers")

@@ -175,7 +175,7 @@ def test_a_byte_without_a_token_is_named() -> None:
 
 
 def test_bad_settings_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"vocab_size: got 257 \(must be at least 258"):
+    with pytest.raises(ConfigError, match=r"vocab_size is 257 \(must be at least 258"):
         BPETokenizer.train("a", 257, special_tokens=["<s>", "<e>"])
     with pytest.raises(ConfigError, match="pattern: got 'x'"):
         BPETokenizer.train("a", 300, pattern="x")

@@ -103,7 +103,7 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
 
 def test_a_small_vocabulary_names_what_it_needs() -> None:
     with pytest.raises(
-        ConfigError, match=r"vocab_size 270 \(must be at least 3\d\d: special tokens, bytes and"
+        ConfigError, match=r"vocab_size is 270 \(must be at least 3\d\d: special tokens, bytes and"
     ):
         UnigramTokenizer.train(TEXT, 270)
     with pytest.raises(DataError, match="no text"):

@@ -101,7 +101,7 @@ def test_a_vocabulary_has_each_token_once_and_holds_its_special_tokens() -> None
 
 def test_a_vocabulary_must_have_room_for_what_every_text_needs() -> None:
     for train in (TextbookBPETokenizer.train, WordPieceTokenizer.train, UnigramTokenizer.train):
-        with pytest.raises(ConfigError, match=r"vocab_size 3 \(must be at least \d+"):
+        with pytest.raises(ConfigError, match=r"vocab_size is 3 \(must be at least \d+"):
             train("low lower lowest", 3)
-    with pytest.raises(ConfigError, match="vocab_size 0"):
+    with pytest.raises(ConfigError, match="vocab_size is 0"):
         WordTokenizer.train("low", 0)

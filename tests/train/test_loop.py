@@ -404,15 +404,15 @@ def test_the_rate_follows_the_schedule(name: str, rates: list[float]) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"schedule": "sine"}, "schedule is sine .*one of wsd"),
+        ({"schedule": "sine"}, "schedule is 'sine' .*one of wsd"),
         ({"schedule": "cosine", "budget": 9.0}, "wsd with a budget"),
-        ({"accumulate": 9, "batch_size": 8}, "accumulate is 9 .*at most batch_size, 8"),
-        ({"min_lr": 1.0}, "min_lr is 1.0 .*from 0 to lr"),
+        ({"accumulate": 9, "batch_size": 8}, "accumulate is 9, batch_size 8 .*at most the batch size"),
+        ({"min_lr": 1.0}, "min_lr is 1.0, lr 0.003 .*from 0 to the learning rate"),
         ({"ema": 1.0}, "ema is 1.0"),
         ({"ema": math.nan}, "ema is nan"),
-        ({"on_nan": "pray"}, "on_nan is pray .*stop, skip"),
+        ({"on_nan": "pray"}, "on_nan is 'pray' .*stop, skip"),
         ({"patience": -1}, "patience is -1"),
-        ({"lr": 1e-3, "weight_decay": 1e3}, "lr is 0.001, weight_decay 1000 .*product must be below 1"),
+        ({"lr": 1e-3, "weight_decay": 1e3}, "lr is 0.001, weight_decay 1000.0 .*product must be below 1"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:

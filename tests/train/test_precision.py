@@ -102,7 +102,7 @@ def test_a_run_in_fp16_resumes_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_an_unknown_precision_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"train: precision is fp8 \(must be one of fp32, bf16, fp16\)"):
+    with pytest.raises(ConfigError, match=r"train: precision is 'fp8' \(must be one of fp32, bf16, fp16\)"):
         cr.train.TrainConfig(precision="fp8")
     with pytest.raises(ConfigError, match="precision: got 'fp8'"), cr.precision("fp8"):
         pass

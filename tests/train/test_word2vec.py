@@ -199,7 +199,7 @@ def test_random_words_belong_to_positions(negatives: int) -> None:
         ({"lr": np.nan}, "lr is nan (must be a positive number)"),
         ({"sample": -1.0}, "sample is -1.0 (must be 0 or a positive number)"),
         ({"power": np.inf}, "power is inf (must be 0 or a positive number)"),
-        ({"seed": -1}, "seed: got -1"),
+        ({"seed": -1}, "seed is -1"),
     ],
 )
 def test_bad_settings(settings: dict[str, float], message: str) -> None:

@@ -91,13 +91,10 @@ void backward(Maybe<float> dq, Maybe<float> dk, Maybe<float> dv, Strided<const f
 }  // namespace
 
 void bind_attention(nb::module_& m) {
-    m.def("attention_forward", &forward, "o"_a.noconvert(), "lse"_a.noconvert(), "q"_a.noconvert(), "k"_a.noconvert(),
-          "v"_a.noconvert(), "scale"_a, "causal"_a, "allowed"_a.noconvert().none(), "added"_a.noconvert().none(),
-          "dropout"_a, "key"_a, "threshold"_a);
-    m.def("attention_backward", &backward, "dq"_a.noconvert().none(), "dk"_a.noconvert().none(),
-          "dv"_a.noconvert().none(), "o"_a.noconvert(), "lse"_a.noconvert(), "dy"_a.noconvert(), "q"_a.noconvert(),
-          "k"_a.noconvert(), "v"_a.noconvert(), "scale"_a, "causal"_a, "allowed"_a.noconvert().none(),
-          "added"_a.noconvert().none(), "dropout"_a, "key"_a, "threshold"_a);
+    def(m, "attention_forward", forward, "o", "lse", "q", "k", "v", "scale", "causal", "allowed", "added", "dropout",
+        "key", "threshold");
+    def(m, "attention_backward", backward, "dq", "dk", "dv", "o", "lse", "dy", "q", "k", "v", "scale", "causal",
+        "allowed", "added", "dropout", "key", "threshold");
 }
 
 }  // namespace chainrule

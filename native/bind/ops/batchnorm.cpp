@@ -32,11 +32,8 @@ void backward(std::optional<Flat<float>> dx, Matrix dgamma_dbeta, Flat<const flo
 }  // namespace
 
 void bind_batchnorm(nb::module_& m) {
-    m.def("batchnorm_forward", &forward, "y"_a.noconvert(), "mean"_a.noconvert(), "var"_a.noconvert(),
-          "rstd"_a.noconvert(), "x"_a.noconvert(), "gamma"_a.noconvert(), "beta"_a.noconvert(), "eps"_a);
-    m.def("batchnorm_backward", &backward, "dx"_a.noconvert().none(), "dgamma_dbeta"_a.noconvert(), "x"_a.noconvert(),
-          "gamma"_a.noconvert(), "mean"_a.noconvert(), "rstd"_a.noconvert(), "dy"_a.noconvert(),
-          "dmean"_a.noconvert(), "dvar"_a.noconvert());
+    def(m, "batchnorm_forward", forward, "y", "mean", "var", "rstd", "x", "gamma", "beta", "eps");
+    def(m, "batchnorm_backward", backward, "dx", "dgamma_dbeta", "x", "gamma", "mean", "rstd", "dy", "dmean", "dvar");
 }
 
 }  // namespace chainrule

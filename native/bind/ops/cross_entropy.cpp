@@ -37,10 +37,8 @@ void backward(Matrix dx, ConstMatrix x, ConstVector peak, ConstVector total, Ids
 }  // namespace
 
 void bind_cross_entropy(nb::module_& m) {
-    m.def("cross_entropy_forward", &forward, "loss"_a.noconvert(), "peak"_a.noconvert(), "total"_a.noconvert(),
-          "x"_a.noconvert(), "target"_a.noconvert(), "scale"_a.noconvert(), "gap"_a, "floor"_a);
-    m.def("cross_entropy_backward", &backward, "dx"_a.noconvert(), "x"_a.noconvert(), "peak"_a.noconvert(),
-          "total"_a.noconvert(), "target"_a.noconvert(), "scale"_a.noconvert(), "gap"_a, "floor"_a);
+    def(m, "cross_entropy_forward", forward, "loss", "peak", "total", "x", "target", "scale", "gap", "floor");
+    def(m, "cross_entropy_backward", backward, "dx", "x", "peak", "total", "target", "scale", "gap", "floor");
 }
 
 }  // namespace chainrule

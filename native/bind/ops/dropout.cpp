@@ -23,8 +23,7 @@ void forward(Flat<float> y, Flat<bool> keep, Flat<const float> x, const std::arr
 }  // namespace
 
 void bind_dropout(nb::module_& m) {
-    m.def("dropout_forward", &forward, "y"_a.noconvert(), "keep"_a.noconvert(), "x"_a.noconvert(), "key"_a,
-          "threshold"_a, "scale"_a);
+    def(m, "dropout_forward", forward, "y", "keep", "x", "key", "threshold", "scale");
     bind_elements(m, "dropout_backward", dropout, &Dropout::backward, "dx", "keep", "dy", "scale");
 }
 

@@ -35,8 +35,8 @@ void scatter_add(Matrix dw, ConstMatrix dy, Ids ids) {
 }  // namespace
 
 void bind_embedding(nb::module_& m) {
-    m.def("gather_rows", &gather, "y"_a.noconvert(), "w"_a.noconvert(), "ids"_a.noconvert());
-    m.def("scatter_add_rows", &scatter_add, "dw"_a.noconvert(), "dy"_a.noconvert(), "ids"_a.noconvert());
+    def(m, "gather_rows", gather, "y", "w", "ids");
+    def(m, "scatter_add_rows", scatter_add, "dw", "dy", "ids");
 }
 
 }  // namespace chainrule

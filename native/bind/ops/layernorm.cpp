@@ -39,11 +39,8 @@ void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, std::
 }  // namespace
 
 void bind_layernorm(nb::module_& m) {
-    m.def("layernorm_forward", &forward, "y"_a.noconvert(), "mean"_a.noconvert(), "rstd"_a.noconvert(),
-          "x"_a.noconvert(), "gamma"_a.noconvert(), "beta"_a.noconvert(), "eps"_a);
-    m.def("layernorm_backward", &backward, "dx"_a.noconvert().none(), "dgamma"_a.noconvert().none(),
-          "dbeta"_a.noconvert().none(), "x"_a.noconvert(), "gamma"_a.noconvert(), "mean"_a.noconvert(),
-          "rstd"_a.noconvert(), "dy"_a.noconvert());
+    def(m, "layernorm_forward", forward, "y", "mean", "rstd", "x", "gamma", "beta", "eps");
+    def(m, "layernorm_backward", backward, "dx", "dgamma", "dbeta", "x", "gamma", "mean", "rstd", "dy");
 }
 
 }  // namespace chainrule

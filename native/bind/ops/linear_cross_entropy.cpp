@@ -43,9 +43,8 @@ void bind_linear_cross_entropy(nb::module_& m) {
           "x"_a.noconvert(), "w"_a.noconvert(), "target"_a.noconvert(), "scale"_a.noconvert(), "gap"_a, "floor"_a,
           "rows"_a, "precision"_a, "dx"_a.noconvert().none() = nb::none(), "dw"_a.noconvert().none() = nb::none(),
           "slope"_a.noconvert().none() = nb::none());
-    m.def("linear_cross_entropy_backward", &backward, "dx"_a.noconvert().none(), "dw"_a.noconvert().none(),
-          "x"_a.noconvert(), "w"_a.noconvert(), "peak"_a.noconvert(), "total"_a.noconvert(), "target"_a.noconvert(),
-          "slope"_a.noconvert(), "gap"_a, "floor"_a, "rows"_a, "precision"_a);
+    def(m, "linear_cross_entropy_backward", backward, "dx", "dw", "x", "w", "peak", "total", "target", "slope", "gap",
+        "floor", "rows", "precision");
 }
 
 }  // namespace chainrule

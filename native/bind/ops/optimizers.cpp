@@ -38,8 +38,8 @@ void bind_optimizers(nb::module_& m) {
     bind_elements(m, "lion_step", optimizers, &Optimizers::lion, "w", "m", "g", "keep_move", "add_move", "keep_m",
                   "add_m", "lr", "shrink");
     bind_elements(m, "scale", optimizers, &Optimizers::scale, "x", "factor");
-    m.def("sum_of_squares", &sum_of_squares, "x"_a.noconvert());
-    m.def("zero", &zero, "x"_a.noconvert());
+    def(m, "sum_of_squares", sum_of_squares, "x");
+    def(m, "zero", zero, "x");
 }
 
 }  // namespace chainrule

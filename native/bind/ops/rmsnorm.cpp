@@ -35,10 +35,8 @@ void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, Flat<
 }  // namespace
 
 void bind_rmsnorm(nb::module_& m) {
-    m.def("rmsnorm_forward", &forward, "y"_a.noconvert(), "rstd"_a.noconvert(), "x"_a.noconvert(),
-          "gamma"_a.noconvert(), "eps"_a);
-    m.def("rmsnorm_backward", &backward, "dx"_a.noconvert().none(), "dgamma"_a.noconvert().none(), "x"_a.noconvert(),
-          "gamma"_a.noconvert(), "rstd"_a.noconvert(), "dy"_a.noconvert());
+    def(m, "rmsnorm_forward", forward, "y", "rstd", "x", "gamma", "eps");
+    def(m, "rmsnorm_backward", backward, "dx", "dgamma", "x", "gamma", "rstd", "dy");
 }
 
 }  // namespace chainrule

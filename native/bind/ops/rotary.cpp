@@ -41,8 +41,7 @@ void rotate(Flat<float> y, nb::ndarray<const float, nb::device::cpu> x, Flat<con
 }  // namespace
 
 void bind_rotary(nb::module_& m) {
-    m.def("rotary", &rotate, "y"_a.noconvert(), "x"_a.noconvert(), "cos"_a.noconvert(), "sin"_a.noconvert(), "sign"_a,
-          "interleaved"_a);
+    def(m, "rotary", rotate, "y", "x", "cos", "sin", "sign", "interleaved");
 }
 
 }  // namespace chainrule

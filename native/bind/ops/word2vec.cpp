@@ -40,9 +40,8 @@ void train(Matrix input, Matrix output, Array<const int32_t, 1> ids, Array<const
 }  // namespace
 
 void bind_word2vec(nb::module_& m) {
-    m.def("word2vec_train", &train, "input"_a.noconvert(), "output"_a.noconvert(), "ids"_a.noconvert(),
-          "accept"_a.noconvert(), "other"_a.noconvert(), "key"_a, "first"_a, "last"_a, "window"_a, "negatives"_a,
-          "average"_a, "lr"_a, "count"_a, "chunks"_a);
+    def(m, "word2vec_train", train, "input", "output", "ids", "accept", "other", "key", "first", "last", "window",
+        "negatives", "average", "lr", "count", "chunks");
 }
 
 }  // namespace chainrule

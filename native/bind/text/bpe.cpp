@@ -28,10 +28,9 @@ std::shared_ptr<Classes> make_classes(Table ranges) {
 nb::object split(std::shared_ptr<Classes> classes, int pattern, nb::bytes text) {
     std::vector<int64_t> ends;
     const Span all = span(view(text));
-    {
-        WithoutGil release;
+    without_gil([&] {
         for_words(*classes, as_pattern(pattern), all, [&](Bytes, Bytes end) { ends.push_back(end - all.first); });
-    }
+    });
     return as_array(std::move(ends));
 }
 
@@ -89,11 +88,7 @@ nb::bytes decode(const BpeEncoder& self, Ints ids) {
     for (size_t i = 0; i < ids.size(); ++i)
         if (ids.data()[i] < 0 || static_cast<size_t>(ids.data()[i]) >= self.size())
             throw std::invalid_argument("an id that is not a token");
-    std::string text;
-    {
-        WithoutGil release;
-        text = self.decode(ids.data(), ids.size());
-    }
+    const std::string text = without_gil([&] { return self.decode(ids.data(), ids.size()); });
     return nb::bytes(text.data(), text.size());
 }
 
@@ -105,31 +100,21 @@ void add_bytes(BpeTrainer& self, nb::bytes texts, Offsets ends) {
 
 nb::object train(const BpeTrainer& self, nb::bytes bytes_in_order, size_t limit, int64_t least) {
     if (bytes_in_order.size() != 256) throw std::invalid_argument("there are 256 bytes");
-    std::vector<Merge> merges;
-    {
-        WithoutGil release;
-        merges = self.train(span(view(bytes_in_order)).first, limit, least);
-    }
-    return merge_rows(merges);
+    return merge_rows(without_gil([&] { return self.train(span(view(bytes_in_order)).first, limit, least); }));
 }
 
 nb::object train_textbook(const TextbookBpeTrainer& self, size_t limit, const std::vector<nb::bytes>& never) {
     const std::vector<std::string> names = strings(never);
-    std::vector<Merge> merges;
-    {
-        WithoutGil release;
-        merges = self.train(limit, names);
-    }
-    return merge_rows(merges);
+    return merge_rows(without_gil([&] { return self.train(limit, names); }));
 }
 
 }  // namespace
 
 void bind_bpe(nb::module_& m) {
     nb::class_<Classes>(m, "CharacterClasses");
-    m.def("character_classes", &make_classes, "ranges"_a.noconvert());
-    m.def("split_words", &split, "classes"_a, "pattern"_a, "text"_a);
-    m.def("bpe_rank_merges", &rank_merges, "tokens"_a, "ends"_a.noconvert());
+    def(m, "character_classes", make_classes, "ranges");
+    def(m, "split_words", split, "classes", "pattern", "text");
+    def(m, "bpe_rank_merges", rank_merges, "tokens", "ends");
     nb::class_<BpeEncoder>(m, "BpeEncoder")
         .def("__init__", &make_encoder, "classes"_a, "pattern"_a, "tokens"_a, "ends"_a.noconvert(),
              "merges"_a.noconvert(), "special"_a.noconvert(), "whole_words"_a)

@@ -85,12 +85,7 @@ nb::object as_array(std::vector<Scalar>&& values, size_t columns = 0) {
 // The ids of a text.
 template <class Encoder>
 nb::object encode_text(Encoder& encoder, std::string_view text) {
-    std::vector<int32_t> ids;
-    {
-        WithoutGil release;
-        ids = encoder.encode(text);
-    }
-    return as_array(std::move(ids));
+    return as_array(without_gil([&] { return encoder.encode(text); }));
 }
 
 }  // namespace chainrule

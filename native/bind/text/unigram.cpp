@@ -26,11 +26,9 @@ void make_encoder(UnigramEncoder* self, const std::vector<nb::bytes>& pieces, st
 nb::tuple train(const UnigramTrainer& trainer, size_t pieces, double coverage, size_t seeds, size_t most_letters,
                 double shrink, int iterations) {
     if (most_letters < 1 || most_letters > 16) throw std::invalid_argument("most_letters must be 1 to 16");
-    UnigramPieces result;
-    {
-        WithoutGil release;
-        result = trainer.train({pieces, coverage, seeds, most_letters, shrink, iterations});
-    }
+    const UnigramPieces result = without_gil([&] {
+        return trainer.train({pieces, coverage, seeds, most_letters, shrink, iterations});
+    });
     return nb::make_tuple(as_list(result.pieces), result.scores);
 }
 

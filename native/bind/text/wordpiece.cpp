@@ -10,12 +10,7 @@ namespace {
 
 nb::object missing(const BertTable& self, nb::bytes text) {
     const std::string_view characters = utf8(text);
-    std::vector<int32_t> codes;
-    {
-        WithoutGil release;
-        codes = self.missing(characters);
-    }
-    return as_array(std::move(codes));
+    return as_array(without_gil([&] { return self.missing(characters); }));
 }
 
 void add_character(BertTable& self, uint32_t code, nb::bytes replacement) {
@@ -31,12 +26,7 @@ void make_encoder(WordPieceEncoder* self, std::shared_ptr<BertTable> table, nb::
 }
 
 nb::list train(const WordPieceTrainer& self, size_t limit, int64_t least) {
-    std::vector<std::string> tokens;
-    {
-        WithoutGil release;
-        tokens = self.train(limit, least);
-    }
-    return as_list(tokens);
+    return as_list(without_gil([&] { return self.train(limit, least); }));
 }
 
 }  // namespace

@@ -13,12 +13,7 @@ WordRule as_rule(int index) {
 }
 
 nb::list most_frequent(const WordCounter& self, int64_t least, size_t limit) {
-    std::vector<std::string> words;
-    {
-        WithoutGil release;
-        words = self.most_frequent(least, limit);
-    }
-    return as_list(words);
+    return as_list(without_gil([&] { return self.most_frequent(least, limit); }));
 }
 
 }  // namespace

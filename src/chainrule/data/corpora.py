@@ -8,7 +8,6 @@ which models are validated, is a fair sample of the whole.
 from __future__ import annotations
 
 import ast
-import difflib
 import hashlib
 import os
 import platform
@@ -25,6 +24,7 @@ from pathlib import Path
 from chainrule.data.downloads import NAMED, cache_folder
 from chainrule.data.read.files import read_text
 from chainrule.errors import DataError
+from chainrule.suggest import did_you_mean
 
 DEFAULT = "pydoc"
 VERSION = f"CPython {platform.python_version()}"
@@ -204,6 +204,6 @@ def _suggestion(name: str) -> str:
     known = list(available())
     if name in NAMED:
         return f"fetch it with: chainrule data get {name}"
-    near = difflib.get_close_matches(name, known, n=1)
+    hint = did_you_mean(name, known)
     where = "" if os.environ.get("CHAINRULE_DATA") else "; CHAINRULE_DATA can name a folder of .txt files"
-    return (f"did you mean {near[0]}? " if near else "") + f"there are {', '.join(known)}{where}"
+    return (f"{hint} " if hint else "") + f"there are {', '.join(known)}{where}"

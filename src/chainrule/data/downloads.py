@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from chainrule.errors import DataError
 from chainrule.files import new_file
+from chainrule.suggest import did_you_mean
 
 TIMEOUT = 30.0  # seconds without an answer
 CHUNK = 1 << 16
@@ -97,9 +97,10 @@ def cache_folder() -> Path:
 def get(name: str, progress: Callable[[int], object] = lambda size: None) -> Path:
     """The cached file of a named corpus, downloaded if missing; `progress` is called with the size of each chunk."""
     if name not in NAMED:
-        near = difflib.get_close_matches(name, NAMED, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise DataError(f"corpus {name!r}: cannot be fetched ({hint}there are {', '.join(NAMED)})")
+        hint = did_you_mean(name, NAMED)
+        raise DataError(
+            f"corpus {name!r}: cannot be fetched ({hint and f'{hint} '}there are {', '.join(NAMED)})"
+        )
     wanted, path = NAMED[name], cache_folder() / f"{name}.txt"
     if path.is_file():
         if hashlib.sha256(path.read_bytes()).hexdigest() == wanted.sha256:

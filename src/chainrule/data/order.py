@@ -111,4 +111,4 @@ def check_sizes(batch_size: int, block_size: int, pool: int = 1) -> None:
     """All must be positive."""
     for name, size in (("batch_size", batch_size), ("block_size", block_size), ("pool", pool)):
         if size < 1:
-            raise ConfigError(f"batches: {name} {size} (must be at least 1)")
+            raise ConfigError.of("batches", {name: size}, "must be at least 1")

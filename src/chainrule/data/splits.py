@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 from chainrule.data.hashing import digest
 from chainrule.data.read.documents import Document
-from chainrule.errors import ConfigError
-from chainrule.random import check_seed
+from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,10 @@ class Split:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (self.validation >= 0 and self.test >= 0 and self.validation + self.test < 1):
-            raise ConfigError(
-                f"split: validation {self.validation}, test {self.test} (must leave some for training)"
-            )
-        check_seed(self.seed)
+        check = Check("split", self)
+        leaves = self.validation >= 0 and self.test >= 0 and self.validation + self.test < 1
+        check.require(leaves, "validation", "test", rule="must leave some for training")
+        check.seed()
 
     def part(self, text: str) -> str:
         """ "train", "validation" or "test" """

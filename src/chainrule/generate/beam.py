@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import ops
-from chainrule.errors import ChainruleError, ConfigError
+from chainrule.errors import ChainruleError, ConfigError, Setting
 from chainrule.generate.processors import best
 from chainrule.generate.sample import Model
-from chainrule.generate.sampling import check_prompt, check_whole
+from chainrule.generate.sampling import check_prompt
 from chainrule.generate.session import Session, session, vocab_size
+from chainrule.validate import Check
 
 WIDEST = 1000  # each text kept has a cache of its own
 
@@ -42,11 +43,11 @@ class Beam:
     """A text is finished by any of these, which is not part of it."""
 
     def __post_init__(self) -> None:
-        check_whole("beam width", self.width, 1, WIDEST)
-        check_whole("n_best", self.n_best, 1, self.width)
-        check_whole("max_new_tokens", self.max_new_tokens, 0)
-        if not np.isfinite(self.length_penalty):
-            raise ConfigError(f"beam: length_penalty is {self.length_penalty} (must be a number)")
+        check = Check("beam", self)
+        check.whole(1, WIDEST, "width")
+        check.whole(1, self.width, "n_best")
+        check.whole(0, None, "max_new_tokens")
+        check.finite("length_penalty")
 
     @property
     def candidates(self) -> int:
@@ -162,6 +163,8 @@ def beam_search(
     V = vocab_size(model)
     prompt = check_prompt(ids, V)
     for token in beam.stop_tokens:
-        check_whole("stop token", token, 0, V - 1)
+        if not 0 <= token < V:
+            rule = f"must be from 0 to {V - 1}"
+            raise ConfigError("beam: ", Setting("stop_tokens"), f" has token {token} ({rule})")
     (found,) = search(session(model, weights, batch=beam.width), [prompt], beam)
     return found

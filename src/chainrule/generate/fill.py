@@ -13,7 +13,7 @@ from chainrule.data import SpecialIds, segmented
 from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import BERTPretraining
-from chainrule.models.bert import rows_at
+from chainrule.models.bert.body import rows_at
 from chainrule.text import Tokenizer
 
 Ids = npt.NDArray[np.integer[Any]]

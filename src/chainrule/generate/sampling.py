@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.errors import ConfigError, DataError
-from chainrule.random import check_seed
+from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.validate import Check
 
 MOST_TOKENS = 1_000_000_000  # more than anybody will wait for
 
@@ -57,31 +57,22 @@ class Sampling:
     """The same seed writes the same text."""
 
     def __post_init__(self) -> None:
-        check_whole("max_new_tokens", self.max_new_tokens, 0, MOST_TOKENS)
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            rule = "must be 0, the likeliest token, or positive"
-            raise ConfigError(f"sample: temperature is {self.temperature} ({rule})")
-        if self.top_k is not None:
-            check_whole("top_k", self.top_k, 1)
-        for name in ("top_p", "min_p", "typical"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"sample: {name} is {getattr(self, name)} (must be from 0 to 1)")
-        if not (math.isfinite(self.repetition_penalty) and self.repetition_penalty > 0):
-            rule = "must be positive; 1 is none"
-            raise ConfigError(f"sample: repetition_penalty is {self.repetition_penalty} ({rule})")
-        for name in ("frequency_penalty", "presence_penalty"):
-            if not math.isfinite(getattr(self, name)):
-                raise ConfigError(f"sample: {name} is {getattr(self, name)} (must be a number)")
+        check = Check("sample", self)
+        check.whole(0, MOST_TOKENS, "max_new_tokens")
+        warm = math.isfinite(self.temperature) and self.temperature >= 0
+        check.require(warm, "temperature", rule="must be 0, the likeliest token, or positive")
+        check.whole(1, None, "top_k")
+        check.between(0, 1, "top_p", "min_p", "typical")
+        penalty = math.isfinite(self.repetition_penalty) and self.repetition_penalty > 0
+        check.require(penalty, "repetition_penalty", rule="must be positive; 1 is none")
+        check.finite("frequency_penalty", "presence_penalty")
         for token, bias in self.logit_bias.items():
             if not bias < math.inf:
-                raise ConfigError(
-                    f"sample: logit_bias of token {token} is {bias} (must be a number, or -inf)"
-                )
-        if not (isinstance(self.stop, tuple | list) and all(self.stop)):
-            raise ConfigError(
-                f"sample: stop is {self.stop!r} (must be a list of strings, none of them empty)"
-            )
-        check_seed(self.seed)
+                rule = "must be a number, or -inf"
+                raise ConfigError("sample: ", Setting("logit_bias"), f" of token {token} is {bias} ({rule})")
+        listed = isinstance(self.stop, tuple | list) and all(self.stop)
+        check.require(listed, "stop", rule="must be a list of strings, none of them empty")
+        check.seed()
 
     def check(self, vocab_size: int) -> None:
         """The tokens it names must be of this vocabulary."""
@@ -89,15 +80,7 @@ class Sampling:
             for token in tokens:
                 if not (isinstance(token, int | np.integer) and 0 <= token < vocab_size):
                     rule = f"must be from 0 to {vocab_size - 1}"
-                    raise ConfigError(f"sample: {name} has token {token} ({rule})")
-
-
-def check_whole(name: str, value: Any, least: int, most: int | None = None) -> None:
-    """`value` must be an integer within the limits."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        rule = f"at least {least}" if most is None else f"from {least} to {most}"
-        raise ConfigError(f"sample: {name} is {value!r} (must be an integer, {rule})")
+                    raise ConfigError("sample: ", Setting(name), f" has token {token} ({rule})")
 
 
 def check_prompt(ids: Any, vocab_size: int) -> list[int]:

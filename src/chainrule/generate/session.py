@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.autograd import no_grad
-from chainrule.errors import ConfigError, GraphError
+from chainrule.errors import ConfigError, GraphError, Setting
 from chainrule.generate.engine.assign import assign
 from chainrule.generate.engine.decoder import Decoder
 from chainrule.models import LanguageModel, NGram
@@ -129,8 +129,8 @@ def by_length(pieces: Pieces) -> Iterator[tuple[list[int], npt.NDArray[np.int64]
 def check_fp32(model: Any, weights: str) -> None:
     if weights != "fp32":
         raise ConfigError(
-            f"sample: weights is {weights}, the model is a {type(model).__name__} "
-            "(must be fp32: other formats are for language models with a cache or a state)"
+            *("sample: ", Setting("weights"), f" is {weights}, the model is a {type(model).__name__} "),
+            "(must be fp32: other formats are for language models with a cache or a state)",
         )
 
 

@@ -7,7 +7,6 @@ examination rank correlation of cosines with people's scores; fraction of analog
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError, ShapeError
+from chainrule.suggest import did_you_mean
 
 Array = npt.NDArray[Any]
 Found = list[tuple[str, float]]
@@ -58,8 +58,7 @@ class WordVectors:
     def id(self, word: str) -> int:
         """The row of a word, or an error that names words like it."""
         if word not in self._index:
-            near = difflib.get_close_matches(word.lower(), self.words[:20_000], n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else f"{len(self.words):,} words are known"
+            hint = did_you_mean(word, self.words[:20_000], n=3) or f"{len(self.words):,} words are known"
             raise DataError(f"word {word!r}: not in the vocabulary ({hint})")
         return self._index[word]
 
@@ -85,7 +84,7 @@ class WordVectors:
     def nearest(self, vector: npt.ArrayLike, n: int = 10, without: Iterable[int] = ()) -> Found:
         """The n words nearest to a vector (C,), but for the ids in `without`; equal ones in order of their ids."""
         if n < 1:
-            raise ConfigError(f"nearest: n is {n} (must be at least 1)")
+            raise ConfigError.of("nearest", {"n": n}, "must be at least 1")
         cosines = self.unit @ _unit(np.asarray(vector)[None])[0]  # (V,)
         left_out = set(without)
         order = np.argsort(-cosines, kind="stable")[: n + len(left_out)]

@@ -1,30 +1,29 @@
-"""Models, one file each."""
+"""Models, one file or folder each; `registry` knows all of them by name, `model` says what training asks of one."""
 
-from chainrule.models.bert import BERT, BERTConfig
-from chainrule.models.bert_heads import (
+from chainrule.models.bert import (
+    BERT,
     BERTClassifier,
     BERTClassifierConfig,
+    BERTConfig,
     BERTEmbedder,
     BERTEmbedderConfig,
+    BERTPretraining,
+    BERTPretrainingConfig,
     BERTTagger,
     BERTTaggerConfig,
     fine_tune,
 )
-from chainrule.models.bert_pretraining import BERTPretraining, BERTPretrainingConfig
 from chainrule.models.gpt import GPT, GPTConfig
-from chainrule.models.grams import Terminals
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
-from chainrule.models.ngram import NGram
+from chainrule.models.ngram import Additive, GoodTuring, KneserNey, NGram, Terminals
 from chainrule.models.registry import FAMILIES, describe, family, make, model_class, n_params, rebuild
 from chainrule.models.reward import Reward
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
-from chainrule.models.seq2seq import Seq2Seq
-from chainrule.models.seq2seq_config import Seq2SeqConfig
-from chainrule.models.smoothing import Additive, GoodTuring, KneserNey
+from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.types import IGNORE
 

@@ -86,7 +86,8 @@ class LlamaConfig(Config):
             heads_divide("Llama", self, unless=", unless head_dim is given")
         one_of("Llama", self, "attention_bias", BIASES)
         if self.n_head % self.n_kv_head:
-            raise ConfigError(f"Llama: n_head is {self.n_head}, n_kv_head {self.n_kv_head} (must divide)")
+            heads = {"n_head": self.n_head, "n_kv_head": self.n_kv_head}
+            raise ConfigError.of("Llama", heads, "must divide")
         if self.head_size % 2:
             raise ConfigError(
                 f"Llama: a head of {self.head_size} numbers (must be even: rotary positions turn pairs)"

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from chainrule.errors import ConfigError
-from chainrule.models.bert import BERT, BERTConfig
-from chainrule.models.bert_heads import CONFIGS, BERTClassifier, BERTEmbedder, BERTTagger
-from chainrule.models.bert_pretraining import BERTPretraining, BERTPretrainingConfig
+from chainrule.models.bert.body import BERT, BERTConfig
+from chainrule.models.bert.heads import CONFIGS, BERTClassifier, BERTEmbedder, BERTTagger
+from chainrule.models.bert.pretraining import BERTPretraining, BERTPretrainingConfig
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
-from chainrule.models.seq2seq import Seq2Seq
-from chainrule.models.seq2seq_config import Seq2SeqConfig
+from chainrule.models.seq2seq.config import Seq2SeqConfig
+from chainrule.models.seq2seq.model import Seq2Seq
 from chainrule.models.word2vec import CBOW, SkipGram, Word2VecConfig
+from chainrule.suggest import hinted
 
 
 class Family(NamedTuple):
@@ -53,9 +53,8 @@ ALL = KNOWN | WORD_VECTORS
 def family(name: str) -> Family:
     """A family by its name."""
     if name not in ALL:
-        near = difflib.get_close_matches(name, KNOWN, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"model {name!r}: no such family (must be one of {', '.join(KNOWN)}{hint})")
+        rule = hinted(f"must be one of {', '.join(KNOWN)}", name, KNOWN)
+        raise ConfigError(f"model {name!r}: no such family ({rule})")
     return ALL[name]
 
 

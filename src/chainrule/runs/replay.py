@@ -17,7 +17,7 @@ from chainrule import random
 from chainrule.autograd import capture
 from chainrule.autograd.types import Array
 from chainrule.doctor import Report, rules
-from chainrule.errors import CheckpointError, ConfigError
+from chainrule.errors import CheckpointError, ConfigError, Setting
 from chainrule.inspect import LayerReport, ParameterReport, expected_loss
 from chainrule.inspect.activations import ACTIVATIONS, STREAM, layers
 from chainrule.inspect.gradients import norm
@@ -116,7 +116,8 @@ def _run_before(folder: Path, step: int, last: int) -> Run:
     newest = load_checkpoint(folder)
     most = max(last, newest.step) + 1  # the step at which training stopped was perhaps not written down
     if not 1 <= step <= most:
-        raise ConfigError(f"replay: step is {step}, {folder} has the steps 1 to {most} (choose one of them)")
+        said = f" is {step}, {folder} has the steps 1 to {most} (choose one of them)"
+        raise ConfigError("replay: ", Setting("step"), said)
     saved = checkpoint.before(folder, step)
     if saved is not None:
         return Run.restored(folder, saved)

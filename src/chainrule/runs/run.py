@@ -12,7 +12,7 @@ from rich.console import Console
 
 from chainrule.data import BatchSource
 from chainrule.doctor import Code
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.io import write_vectors
 from chainrule.io.hf import pretrained
 from chainrule.machine import check_memory
@@ -30,11 +30,11 @@ from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.task import Data, Task, facts_of
 from chainrule.tasks.word_vectors import WordVectorsTask
 from chainrule.text import Tokenizer
-from chainrule.train.config import TrainConfig, defaults
+from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
 from chainrule.train.log import Log, read
 from chainrule.train.schedule import Plan
 from chainrule.train.trainer import Result, Trainer
-from chainrule.train.word_vectors import WordTrainConfig, word_trainer
+from chainrule.train.word_vectors import word_trainer
 
 AnyConfig = TrainConfig | WordTrainConfig
 
@@ -147,7 +147,8 @@ class Run:
         trainer = self.trainer
         planned = trainer.plan.total or trainer.steps
         if max_steps <= planned:
-            raise ConfigError(f"resume: max_steps is {max_steps}, in the run {planned} (must be larger)")
+            said = f" is {max_steps}, in the run {planned} (must be larger)"
+            raise ConfigError("resume: ", Setting("max_steps"), said)
         trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
         trainer.plan = Plan(trainer.config)
         trainer.batches = self._batches(trainer.config)

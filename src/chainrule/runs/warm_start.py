@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.models import Model, describe, fine_tune, n_params
 from chainrule.models import family as family_of
-from chainrule.models.bert_heads import fits_head
+from chainrule.models.bert.heads import fits_head
 
 HEAD = ("classes", "labels")  # what the head of a classifier follows from
 
@@ -37,7 +37,11 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
         there = getattr(start.config, name, value)
         if there != value and name not in LEARNING and not _context_alone(start, name, value):
             raise ConfigError(
-                f"train: {name} is {value}, in the model to begin with {there} (must be the same)"
+                *(
+                    "train: ",
+                    Setting(name),
+                    f" is {value}, in the model to begin with {there} (must be the same)",
+                )
             )
     kind = family_of(family).model
     if type(start) is not kind:

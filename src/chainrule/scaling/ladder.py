@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from chainrule.data import Corpus, windows
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import DataError
 from chainrule.models import KneserNey, LanguageModel, NGram, Terminals
 from chainrule.models.window import contexts
 from chainrule.random import seeded
@@ -30,6 +30,7 @@ from chainrule.tasks.language_modeling import LanguageModelingTask, text_batches
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.trainer import Trainer
+from chainrule.validate import Check
 
 MOST = 20  # times the updates of the GPT that a cheap model gets at equal compute
 
@@ -52,13 +53,9 @@ class LadderConfig:
     """Of the longest counted n-gram."""
 
     def __post_init__(self) -> None:
-        for name in ("params", "steps", "batch_size", "seeds"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"ladder: {name} is {getattr(self, name)} (must be at least 1)")
-        if self.order < 3:
-            raise ConfigError(
-                f"ladder: order is {self.order} (must be at least 3: 1 and 2 are rungs already)"
-            )
+        check = Check("ladder", self)
+        check.at_least(1, "params", "steps", "batch_size", "seeds")
+        check.require(self.order >= 3, "order", rule="must be at least 3: 1 and 2 are rungs already")
 
 
 Tell = Callable[[str, float], None]  # which model, and how far its training is, from 0 to 1

@@ -61,15 +61,7 @@ class LabelCorpus:
 class ClassificationTask(Task):
     """Texts to train on and texts to evaluate on, chosen by their hash."""
 
-    about: ClassVar[str] = (
-        "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
-        "or docstrings."
-    )
-    example: ClassVar[str] = "reviews.tsv"
     default: ClassVar[str] = "docstrings"
-    decides: ClassVar[tuple[str, ...]] = ("vocab_size", "classes", "labels")
-    lr: ClassVar[float] = 1e-3
-    wordpiece: ClassVar[bool] = True
     unit: ClassVar[str] = "nats_per_label"
     perplexity: ClassVar[bool] = False
     model: ClassVar[str] = "a classifier"

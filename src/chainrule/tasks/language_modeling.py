@@ -42,12 +42,7 @@ SAMPLE = 100  # tokens
 class LanguageModelingTask(Task):
     """Tokens to train on, tokens to evaluate on, and the tokenizer that made them."""
 
-    about: ClassVar[str] = (
-        "A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made."
-    )
-    example: ClassVar[str] = "book.txt"
     default: ClassVar[str] = "pydoc"
-    decides: ClassVar[tuple[str, ...]] = ("vocab_size",)
     model: ClassVar[str] = "a language model"
     writes: ClassVar[bool] = True
     corpus: Corpus | Shards

@@ -26,12 +26,7 @@ GUESSES = 5  # words for each gap
 class MaskedLMTask(Task):
     """Documents to train on, documents to evaluate on, and the tokenizer that made them."""
 
-    about: ClassVar[str] = LanguageModelingTask.about
-    example: ClassVar[str] = LanguageModelingTask.example
     default: ClassVar[str] = LanguageModelingTask.default
-    decides: ClassVar[tuple[str, ...]] = ("vocab_size",)
-    lr: ClassVar[float] = 1e-3
-    wordpiece: ClassVar[bool] = True
     unit: ClassVar[str] = "nats"  # per hidden word, and with next sentence per pair, added up
     model: ClassVar[str] = "a BERT"
     reads: ClassVar[tuple[str, ...]] = ("top_k",)

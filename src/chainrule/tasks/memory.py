@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.machine import memory
 from chainrule.models import model_class
 from chainrule.models.model import Config
@@ -19,9 +19,10 @@ def check_memory(config: Any, tokens: int, batch_size: int, accumulate: int, rec
     needed, there = step_bytes(config, tokens, batch_size, accumulate, recompute), memory()
     if needed > there:
         raise ConfigError(
-            f"train: batch_size is {batch_size}, block_size {config.block_size}: a step takes "
+            *("train: ", Setting("batch_size"), f" is {batch_size}, "),
+            *(Setting("block_size"), f" {config.block_size}: a step takes "),
             f"{needed / 2**30:,.0f} GiB, this machine has {there / 2**30:.0f} (make one of them smaller, or accumulate "
-            "larger)"
+            "larger)",
         )
 
 

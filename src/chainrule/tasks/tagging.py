@@ -33,11 +33,6 @@ from chainrule.text import Tokenizer
 class TaggingTask(ClassificationTask):
     """Sentences to train on and sentences to evaluate on, chosen by their hash."""
 
-    about: ClassVar[str] = (
-        "Sentences with a tag for each word: a line per word with a tab and its tag, an empty line after each "
-        "sentence; or docstrings."
-    )
-    example: ClassVar[str] = "names.conll"
     model: ClassVar[str] = "a tagger"
     what: ClassVar[str] = "sentences"
 

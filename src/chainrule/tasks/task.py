@@ -43,18 +43,8 @@ class Task:
     An object holds data. What needs none, such as answering a prompt, is a class method.
     """
 
-    about: ClassVar[str]
-    """What the data are, for the help of the command line."""
-    example: ClassVar[str]
-    """The name of a file with such data."""
     default: ClassVar[str]
     """The data that are there without a download."""
-    decides: ClassVar[tuple[str, ...]]
-    """The fields of a model's config that follow from the data."""
-    lr: ClassVar[float] = 3e-3
-    """The highest learning rate, unless told otherwise."""
-    wordpiece: ClassVar[bool] = False
-    """Texts are read as word pieces between [CLS] and [SEP]; if not, as characters, unless told otherwise."""
     options: ClassVar[tuple[str, ...]] = ()
     """Options of `of` beside the tokenizer, which a checkpoint keeps."""
     unit: ClassVar[str] = "nats_per_token"
@@ -86,7 +76,7 @@ class Task:
         raise NotImplementedError
 
     def sizes(self) -> dict[str, Any]:
-        """The values of the fields in `decides`."""
+        """The fields of a model's config that follow from the data, with their values."""
         raise NotImplementedError
 
     def check(self, config: Any, *, batch_size: int, accumulate: int = 1, recompute: bool = False) -> None:

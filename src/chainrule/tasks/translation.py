@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, spread
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Translator
 from chainrule.generate.session import check_fp32
 from chainrule.models import Seq2Seq
@@ -30,14 +30,7 @@ TOGETHER = 64  # sources that are translated at a time
 class TranslationTask(Task):
     """Sources with their targets; a twentieth of them, chosen by the hash of the source, is for evaluation."""
 
-    about: ClassVar[str] = (
-        "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
-        "by line, or docstrings."
-    )
-    example: ClassVar[str] = "pairs.tsv"
     default: ClassVar[str] = "docstrings"
-    decides: ClassVar[tuple[str, ...]] = ("vocab_size", "source_vocab_size")
-    lr: ClassVar[float] = 1e-3
     model: ClassVar[str] = "an encoder-decoder"
     writes: ClassVar[bool] = True
     corpus: PairCorpus
@@ -159,7 +152,8 @@ class TranslationTask(Task):
         options = options or AnswerOptions()
         if options.beam and options.logprobs:
             raise ConfigError(
-                "sample: logprobs is given with beam (a search knows only the sum, which it prints: leave it out)"
+                *("sample: ", Setting("logprobs")),
+                " is given with beam (a search knows only the sum, which it prints: leave it out)",
             )
         check_fp32(model, options.weights)
         seeds = range(options.sampling.seed, options.sampling.seed + options.num_samples)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.data import Corpus, load
-from chainrule.errors import DataError
+from chainrule.errors import DataError, Setting
 from chainrule.models import NOTHING, Word2Vec
 from chainrule.tasks.task import EvalBatches, Task
 from chainrule.text import LowercaseWordTokenizer
@@ -23,10 +23,7 @@ MIN_COUNT = 5
 class WordVectorsTask(Task):
     """A text as the ids of its words. All of it is trained on: vectors are evaluated by what people know of words."""
 
-    about: ClassVar[str] = "A text file, or a corpus that `chainrule data list` knows."
-    example: ClassVar[str] = "book.txt"
     default: ClassVar[str] = "pydoc"
-    decides: ClassVar[tuple[str, ...]] = ("vocab_size",)
     options: ClassVar[tuple[str, ...]] = ("min_count",)
     model: ClassVar[str] = "word vectors"
     command: ClassVar[str] = "word2vec"
@@ -56,8 +53,8 @@ class WordVectorsTask(Task):
             tokenizer = LowercaseWordTokenizer.train(data.text, min_count=min_count or MIN_COUNT)
             if tokenizer.vocab_size < 3:
                 raise DataError(
-                    f"{data.name}: {tokenizer.vocab_size - 1} words occur {min_count} times "
-                    "(must be at least 2; lower min_count or take a longer text)"
+                    f"{data.name}: {tokenizer.vocab_size - 1} words occur {min_count} times ",
+                    *("(must be at least 2; lower ", Setting("min_count"), " or take a longer text)"),
                 )
         return cls(data, tokenizer, word_ids(data.text, tokenizer), min_count)
 

@@ -79,9 +79,8 @@ class BPETokenizer(Tokenizer):
         limit = vocab_size - 256 - len(special_tokens)
         if limit < 0:
             needed = f"256 bytes and {len(special_tokens)} special tokens"
-            raise ConfigError(
-                f"vocab_size: got {vocab_size} (must be at least {256 + len(special_tokens)}: {needed})"
-            )
+            rule = f"must be at least {256 + len(special_tokens)}: {needed}"
+            raise ConfigError.of("BPE", {"vocab_size": vocab_size}, rule)
         if native.available():
             trainer = native.kernels().BpeTrainer(character_classes(), index)
             for batch, ends in batches(texts, to_valid_utf8):

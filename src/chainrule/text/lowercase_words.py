@@ -61,9 +61,9 @@ class LowercaseWordTokenizer(Tokenizer):
     def train(cls, text: str, min_count: int = 5, max_size: int | None = None) -> LowercaseWordTokenizer:
         """The words that occur at least `min_count` times; at most `max_size` tokens, `<unk>` included."""
         if min_count < 1:
-            raise ConfigError(f"word tokenizer: min_count is {min_count} (must be at least 1)")
+            raise ConfigError.of("word tokenizer", {"min_count": min_count}, "must be at least 1")
         if max_size is not None and max_size < 2:
-            raise ConfigError(f"word tokenizer: max_size is {max_size} (must be at least 2)")
+            raise ConfigError.of("word tokenizer", {"max_size": max_size}, "must be at least 2")
         limit = None if max_size is None else max_size - 1
         return cls([UNKNOWN, *RULE.most_frequent(_plain(text), min_count, limit)])
 

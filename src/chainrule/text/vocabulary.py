@@ -90,4 +90,4 @@ def with_special(special: Iterable[str], tokens: Iterable[str]) -> Vocabulary:
 def check_size(kind: str, vocab_size: int, needed: int, what: str) -> None:
     """Refuse a vocabulary too small for the `needed` tokens."""
     if vocab_size < needed:
-        raise ConfigError(f"{kind}: vocab_size {vocab_size} (must be at least {needed}: {what})")
+        raise ConfigError.of(kind, {"vocab_size": vocab_size}, f"must be at least {needed}: {what}")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
-from chainrule.errors import ConfigError
 from chainrule.native import PRECISIONS
-from chainrule.tasks.registry import task_of
+from chainrule.validate import Check
+
+Seconds = Annotated[float, "seconds"]  # a command line may say 10m or 2h
 
 SCHEDULES = ("wsd", "cosine", "linear", "constant", "step", "inverse_sqrt")
 ON_NAN = ("stop", "skip")
+MOST_NEGATIVES = 1000
+# Highest learning rates of families where that of small language models is too high.
+RATES = dict.fromkeys(("seq2seq", "bert", "bert-classifier", "bert-tagger"), 1e-3)
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Learning:
 
     max_steps: int = 2000
     """Updates to make."""
-    budget: float | None = None
+    budget: Seconds | None = None
     """Time to train, in seconds (on the command line also 10m or 2h); replaces max_steps by as many as fit. Without
     sizes they are chosen to fit too."""
     batch_size: int = 32
@@ -80,45 +83,65 @@ class TrainConfig(Looking, Learning):
     """Of every random choice."""
 
     def __post_init__(self) -> None:
-        self._at_least(1, "max_steps", "batch_size", "accumulate", "eval_every", "eval_windows", "save_every")
-        self._at_least(0, "warmup", "watch_every", "sample_every", "patience")
-        self._finite(lambda value: value > 0, "a positive number", "lr", "clip")
-        if self.budget is not None:
-            self._finite(lambda value: value > 0, "a positive number of seconds", "budget")
-        self._finite(lambda value: value >= 0, "at least 0", "weight_decay")
-        if self.weight_decay * self.lr >= 1:  # a step would leave nothing of a weight, or turn it round
-            raise ConfigError(
-                f"train: lr is {self.lr:g}, weight_decay {self.weight_decay:g} (their product must be below 1, "
-                "the share of a weight that a step takes away: make one of them smaller)"
-            )
-        self._finite(lambda value: 0 <= value <= self.lr, f"from 0 to lr, {self.lr:g}", "min_lr")
-        self._finite(lambda value: 0 <= value < 1, "at least 0 and below 1", "beta2", "ema")
-        self._finite(lambda value: 0 < value < 1, "between 0 and 1", "decay")
-        for name, known in (("precision", PRECISIONS), ("schedule", SCHEDULES), ("on_nan", ON_NAN)):
-            self._require(getattr(self, name) in known, name, f"one of {', '.join(known)}")
-        self._require(
+        check = Check("train", self)
+        check.at_least(1, "max_steps", "batch_size", "accumulate", "eval_every", "eval_windows", "save_every")
+        check.at_least(0, "warmup", "watch_every", "sample_every", "patience")
+        check.positive("lr", "clip")
+        check.positive("budget", of="seconds")
+        check.not_negative("weight_decay")
+        check.require(
+            self.weight_decay * self.lr < 1,  # a step would leave nothing of a weight, or turn it round
+            "lr",
+            "weight_decay",
+            rule="their product must be below 1, the fraction of a weight that a step takes away",
+            fix="make one of them smaller",
+        )
+        check.require(0 <= self.min_lr <= self.lr, "min_lr", "lr", rule="must be from 0 to the learning rate")
+        check.fraction("beta2", "ema")
+        check.require(0 < self.decay < 1, "decay", rule="must be between 0 and 1")
+        check.one_of("precision", PRECISIONS)
+        check.one_of("schedule", SCHEDULES)
+        check.one_of("on_nan", ON_NAN)
+        check.require(
             self.budget is None or self.schedule == "wsd",
             "schedule",
-            "wsd with a budget: the number of steps is not known, and only wsd can do without",
+            rule="must be wsd with a budget: the number of steps is not known, and only wsd can do without",
         )
-        self._require(
-            self.accumulate <= self.batch_size, "accumulate", f"at most batch_size, {self.batch_size}"
+        check.require(
+            self.accumulate <= self.batch_size,
+            "accumulate",
+            "batch_size",
+            rule="must be at most the batch size",
         )
-        self._require(0 <= self.seed < 2**64, "seed", "from 0 to 2**64 - 1")
+        check.seed()
 
-    def _at_least(self, least: int, *names: str) -> None:
-        for name in names:
-            self._require(getattr(self, name) >= least, name, f"at least {least}")
 
-    def _finite(self, holds: Any, rule: str, *names: str) -> None:
-        for name in names:
-            self._require(math.isfinite(getattr(self, name)) and holds(getattr(self, name)), name, rule)
+@dataclass(frozen=True)
+class WordTrainConfig:
+    """How to train word2vec."""
 
-    def _require(self, holds: bool, name: str, rule: str) -> None:
-        if not holds:
-            raise ConfigError(f"train: {name} is {getattr(self, name)} (must be {rule})")
+    epochs: int = 5
+    """Times through the text."""
+    lr: float | None = None
+    """First learning rate, which falls linearly to 0. Default: 0.025 for skip-gram, 0.075 for CBOW."""
+    negatives: int = 5
+    """Words drawn at random against each real one."""
+    sample: float = 1e-3
+    """Words more frequent than this fraction of the text are read less often; 0 reads all."""
+    power: float = 0.75
+    """Negatives are drawn by frequency to this power; 0 draws all words alike."""
+    seed: int = 0
+    """Of every random choice."""
+
+    def __post_init__(self) -> None:
+        check = Check("word2vec", self)
+        check.at_least(1, "epochs")
+        check.between(1, MOST_NEGATIVES, "negatives")
+        check.positive("lr")
+        check.not_negative("sample", "power")
+        check.seed()
 
 
 def defaults(family: str) -> TrainConfig:
     """How a family is trained unless told otherwise."""
-    return TrainConfig(lr=task_of(family).lr)
+    return TrainConfig(lr=RATES[family]) if family in RATES else TrainConfig()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from chainrule.doctor import Finding
 from chainrule.doctor.explain import broken_update
 from chainrule.doctor.nonfinite import broken
-from chainrule.errors import ChainruleError
+from chainrule.errors import ChainruleError, Setting
 from chainrule.models import Model
 from chainrule.train.config import TrainConfig
 from chainrule.train.log import Logger
@@ -20,8 +20,8 @@ MOST = 20  # steps in a row that may be left out
 class NotFinite(ChainruleError):
     """A step that was not taken, or a model that is no use any more, and why."""
 
-    def __init__(self, message: str, finding: Finding | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, *message: str, finding: Finding | None = None) -> None:
+        super().__init__(*message)
         self.finding = finding
 
 
@@ -38,7 +38,7 @@ class Skips:
         self.reason = f"{what} (must be finite): {finding.measured}; try: {finding.advice}"
         if stop or self.in_a_row > MOST:
             before = "" if stop else f" after {MOST} such steps in a row"
-            raise NotFinite(f"train: {self.reason}; the step was not taken{before}", finding)
+            raise NotFinite(f"train: {self.reason}; the step was not taken{before}", finding=finding)
 
 
 @contextmanager
@@ -59,5 +59,8 @@ def check_sound(model: Model, config: TrainConfig, step: int, validation: float 
         return
     finding = broken_update(entry, config, step, validation)
     raise NotFinite(
-        f"train: {finding.measured} (must be finite): try {finding.advice}; the step is not kept", finding
+        f"train: {finding.measured} (must be finite): try a smaller ",
+        *(Setting("lr"), f" than {config.lr:g}, a smaller "),
+        *(Setting("weight_decay"), f" than {config.weight_decay:g}; the step is not kept"),
+        finding=finding,
     )

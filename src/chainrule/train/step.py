@@ -66,10 +66,9 @@ class GradientStep:
         self, model: Model, batches: BatchSource, config: TrainConfig, tokenizer: Tokenizer | None = None
     ) -> None:
         if config.accumulate > 1 and not model.divisible:
-            raise ConfigError(
-                f"train: accumulate is {config.accumulate} (must be 1 for a {type(model).__name__}: its examples are "
-                "compared with all others of the batch; take a smaller batch_size, or recompute, for less memory)"
-            )
+            fix = "take a smaller batch_size, or recompute, for less memory"
+            rule = f"must be 1 for a {type(model).__name__}: its examples are compared with all others of the batch"
+            raise ConfigError.of("train", {"accumulate": config.accumulate}, f"{rule}; {fix}")
         for _, part in model.named_layers():
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
                 part.recompute = config.recompute

@@ -6,17 +6,16 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ChainruleError, ConfigError, DataError
+from chainrule.errors import ChainruleError, ConfigError, DataError, Setting
 from chainrule.models import CBOW, NOTHING, Word2Vec
-from chainrule.random import check_seed, generator, key
+from chainrule.random import generator, key
 from chainrule.tasks.word_vectors import WordVectorsTask
-from chainrule.train.config import TrainConfig
+from chainrule.train.config import TrainConfig, WordTrainConfig
 from chainrule.train.step import GoingOn
 from chainrule.train.trainer import Trainer
 from chainrule.train.word_sampling import AliasTable, keep_probability, noise
@@ -29,38 +28,7 @@ COUNT, LANES = 32, 8  # centres per chunk; chunks per round, at most
 MOST_STALE = (
     8.0  # steps that one row may take within a round without seeing each other, times the learning rate
 )
-MOST_WINDOW, MOST_NEGATIVES = 64, 1000
-
-
-@dataclass(frozen=True)
-class WordTrainConfig:
-    """How to train word2vec."""
-
-    epochs: int = 5
-    """Times through the text."""
-    lr: float | None = None
-    """First learning rate, which falls linearly to 0. Default: 0.025 for skip-gram, 0.075 for CBOW."""
-    negatives: int = 5
-    """Words drawn at random against each real one."""
-    sample: float = 1e-3
-    """Words more frequent than this fraction of the text are read less often; 0 reads all."""
-    power: float = 0.75
-    """Negatives are drawn by frequency to this power; 0 draws all words alike."""
-    seed: int = 0
-    """Of every random choice."""
-
-    def __post_init__(self) -> None:
-        self._require(self.epochs >= 1, "epochs", "at least 1")
-        self._require(1 <= self.negatives <= MOST_NEGATIVES, "negatives", f"from 1 to {MOST_NEGATIVES}")
-        self._require(self.lr is None or (math.isfinite(self.lr) and self.lr > 0), "lr", "a positive number")
-        for name in ("sample", "power"):
-            value = getattr(self, name)
-            self._require(math.isfinite(value) and value >= 0, name, "0 or a positive number")
-        check_seed(self.seed)
-
-    def _require(self, holds: bool, name: str, rule: str) -> None:
-        if not holds:
-            raise ConfigError(f"word2vec: {name} is {getattr(self, name)} (must be {rule})")
+MOST_WINDOW = 64
 
 
 class Progress(NamedTuple):
@@ -95,9 +63,8 @@ class WordVectorStep:
         self.settings = settings or WordTrainConfig()
         self.ids, self.counts = _checked(ids, model.config.vocab_size)
         if model.config.window > MOST_WINDOW:
-            raise ConfigError(
-                f"word2vec: window is {model.config.window} (must be at most {MOST_WINDOW} to train)"
-            )
+            rule = f"must be at most {MOST_WINDOW} to train"
+            raise ConfigError.of("word2vec", {"window": model.config.window}, rule)
         self.lr = self.rate = first_rate(model, self.settings)
         self.mean = isinstance(model, CBOW)  # of the window is the input
         self.noise = noise(self.counts, self.settings.power)
@@ -137,8 +104,8 @@ class WordVectorStep:
                 table.version += 1
             if last == len(kept) and not all(np.isfinite(table.array).all() for table in tables):
                 raise ChainruleError(
-                    f"word2vec: the vectors are no longer finite after epoch {epoch + 1} "
-                    f"(try a smaller lr than {self.lr:g})"
+                    f"word2vec: the vectors are no longer finite after epoch {epoch + 1} ",
+                    *("(try a smaller ", Setting("lr"), f" than {self.lr:g})"),
                 )
             words = int(np.count_nonzero(kept[first:last] != NOTHING))
             yield Progress(epoch, words, (epoch + last / n) / settings.epochs, lr)

@@ -185,8 +185,12 @@ def test_what_is_hidden_changes_from_epoch_to_epoch() -> None:
 @pytest.mark.parametrize(
     ("found", "options", "message"),
     [
-        (documents(2, 30), {"block_size": 4}, r"block_size 4 \(must be at least 5"),
-        (documents(2, 30), {"block_size": 2, "next_sentence": False}, r"block_size 2 \(must be at least 3"),
+        (documents(2, 30), {"block_size": 4}, r"block_size is 4 \(must be at least 5"),
+        (
+            documents(2, 30),
+            {"block_size": 2, "next_sentence": False},
+            r"block_size is 2 \(must be at least 3",
+        ),
         (documents(1, 20), {}, r"a single window \(next sentence needs a second"),
         (documents(3, 1), {}, r"none of 3 has 2 tokens"),
     ],

@@ -142,9 +142,9 @@ def test_evaluation_visits_every_document_once(rows: list[list[int]], size: int,
 
 def test_sizes_and_empty_data_are_refused() -> None:
     for sizes in ({"batch_size": 0, "block_size": 4}, {"batch_size": 1, "block_size": 0}):
-        with pytest.raises(ConfigError, match=r"_size 0 \(must be at least 1\)"):
+        with pytest.raises(ConfigError, match=r"_size is 0 \(must be at least 1\)"):
             DocumentBatches(documents(5), **sizes)
-    with pytest.raises(ConfigError, match="pool 0"):
+    with pytest.raises(ConfigError, match="pool is 0"):
         DocumentBatches(documents(5), batch_size=1, block_size=4, pool=0)
     with pytest.raises(DataError, match="none of 3 has two tokens"):
         DocumentBatches(documents(1, 0, 1), batch_size=1, block_size=4)

@@ -43,5 +43,5 @@ def test_a_batch_is_a_function_of_the_seed_and_the_step() -> None:
 def test_what_cannot_be_cut_is_refused() -> None:
     with pytest.raises(DataError, match="training text: 24 tokens, batch_size 3, block_size 8"):
         Streams(np.arange(24), batch_size=3, block_size=8)
-    with pytest.raises(ConfigError, match="block_size 0"):
+    with pytest.raises(ConfigError, match="block_size is 0"):
         Streams(np.arange(24), batch_size=3, block_size=0)

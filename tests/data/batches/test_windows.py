@@ -80,9 +80,9 @@ def test_text_shorter_than_the_context_is_refused_with_both_numbers() -> None:
 
 
 def test_sizes_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match="batch_size 0"):
+    with pytest.raises(ConfigError, match="batch_size is 0"):
         Batches(IDS, batch_size=0, block_size=8)
-    with pytest.raises(ConfigError, match="block_size 0"):
+    with pytest.raises(ConfigError, match="block_size is 0"):
         Batches(IDS, batch_size=1, block_size=0)
     with pytest.raises(ConfigError, match="fraction 1"):
         split(IDS, 1.0)

@@ -113,5 +113,5 @@ def test_rules_of_ones_own() -> None:
 
 
 def test_a_likeness_that_cannot_be_found_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"near 0\.3"):
+    with pytest.raises(ConfigError, match=r"near is 0\.3"):
         Cleaner(near=0.3)

@@ -79,8 +79,6 @@ def text_limit(block_size: int, texts: int) -> int:
     """The tokens of text that fit in a row of `block_size` with [CLS] and a [SEP] per text."""
     limit = block_size - 1 - texts
     if limit < texts:
-        raise ConfigError(
-            f"batches: block_size {block_size} (must be at least {1 + 2 * texts}: "
-            "[CLS], and per text a token and [SEP])"
-        )
+        rule = f"must be at least {1 + 2 * texts}: [CLS], and per text a token and [SEP]"
+        raise ConfigError.of("batches", {"block_size": block_size}, rule)
     return limit

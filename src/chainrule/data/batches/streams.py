@@ -6,7 +6,7 @@ import numpy as np
 
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.batches.windows import cut
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.random import generator
 from chainrule.types import Ids
 
@@ -28,11 +28,12 @@ class Streams(BatchSource):
     def __init__(self, ids: Ids, *, batch_size: int, block_size: int, seed: int = 0) -> None:
         for name, value in (("batch_size", batch_size), ("block_size", block_size)):
             if value < 1:
-                raise ConfigError(f"batches: {name} {value} (must be at least 1)")
+                raise ConfigError.of("batches", {name: value}, "must be at least 1")
         if len(ids) <= batch_size * block_size:
             raise DataError(
-                f"training text: {len(ids)} tokens, batch_size {batch_size}, block_size {block_size} "
-                "(must have more tokens than their product: give more text, or make one of them smaller)"
+                f"training text: {len(ids)} tokens, ",
+                *(Setting("batch_size"), f" {batch_size}, ", Setting("block_size"), f" {block_size} "),
+                "(must have more tokens than their product: give more text, or make one of them smaller)",
             )
         self.ids = ids
         self.batch_size = batch_size

@@ -9,7 +9,7 @@ import numpy as np
 
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.order import check_sizes, spread
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.random import generator
 from chainrule.types import Ids
 
@@ -80,6 +80,7 @@ def check_length(what: str, ids: Ids, block_size: int) -> None:
     """Refuse a text of at most `block_size` tokens: a window needs one more for its last target."""
     if len(ids) <= block_size:
         raise DataError(
-            f"{what}: {len(ids):,} token{'s' * (len(ids) != 1)}, block_size {block_size} (must have more tokens than "
-            "block_size: bring more text, or a model with a smaller block_size)"
+            f"{what}: {len(ids):,} token{'s' * (len(ids) != 1)}, ",
+            *(Setting("block_size"), f" {block_size} (must have more tokens than ", Setting("block_size")),
+            *(": bring more text, or a model with a smaller ", Setting("block_size"), ")"),
         )

@@ -50,7 +50,8 @@ class Cleaner:
 
     def __init__(self, rules: Sequence[Rule] = (), near: float | None = 0.8) -> None:
         if near is not None and not 0.5 <= near <= 1:
-            raise ConfigError(f"dedup: near {near} (must be from 0.5 to 1: below, too many pairs are missed)")
+            rule = "must be from 0.5 to 1: below, too many pairs are missed"
+            raise ConfigError.of("dedup", {"near": near}, rule)
         self.rules = rules
         self.near = near
         self.report = Report()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -14,6 +13,7 @@ from chainrule.io.settings import Settings
 from chainrule.models import Model, describe, n_params, rebuild
 from chainrule.models.registry import ALL, KNOWN
 from chainrule.nn.init import unfilled
+from chainrule.suggest import hinted
 
 # Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights.
 MODULES: tuple[Any, ...] = (gpt2, llama, bert, marian)
@@ -49,9 +49,8 @@ def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
     if not isinstance(kind, str) or kind not in ARCHITECTURES or _is_ours(config):
         if kind not in ALL:
             known = ARCHITECTURES | KNOWN
-            near = difflib.get_close_matches(str(kind), known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise FormatError(f"model_type is {kind!r} (must be one of {', '.join(known)}{hint})")
+            rule = hinted(f"must be one of {', '.join(known)}", str(kind), known)
+            raise FormatError(f"model_type is {kind!r} ({rule})")
         check_size(n_params(config), arrays, config.get("n_layer", 0))
         with unfilled():
             model: Model = rebuild(config)

@@ -16,7 +16,7 @@ from chainrule.io.hf.weights import without_copies
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import BERT, BERTConfig, BERTPretraining, BERTPretrainingConfig, Model
-from chainrule.models.bert_heads import CONFIGS, BERTClassifierConfig, BERTEmbedderConfig, BERTTaggerConfig
+from chainrule.models.bert.heads import CONFIGS, BERTClassifierConfig, BERTEmbedderConfig, BERTTaggerConfig
 
 NAMES = ("bert",)
 MODELS: dict[type[Any], type[Model]] = {

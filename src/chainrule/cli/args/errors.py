@@ -1,0 +1,47 @@
+"""What can be wrong with a command line. Each error has the words it is about as fields, and says them in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chainrule.errors import ConfigError
+from chainrule.suggest import did_you_mean
+
+ALIKE = 0.7  # flags begin alike (--n-head, --n-embd), so that more is asked of them
+
+
+class UsageError(ConfigError):
+    """A command line that cannot be read."""
+
+
+class UnknownOption(UsageError):
+    def __init__(self, word: str, known: Iterable[str]) -> None:
+        self.word = word
+        self.hint = did_you_mean(word.partition("=")[0], known, likeness=ALIKE)
+        super().__init__(f"{word}: no such option{self.hint and f' ({self.hint})'}")
+
+
+class MissingValue(UsageError):
+    def __init__(self, flag: str) -> None:
+        self.flag = flag
+        super().__init__(
+            f"{flag}: no value (must be followed by one; if it begins with a dash, {flag}=VALUE)"
+        )
+
+
+class BadValue(UsageError):
+    def __init__(self, flag: str, value: str, rule: str) -> None:
+        self.flag, self.value, self.rule = flag, value, rule
+        super().__init__(f"{flag}: got {value!r} ({rule})")
+
+
+class MissingArgument(UsageError):
+    def __init__(self, name: str, about: str) -> None:
+        self.name, self.about = name, about
+        super().__init__(f"{name} is missing (must be given: {about[:1].lower()}{about[1:].rstrip('.')})")
+
+
+class ExtraArgument(UsageError):
+    def __init__(self, word: str) -> None:
+        self.word = word
+        super().__init__(f"{word!r}: one argument too many (leave it out; an option is written --name)")

@@ -1,0 +1,67 @@
+"""The families of models that can be trained by command: their data in words, and which of their sizes have a flag."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, NamedTuple, get_type_hints
+
+from chainrule.cli.args.kinds import kind_of
+from chainrule.models.registry import KNOWN
+
+NAMES = [name for name in KNOWN if name != "bert-embedder"]  # in the order they are named to people
+WORD_PIECES = (
+    "bert",
+    "bert-classifier",
+    "bert-tagger",
+)  # they read word pieces; all others characters, unless told
+DECIDED = ("vocab_size", "source_vocab_size", "classes", "labels")  # sizes that follow from the data
+
+
+class Data(NamedTuple):
+    """What a family is trained on."""
+
+    about: str
+    example: str
+    default: str
+
+
+TEXT = Data(
+    "A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made.",
+    example="book.txt",
+    default="pydoc",
+)
+DATA = {
+    "seq2seq": Data(
+        "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
+        "by line, or docstrings.",
+        example="pairs.tsv",
+        default="docstrings",
+    ),
+    "bert-classifier": Data(
+        "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
+        "or docstrings.",
+        example="reviews.tsv",
+        default="docstrings",
+    ),
+    "bert-tagger": Data(
+        "Sentences with a tag for each word: a line per word with a tab and its tag, an empty line after each "
+        "sentence; or docstrings.",
+        example="names.conll",
+        default="docstrings",
+    ),
+}
+
+
+def data_of(family: str) -> Data:
+    return DATA.get(family, TEXT)
+
+
+def sizes_of(family: str) -> list[str]:
+    """The fields of a family's config that have a flag, but for those that the data decide."""
+    return [name for name in plain_fields(KNOWN[family].config) if name not in DECIDED]
+
+
+def plain_fields(config: type[Any]) -> list[str]:
+    """The fields of a config that are numbers, words or switches; others, such as `rope_scaling`, have no flag."""
+    hints = get_type_hints(config, include_extras=True)
+    return [field.name for field in fields(config) if kind_of(hints[field.name])]

@@ -1,0 +1,130 @@
+"""Kinds of values: how the words of a command line, or a value of a TOML file, become what a field holds."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from chainrule.cli.args.errors import BadValue
+from chainrule.suggest import hinted
+
+UNITS = {"s": 1, "m": 60, "h": 3600}
+SEVERAL = "several"  # marks a field whose one flag is followed by any number of values
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What may follow a flag."""
+
+    shown: str
+    """In the help: INT."""
+    rule: str
+    """What one word must be."""
+    read: Callable[[str], Any]
+    """One word to a value; raises ValueError."""
+    toml: tuple[type, ...] = (str,)
+    """What TOML must hold."""
+    toml_rule: str = "must be a text in quotes"
+    words: int | None = 1
+    """How many values a flag has; None for any number, 0 for a switch."""
+    optional: bool = False
+    """The word None stands for no value."""
+    repeated: bool = False
+    """The values of several flags are put together."""
+    gather: Callable[[Sequence[Any]], Any] = tuple
+    """Several values to one."""
+
+    def value(self, flag: str, texts: Sequence[str]) -> Any:
+        """The value of a flag that is followed by these words."""
+        if self.optional and list(texts) == ["None"]:
+            return None
+        if self.words not in (None, 1, len(texts)):
+            raise BadValue(flag, " ".join(texts), f"must be {self.words} values")
+        try:
+            found = [self.read(text) for text in texts]
+            return found[-1] if self.words == 1 and not self.repeated else self.gather(found)
+        except ValueError as error:
+            said = f"must be {self.rule}"
+            raise BadValue(
+                flag, " ".join(texts), str(error) if isinstance(error, _NoChoice) else said
+            ) from error
+
+    def takes(self, value: Any) -> bool:
+        """Is this what TOML must hold? "6" is not 6, and to Python true is an integer."""
+        return isinstance(value, self.toml) and isinstance(value, bool) == (bool in self.toml)
+
+
+class _NoChoice(ValueError):
+    """A word that is not in the list; says the whole rule."""
+
+
+def seconds(text: str) -> float:
+    """90, 90s, 10m or 1.5h"""
+    number, unit = (text[:-1], UNITS[text[-1]]) if text[-1:] in UNITS else (text, 1)
+    return float(number) * unit
+
+
+PLAIN = {
+    int: Kind("INT", "an integer", int, (int,), "must be an integer, without quotes"),
+    float: Kind("NUMBER", "a number", float, (int, float), "must be a number, without quotes"),
+    str: Kind("TEXT", "a text", str),
+    Path: Kind("PATH", "a path", Path),
+    bool: Kind("", "", bool, (bool,), "must be true or false, without quotes", words=0),
+}
+MARKED = {"seconds": replace(PLAIN[float], read=seconds, toml=(int, float, str))}
+
+
+def kind_of(hint: Any, marks: Sequence[Any] = ()) -> Kind | None:
+    """The kind of a field with this type; None for one that has no flag, such as a dataclass or None."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return kind_of(inside[0], [*marks, *hint.__metadata__])
+    if origin in (Union, types.UnionType):
+        kind = kind_of(next(each for each in inside if each is not type(None)), marks)
+        return kind and replace(kind, optional=type(None) in inside)
+    if origin is Literal:
+        return _choice(inside)
+    if origin is tuple:
+        return _many(inside, several=SEVERAL in marks)
+    if origin is Mapping:
+        return _pairs(*inside)
+    special = next((MARKED[mark] for mark in marks if isinstance(mark, str) and mark in MARKED), None)
+    return special or PLAIN.get(hint)
+
+
+def _choice(choices: Sequence[str]) -> Kind:
+    known = sorted(choices)
+    rule = f"must be {known[0]}" if len(known) == 1 else f"must be one of {', '.join(known)}"
+
+    def read(text: str) -> str:
+        if text not in known:
+            raise _NoChoice(hinted(rule, text, known))
+        return text
+
+    return Kind("|".join(choices), rule, read)
+
+
+def _many(inside: Sequence[Any], *, several: bool) -> Kind | None:
+    kind = kind_of(inside[0])
+    if kind is None:
+        return None
+    if inside[-1] is not Ellipsis:
+        return replace(kind, shown=" ".join([kind.shown] * len(inside)), words=len(inside))
+    return replace(kind, words=None if several else 1, repeated=True)
+
+
+def _pairs(key: Any, value: Any) -> Kind:
+    """3 2 5 -inf: a key, its value, the next key."""
+    first, second = kind_of(key), kind_of(value)
+    assert first and second
+
+    def gather(texts: Sequence[str]) -> dict[Any, Any]:
+        if len(texts) % 2:
+            raise ValueError
+        return {first.read(k): second.read(v) for k, v in zip(texts[::2], texts[1::2], strict=True)}
+
+    shown, rule = f"{first.shown} {second.shown}", f"pairs: {first.rule}, then {second.rule}"
+    return Kind(shown, rule, str, words=None, repeated=True, gather=gather)

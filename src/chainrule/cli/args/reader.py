@@ -1,0 +1,113 @@
+"""From the words of a command line to the dataclass of a command: a flag counts more than a file, a file more than the
+default."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import MISSING, fields, replace
+from typing import Any, TypeVar
+
+from chainrule.cli.args.config_file import CONFIG, from_file
+from chainrule.cli.args.errors import BadValue, ExtraArgument, MissingArgument, MissingValue, UnknownOption
+from chainrule.cli.args.options import GIVEN, Option, inner
+
+T = TypeVar("T")
+
+
+def read(command: type[T], options: Sequence[Option], words: Sequence[str]) -> T:
+    """An instance of the dataclass `command`, whose options are `options`; what does not fit is a UsageError."""
+    values = from_words(options, words)
+    if path := values.get(CONFIG):
+        values = from_file(path, options, getattr(command, "family", "")) | values
+    for option in options:
+        if option.default is MISSING and option.name not in values:
+            raise MissingArgument(option.argument or option.flag, option.help)
+    return _made(command, values)
+
+
+def from_words(options: Sequence[Option], words: Sequence[str]) -> dict[str, Any]:
+    """The values of the options that the words name."""
+    texts, places = _sorted(options, list(words))
+    values = {}
+    for option in options:
+        if option.argument and places:
+            many = option.kind.repeated
+            texts[option.name] = places if many else places[:1]
+            places = [] if many else places[1:]
+        if option.name in texts:
+            said = texts[option.name]
+            values[option.name] = said if isinstance(said, bool) else option.kind.value(_name(option), said)
+    if places:
+        raise ExtraArgument(places[0])
+    return values
+
+
+def _name(option: Option) -> str:
+    return option.argument or option.flag
+
+
+def _sorted(options: Sequence[Option], words: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """What follows each flag, and the words that follow none."""
+    flags = {option.flag: option for option in options if not option.argument}
+    off = {f"--no-{flag[2:]}": option for flag, option in flags.items() if option.kind.words == 0}
+    texts: dict[str, Any] = {}
+    places: list[str] = []
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            return texts, [*places, *words]
+        if not _is_flag(word):
+            places.append(word)
+            continue
+        written, equals, value = word.partition("=")
+        flag = written.replace("_", "-")
+        option = flags.get(flag) or off.get(flag)
+        if option is None:
+            raise UnknownOption(word, flags)
+        if option.kind.words == 0:
+            if equals:
+                raise BadValue(flag, value, f"must stand alone: leave out ={value}")
+            texts[option.name] = flag in flags
+        else:
+            following = [value] if equals else _following(option, flag, words)
+            texts[option.name] = [*(texts.get(option.name, []) if option.kind.repeated else []), *following]
+    return texts, places
+
+
+def _following(option: Option, flag: str, words: list[str]) -> list[str]:
+    """The words that are the values of a flag, taken from the words that are left."""
+    found: list[str] = []
+    pairs = option.kind.words is None and option.kind.gather is not tuple
+    while words and not _is_flag(words[0]) and not (option.kind.words == 1 and found):
+        if pairs and found and not _is_number(words[0]):
+            break
+        found.append(words.pop(0))
+    if not found and not (option.kind.words is None and not pairs):
+        raise MissingValue(flag)
+    return found
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and word != "-" and not _is_number(word)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _made(command: type[T], values: dict[str, Any]) -> T:
+    """The command with these values; inner dataclasses are their defaults with what was given."""
+    own = {field.name for field in fields(command)}  # type: ignore[arg-type]
+    said = {name: value for name, value in values.items() if name in own}
+    for field in inner(command):
+        assert callable(field.default_factory)
+        default = field.default_factory()
+        changes = {f.name: values[f.name] for f in fields(default) if f.name in values and f.name not in own}
+        said[field.name] = replace(default, **changes) if changes else default
+    if GIVEN in own:
+        said[GIVEN] = frozenset(values)
+    return command(**said)

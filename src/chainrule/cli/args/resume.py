@@ -1,0 +1,124 @@
+"""`--resume`: what it asks of the other options, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from chainrule.cli.args.config_file import read_settings, toml
+from chainrule.cli.args.new_run import allows
+from chainrule.cli.args.training import TrainOptions, settled
+from chainrule.cli.render.show import command_line
+from chainrule.errors import ConfigError, Setting
+from chainrule.files import alone, write
+from chainrule.runs import Run, RunFolder
+from chainrule.tasks.registry import task_of
+
+# Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
+FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "patience")
+
+
+def resumed(asked: TrainOptions, folder: Path) -> Run:
+    """Data and settings come from the checkpoint; what is given all the same must agree with it, or is `FREE`."""
+    run = Run.resume(folder)
+    if run.family != asked.family:
+        raise ConfigError(
+            f"resume: {folder} is a run of {run.family}, not of {asked.family} (go on with: {command_for(run)})"
+        )
+    same_folder(asked.out, folder)
+    if asked.init is not None and str(asked.init) != _begun_with(folder):
+        raise ConfigError(
+            *(
+                "resume: ",
+                Setting("init"),
+                f" is {asked.init}, the run in {folder} goes on with its own weights ",
+            ),
+            "(leave out one of the two)",
+        )
+    kind = task_of(asked.family)
+    if asked.data != kind.default and kind.find(asked.data) != run.corpus:
+        raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
+    if not allows(asked, run.tokenizer):
+        other = f" is {asked.tokenizer}, the run has another (leave it out)"
+        raise ConfigError("resume: ", Setting("tokenizer"), other)
+    said, default = _flat(asked), _flat(type(asked)())
+    of_run = vars(run.model.config) | vars(run.trainer.config)
+    changed = {name: said[name] for name in FREE if name in asked.given and said[name] != of_run[name]}
+    agree(said, default, asked.given, of_run | {"max_steps": said["max_steps"]} | changed)
+    if changed:
+        run.change(**changed)
+    total = run.trainer.plan.total
+    if "max_steps" in asked.given and asked.training.max_steps != total:
+        run.extend(asked.training.max_steps)
+        asked.say(
+            f"planned anew: {asked.training.max_steps:,} steps, with the learning rate of a run of that length "
+            "(it is high again where it had fallen)"
+        )
+    return run
+
+
+def _flat(options: TrainOptions) -> dict[str, Any]:
+    """The values of all options, whichever dataclass they are in."""
+    return vars(options) | vars(options.sizes) | vars(options.training)
+
+
+def _begun_with(folder: Path) -> str | None:
+    """What its own settings name as the model it began with."""
+    settings = RunFolder(folder).settings
+    return read_settings(settings).get("init") if settings.exists() else None
+
+
+def renew_settings(run: Run) -> None:
+    """Let the file that repeats a run say what it does from here on; a run of a program has no such file."""
+    path, now = run.files.settings, vars(run.trainer.config)
+    if not path.exists():
+        return
+    with alone(run.files.lock):
+        kept = {name: value for name, value in read_settings(path).items() if name not in now}
+        write(path, toml(kept | settled(run.trainer.config)).encode())
+
+
+def agree(
+    said: Mapping[str, Any], default: Mapping[str, Any], given: frozenset[str], of_run: Mapping[str, Any]
+) -> None:
+    """Settings come from the run; one that is given all the same, be it the default, must agree with it."""
+    for name, value in of_run.items():
+        meant = name in said and (name in given or said[name] != default[name])
+        if meant and said[name] != value:
+            had = "none" if value is None else value
+            raise ConfigError("resume: ", Setting(name), f" is {said[name]}, in the run {had} (leave it out)")
+
+
+def same_folder(out: Path | None, folder: Path) -> None:
+    """A run stays where it is."""
+    if out is not None and out != folder:
+        raise ConfigError("resume: ", Setting("out"), f" is {out}, the run is in {folder} (leave it out)")
+
+
+def command_for(run: Run) -> str:
+    """What to type to go on with a run."""
+    return f"{command_line()} train {run.family} --resume {run.folder}"
+
+
+def remedy(run: Run) -> str:
+    """How to go on with a smaller rate from the last checkpoint; a run that made no step is not there any more."""
+    if not run.folder.exists():
+        return ""
+    return f"; go on from the last checkpoint with: {command_for(run)} --lr {run.trainer.config.lr / 10:g}"
+
+
+def going_on(run: Run) -> str:
+    """From where to where a resumed run goes, or that it is at its end."""
+    trainer = run.trainer
+    steps, total, budget = trainer.steps, trainer.plan.total, trainer.config.budget
+    if run.finished:
+        # Patience, or a machine that has become slow, may have ended it before its plan did.
+        before = "" if total is None or steps >= total else f" of {total:,} planned"
+        more = 2 * max(steps, total or 0)
+        return (
+            f"the run is finished, at step {steps:,}{before}: it is judged again, not trained; "
+            f"to train on, plan more steps: {command_for(run)} --max-steps {more}"
+        )
+    end = f"step {total:,}" if total else f"the end of its {budget:g} seconds"
+    return f"goes on from step {steps:,} to {end}; learning rate now {trainer.plan.lr(steps):.2g}"

@@ -1,0 +1,86 @@
+"""What was asked for: the options that `chainrule train` has for every family, and what follows from them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from chainrule.cli.args.config_file import toml
+from chainrule.cli.args.families import sizes_of
+from chainrule.cli.args.options import Given
+from chainrule.train.config import TrainConfig
+
+# Settings of a training that are chosen for a budget, unless they are given.
+CHOSEN = ("batch_size", "lr", "warmup", "max_steps", "eval_every", "save_every")
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """`commands.train.family` adds the sizes of a family to these, as a field `sizes`."""
+
+    family: ClassVar[str]
+    sizes: ClassVar[Any]
+
+    data: str = ""
+    tokenizer: str | None = None
+    out: Path | None = None
+    """Directory of the run. Default: runs/FAMILY, or the next of runs/FAMILY-2, runs/FAMILY-3, ... that is free."""
+    init: Path | None = None
+    """Start from the weights, sizes and tokenizer of this run or checkpoint: to continue with other data, or with
+    another head, as from bert to bert-classifier. Without --lr the learning rate is a tenth of the default."""
+    resume: Path | None = None
+    """Resume this run, with its data and settings, from its newest checkpoint."""
+    config: Path | None = None
+    """A TOML file with options, such as n_layer = 6; a flag on the command line counts more."""
+    print_config: bool = False
+    """Print the settings as a file for --config, and do nothing else."""
+    overfit: bool = False
+    """Only try whether the model can overfit a single batch, as it must; nothing is written."""
+    find_lr: bool = False
+    """Only try rising learning rates on a copy of the model and name the one to take; nothing is written."""
+    json: bool = False
+    """Print one JSON object at the end, and progress on stderr."""
+    training: TrainConfig = field(default_factory=TrainConfig)
+    given: Given = frozenset()
+    """The options with a flag or a line in the file, default or not."""
+
+    def say(self, words: str) -> None:
+        """Progress: on stderr if stdout is for machines."""
+        print(words, file=sys.stderr if self.json else sys.stdout)
+
+    @property
+    def planned(self) -> TrainConfig:
+        """The settings of the training; weights that have learned already take small steps, or they forget."""
+        if self.init is None or "lr" in self.given:
+            return self.training
+        return replace(self.training, lr=self.training.lr / 10)
+
+    @property
+    def chooses(self) -> bool:
+        """A budget and nothing about sizes: they are chosen to fit it."""
+        said = {*sizes_of(self.family), "tokenizer", "batch_size", "lr", "init", "max_steps"} & self.given
+        return self.training.budget is not None and self.family in ("gpt", "llama") and not said
+
+    def settings(self) -> str:
+        """Everything that --config can set, as it stands, in TOML."""
+        model = {name: getattr(self.sizes, name) for name in sizes_of(self.family)}
+        said = model | settled(self.planned)
+        if self.chooses:  # in the file it would be a decision
+            open_ = {*model, *CHOSEN} - self.given
+            said = {name: value for name, value in said.items() if name not in open_}
+        of_command = {"out": self.out, "json": self.json or None}  # not of the run: not in its record
+        return toml(self.own | of_command | said)
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What is neither a size nor a setting of the training."""
+        return {"family": self.family, "data": self.data, "tokenizer": self.tokenizer, "init": self.init}
+
+
+def settled(config: TrainConfig) -> dict[str, Any]:
+    """The settings that count: a budget replaces the number of steps."""
+    return {
+        name: value for name, value in vars(config).items() if name != "max_steps" or config.budget is None
+    }

@@ -1,0 +1,4 @@
+"""One file per command, in a folder for each group: `chainrule data build` is data/build.py.
+
+Each has a dataclass `Command`: its fields are the options, its docstring the help, and `run` does the work.
+"""

@@ -1,0 +1,167 @@
+"""`chainrule count`"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from chainrule.cli.args.options import Argument
+from chainrule.cli.render.numbers import amount, size
+from chainrule.errors import ConfigError
+from chainrule.models import Model
+from chainrule.models.registry import KNOWN, family, model_class
+from chainrule.runs import load
+from chainrule.scaling import (
+    Batch,
+    flops,
+    parameters,
+    running_memory,
+    step_batch,
+    total,
+    training_memory,
+)
+from chainrule.scaling.presets import PRESETS
+from chainrule.scaling.speed import step_seconds
+
+COUNTED = list(KNOWN)
+
+
+@dataclass(frozen=True)
+class Count:
+    """Parameters, FLOPs and memory of a model, counted without making it.
+
+    Give a family (gpt, llama, ...) and sizes, a well-known model, or the directory of a run.
+
+    Example: chainrule count gpt --n-layer 12 --n-head 12 --n-embd 768 --block-size 1024 --vocab-size 50257
+    """
+
+    sizes: ClassVar[Any] = None  # the config of the family, if one is counted
+
+    what: Annotated[str, Argument("FAMILY|NAME|RUN")] = "gpt"
+    """A family, a well-known model, or the directory of a run."""
+    batch_size: int = 32
+    """Rows of a training step."""
+    tokens: int | None = None
+    """Tokens in a row. Default: the model's context."""
+    weights: Literal["fp32", "bf16", "int8", "int4"] = "fp32"
+    """How a model that writes holds its weights."""
+    measure: bool = False
+    """Also measure how long a step takes here: about two seconds."""
+    json: bool = False
+    """Print one JSON object instead of text."""
+
+    def run(self) -> None:
+        model, tokens = self._model()
+        tokens = tokens if self.tokens is None else self.tokens
+        for name, n in (("batch_size", self.batch_size), ("tokens", tokens)):
+            if n < 1:
+                raise ConfigError.of("count", {name: n}, "must be at least 1")
+        context = max(model.config.block_size, getattr(model, "training_window", 1))
+        if tokens > context:
+            raise ConfigError.of("count", {"tokens": tokens}, f"the model's context is {context}")
+        batch = step_batch(model, self.batch_size, tokens)
+        found = report(model, batch, self.weights)
+        if self.measure and self.what in PRESETS:
+            raise ConfigError("count: only a family or a run can be measured (leave --measure out)")
+        if self.measure:
+            found["measured"] = measured(model.config, batch, found["flops"]["step"])
+        print(json.dumps({"model": self.what} | found) if self.json else table(self.what, found))
+
+    def _model(self) -> tuple[Model, int]:
+        """The model without its values, and the tokens in a row of its training."""
+        if self.sizes is not None:
+            model = family(self.what).model.abstract(self.sizes)
+        elif self.what in PRESETS:
+            sizes, tokens = PRESETS[self.what]
+            return model_class(sizes).abstract(sizes), tokens
+        elif Path(self.what).exists():
+            trained = load(self.what)[0]
+            model = type(trained).abstract(trained.config)
+        else:
+            known = ", ".join([*COUNTED, *PRESETS])
+            raise ConfigError(
+                f"count: {self.what}: no such model or run (must be one of {known}, or a directory)"
+            )
+        return model, getattr(model, "training_window", model.config.block_size)
+
+
+def command(_: str, words: Sequence[str]) -> type[Count]:
+    """`Count` with the sizes of the family that the words begin with as flags."""
+    what = words[0] if words and not words[0].startswith("-") else "gpt"
+    if what not in COUNTED:
+        return Count
+    config = KNOWN[what].config
+    sizes = [("sizes", config, field(default_factory=config))]
+    return make_dataclass("Command", sizes, bases=(Count,), namespace={"__doc__": Count.__doc__}, frozen=True)
+
+
+def report(model: Model, batch: Batch, weights: str) -> dict[str, Any]:
+    """Everything that is printed, in numbers."""
+    numbers, works = parameters(model), flops(model, batch)
+    step = total(works)
+    tokens = batch.rows * batch.tokens
+    writing = Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
+    return {
+        "batch": asdict(batch),
+        "parameters": with_total(numbers),
+        "flops": {
+            **{name: work._asdict() for name, work in works.items()},
+            "step": step.total,
+            "forward_per_token": step.forward // tokens,
+            "step_per_token": step.total // tokens,
+        },
+        "training_bytes": with_total(training_memory(model, batch)),
+        "running_bytes": with_total(running_memory(model, writing, weights)),
+    }
+
+
+def with_total(numbers: Mapping[str, int]) -> dict[str, int]:
+    return dict(numbers) | {"total": sum(numbers.values())}
+
+
+def measured(config: Any, batch: Batch, work: int) -> dict[str, float]:
+    """Seconds of a step on this machine, and what follows from them."""
+    seconds = step_seconds(config, batch)
+    return {
+        "seconds_per_step": seconds,
+        "tokens_per_second": batch.rows * batch.tokens / seconds,
+        "flops_per_second": work / seconds,
+    }
+
+
+def table(name: str, found: Mapping[str, Any]) -> str:
+    """The report for people."""
+    numbers, work, batch = found["parameters"], found["flops"], found["batch"]
+    lines = [f"{name}: {numbers['total']:,} parameters"]
+    lines += [
+        f"  {part:<12}{n:>17,}{n / numbers['total']:>8.1%}" for part, n in numbers.items() if part != "total"
+    ]
+    if not numbers["head"]:
+        lines[-1] += "  shares the embedding's matrix"
+    size = f"{batch['rows']} × {batch['tokens']} tokens"
+    size += " and as many of the source" if batch["source"] else ""
+    lines += ["", f"a training step of {size}: {amount(work['step'])}FLOP"]
+    lines += [f"  {'':<12}{'forward':>10}{'backward':>10}{'recompute':>11}"]
+    for part in numbers:
+        if part in work and work[part]["forward"]:
+            lines += [f"  {part:<12}" + "".join(f"{amount(n):>10}" for n in work[part].values())]
+    lines += [
+        f"  per token: {amount(work['forward_per_token'])}FLOP forward, {amount(work['step_per_token'])}FLOP to learn"
+    ]
+    if "measured" in found:
+        m = found["measured"]
+        lines += [
+            f"  here: {m['seconds_per_step'] * 1e3:,.1f} ms, {m['tokens_per_second']:,.0f} tokens per second, "
+            f"{amount(m['flops_per_second'])}FLOP per second"
+        ]
+    lines += memory(f"memory to train, {size}", found["training_bytes"])
+    lines += memory(f"memory to run, {batch['tokens']} tokens", found["running_bytes"])
+    return "\n".join(lines)
+
+
+def memory(title: str, found: Mapping[str, int]) -> list[str]:
+    parts = [f"  {name:<12}{size(n):>17}" for name, n in found.items() if name != "total"]
+    return ["", f"{title}: {size(found['total'])}", *parts]

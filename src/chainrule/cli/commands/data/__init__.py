@@ -1,0 +1,1 @@
+"""Commands on documents and corpora: `chainrule data ...`"""

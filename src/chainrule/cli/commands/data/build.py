@@ -1,0 +1,52 @@
+"""`chainrule data build`"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from chainrule.cli.args.documents import Sources, show
+from chainrule.cli.args.text import find_tokenizer
+from chainrule.cli.render.progress import Progress
+from chainrule.data import Split, build
+from chainrule.runs.folder import free_folder
+
+
+@dataclass(frozen=True)
+class Command:
+    """Turn documents into token shards, which `chainrule train FAMILY DIR` maps into memory.
+
+    Example: chainrule data build texts/*.jsonl --tokenizer char --validation 0.05 --out shards/texts
+    """
+
+    sources: Sources = field(default_factory=Sources)
+    tokenizer: str = "char"
+    """File of a tokenizer, or char: every character of the documents is a token."""
+    out: Path | None = None
+    """The new directory. Default: shards/data, or the next of shards/data-2, shards/data-3, ... that is free."""
+    end: str | None = None
+    """Text of the token that follows each document, empty for none. Default: a line end."""
+    validation: float = 0.0
+    """Share of documents held back to judge a model by (training needs some); their text alone decides which."""
+    test: float = 0.0
+    """Share of documents held back for the last judgement."""
+    seed: int = 0
+    """Another seed holds back other documents."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        split = Split(self.validation, self.test, self.seed)
+        end = "\n" if self.end is None else self.end
+        out = self.out or free_folder(Path("shards/data"))
+        with Progress("characters") as progress:
+            texts = (document.text for document in progress.documents(self.sources.read()))
+            tokenizer = find_tokenizer(self.tokenizer, chain([end], texts))
+        with Progress("tokens") as progress:
+            documents = progress.documents(self.sources.read())
+            meta = build(out, documents, tokenizer, split=split, end=end or None)
+        counts = {
+            name: {k: v for k, v in part.items() if k != "files"} for name, part in meta["parts"].items()
+        }
+        show({"out": str(out), "vocab_size": meta["vocab_size"], **counts}, self.json)

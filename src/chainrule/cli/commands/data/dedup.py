@@ -1,0 +1,47 @@
+"""`chainrule data dedup`"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chainrule.cli.args.documents import Sources, show
+from chainrule.cli.render.progress import Progress
+from chainrule.data import RULES, Cleaner
+from chainrule.errors import ConfigError
+from chainrule.files import new_file
+
+
+@dataclass(frozen=True)
+class Command:
+    """Leave out documents that are copies or near copies of an earlier one, and on request poor ones.
+
+    Example: chainrule data dedup texts/*.jsonl --quality --out clean.jsonl
+    """
+
+    sources: Sources = field(default_factory=Sources)
+    out: Path | None = None
+    """The new .jsonl file, an object with "text" and "source" per line. Default: only count."""
+    near: float = 0.8
+    """Likeness (of 12-byte pieces, Jaccard) from which two documents count as the same; 1 for exact copies only."""
+    quality: bool = False
+    """Leave out what is too short, has few letters, odd words or much repetition to be prose."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        if self.out and self.out.suffix != ".jsonl":
+            raise ConfigError(f"{self.out}: cannot be the output (its name must end in .jsonl)")
+        cleaner = Cleaner(RULES if self.quality else (), near=None if self.near == 1 else self.near)
+        with Progress("documents") as progress:
+            kept = cleaner(progress.documents(self.sources.read()))
+            if self.out is None:
+                for _ in kept:
+                    pass
+            else:
+                with new_file(self.out) as file:
+                    for document in kept:
+                        record = {"text": document.text, "source": f"{document.source}:{document.line}"}
+                        file.write((json.dumps(record) + "\n").encode())
+        show({**cleaner.report.to_dict(), "out": str(self.out) if self.out else "none"}, self.json)

@@ -1,0 +1,47 @@
+"""`chainrule data get`"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from chainrule.cli.args.documents import show
+from chainrule.cli.args.options import Argument
+from chainrule.cli.render.progress import Progress
+from chainrule.data import downloads
+
+
+@dataclass(frozen=True)
+class Command:
+    """Fetch a named corpus into the cache and check it against its hash. Nothing else opens a connection.
+
+    Example: chainrule data get tinyshakespeare
+    """
+
+    name: Annotated[str, Argument("NAME")] = "names"
+    """What to fetch; `chainrule data list` names them."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        done = 0
+        with Progress(f"fetch {self.name}") as progress:
+
+            def fetched(size: int) -> None:
+                nonlocal done
+                done += size
+                progress.say(f"{done / 1e6:.1f} MB")
+
+            path = downloads.get(self.name, fetched)
+        wanted = downloads.NAMED[self.name]
+        show(
+            {
+                "name": self.name,
+                "path": str(path),
+                "bytes": wanted.bytes,
+                "sha256": wanted.sha256,
+                "licence": wanted.license,
+                "source": wanted.url,
+            },
+            self.json,
+        )

@@ -1,0 +1,66 @@
+"""`chainrule data stats`"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from chainrule.cli.args.documents import Sources, show
+from chainrule.cli.args.text import find_tokenizer
+from chainrule.cli.render.progress import Progress
+from chainrule.data import Cleaner
+from chainrule.data.clean.dedup import COPY, NEAR
+from chainrule.errors import DataError
+from chainrule.text import Tokenizer
+
+
+@dataclass(frozen=True)
+class Command:
+    """Count what is in documents: characters, bytes, tokens, lengths, copies.
+
+    Example: chainrule data stats texts/ --tokenizer char --json
+    """
+
+    sources: Sources = field(default_factory=Sources)
+    tokenizer: str = "char"
+    """File of a tokenizer, or char: every character of the documents is a token."""
+    near: float = 0.8
+    """Likeness (of 12-byte pieces, Jaccard) from which two documents count as near copies."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        with Progress("characters") as progress:
+            texts = (document.text for document in progress.documents(self.sources.read()))
+            tokenizer = find_tokenizer(self.tokenizer, texts)
+        show({"sources": ", ".join(self.sources.files), **self._count(tokenizer)}, self.json)
+
+    def _count(self, tokenizer: Tokenizer) -> dict[str, Any]:
+        cleaner = Cleaner(near=self.near)
+        lengths: list[int] = []
+        characters = bytes = 0
+        with Progress("documents") as progress:
+            for document in progress.documents(self.sources.read()):
+                characters += len(document.text)
+                bytes += len(document.text.encode("utf-8", "surrogatepass"))
+                lengths.append(len(tokenizer.encode(document.text)))
+                for _ in cleaner([document]):
+                    pass
+        if not lengths:
+            raise DataError(f"{', '.join(self.sources.files)}: no documents (must hold at least one)")
+        low, middle, high = np.percentile(lengths, [5, 50, 95]).tolist()
+        return {
+            "documents": len(lengths),
+            "characters": characters,
+            "bytes": bytes,
+            "tokens": sum(lengths),
+            "vocab_size": tokenizer.vocab_size,
+            "bytes_per_token": bytes / max(1, sum(lengths)),
+            "tokens_per_document": {
+                "min": min(lengths), "5%": low, "median": middle, "95%": high, "max": max(lengths)
+            },
+            "copies": cleaner.report.dropped[COPY],
+            "near_copies": cleaner.report.dropped[NEAR],
+        }  # fmt: skip

@@ -1,0 +1,102 @@
+"""`chainrule diagnose`"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from chainrule import random
+from chainrule.cli.args.options import Argument
+from chainrule.cli.render.findings import words
+from chainrule.cli.render.progress import Progress
+from chainrule.data import Batches, load
+from chainrule.doctor import Finding, Report, diagnose
+from chainrule.models import GPT, GPTConfig
+from chainrule.runs import Run
+from chainrule.runs.review import of_losses
+from chainrule.text import CharTokenizer
+
+
+@dataclass(frozen=True)
+class Command:
+    """Examine a run: its losses, activations, gradients and updates, what they mean and what to try.
+
+    Without a run it examines a new GPT before its first step, on Python's documentation.
+
+    Example: chainrule diagnose runs/demo --plot figures
+    """
+
+    run_folder: Annotated[Path | None, Argument("RUN")] = None
+    """Directory of a run; its newest checkpoint is examined on a batch of its data."""
+    json: bool = False
+    """Print everything as one JSON object, histograms included."""
+    plot: Path | None = None
+    """Draw layers.png and parameters.png into this directory."""
+
+    def run(self) -> None:
+        with Progress("examining"):
+            title, step, report, more = fresh() if self.run_folder is None else of_run(self.run_folder)
+        if self.json:
+            findings = [finding.to_dict() for finding in (*report.findings, *more)]
+            print(json.dumps({"model": title, "step": step} | report.to_dict() | {"findings": findings}))
+        else:
+            print(f"{title}, {f'after {step:,} steps' if step else 'before its first step'}\n")
+            print("\n".join([*map(words, (*report.findings, *more)), "", *tables(report)]))
+        if self.plot:
+            draw(report, self.plot, quiet=self.json)
+
+
+def fresh() -> tuple[str, int, Report, list[Finding]]:
+    """A new GPT of default size on the default corpus."""
+    text = load("pydoc").text
+    tokenizer = CharTokenizer.train(text)
+    with random.seeded(0):
+        model = GPT(GPTConfig(vocab_size=tokenizer.vocab_size))
+    batches = Batches(tokenizer.encode(text), batch_size=8, block_size=model.config.block_size)
+    return _title(model), 0, diagnose(model, batches.batch(0)), []
+
+
+def of_run(folder: Path) -> tuple[str, int, Report, list[Finding]]:
+    """The newest checkpoint of a run: the model on the batch that is next, its losses, and its log."""
+    run = Run.resume(folder)
+    trainer = run.trainer
+    step = trainer.steps
+    lr = trainer.plan.lr(step) or trainer.config.lr  # at the end of a run it has fallen to 0
+    report = diagnose(
+        run.model, trainer.batches.batch(step), optimiser=trainer.step.optimizer, lr=lr, step=step
+    )
+    return _title(run.model), step, report, of_losses(run)
+
+
+def _title(model: Any) -> str:
+    return f"{type(model).__name__} with {model.count():,} parameters"
+
+
+def tables(report: Report) -> list[str]:
+    """Layers and matrices, a line each."""
+    lines = [f"{'layer':<32}{'spread':>10}{'gradient':>12}{'flat':>8}{'dead':>14}"]
+    for layer in report.layers:
+        grad = f"{layer.grad.std:.2e}" if layer.grad else "-"
+        flat = "-" if layer.flat is None else f"{layer.flat:.1%}"
+        dead = "-" if layer.flat is None else f"{len(layer.dead)} of {layer.units}"
+        lines.append(f"{layer.name:<32}{layer.value.std:>10.4g}{grad:>12}{flat:>8}{dead:>14}")
+    lines += ["", f"{'matrix':<32}{'length':>10}{'gradient':>12}{'next update / length':>22}"]
+    for p in report.parameters:
+        if len(p.shape) > 1:
+            ratio = "-" if p.update_ratio is None else f"{p.update_ratio:.2e}"
+            lines.append(f"{p.name:<32}{p.weight_norm:>10.4g}{p.grad_norm:>12.2e}{ratio:>22}")
+    return lines
+
+
+def draw(report: Report, folder: Path, *, quiet: bool) -> None:
+    """Both figures of a report."""
+    from chainrule.cli.render.plots.canvas import save
+    from chainrule.cli.render.plots.report import layers, parameters
+
+    for name, function in (("layers", layers), ("parameters", parameters)):
+        path = folder / f"{name}.png"
+        save(function(report), path)
+        if not quiet:
+            print(path)

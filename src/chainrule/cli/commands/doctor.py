@@ -1,0 +1,113 @@
+"""`chainrule doctor`"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+import chainrule
+from chainrule import native
+from chainrule.cli.args.documents import show
+from chainrule.cli.args.options import Argument
+from chainrule.cli.render.findings import words
+from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.show import size, steps
+from chainrule.doctor import Finding
+from chainrule.doctor.explain import of_weights
+from chainrule.io import load_tokenizer
+from chainrule.runs import Run, RunFolder
+from chainrule.runs.review import of_log, of_losses
+from chainrule.tasks.registry import task_of
+from chainrule.train import TrainConfig
+from chainrule.train.trials import overfit
+
+
+@dataclass(frozen=True)
+class Command:
+    """Describe this machine as Chainrule sees it: CPU, threads, native kernels, versions.
+
+    With a run: how its training went, from its log and newest checkpoint. With data: what a model of a family would
+    meet in them, before any step, and whether it can learn one batch by heart.
+
+    Example: chainrule doctor runs/demo
+    """
+
+    subject: Annotated[str | None, Argument("RUN|DATA")] = None
+    """Directory of a run, or what `chainrule train` takes: a text file, a corpus, a directory of shards."""
+    family: str = "gpt"
+    """Of the model that the data are for."""
+    tokenizer: Path | None = None
+    """File of a tokenizer for the data. Default: every character is a token; shards have their own."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        if self.subject is None:
+            show(report(), self.json)
+            return
+        with Progress("examining") as progress:
+            if RunFolder(Path(self.subject)).log.exists():
+                title, findings = of_run(Path(self.subject))
+            else:
+                title, findings = self._of_data(self.subject, progress)
+        if self.json:
+            print(json.dumps({"of": title, "findings": [finding.to_dict() for finding in findings]}))
+        else:
+            print("\n".join([title, "", *map(words, findings)]))
+
+    def _of_data(self, name: str, progress: Progress) -> tuple[str, list[Finding]]:
+        tokenizer = None if self.tokenizer is None else load_tokenizer(self.tokenizer)
+        data = task_of(self.family).find(name)
+        run = Run.draft("", data, TrainConfig(), self.family, tokenizer)
+        findings = [*run.trainer.examine(), overfit(run.trainer, said=progress.say)]
+        return f"{size(run.model)}, {run.task.amount()}", findings
+
+
+def of_run(folder: Path) -> tuple[str, list[Finding]]:
+    """How the training went, and its newest checkpoint; `chainrule diagnose` looks inside the model."""
+    if not RunFolder(folder).saved():
+        return f"{folder}: a run without a checkpoint", of_log(folder)
+    run = Run.resume(folder)
+    findings = [*of_log(folder, run), *of_losses(run), of_weights(run.model)]
+    about = f"{size(run.model)}, {run.task.amount()}, after {steps(run.trainer.steps)}"
+    return f"{about}; for its inside: chainrule diagnose {folder}", findings
+
+
+def report() -> dict[str, str]:
+    """What there is, by name."""
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    on = f"on, ISA {native.isa()} (of {', '.join(native.isas())})"
+    return {
+        "chainrule": chainrule.__version__,
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": platform.platform(),
+        "cpu": _cpu(),
+        "threads": f"{native.get_threads()} of {os.cpu_count()} (set with CHAINRULE_THREADS)",
+        "native": on if native.available() else f"off, NumPy does the work: {native.why_missing()}",
+        "blas": f"{blas.get('name')} {blas.get('version')}",
+        **{name: _version(name) for name in ("numpy", "safetensors", "rich", "matplotlib")},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _cpu() -> str:
+    """The name of the processor; Linux keeps it in a file, elsewhere platform knows it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()

@@ -1,0 +1,75 @@
+"""`chainrule export`"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from chainrule.cli.args.options import Argument
+from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.show import size
+from chainrule.errors import ChainruleWarning, ConfigError
+from chainrule.files import new_folder
+from chainrule.io import gguf, llama2c, save_pretrained
+from chainrule.io.hf.architectures import has_twin
+from chainrule.models import GPT, Model
+from chainrule.runs import load
+from chainrule.text import Tokenizer
+
+
+@dataclass(frozen=True)
+class Command:
+    """Write a model and its tokenizer for another program, without what only training needs.
+
+    Example: chainrule export runs/demo --out demo-gguf --format gguf --weights q8_0
+    """
+
+    run_folder: Annotated[Path, Argument("RUN")]
+    """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
+    out: Path
+    """Directory to write, new or empty."""
+    format: Literal["hf", "gguf", "llama2c"] = "hf"
+    """hf: a directory for Hugging Face's `transformers`. gguf: model.gguf for llama.cpp, of a GPT or a Llama.
+    llama2c: model.bin and tokenizer.bin, of a Llama with SentencePiece's tokens."""
+    weights: Literal["f32", "q8_0"] = "f32"
+    """Numbers in model.gguf: as they are, or in blocks of 32 with a scale, a quarter of the size."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        if self.weights != "f32" and self.format != "gguf":
+            said = {"weights": self.weights, "format": self.format}
+            raise ConfigError.of("export", said, "must be f32, or gguf")
+        with Progress(f"read {self.run_folder}"):
+            model, tokenizer = load(self.run_folder)
+        with Progress(f"write {self.out}"):
+            self._write(model, tokenizer)
+        if self.format == "gguf" and isinstance(model, GPT) and model.config.activation == "gelu":
+            warnings.warn(
+                "llama.cpp will compute a little else: this GPT has the exact GELU, there is only the approximate one "
+                "(train with --activation gelu_tanh what shall run there)",
+                ChainruleWarning,
+                stacklevel=2,
+            )
+        files = sorted(path.name for path in self.out.iterdir())
+        if self.json:
+            print(json.dumps({"out": str(self.out), "parameters": model.count(), "files": files}))
+        else:
+            print(f"{size(model)}; in {self.out}: {', '.join(files)}")
+
+    def _write(self, model: Model, tokenizer: Tokenizer) -> None:
+        if self.format == "hf":
+            if not has_twin(model):
+                name = type(model).__name__
+                rule = "must be GPT, Llama, BERT, or Seq2Seq as Marian or Pegasus"
+                raise ConfigError(f"export: Hugging Face has no such {name} ({rule})")
+            save_pretrained(model, tokenizer, self.out)
+            return
+        with new_folder(self.out) as place:
+            if self.format == "gguf":
+                gguf.write(model, tokenizer, place / "model.gguf", weights=self.weights)
+            else:
+                llama2c.write(model, tokenizer, place)

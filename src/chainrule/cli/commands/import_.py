@@ -1,0 +1,51 @@
+"""`chainrule import`"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from chainrule.cli.args.options import Argument
+from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.show import command_line, size
+from chainrule.errors import ConfigError
+from chainrule.io import load, save_pretrained
+from chainrule.runs import RunFolder
+
+
+@dataclass(frozen=True)
+class Command:
+    """Take a model of another program: Hugging Face's GPT-2, Llama and others, llama.cpp's GGUF, llama2.c's .bin.
+
+    Nothing is fetched and no code of the file runs. The result is a directory that `sample` and `export` take, and that
+    `transformers` loads.
+
+    Example: chainrule import downloads/tiny-llama --out models/tiny-llama
+    """
+
+    source: Annotated[Path, Argument("SOURCE")]
+    """A directory with config.json, model.safetensors and tokenizer.json; a .gguf or .bin file, or its directory."""
+    out: Path
+    """Directory to write, new or empty."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        if RunFolder(self.source).checkpoints.is_dir():
+            fix = "sample, eval, chat and export take it as it is; to copy the model: export"
+            raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
+        with Progress(f"read {self.source}"):
+            model, tokenizer = load(self.source)
+        with Progress(f"write {self.out}"):
+            save_pretrained(model, tokenizer, self.out)
+        if self.json:
+            print(
+                json.dumps(
+                    {"out": str(self.out), "parameters": model.count(), "vocabulary": tokenizer.vocab_size}
+                )
+            )
+            return
+        print(f"{size(model)}; {tokenizer.vocab_size:,} tokens; in {self.out}")
+        print(f"let it write with: {command_line()} sample {self.out}")

@@ -1,0 +1,1 @@
+"""Commands on the directories of runs: `chainrule runs ...`"""

@@ -1,0 +1,150 @@
+"""`chainrule sample`"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from chainrule.cli.args.options import Argument
+from chainrule.cli.args.text import read_input
+from chainrule.cli.args.unused import given
+from chainrule.cli.render.progress import Progress
+from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.generate import Beam, Sampling
+from chainrule.generate.beam import WIDEST
+from chainrule.models import Model
+from chainrule.runs import load
+from chainrule.tasks import AnswerOptions, Task, task_of_model
+from chainrule.text import Tokenizer
+from chainrule.validate import Check
+
+ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
+SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
+Weights = Literal["fp32", "bf16", "int8", "int4"]
+
+
+@dataclass(frozen=True)
+class Command:
+    """Let a trained model go on from prompts; others answer them.
+
+    An encoder-decoder translates each prompt, a classifier labels it, a tagger its words, a BERT guesses each [MASK].
+
+    Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --top-p 0.9 --seed 3
+    """
+
+    run_folder: Annotated[Path, Argument("RUN")]
+    """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
+    prompt: str = ""
+    """Text to go on from. Nothing stands for a new line; if the tokenizer has none, a space, full stop or token 0."""
+    prompts_file: str | None = None
+    """A file with a prompt on each line, or - for standard input, instead of --prompt."""
+    num_samples: int = 1
+    """Texts for each prompt: drawn with the seeds --seed, --seed + 1, ...; with --beam, the best ones."""
+    sampling: Sampling = field(default_factory=Sampling)
+    beam: int | None = None
+    """Search for the likeliest text instead of drawing one: so many unfinished texts are kept at each step,
+    at most 1000."""
+    length_penalty: float = 0.6
+    """With --beam: 0 compares texts by log-probability, which favours short ones; the higher, the longer."""
+    weights: Weights = "fp32"
+    """How weights are held: fewer bits take less memory and time, and lose a little (docs/inference.md).
+    GPT and Llama only."""
+    logprobs: bool = False
+    """Also print the log-probability of each token, of the prompt and of the text."""
+    json: bool = False
+    """Print a JSON object for each text, one per line."""
+
+    def run(self) -> None:
+        prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
+        if self.num_samples < 1:
+            raise ConfigError.of("sample", {"num_samples": self.num_samples}, "must be at least 1")
+        model, tokenizer = load(self.run_folder)
+        task = task_of_model(model)
+        options = self._options(task)
+        one = len(prompts) * self.num_samples == 1 and not (self.logprobs or self.json or self.beam)
+        if one and (pieces := task.stream(model, tokenizer, prompts[0], options)):
+            print(prompts[0], end="", flush=True)
+            for piece in pieces:
+                print(piece, end="", flush=True)
+            print()
+            return
+        for number, answer in enumerate(self._answers(task, model, tokenizer, prompts, options)):
+            shown = (
+                json.dumps(answer, ensure_ascii=False) if self.json else task.show(answer, number, options)
+            )
+            print(shown)
+
+    def _answers(
+        self, task: type[Task], model: Model, tokenizer: Tokenizer, prompts: list[str], options: AnswerOptions
+    ) -> Iterator[dict[str, Any]]:
+        """The answers one by one; progress is told while the next one is waited for."""
+        progress: Progress | None = None
+
+        def tell(tokens: int) -> None:
+            if progress:
+                progress.say(f"{tokens:,} tokens")
+
+        answers = task.answer(model, tokenizer, prompts, options, tell)
+        while True:
+            progress = Progress("sample")
+            with progress:
+                answer = next(answers, None)
+            if answer is None:
+                return
+            yield answer
+
+    def _options(self, task: type[Task]) -> AnswerOptions:
+        """What was asked for; what this task would not read is refused."""
+        if not task.writes:
+            for name in given(self, but=(*ASKED, *task.reads)):
+                said = f" is given for {task.model}, which does not write (leave it out)"
+                raise ConfigError("sample: ", Setting(name), said)
+        self._refuse_unused()
+        return AnswerOptions(
+            sampling=self.sampling,
+            num_samples=self.num_samples,
+            beam=None if self.beam is None else self._beam(self.beam),
+            weights=self.weights,
+            logprobs=self.logprobs,
+        )
+
+    def _refuse_unused(self) -> None:
+        """What would be ignored, such as how to draw where a search is made."""
+        if self.beam is None:
+            if "length_penalty" in given(self):
+                said = " is given without beam (must be with it, or left out)"
+                raise ConfigError("sample: ", Setting("length_penalty"), said)
+            return
+        for name in given(self.sampling, but=SEARCHED):
+            fix = "a search does not draw: leave one of them out"
+            rule = ("must be ", Setting("stop_tokens")) if name == "stop" else (fix,)
+            raise ConfigError("sample: ", Setting(name), " is given with beam (", *rule, ")")
+
+    def _beam(self, width: int) -> Beam:
+        check = Check("sample", self)
+        check.whole(1, WIDEST, "beam")
+        few = self.num_samples <= width
+        check.require(few, "num_samples", "beam", rule="must be at most as many")
+        return Beam(
+            width=width,
+            n_best=self.num_samples,
+            length_penalty=self.length_penalty,
+            max_new_tokens=self.sampling.max_new_tokens,
+            stop_tokens=self.sampling.stop_tokens,
+        )
+
+
+def prompts_in(source: str, prompt: str) -> list[str]:
+    """The lines of a file"""
+    if prompt:
+        said = {"prompt": prompt, "prompts_file": source}
+        raise ConfigError.of("sample", said, "must be one of them")
+    if source != "-" and not Path(source).is_file():
+        raise DataError(f"{source}: no such file (must have a prompt on each line)")
+    text = read_input(source).replace("\r\n", "\n")
+    if not text:
+        raise DataError(f"{source}: is empty (must have a prompt on each line)")
+    return text.removesuffix("\n").split("\n")

@@ -1,0 +1,81 @@
+"""`chainrule tokenize show`"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Literal
+
+from rich.console import Console
+from rich.text import Text
+
+from chainrule.cli.args.options import Argument
+from chainrule.cli.args.text import find_tokenizer, read_input
+from chainrule.data.corpora import DEFAULT
+from chainrule.errors import ConfigError
+from chainrule.text.textbook_bpe import trace, trace_table
+from chainrule.validate import Check
+
+COLOURS = (
+    "black on bright_cyan",
+    "black on bright_yellow",
+    "black on bright_green",
+    "black on bright_magenta",
+)
+SEED = "low lower lowest"  # the worked example
+
+
+@dataclass(frozen=True)
+class Command:
+    """Show a text in its tokens, or how byte pair encoding learns them.
+
+    Example: chainrule tokenize show book.txt --vocab bpe.json
+    """
+
+    file: Annotated[str | None, Argument("FILE")] = None
+    """A text file, a corpus, or - for standard input. Default: pydoc; with --trace the words low, lower, lowest."""
+    vocab: Path | None = None
+    """A tokenizer. Default: the characters of pydoc."""
+    length: int = 600
+    """Characters to show."""
+    kind: Literal["plain-bpe"] | None = None
+    """With --trace: the tokenizer whose training is shown."""
+    trace: bool = False
+    """Show the merges that training makes, one a line: the pair, its count, and the words after it."""
+    merges: int = 20
+    """With --trace: how many merges to show."""
+    json: bool = False
+    """Print one JSON object for machines."""
+
+    def run(self) -> None:
+        if self.trace != (self.kind is not None):
+            raise ConfigError("tokenize show: --kind plain-bpe and --trace belong together")
+        Check("tokenize show", self).at_least(1, "length", "merges")
+        if self.trace:
+            self._merges()
+        else:
+            self._pieces()
+
+    def _merges(self) -> None:
+        text = SEED.split() if self.file is None else read_input(self.file)
+        steps = list(islice(trace(text), self.merges))
+        print(json.dumps({"merges": [asdict(step) for step in steps]}) if self.json else trace_table(steps))
+
+    def _pieces(self) -> None:
+        tokenizer = find_tokenizer(self.vocab)
+        text = read_input(self.file or DEFAULT)[: self.length]
+        ids = tokenizer.encode(text).tolist()
+        pieces = [tokenizer.piece(id) for id in ids]
+        if self.json:
+            print(json.dumps({"pieces": pieces, "ids": ids, "tokens": len(ids)}))
+            return
+        console = Console(highlight=False, soft_wrap=True)
+        shown = Text()
+        for place, piece in enumerate(pieces):
+            visible = piece.replace("\n", "⏎\n") if console.is_terminal else f"[{piece}]"
+            shown.append(visible, COLOURS[place % len(COLOURS)])
+        console.print(shown)
+        each = len(text) / max(len(ids), 1)
+        console.print(f"{len(ids):,} tokens for {len(text):,} characters, {each:.2f} each")

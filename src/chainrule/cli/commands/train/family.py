@@ -1,0 +1,162 @@
+"""`chainrule train FAMILY`: one command per family of models, its flags the fields of the family's config."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, make_dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from chainrule.cli.args.families import DECIDED, NAMES, WORD_PIECES, data_of
+from chainrule.cli.args.options import Argument, Help, Without
+from chainrule.cli.args.training import TrainOptions
+from chainrule.errors import ConfigError
+from chainrule.models.registry import KNOWN
+from chainrule.suggest import did_you_mean
+from chainrule.train.config import TrainConfig, defaults
+
+if TYPE_CHECKING:
+    from chainrule.runs import Run
+    from chainrule.train import Result
+
+# What a run needs is imported when there is one: the help is there without it.
+
+CHARACTERS = "char: each character is a token; or the path of a tokenizer's file. Default: char, or that of the shards."
+PIECES = (
+    "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]. Default: word pieces that are "
+    "learned from the data, or the tokenizer of the shards."
+)
+
+
+@dataclass(frozen=True)
+class Train(TrainOptions):
+    """What the commands share; `command` adds the sizes of a family."""
+
+    def run(self) -> None:
+        if self.print_config:
+            print(self.settings(), end="")
+        elif self.overfit or self.find_lr:
+            self._try()
+        else:
+            self._train()
+
+    def _train(self) -> None:
+        from rich.console import Console
+
+        from chainrule.cli.args.resume import command_for, going_on, remedy, renew_settings
+        from chainrule.cli.render.show import bits, size, steps
+        from chainrule.train.skips import NotFinite
+
+        run = self._run()
+        self.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
+        if self.resume:
+            renew_settings(run)
+            self.say(going_on(run))
+        try:
+            result = run.train(Console(stderr=self.json, highlight=False))
+        except NotFinite as error:
+            raise NotFinite(*error.args, remedy(run)) from error
+        if self.json:
+            print(json.dumps(summary(run, result)))
+        else:
+            print(f"validation loss {bits(run, result.validation)} after {steps(result.steps)}")
+            if result.best:
+                step, loss = result.best
+                print(f"best at step {step:,}, {bits(run, loss)}: sample, eval and export take that one")
+        if result.interrupted:
+            said = f"interrupted after step {result.steps:,}, which is saved"
+            self.say(f"{said}; go on with: {command_for(run)}")
+            raise SystemExit(130)
+        if not self.json:
+            print(_next(run))
+
+    def _run(self, *, draft: bool = False) -> Run:
+        """The run that is resumed, or a new one; a draft is not written."""
+        from chainrule.cli.args.new_run import made, new_run
+        from chainrule.cli.args.resume import resumed
+        from chainrule.cli.render.progress import Progress
+        from chainrule.runs import Run
+
+        with Progress("reading"):
+            if self.resume:
+                return resumed(self, self.resume)
+            return made(self, Run.draft) if draft else new_run(self)
+
+    def _try(self) -> None:
+        """The trials that were asked for."""
+        from chainrule.cli.render.trials import find_lr, learn_one_batch
+
+        run = self._run(draft=True)
+        if self.find_lr:
+            find_lr(run, as_json=self.json)
+        if self.overfit:
+            learn_one_batch(run, as_json=self.json)
+
+
+def _next(run: Run) -> str:
+    """What to do with a trained model."""
+    from chainrule.cli.render.show import command_line
+
+    use, verb = ("generate text with", "sample") if run.task.writes else ("evaluate it with", "eval")
+    return f"{use}: {command_line()} {verb} {run.folder}"
+
+
+def summary(run: Run, result: Result) -> dict[str, Any]:
+    """A run in numbers, for machines; losses are of the validation text, the best one in the same unit as the last."""
+    best = run.trainer.monitor.best
+    return (
+        {
+            "run": str(run.folder),
+            "model": run.family,
+            "parameters": run.model.count(),
+            "steps": result.steps,
+            "seconds": round(result.seconds, 3),
+            run.task.unit: result.validation,
+        }
+        | run.task.measures(result.validation, run.trainer.eval_batches)
+        | ({"best_step": best[0], "best_loss": best[1]} if best else {})
+        | {"interrupted": result.interrupted}
+    )
+
+
+def command(family: str, words: Sequence[str] = ()) -> type[Train]:
+    """The command of a family: `Train` with the sizes of its config, but for those that the data decide.
+
+    Without a family it is gpt, but a first word that is not data either was meant to be one.
+    """
+    if not family:
+        refuse_family(words[0] if words else "")
+        family = "gpt"
+    config, kind = KNOWN[family].config, data_of(family)
+    others = ", ".join(name for name in NAMES if name != family)
+    about = (
+        f"Train a model of the family {family}. Other families: {others}, word2vec, each with options of its own.\n\n"
+        f"Example: chainrule train {family} {kind.example} --max-steps 5000 --out runs/mine"
+    )
+    tokens = PIECES if family in WORD_PIECES else CHARACTERS
+    more: list[Any] = [
+        ("data", Annotated[str, Argument("DATA"), Help(kind.about)], field(default=kind.default)),
+        ("tokenizer", Annotated[str | None, Help(tokens)], field(default=None)),
+        ("sizes", Annotated[config, Without(DECIDED)], field(default_factory=config)),
+        ("training", TrainConfig, field(default_factory=partial(defaults, family))),
+    ]
+    shared: dict[str, Any] = {"family": family, "__doc__": about}
+    return make_dataclass("Command", more, bases=(Train,), namespace=shared, frozen=True)
+
+
+def refuse_family(word: str) -> None:
+    """`train lstmm`: neither a family nor, by its looks, a file, nor a corpus."""
+    if not re.fullmatch(r"\w[\w-]*", word) or Path(word).exists():
+        return
+    from chainrule.data import available
+
+    corpora = available()
+    if word in corpora:
+        return
+    families = [*NAMES, "word2vec"]
+    hint = did_you_mean(word, [*families, *corpora]) or "chainrule data list names the corpora"
+    listed = ", ".join(families)
+    raise ConfigError(f"train {word!r}: no such family, corpus or file (families are {listed}; {hint})")

@@ -1,0 +1,118 @@
+"""`chainrule train word2vec`"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from rich.console import Console
+
+from chainrule.cli.args.options import Argument, Given
+from chainrule.cli.args.resume import agree, same_folder
+from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.show import command_line
+from chainrule.data import load
+from chainrule.errors import ConfigError
+from chainrule.models import Word2VecConfig
+from chainrule.runs import Run
+from chainrule.runs.folder import free_folder
+from chainrule.train.config import WordTrainConfig
+
+
+@dataclass(frozen=True)
+class Command:
+    """Learn a vector for each word of a text, with word2vec.
+
+    Example: chainrule train word2vec book.txt --dim 100 --epochs 5 --out runs/words
+    """
+
+    data: Annotated[str, Argument("DATA")] = "pydoc"
+    """A text file, or a corpus that `chainrule data list` knows."""
+    out: Path | None = None
+    """Directory of the run. Default: runs/word2vec, or the next of runs/word2vec-2, ... that is free."""
+    resume: Path | None = None
+    """Go on with this run, with its data and settings, after its last whole epoch."""
+    model: Literal["skip-gram", "cbow"] = "skip-gram"
+    """A word predicts its neighbours, or the mean of the neighbours predicts the word."""
+    dim: int = Word2VecConfig.dim
+    """Length of a word's vector."""
+    window: int = Word2VecConfig.window
+    """Farthest neighbour, in words to either side."""
+    min_count: int = 5
+    """Leave out words that occur less often."""
+    training: WordTrainConfig = field(default_factory=WordTrainConfig)
+    json: bool = False
+    """Print one JSON object at the end, and everything else on stderr."""
+    given: Given = frozenset()
+
+    def run(self) -> None:
+        with Progress("reading"):
+            run = self._resumed(self.resume) if self.resume else self._new()
+            report: dict[str, Any] = {
+                "run": str(run.folder),
+                "words": run.tokenizer.vocab_size - 1,
+                "text": int(run.trainer.step.counts.sum()),
+                "loss_before": run.trainer.step.loss(),
+            }
+        self._say(
+            f"{report['words']:,} words of {run.corpus.name}, which occur {report['text']:,} times; "
+            f"vectors of {run.model.config.dim} numbers; run {run.folder}"
+        )
+        if run.finished:
+            self._say(
+                f"the run is finished: all its {run.trainer.steps} epochs are done (more are a new run)"
+            )
+        report |= self._train(run)
+        report |= {"loss": run.trainer.step.loss(), "vectors": str(run.files.vectors)}
+        if self.json:
+            print(json.dumps(report))
+        else:
+            print(
+                f"loss {report['loss_before']:.3f} -> {report['loss']:.3f} nats per pair "
+                f"at {report['words_per_second']:,.0f} words/s"
+            )
+        self._say_next(run, report["interrupted"])
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr if self.json else sys.stdout)
+
+    def _say_next(self, run: Run, interrupted: bool) -> None:
+        if not interrupted:
+            words, _ = run.task.vectors(run.model) or ([], None)
+            common = next(word for word in words if len(word) > 4 or word == words[-1])
+            self._say(f"vectors in {run.files.vectors}")
+            self._say(f"look at them with: {command_line()} vectors {run.folder} {common}")
+            return
+        if run.trainer.steps:
+            self._say(f"interrupted; go on with: {command_line()} train word2vec --resume {run.folder}")
+        else:
+            self._say("interrupted in the first epoch: nothing is kept (a checkpoint follows each epoch)")
+        raise SystemExit(130)
+
+    def _new(self) -> Run:
+        folder = self.out or free_folder(Path("runs/word2vec"))
+        sizes: dict[str, Any] = {"dim": self.dim, "window": self.window, "min_count": self.min_count}
+        return Run.new(folder, load(self.data), self.training, self.model, **sizes)
+
+    def _resumed(self, folder: Path) -> Run:
+        run = Run.resume(folder, word_vectors=True)
+        same_folder(self.out, folder)
+        if self.data != Command.data and load(self.data) != run.corpus:
+            raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
+        of_run = vars(run.model.config) | vars(run.config) | {"model": run.family}
+        of_run |= {name: value for name, value in run.task.facts().items() if value is not None}
+        default = vars(Command()) | vars(WordTrainConfig())
+        agree(vars(self) | vars(self.training), default, self.given, of_run)
+        return run
+
+    def _train(self, run: Run) -> dict[str, Any]:
+        result = run.train(Console(stderr=True, highlight=False))
+        step = run.trainer.step
+        return {
+            "seconds": round(step.seconds, 3),
+            "words_per_second": round(step.words / max(step.seconds, 1e-9)),
+            "interrupted": result.interrupted,
+        }

@@ -1,0 +1,102 @@
+"""`chainrule vectors`"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from chainrule.cli.args.options import Argument
+from chainrule.cli.render.progress import Progress
+from chainrule.errors import ConfigError, FormatError
+from chainrule.inspect.embeddings import WordVectors, analogy_report, similarity_report
+from chainrule.io.vectors import read_analogies, read_pairs
+from chainrule.runs import load_vectors
+
+
+@dataclass(frozen=True)
+class Command:
+    """Ask the vectors of words: neighbours, analogies, and how far they agree with people.
+
+    Example: chainrule vectors runs/word2vec module string --analogy lists list string
+    """
+
+    run_folder: Annotated[Path, Argument("RUN")]
+    """Directory of a run of word2vec, or a text file of vectors in word2vec's format."""
+    words: Annotated[tuple[str, ...], Argument("WORD")] = ()
+    """Words whose neighbours to show; the cosines between them too, if there are several."""
+    analogy: tuple[str, str, str] | None = None
+    """A B C: the words nearest to A - B + C, such as king man woman."""
+    eval: Path | None = None
+    """Examine with this file: pairs with scores (WordSim-353), or analogies in sections (questions-words.txt)."""
+    n: int = 10
+    """Words to show."""
+    json: bool = False
+    """Print one JSON object instead of text."""
+
+    def run(self) -> None:
+        if not (self.words or self.analogy or self.eval):
+            raise ConfigError("vectors: nothing asked (give a word, --analogy A B C or --eval FILE)")
+        with Progress("reading and comparing"):
+            report = self._report(WordVectors(*load_vectors(self.run_folder)))
+        if self.json:
+            print(json.dumps(report))
+        else:
+            self._show(report)
+
+    def _report(self, vectors: WordVectors) -> dict[str, Any]:
+        report: dict[str, Any] = {"neighbours": {w: vectors.neighbours(w, self.n) for w in self.words}}
+        if len(self.words) > 1:
+            report["cosines"] = vectors.table(self.words).tolist()
+        if self.analogy:
+            report["analogy"] = vectors.analogy(*self.analogy, n=self.n)
+        if self.eval:
+            report["evaluation"] = evaluate(vectors, self.eval)
+        return report
+
+    def _show(self, report: dict[str, Any]) -> None:
+        for word, found in report["neighbours"].items():
+            show_words(word, found)
+        if "cosines" in report:
+            width = max(map(len, self.words))
+            print("\ncosines")
+            for word, row in zip(self.words, report["cosines"], strict=True):
+                print(f"  {word:<{width}}  {' '.join(f'{cosine:6.3f}' for cosine in row)}")
+        if self.analogy:
+            a, b, c = self.analogy
+            show_words(f"{a} - {b} + {c}", report["analogy"])
+        if self.eval:
+            show_evaluation(report["evaluation"])
+
+
+def evaluate(vectors: WordVectors, path: Path) -> dict[str, Any]:
+    """The report for a file of pairs or of analogies, whichever it is."""
+    try:
+        return similarity_report(vectors, read_pairs(path))
+    except FormatError as error:
+        pairs_error = error
+    try:
+        return analogy_report(vectors, read_analogies(path))
+    except FormatError:
+        raise pairs_error from None
+
+
+def show_words(title: str, found: list[tuple[str, float]]) -> None:
+    print(f"{title}")
+    for word, cosine in found:
+        print(f"  {cosine:6.3f}  {word}")
+
+
+def show_evaluation(report: dict[str, Any]) -> None:
+    if "spearman" in report:
+        print(
+            f"Spearman {report['spearman']:.4f} on {report['pairs']} pairs, {report['missing']} with unknown words"
+        )
+        return
+    print(
+        f"{report['accuracy']:.1%} of {report['questions']} analogies, {report['missing']} with unknown words"
+    )
+    for name, section in report["sections"].items():
+        share = "-" if section["accuracy"] is None else f"{section['accuracy']:.1%}"
+        print(f"  {share:>6} of {section['questions']:>5}  {name}")

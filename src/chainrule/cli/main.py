@@ -1,0 +1,214 @@
+"""The entry: find the command, read its options, run it, and show what goes wrong in one line.
+
+A command's file is imported only when the command is called, so that the list of commands is there at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import math
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from chainrule.errors import ChainruleError, ConfigError, Setting
+from chainrule.suggest import closest
+
+# Every command: the file under `commands` with its dataclass `Command`, or FILE:NAME for what `command(NAME, WORDS)` of
+# that file returns; and what it does.
+COMMANDS = {
+    "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
+    "train": (
+        "train.family:",
+        "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama",
+    ),
+    "train gpt": ("train.family:gpt", ""),
+    "train llama": ("train.family:llama", ""),
+    "train ngram": ("train.family:ngram", ""),
+    "train mlp": ("train.family:mlp", ""),
+    "train rnn": ("train.family:rnn", ""),
+    "train gru": ("train.family:gru", ""),
+    "train lstm": ("train.family:lstm", ""),
+    "train seq2seq": (
+        "train.family:seq2seq",
+        "train an encoder-decoder on pairs of texts, such as translations",
+    ),
+    "train bert": (
+        "train.family:bert",
+        "train an encoder that reads in both directions, on text with masked words",
+    ),
+    "train bert-classifier": ("train.family:bert-classifier", "train a BERT to label texts"),
+    "train bert-tagger": ("train.family:bert-tagger", "train a BERT to label words"),
+    "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
+    "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
+    "eval": (
+        "evaluate",
+        "evaluate a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice",
+    ),
+    "sample": ("sample", "generate text with a trained model"),
+    "import": ("import_", "import a model of another program: Hugging Face, GGUF, llama2.c"),
+    "export": ("export", "write a model for another program"),
+    "chat": ("chat", "talk with a trained model"),
+    "diagnose": (
+        "diagnose",
+        "look inside a model: losses, activations, gradients, and what to do about them",
+    ),
+    "replay": ("replay", "repeat one step of a run and open it: batch, activations, gradients"),
+    "runs list": ("runs.list", "list the runs in a folder with their results"),
+    "runs compare": ("runs.compare", "show what differs between runs, and their results side by side"),
+    "runs report": ("runs.report", "write a run as one page: curves, samples, configuration"),
+    "figures": ("figures", "draw the figures of the lessons"),
+    "vectors": ("vectors", "neighbors, analogies and evaluations of word vectors"),
+    "ngram": ("ngram", "count what follows what in a text: n-grams, smoothing, samples"),
+    "data list": ("data.list", "list the corpora that can be trained on"),
+    "data get": ("data.get", "fetch a named corpus, checked against its hash"),
+    "data stats": ("data.stats", "count documents, characters, tokens and copies"),
+    "data dedup": ("data.dedup", "leave out copies, near copies and poor texts"),
+    "data build": ("data.build", "turn documents into token shards"),
+    "tokenize train": ("tokenize.train", "learn a tokenizer from texts"),
+    "tokenize encode": ("tokenize.encode", "print the token ids of a text"),
+    "tokenize decode": ("tokenize.decode", "print the text of token ids"),
+    "tokenize show": ("tokenize.show", "show the tokens of a text, or how they are learned"),
+    "count": ("count:family", "count the parameters, operations and memory of a model before making it"),
+    "doctor": ("doctor", "examine this machine, the data for a model, or how a run went"),
+}
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run one command. Bad input is one line on stderr and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a model may write what the terminal cannot show
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            _dispatch(list(sys.argv[1:] if args is None else args))
+        sys.stdout.flush()
+    except ChainruleError as error:
+        _refuse(str(error))
+    except MemoryError as error:
+        _refuse(f"not enough memory{_asked(error)} (make the model, the batch or the context smaller)")
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
+    except BrokenPipeError:  # the reader has gone, as in `chainrule sample RUN | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None
+    except OSError as error:  # such as a full disk behind standard output
+        _refuse(f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error})")
+
+
+def _refuse(message: str) -> NoReturn:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    raise SystemExit(2) from None
+
+
+def _asked(error: MemoryError) -> str:
+    """How much more memory was asked for, if it was NumPy that asked."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if shape is None or dtype is None:
+        return ""
+    from chainrule.cli.render.numbers import size
+
+    return f": {size(math.prod(shape) * dtype.itemsize)} more were asked for"
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _dispatch(args: list[str]) -> None:
+    if not args or args[0] in ("-h", "--help"):
+        print(_overview())
+        return
+    if args[0] == "--version":
+        from chainrule import __version__
+
+        print(f"chainrule {__version__}")
+        return
+    if args[1:2] in (["-h"], ["--help"]) and args[0] not in COMMANDS:
+        print(_overview(args[0]))
+        return
+    words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
+    if not words:
+        raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args)})")
+    _run(" ".join(args[:words]), args[words:])
+
+
+def _run(name: str, words: list[str]) -> None:
+    """Run a command with the words that follow its name."""
+    file, colon, kind = COMMANDS[name][0].partition(":")
+    with _quick_to_leave():
+        from chainrule.cli.args.errors import UsageError
+        from chainrule.cli.args.options import options_of
+        from chainrule.cli.args.reader import read
+
+        module = importlib.import_module(f"chainrule.cli.commands.{file}")
+    command = module.command(kind, words) if colon else module.Command
+    options = options_of(command)
+    program = f"chainrule {name}"
+    if {"-h", "--help"} & set(words):
+        from chainrule.cli.render.help import help_text
+
+        print(help_text(command, program, options))
+        raise SystemExit(0)
+    flags = {option.name: option.flag for option in options if not option.argument}
+
+    def spell(setting: Setting) -> str:  # an error names the fields of a dataclass; the person gave flags
+        return flags.get(setting, setting)
+
+    try:
+        made = read(command, options, words)
+    except ChainruleError as error:
+        see = f"; see {program} --help" if isinstance(error, UsageError) else ""
+        _refuse(f"{error.spelled(spell)}{see}")
+    try:
+        made.run()
+    except ChainruleError as error:
+        _refuse(error.spelled(spell))
+
+
+@contextmanager
+def _quick_to_leave() -> Iterator[None]:
+    """While modules load, Ctrl-C ends the process at once: there is nothing to clean up, and an import may lose or
+    disguise an exception."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(*_: Any) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(130)
+
+
+def _overview(group: str = "") -> str:
+    """All commands, or those that begin with a word if there are any."""
+    about = {name: about for name, (_, about) in COMMANDS.items() if about}
+    of_group = {name: text for name, text in about.items() if name.split()[0] == group}
+    width = max(map(len, about)) + 2
+    listed = [f"  {name:<{width}}{text}" for name, text in (of_group or about).items()]
+    end = "`chainrule COMMAND --help` lists the options of a command. For a start: chainrule demo"
+    return "\n".join(["usage: chainrule COMMAND [OPTIONS]", "", *listed, "", end])
+
+
+def _suggestion(args: list[str]) -> str:
+    """Of the commands that begin with the same word, if there are any, the one that was meant, or all."""
+    known = [name for name, (_, about) in COMMANDS.items() if about]
+    group = {name.partition(" ")[2]: name for name in known if name.split()[0] == args[0]}
+    meant = group or {name: name for name in (*known, "--help", "--version")}
+    for said in args[1:2] if group else (" ".join(args[:2]), args[0]):
+        if near := closest(said, meant):
+            return f"did you mean {meant[near[0]]}?"
+    return f"there are {', '.join(group.values() or known)}"

@@ -1,0 +1,1 @@
+"""What a person sees: progress, tables, findings, help, figures (`plots`) and the page of a run (`html`)."""

@@ -1,0 +1,81 @@
+"""The help of a command: usage, what it does, and a line or more for each option."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING
+from itertools import groupby
+from typing import Any
+
+from chainrule.cli.args.options import Option
+
+MOST_WIDTH = 100
+COLUMN = 26  # where the help of an option begins
+
+
+def help_text(command: type[Any], program: str, options: Sequence[Option]) -> str:
+    """All of it, as wide as the terminal."""
+    width = min(MOST_WIDTH, shutil.get_terminal_size().columns)
+    arguments = [option for option in options if option.argument]
+    usage = " ".join(["usage:", program, *map(_place, arguments), "[OPTIONS]"])
+    about = inspect.cleandoc(command.__doc__ or "")
+    lines = [usage, "", *_wrapped(about, width)]
+    if arguments:
+        lines += ["", "arguments", *(line for option in arguments for line in _entry(option, width))]
+    flags = [option for option in options if not option.argument]
+    for owner, group in groupby(flags, key=lambda option: option.owner):
+        own = issubclass(command, owner)
+        title = "options" if own else inspect.cleandoc(owner.__doc__ or "").split("\n")[0].rstrip(".")
+        lines += ["", title, *(line for option in group for line in _entry(option, width))]
+    return "\n".join(lines)
+
+
+def _place(option: Option) -> str:
+    more = f"{option.argument} ..." if option.kind.repeated else option.argument
+    return more if option.default is MISSING else f"[{more}]"
+
+
+def _wrapped(about: str, width: int) -> Iterator[str]:
+    """Paragraphs; an example stays on one line, so that it can be copied."""
+    for number, paragraph in enumerate(about.split("\n\n")):
+        if number:
+            yield ""
+        one = " ".join(paragraph.split())
+        yield from [one] if one.startswith("Example:") else _lines(one, width)
+
+
+def _entry(option: Option, width: int) -> Iterator[str]:
+    name = f"  {_name(option)}"
+    text = _lines(f"{option.help}{_default(option)}", width - COLUMN)
+    if len(name) + 2 <= COLUMN and text:
+        name, text = f"{name:<{COLUMN}}{text[0]}", text[1:]
+    yield name
+    yield from (" " * COLUMN + line for line in text)
+
+
+def _name(option: Option) -> str:
+    if option.argument:
+        return option.argument
+    if option.kind.words == 0:
+        return f"{option.flag}, --no-{option.flag[2:]}" if option.default else option.flag
+    more = " ..." if option.kind.repeated else ""
+    return f"{option.flag} {option.kind.shown}{more}"
+
+
+def _default(option: Option) -> str:
+    """What counts without the option, unless its help says so or it is nothing."""
+    value = option.default
+    if value is MISSING:
+        return " (required)"
+    if value is None or value is False or value == "" or value == () or value == {}:
+        return ""
+    if value is True:
+        return " (default: on)"
+    return f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"
+
+
+def _lines(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 20), break_long_words=False, break_on_hyphens=False)

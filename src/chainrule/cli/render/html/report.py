@@ -1,0 +1,215 @@
+"""A run as one page: results, curves, samples, findings, configuration, machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from chainrule.cli.render.html.chart import Line, chart
+from chainrule.cli.render.html.style import STYLE
+from chainrule.machine import clock
+from chainrule.runs.environment import stretches
+from chainrule.runs.history import History
+from chainrule.runs.plot import smooth
+
+SAMPLES = 4  # that are shown at once: the first, the last, and some between
+
+
+def page(history: History) -> str:
+    """The whole file; every text in it was made by others and is escaped."""
+    parts = [_head(history), _tiles(history), *_findings(history), *_curves(history), *_samples(history)]
+    parts += [*_configuration(history), *_machine(history)]
+    title = escape(f"{history.folder.name}: {history.family}")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n"
+        + "\n".join(part for part in parts if part)
+        + "\n<footer>Written by chainrule runs report. Losses are in nats per token.</footer></main></body></html>\n"
+    )
+
+
+def _head(history: History) -> str:
+    data = history.environment.get("data")
+    about = [history.family]
+    if history.parameters:
+        about.append(f"{history.parameters:,} parameters")
+    if isinstance(data, dict):
+        about.append(f"trained on {data.get('name')}")
+    problem = f'<p class="card problem">{escape(history.problem)}</p>' if history.problem else ""
+    return (
+        f'<h1>{escape(history.folder.name)}<span class="pill {history.state}">{history.state}</span></h1>'
+        f'<p class="faint">{escape(", ".join(about))}</p>{problem}'
+    )
+
+
+def _tiles(history: History) -> str:
+    best, losses = history.best, history.series("loss")
+    tiles: list[tuple[str, str]] = []
+    if best:
+        tiles.append((f"{best[1]:.4f}", f"best validation loss, step {best[0]:,}"))
+    if history.bits_per_byte is not None:
+        tiles.append((f"{history.bits_per_byte:.4f}", "bits per byte"))
+    if losses:
+        tiles.append((f"{np.mean([loss for _, loss in losses[-50:]]):.4f}", "training loss at the end"))
+    tiles += [(f"{history.steps:,}", "steps"), (clock(history.seconds), "time")]
+    shown = "".join(
+        f"<div><b>{escape(value)}</b><small>{escape(name)}</small></div>" for value, name in tiles
+    )
+    return f'<div class="tiles">{shown}</div>'
+
+
+def _curves(history: History) -> Iterator[str]:
+    loss = _points(history, "loss")
+    lines = [
+        Line("", loss, "one", band=True),
+        Line("training", np.array([loss[0], smooth(loss[1])]), "one"),
+        Line("validation", _points(history, "validation"), "two", dots=True),
+    ]
+    large = chart("Loss", "nats per token, by step", lines)
+    updates = [Line("", _updates(history), "two", dots=True)]
+    small = [
+        chart("Gradient norm", "before clipping", _banded(_points(history, "norm"), "three"), log=True),
+        chart("Learning rate", "", [Line("", _points(history, "lr"), "one")]),
+        chart("Pace", "steps per second", [Line("", _pace(history), "three")]),
+        chart("Update / weights", "median of the matrices", updates, log=True),
+    ]
+    if large:
+        yield f'<h2>Curves</h2>{large}<div class="pair">{"".join(small)}</div>'
+
+
+def _points(history: History, name: str) -> Any:
+    return np.array(history.series(name), np.float64).reshape(-1, 2).T
+
+
+def _pace(history: History) -> Any:
+    """Steps per second in stretches of a fiftieth of the run."""
+    times = [(r["step"], r["seconds"]) for r in history.records if "loss" in r and "seconds" in r]
+    ends = np.array(times, np.float64).reshape(-1, 2)[:: max(1, len(times) // 50)].T
+    passed = np.diff(ends[1])
+    with np.errstate(all="ignore"):  # the clock has milliseconds: a step may take none
+        return np.array([ends[0][1:], np.where(passed > 0, np.diff(ends[0]) / passed, np.nan)])
+
+
+def _banded(points: Any, kind: str) -> list[Line]:
+    return [Line("", points, kind, band=True), Line("", np.array([points[0], smooth(points[1])]), kind)]
+
+
+def _updates(history: History) -> Any:
+    """By how much a step moves a matrix, from the looks inside, if there were any."""
+    found = []
+    for record in history.records:
+        seen = record.get("watch")
+        parameters = seen.get("parameters") if isinstance(seen, dict) else None
+        ratios = [p.get("update_ratio") for p in parameters.values()] if isinstance(parameters, dict) else []
+        known = [ratio for ratio in ratios if isinstance(ratio, float)]
+        if known:
+            found.append((record["step"], float(np.median(known))))
+    return np.array(found, np.float64).reshape(-1, 2).T
+
+
+def _findings(history: History) -> Iterator[str]:
+    cards = []
+    for step, finding in _found(history):
+        advice = f"<p><b>Try:</b> {escape(str(finding['advice']))}</p>" if finding.get("advice") else ""
+        level = finding.get("level") if finding.get("level") in ("note", "problem") else ""
+        cards.append(
+            f'<div class="card {level}"><b>{escape(str(finding.get("about", "")))}</b> <small>{step}</small>'
+            f'<p>{escape(str(finding.get("measured", "")))}</p><p class="faint">'
+            f"{escape(str(finding.get('meaning', '')))}</p>{advice}</div>"
+        )
+    if cards:
+        yield "<h2>Findings</h2>"
+        yield from cards
+
+
+def _found(history: History) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What was found while it trained; the same thing, found again and again, once."""
+    every = [(record["step"], finding) for record in history.records for finding in _in_record(record)]
+    every.sort(key=lambda each: _key(each[1]))
+    grouped = [list(group) for _, group in groupby(every, key=lambda each: _key(each[1]))]
+    for group in sorted(grouped, key=lambda group: group[0][0]):
+        steps = [step for step, _ in group]
+        times = f", {len(steps)} times until step {steps[-1]:,}" if len(steps) > 1 else ""
+        yield f"step {steps[0]:,}{times}", group[-1][1]
+
+
+def _in_record(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if isinstance(finding := record.get("finding"), dict):
+        yield finding
+    if "skipped" in record:
+        yield {"level": "problem", "about": "skipped step", "measured": record["skipped"]}
+    watch = record.get("watch")
+    if not isinstance(watch, dict):
+        return
+    if "findings" in watch:
+        yield from watch["findings"]
+        return
+    for problem in watch.get("problems", ()):  # of a version without codes: "about: measured"
+        about, _, measured = str(problem).partition(": ")
+        yield {"level": "problem", "about": about, "measured": measured}
+
+
+def _key(finding: Mapping[str, Any]) -> str:
+    """What makes two findings the same: their code, or of a version without codes what they are about."""
+    return str(finding.get("code") or finding.get("about", ""))
+
+
+def _samples(history: History) -> Iterator[str]:
+    found = [
+        (r["step"], r["sample"]) for r in history.records if isinstance(r.get("sample"), str) and r["sample"]
+    ]
+    if not found:
+        return
+    chosen = {round(i) for i in np.linspace(0, len(found) - 1, min(SAMPLES, len(found)))}
+    yield "<h2>What it wrote</h2>"
+    for number in sorted(chosen):
+        step, text = found[number]
+        yield f'<div class="card"><small>step {step:,}</small><pre>{escape(text)}</pre></div>'
+    rest = [found[number] for number in range(len(found)) if number not in chosen]
+    if rest:
+        inside = "".join(f"<small>step {step:,}</small><pre>{escape(text)}</pre>" for step, text in rest)
+        yield f"<details><summary>{len(rest)} more</summary>{inside}</details>"
+
+
+def _configuration(history: History) -> Iterator[str]:
+    if history.settings:
+        yield "<h2>Configuration</h2>"
+        items = list(history.settings.items())
+        half = (len(items) + 1) // 2
+        yield f'<div class="columns">{_table(dict(items[:half]))}{_table(dict(items[half:]))}</div>'
+
+
+def _machine(history: History) -> Iterator[str]:
+    data = history.environment.get("data")
+    if isinstance(data, dict):
+        yield "<h2>Data</h2>" + _table(data)
+    made = stretches(history.environment)
+    if made:
+        yield "<h2>Machine</h2>"
+    for stretch in made[-1:]:
+        yield _table(
+            {name: value for name, value in stretch.items() if name != "how"} | {"ended as": _how(stretch)}
+        )
+    if len(made) > 1:
+        rows = {f"steps {s.get('from')} to {s.get('to', '?')}": f"{s.get('began')}, {_how(s)}" for s in made}
+        yield f"<h2>Stretches</h2>{_table(rows)}"
+
+
+def _how(stretch: Mapping[str, Any]) -> str:
+    return str(stretch.get("how", "still running, or killed"))
+
+
+def _table(values: Mapping[str, Any]) -> str:
+    rows = [
+        f"<tr><th>{escape(name)}</th><td>{escape(_value(value))}</td></tr>" for name, value in values.items()
+    ]
+    return f'<div class="table"><table>{"".join(rows)}</table></div>'
+
+
+def _value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else "-" if value is None else str(value)

@@ -1,0 +1,51 @@
+"""How training goes: the loss against the learning rate, and the loss when the rate drops near the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, canvas
+from chainrule.lessons.learning_rate import decayed, rates
+from chainrule.optim import Choice, Sweep, choose
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def rate_search() -> Figure:
+    """One step at each of a hundred rates, and where the curve is flat and low."""
+    seen = rates()
+    return draw_sweep(seen, choose(seen))
+
+
+def draw_sweep(seen: Sweep, choice: Choice) -> Figure:
+    """The loss after the step at each rate, smoothed too, with the chosen range marked."""
+    figure, ax = canvas(size=(8, 4.5))
+    ax.plot(seen.rates, seen.losses, color=GOOD, alpha=0.3, linewidth=0.8)
+    ax.plot(seen.rates, choice.smoothed, color=GOOD, label="loss, smoothed")
+    ax.axhline(seen.start, color=FAINT, linestyle=":", label="before the first step")
+    ax.axvspan(choice.low, choice.high, color=BAD, alpha=0.2, label=f"{choice.low:.2g} to {choice.high:.2g}")
+    ax.axvline(choice.best, color=BAD, label=f"lowest loss at {choice.best:.2g}")
+    ax.set(xscale="log", xlabel="learning rate", ylabel="loss (nats per token)")
+    ax.set_ylim(top=1.3 * seen.start)  # how far it blows up does not matter
+    ax.legend(frameon=False)
+    return figure
+
+
+def rate_decay() -> Figure:
+    """A run whose rate is divided by ten when nine tenths of the steps are done."""
+    return draw_decay(*decayed())
+
+
+def draw_decay(losses: npt.ArrayLike, drop: int) -> Figure:
+    """The loss after each step, in another colour after the drop."""
+    curve: npt.NDArray[Any] = np.asarray(losses, float)
+    figure, ax = canvas(size=(8, 4.5))
+    ax.plot(np.arange(drop), curve[:drop], color=GOOD, linewidth=0.8, label="full rate")
+    ax.plot(np.arange(drop, len(curve)), curve[drop:], color=BAD, linewidth=1.2, label="a tenth of it")
+    ax.set(xlabel="step", ylabel="loss (nats per token)")
+    ax.legend(frameon=False)
+    return figure

@@ -1,0 +1,203 @@
+"""What a pre-trained BERT is for: a label per text, a label per token, a vector per text.
+
+    classifier    logits = classifier(dropout(pooled))                      Hugging Face's BertForSequenceClassification
+    tagger        logits = classifier(dropout(hidden))                      BertForTokenClassification
+    embedder      vector = mean of the hidden rows, length 1                cosine = dot product
+
+All of them have the body as `bert`, with the names of its weights: `fine_tune` takes it over from a model that has been
+trained. `model.bert = other.bert` even shares it: two heads on one body.
+(Devlin et al. 2018; Reimers and Gurevych 2019 for the vectors of texts)
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.autograd import Tensor
+from chainrule.autograd.types import Array
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.models.bert.body import BERT, BERTConfig, init
+from chainrule.models.model import Model
+from chainrule.nn import Dropout, Linear
+from chainrule.types import IGNORE
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True)
+class BERTClassifierConfig(BERTConfig):
+    """The size of a BERT that tells classes of texts apart."""
+
+    classes: int = 2
+    """Different labels."""
+    labels: tuple[str, ...] = ()
+    """Their names by number; none where nobody has said."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "labels", tuple(self.labels))  # JSON has lists only
+        if self.classes < 2:
+            raise ConfigError(f"BERT: classes is {self.classes} (must be at least 2)")
+        if self.labels and len(set(self.labels)) != self.classes:
+            raise ConfigError(
+                f"BERT: labels are {', '.join(self.labels)}, classes {self.classes} (must be as many names)"
+            )
+
+
+@dataclass(frozen=True)
+class BERTTaggerConfig(BERTClassifierConfig):
+    """The size of a BERT that labels tokens."""
+
+
+class BERTClassifier(Model):
+    """A label for each text, or for each pair of texts, read off at [CLS].
+
+    A batch is `data.Segmented` (ids, mask, segments) and labels (B,).
+
+    >>> import chainrule as cr, numpy as np
+    >>> config = cr.models.BERTClassifierConfig(n_layer=1, n_head=2, n_embd=16, vocab_size=10, classes=3)
+    >>> cr.models.BERTClassifier(config)(np.array([[1, 2, 3]])).shape
+    (1, 3)
+    """
+
+    pooled = True
+
+    def __init__(self, config: BERTClassifierConfig) -> None:
+        super().__init__(config)
+        self.bert = BERT(config, pooled=self.pooled)
+        self.dropout = Dropout(config.dropout)
+        self.classifier = Linear(config.n_embd, config.classes, init=init)
+
+    def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Array]:
+        ids, targets = super().example_batch(rows, tokens)
+        return (ids, None, None), targets[:, 0] if self.pooled else targets
+
+    def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
+        """ids (B, T), mask (B, T), segments (B, T) -> logits (B, classes)"""
+        hidden = self.bert(ids, mask, segments)
+        return self.classifier(self.dropout(self.bert.pooler(hidden)))
+
+    def loss(self, inputs: Any, targets: Array) -> Tensor:
+        """The mean negative log-likelihood of the labels that count, in nats."""
+        return ops.cross_entropy(self(*inputs), targets=targets, ignore_index=IGNORE)
+
+
+class BERTTagger(BERTClassifier):
+    """A label for each token: names in a text, parts of speech. A batch is `data.Segmented` and labels (B, T).
+
+    >>> import chainrule as cr, numpy as np
+    >>> config = cr.models.BERTTaggerConfig(n_layer=1, n_head=2, n_embd=16, vocab_size=10, classes=5)
+    >>> cr.models.BERTTagger(config)(np.array([[1, 2, 3]])).shape
+    (1, 3, 5)
+    """
+
+    pooled = False
+
+    def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
+        """ids (B, T), mask (B, T), segments (B, T) -> logits (B, T, classes)"""
+        return self.classifier(self.dropout(self.bert(ids, mask, segments)))
+
+
+@dataclass(frozen=True)
+class BERTEmbedderConfig(BERTConfig):
+    """The size of a BERT that turns texts into vectors."""
+
+    temperature: float = 0.05
+    """Cosines are divided by it before the softmax of the loss: the smaller, the more the nearest ones count."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.temperature > 0:
+            raise ConfigError(f"BERT: temperature is {self.temperature} (must be positive)")
+
+
+class BERTEmbedder(Model):
+    """A vector of length 1 for each text; texts that mean the same shall have a large dot product.
+
+    A batch is `data.Twins`, rows of texts (ids, mask) with their partners. The loss asks each text which partner
+    of the batch is its own, and each partner the same: all others of the batch are wrong answers. So a larger batch is
+    a harder question, and a batch cut into pieces is an easier one. Targets (B,) only say which rows count.
+
+    >>> import chainrule as cr, numpy as np
+    >>> config = cr.models.BERTEmbedderConfig(n_layer=1, n_head=2, n_embd=16, vocab_size=10)
+    >>> vectors = cr.models.BERTEmbedder(config)(np.array([[1, 2, 3], [4, 5, 6]])).numpy()
+    >>> vectors.shape, np.allclose((vectors**2).sum(axis=1), 1)
+    ((2, 16), True)
+    """
+
+    choices = None  # the batch decides among how many
+    divisible = False
+
+    def __init__(self, config: BERTEmbedderConfig) -> None:
+        super().__init__(config)
+        self.bert = BERT(config, pooled=False)
+
+    def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Array]:
+        ids, targets = super().example_batch(rows, tokens)
+        return (ids, None, ids, None), targets[:, 0]
+
+    def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
+        """ids (B, T), mask (B, T), segments (B, T) -> (B, C), each row of length 1"""
+        hidden = self.bert(ids, mask, segments)  # (B, T, C)
+        counted = np.ones(hidden.shape[:2], bool) if mask is None else np.asarray(mask, bool)
+        if not counted.any(axis=1).all():
+            row = int(counted.any(axis=1).argmin())
+            raise ShapeError(f"BERTEmbedder: row {row} has no token (must have at least one to average)")
+        share = counted / counted.sum(axis=1, keepdims=True)  # (B, T)
+        mean = (hidden * share[..., None].astype(hidden.dtype)).sum(axis=1)  # (B, C)
+        return mean / ops.sqrt((mean * mean).sum(axis=-1, keepdims=True) + 1e-12)
+
+    def loss(self, inputs: Any, targets: Array) -> Tensor:
+        """How surprising it is, in nats, that a text and its partner belong together rather than with any other."""
+        ids, mask, partner_ids, partner_mask = inputs
+        texts, partners = self(ids, mask), self(partner_ids, partner_mask)  # (B, C) each
+        cosines = ops.matmul(texts, partners.transpose(1, 0))  # (B, B)
+        scores = cosines * (1 / self.config.temperature)
+        own = np.where(np.asarray(targets) == IGNORE, IGNORE, np.arange(len(targets)))
+        there, back = (
+            ops.cross_entropy(logits, targets=own, ignore_index=IGNORE)
+            for logits in (scores, scores.transpose(1, 0))
+        )
+        return (there + back) * 0.5
+
+
+def fits_head(trained: Model, kind: type[Model]) -> bool:
+    """There is a body in `trained` that a model of this kind can take."""
+    return kind in CONFIGS and isinstance(getattr(trained, "bert", None), BERT)
+
+
+def fine_tune(trained: Model, kind: type[M], **sizes: Any) -> M:
+    """A new model of another kind on a copy of the body of `trained`; what it does not have starts anew.
+
+    `sizes` are fields of the new config; those that are not given are those of `trained`.
+
+    >>> import chainrule as cr
+    >>> trained = cr.models.make("bert", n_layer=1, n_head=2, n_embd=16, vocab_size=10)
+    >>> cr.models.fine_tune(trained, cr.models.BERTClassifier, classes=3).config.classes
+    3
+    """
+    if not fits_head(trained, kind):
+        known = ", ".join(each.__name__ for each in CONFIGS)
+        raise ConfigError(
+            f"fine_tune: {type(trained).__name__} to {getattr(kind, '__name__', kind)} "
+            f"(must be a model with a BERT inside to one of {known})"
+        )
+    config = CONFIGS[kind]
+    known_sizes = {field.name for field in fields(config)}
+    kept = {name: value for name, value in asdict(trained.config).items() if name in known_sizes}
+    model = kind(config(**kept | sizes))
+    state = model.state()
+    body = {name: value for name, value in trained.state().items() if name.startswith("bert.")}
+    model.load(state | {name: value for name, value in body.items() if name in state})
+    return model
+
+
+CONFIGS: dict[type[Model], type[Any]] = {
+    BERTClassifier: BERTClassifierConfig,
+    BERTTagger: BERTTaggerConfig,
+    BERTEmbedder: BERTEmbedderConfig,
+}
