@@ -237,4 +237,4 @@ def test_replay_by_command(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert found["same"] and found["since"] == 0 and found["layers"] and found["parameters"]
     with pytest.raises(SystemExit):
         main(["replay", "runs/one", "--step", "6", "--save", "arrays/of/step.npz"])
-    assert "step.npz: is there already" in capsys.readouterr().err
+    assert "step.npz: exists already" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import chainrule as cr
 from chainrule.autograd import Tensor
 from chainrule.data import Batches, Streams
+from chainrule.doctor import Code
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.models import IGNORE, Model, make
 from chainrule.models.gradient import backward
@@ -360,7 +361,7 @@ def test_weights_that_the_update_itself_breaks_are_no_result_and_not_kept(save_e
     with pytest.raises(ChainruleError, match=r"weight\[0, 1\] is inf after step 3 \(must be finite\)"):
         trainer.run(told, save=lambda: kept.append(trainer.steps))
     assert all(np.isfinite(told.losses)) and 3 not in kept
-    assert told.notes[-1]["finding"]["about"] == "not finite"
+    assert told.notes[-1]["finding"]["code"] == Code.NOT_FINITE_UPDATE
     with pytest.raises(
         ChainruleError, match=r"validation loss .* after step 3"
     ):  # nor when it is judged again

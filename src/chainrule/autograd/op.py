@@ -3,7 +3,7 @@
     y, saved = forward(*inputs, **constants)        positional arguments are differentiable, keywords are constants
     dinputs  = backward(dy, saved, needs)           one gradient per positional argument
 
-Called with arrays an op just computes; called with Tensors it records itself on the tape.
+Called with arrays an op only computes; called with Tensors it records itself on the tape.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd.ahead import Foreseen, Made
+from chainrule.autograd.fused_gradient import FusedGradient, KnownGradient, known
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
@@ -26,24 +26,24 @@ from chainrule.errors import ChainruleError, ConfigError, ShapeError
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]
 Backward: TypeAlias = Callable[[Any, Saved, Needs], Grads]
 Cost: TypeAlias = Callable[..., Work]  # (needs, *inputs, **constants), of which shapes are enough
-Ahead: TypeAlias = Callable[..., "tuple[Array, Grads] | None"]  # (dy, needs, *inputs, **constants)
+Fused: TypeAlias = Callable[..., "tuple[Array, Grads] | None"]  # (dy, needs, *inputs, **constants)
 
 
 @dataclass(frozen=True)
 class Example:
-    """Inputs on which the test battery tries an op."""
+    """Inputs on which the test battery runs an op."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
-FLOAT32 = np.dtype(np.float32)  # nearly always this very object, so `is` is asked before `==`
+FLOAT32 = np.dtype(np.float32)  # nearly always this very object, so `is` is tried before `==`
 
 Examples: TypeAlias = Callable[[np.random.Generator], Iterable[Example]]
 
 
 class Recorder(Protocol):
-    """Sees every call while a model is traced; values are abstract then."""
+    """Receives every call while a model is traced on abstract values."""
 
     def add(
         self, op: Op, name: str, args: tuple[Any, ...], constants: dict[str, Any], results: list[Any]
@@ -55,10 +55,10 @@ class Op:
 
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
-    smaller ops, for fused operations. `again` takes the inputs out of `saved`: the op is cheap, so in backward a large
-    output is computed again rather than kept from forward. `ahead`, in NumPy and native, makes value and gradients
-    in one go, for a `dy` that is foreseen (or returns None where that saves nothing). `abstract` is `forward` by shapes
-    alone, for tracing; `cost` counts the products.
+    smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so backward
+    recomputes a large output instead of keeping it. `fused`, in NumPy and native, computes value and gradients
+    together for a known `dy`, or returns None where that saves nothing. `abstract` is `forward` on shapes alone, for
+    tracing; `cost` counts the matmuls.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class Op:
         composed: Callable[..., Any] | None = None,
         native: tuple[Forward, Backward] | None = None,
         strided: bool = False,
-        again: Callable[[Saved], Sequence[Array]] | None = None,
-        ahead: tuple[Ahead, Ahead] | tuple[()] = (),
+        recompute: Callable[[Saved], Sequence[Array]] | None = None,
+        fused: tuple[Fused, Fused] | tuple[()] = (),
         abstract: Forward | None = None,
         cost: Cost | None = None,
     ) -> None:
@@ -83,8 +83,8 @@ class Op:
         self.composed = composed
         self.native = native
         self.strided = strided
-        self.again = again
-        self.ahead = ahead
+        self.recompute = recompute
+        self.fused = fused
         self.abstract = abstract
         self.cost = cost
         kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
@@ -96,7 +96,7 @@ class Op:
         return f"<op {self.name}>"
 
     def __call__(self, *args: Any, **constants: Any) -> Any:
-        if len(args) < self.arity:  # an omitted optional argument (a bias) is None, to both passes
+        if len(args) < self.arity:  # an omitted optional argument (a bias) is None in both passes
             args += (None,) * (self.arity - len(args))
         arrays: list[Any] = []
         needs: list[bool] = []
@@ -112,10 +112,10 @@ class Op:
             arrays.append(arg)
         if not plain:
             arrays = as_floats(as_arrays(arrays))
-        if self.ahead and mode.foreseen is not None and True in needs and not mode.captures:
-            made = self._make_ahead(mode.foreseen, args, arrays, needs, constants)
-            if made is not None:
-                return made
+        if self.fused and known.gradient is not None and True in needs and not mode.captures:
+            fused = self._fuse_gradient(known.gradient, args, arrays, needs, constants)
+            if fused is not None:
+                return fused
         outputs, saved = self.run_forward(arrays, constants)
         single = not isinstance(outputs, tuple)
         values = [np.asarray(y) for y in ((outputs,) if single else outputs)]
@@ -135,21 +135,28 @@ class Op:
             mode.trace.add(self, name, args, constants, results)
         return results[0] if single else tuple(results)
 
-    def _make_ahead(
-        self, known: Foreseen, args: tuple[Any, ...], arrays: list[Any], needs: list[bool], constants: Any
+    def _fuse_gradient(
+        self,
+        gradient: KnownGradient,
+        args: tuple[Any, ...],
+        arrays: list[Any],
+        needs: list[bool],
+        constants: Any,
     ) -> Tensor | None:
-        """The value, recorded with its gradients; those of parameters are in their place already."""
+        """The value, recorded with its gradients; gradients of parameters are already in the flat block."""
         wanted = [need and (arg.into() or need) for arg, need in zip(args, needs, strict=True)]
-        ahead = self.ahead[1 if self._native_serves(arrays) else 0]
-        made = self._called(ahead, arrays, constants, (known.dy, wanted))
-        if made is None:
+        fused = self.fused[1 if self._native_serves(arrays) else 0]
+        found = self._called(fused, arrays, constants, (gradient.dy, wanted))
+        if found is None:
             return None
-        value, grads = made
+        value, grads = found
         placed = [isinstance(n, Into) and grad is n.array for n, grad in zip(wanted, grads, strict=True)]
         left = tuple([need and not there for need, there in zip(needs, placed, strict=True)])
         saved = tuple([None if there else grad for there, grad in zip(placed, grads, strict=True)])
-        op = Made(self.name, known.dy, tuple([arg for arg, there in zip(args, placed, strict=True) if there]))
-        known.made.append(op)
+        op = FusedGradient(
+            self.name, gradient.dy, tuple([arg for arg, there in zip(args, placed, strict=True) if there])
+        )
+        gradient.fused.append(op)
         value = np.asarray(value)
         return Tensor.recorded(
             value, record(op, self._name(), args, [value], True, saved, left, constants), 0
@@ -159,7 +166,7 @@ class Op:
         return f"{mode.scope}.{self.name}" if mode.scope else self.name
 
     def run_forward(self, arrays: Sequence[Array | None], constants: dict[str, Any]) -> tuple[Any, Saved]:
-        """The forward pass on arrays, native where it can be; by shapes alone in a trace."""
+        """The forward pass on arrays, native if possible; on shapes alone in a trace."""
         if mode.trace is not None and self.abstract is not None:
             seen: tuple[Any, Saved] = self._called(self.abstract, arrays, constants)
             return seen
@@ -175,14 +182,14 @@ class Op:
         constants: dict[str, Any],
         first: tuple[Any, ...] = (),
     ) -> Any:
-        """function(*first, *arrays, **constants), with complaints that name the op and what it was given"""
+        """function(*first, *arrays, **constants), with errors that name the op and its arguments"""
         try:
             return function(*first, *arrays, **constants)
         except ChainruleError:
             raise
-        except TypeError as error:  # a missing or unknown argument, or one that is no array
+        except TypeError as error:  # a missing or unknown argument, or a value that is not an array
             message = str(error).replace(f"{function.__name__}()", f"{self.name}()")
-            if "incompatible function arguments" in message:  # a constant that the kernel does not know
+            if "incompatible function arguments" in message:  # a constant of a type that the kernel rejects
                 given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
                 message = f"a constant has the wrong type ({given})"
             raise ConfigError(f"{self.name}: {message}") from error
@@ -190,12 +197,12 @@ class Op:
             if None not in [a if a is None else 0 for a in arrays]:
                 raise
             raise ConfigError(f"{self.name}: an operand is None (must be an array)") from error
-        except (ValueError, IndexError) as error:  # NumPy's own complaint: add which op and which shapes
+        except (ValueError, IndexError) as error:  # NumPy's own error: add the op and the shapes
             shapes = ", ".join("None" if a is None else str(a.shape) for a in arrays)
             raise ShapeError(f"{self.name}: cannot take shapes {shapes} ({error})") from error
 
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
-        """The backward pass on arrays, native where it can be."""
+        """The backward pass on arrays, native if possible."""
         if self.native and self._native_serves(saved):
             if not self.strided:
                 dy = tuple(map(_contiguous, dy)) if isinstance(dy, tuple) else _contiguous(dy)
@@ -208,7 +215,7 @@ class Op:
             return False
         for a in arrays:
             if not isinstance(a, np.ndarray):
-                if isinstance(a, np.floating):  # NumPy's arithmetic makes numbers of arrays without axes
+                if isinstance(a, np.floating):  # NumPy turns arrays without axes into numbers
                     return False
             elif a.dtype is FLOAT32 or a.dtype == FLOAT32:
                 if not (self.strided or a.flags.c_contiguous):
@@ -223,7 +230,7 @@ def _contiguous(x: Array) -> Array:
 
 
 def as_arrays(args: Sequence[Any]) -> list[Array | None]:
-    """Arguments as arrays. Single numbers are weak: they take the float dtype of the arrays beside them."""
+    """Arguments as arrays. A Python number takes the float dtype of the arrays beside it."""
     if any(isinstance(a, str) for a in args):
         raise ConfigError(
             f"got {next(a for a in args if isinstance(a, str))!r} among the operands (must be numbers)"
@@ -234,7 +241,7 @@ def as_arrays(args: Sequence[Any]) -> list[Array | None]:
 
 
 def as_floats(arrays: list[Any]) -> list[Any]:
-    """Whole numbers and truth values beside floats become floats of the same dtype: x * mask stays float32."""
+    """Integers and booleans beside floats become floats of the same dtype: x * mask stays float32."""
     kinds = {a.dtype for a in arrays if a is not None and is_float(a)}
     if not kinds or all(a is None or is_float(a) for a in arrays):
         return arrays

@@ -46,7 +46,7 @@ class Command:
             self._show(report)
 
     def _report(self, vectors: WordVectors) -> dict[str, Any]:
-        report: dict[str, Any] = {"neighbours": {w: vectors.neighbours(w, self.n) for w in self.words}}
+        report: dict[str, Any] = {"neighbours": {w: vectors.neighbors(w, self.n) for w in self.words}}
         if len(self.words) > 1:
             report["cosines"] = vectors.table(self.words).tolist()
         if self.analogy:
