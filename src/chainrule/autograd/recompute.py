@@ -1,4 +1,4 @@
-"""Activation recomputation: forget what a piece of the model saved, and run it again when backward needs it."""
+"""Activation recomputation: forget what a part of the model saved, and run it again when backward needs it."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ MOST_TOKENS = 1_000_000_000  # more than anybody will wait for
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a text goes on: which tokens can follow, and when to stop."""
+    """How a text continues: which tokens can follow, and when to stop."""
 
     max_new_tokens: int = 500
-    """Tokens to write at most: characters, unless the run has another tokenizer."""
+    """Tokens to generate at most: characters, unless the run has another tokenizer."""
     temperature: float = 0.8
     """0 always takes the likeliest token; the higher, the bolder."""
     top_k: int | None = None
@@ -38,7 +38,7 @@ class Sampling:
     top_p: float = 1.0
     """Draw only from the fewest likeliest tokens that have this much probability together."""
     min_p: float = 0.0
-    """Draw only from tokens with at least this share of the probability of the likeliest."""
+    """Draw only from tokens with at least this fraction of the probability of the likeliest."""
     typical: float = 1.0
     """Draw only from the fewest tokens with this much probability that are about as surprising as expected."""
     repetition_penalty: float = 1.0
@@ -54,7 +54,7 @@ class Sampling:
     stop_tokens: tuple[int, ...] = ()
     """End before the first of these tokens, by id."""
     seed: int = 0
-    """The same seed writes the same text."""
+    """The same seed gives the same text."""
 
     def __post_init__(self) -> None:
         check = Check("sample", self)

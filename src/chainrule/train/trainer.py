@@ -85,7 +85,7 @@ class Trainer:
             if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
                 part.recompute = config.recompute
         self.tokenizer = tokenizer
-        self.monitor = Monitor(config, model.choices)
+        self.monitor = Monitor(config, model.n_classes)
         self.optimiser = AdamW(
             model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
         )
