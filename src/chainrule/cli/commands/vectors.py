@@ -12,7 +12,7 @@ from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, FormatError
 from chainrule.inspect.embeddings import WordVectors, analogy_report, similarity_report
 from chainrule.io.vectors import read_analogies, read_pairs
-from chainrule.runs.word_runs import load_vectors
+from chainrule.runs import load_vectors
 
 
 @dataclass(frozen=True)
