@@ -38,11 +38,11 @@ class WordTrainConfig:
     negatives: int = 5
     """Words drawn at random against each real one."""
     sample: float = 1e-3
-    """Words more frequent than this share of the text are read less often; 0 reads all."""
+    """Words more frequent than this fraction of the text are subsampled; 0 keeps all."""
     power: float = 0.75
     """Negatives are drawn by frequency to this power; 0 draws all words alike."""
     seed: int = 0
-    """Of every random choice."""
+    """Seed of every random choice."""
 
     def __post_init__(self) -> None:
         check = Check("word2vec", self)
