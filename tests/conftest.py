@@ -1,5 +1,7 @@
 """Hooks of the conformance report, and how tests run: the same everywhere and every time."""
 
+import signal
+
 from hypothesis import settings
 
 from chainrule import native
@@ -12,6 +14,11 @@ from tests.conformance.plugin import (
 __all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
 
 collect_ignore = [] if native.available() else ["kernels"]  # no compiler, no kernels to test
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # processes that tests start and interrupt inherit it
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")

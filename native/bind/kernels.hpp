@@ -30,18 +30,19 @@ struct Bound<T*> {  // an array; truth values are bytes to a kernel
     static T* at(T* data, size_t i) { return data + i; }
 };
 
-// run(rows and columns, the values of the arguments) without the GIL. Arrays must have as many elements as the largest.
+// run(the first array, the values of the arguments) without the GIL. Arrays must have as many elements as the largest.
 template <class... Args, class Run, size_t... I, class... Names>
 void bind_signature(nb::module_& m, const char* function, Run run, std::index_sequence<I...>, Names... names) {
     using All = std::tuple<Args...>;
     m.def(
         function,
         [=](typename Bound<std::tuple_element_t<I, All>>::Type... given) {
-            const size_t size = std::max({Bound<std::tuple_element_t<I, All>>::size(given)...});
+            size_t size = 0;
+            ((size = std::max(size, Bound<std::tuple_element_t<I, All>>::size(given))), ...);
             const std::tuple values{Bound<std::tuple_element_t<I, All>>::value(given, names, size)...};
-            const Rows rows(std::get<0>(std::tie(given...)));
+            const auto& first = std::get<0>(std::tie(given...));
             WithoutGil release;
-            std::apply([&](auto... value) { run(rows, value...); }, values);
+            run(first, std::get<I>(values)...);
         },
         Annotated<typename Bound<std::tuple_element_t<I, All>>::Type>::argument(names)...);
 }
@@ -50,8 +51,8 @@ void bind_signature(nb::module_& m, const char* function, Run run, std::index_se
 template <class Table, class... Args, class... Names>
 void bind_elements(nb::module_& m, const char* function, const Table& (*table)(), void (*Table::*kernel)(Args...),
                    Names... names) {
-    auto run = [=](Rows size, auto... value) {
-        for_elements(size.R * size.C, [&](size_t i, size_t n) {
+    auto run = [=](const auto& first, auto... value) {
+        for_elements(first.size(), [&](size_t i, size_t n) {
             (table().*kernel)(Bound<decltype(value)>::at(value, i)..., n);
         });
     };
@@ -62,7 +63,8 @@ void bind_elements(nb::module_& m, const char* function, const Table& (*table)()
 template <class Table, class... Args, class... Names>
 void bind_rows(nb::module_& m, const char* function, const Table& (*table)(), void (*Table::*kernel)(Args...),
                Names... names) {
-    auto run = [=](Rows size, auto... value) {
+    auto run = [=](const auto& first, auto... value) {
+        const Rows size(first);
         for_rows(size.R, size.C, [&](size_t r, size_t rows) {
             (table().*kernel)(Bound<decltype(value)>::at(value, r * size.C)..., rows, size.C);
         });

@@ -29,15 +29,14 @@ INLINE Vec swiglu(Vec gate, Vec up) { return silu(gate) * up; }
 
 void swiglu_backward(float* dgate_n, float* dup_n, const float* gate_n, const float* up_n, const float* dy_n,
                      size_t n) {
-    for (size_t i = 0; i < n; i += LANES) {
-        const size_t left = n - i;
+    each_vector(n, [=](size_t i, auto left) {
         const Vec gate = load_next(gate_n + i, left), dy = load_next(dy_n + i, left);
         Vec slope;
         const Vec s = sigmoid(gate, &slope);
         // forward was: y = silu(gate) up                                                                 [AC.13] [AC.14]
         store_next(dgate_n + i, dy * load_next(up_n + i, left) * fma(gate, slope, s), left);
         store_next(dup_n + i, dy * (gate * s), left);
-    }
+    });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Rows of a table, and their gradients back into it.        Derivation: docs/derivations/indexing.md
 #include "ops/embedding.hpp"
 
-#include "simd/vec.hpp"
+#include "simd/map.hpp"
 
 namespace chainrule::CHAINRULE_ISA {
 namespace {
@@ -15,10 +15,9 @@ void scatter_add(float* dw_vc, const float* dy_nc, const int64_t* id_n, size_t f
     for (size_t n = 0; n < N; ++n) {  // forward was: y[n] = w[id[n]]                                             [IX.4]
         float* dw = dw_vc + id_n[n] * C + first;
         const float* dy = dy_nc + n * C + first;
-        for (size_t c = 0; c < columns; c += LANES) {
-            const size_t left = columns - c;
+        each_vector(columns, [=](size_t c, auto left) {
             store_next(dw + c, load_next(dw + c, left) + load_next(dy + c, left), left);
-        }
+        });
     }
 }
 

@@ -1,23 +1,16 @@
 // A recurrent cell without its GEMM.        Derivation: docs/derivations/recurrent.md
 #include "ops/recurrent.hpp"
 
+#include "simd/map.hpp"
 #include "simd/vecmath.hpp"
 
 namespace chainrule::CHAINRULE_ISA {
 namespace {
 
-struct Whole {  // a count known at compile time
-    constexpr operator size_t() const { return LANES; }
-};
-
 // body(s, j, n): units j .. j + n of sequence s, n at most LANES.
 template <class Body>
 INLINE void each(size_t R, size_t H, Body body) {
-    const size_t whole = H - H % LANES;
-    for (size_t s = 0; s < R; ++s) {
-        for (size_t j = 0; j < whole; j += LANES) body(s, j, Whole());
-        if (whole < H) body(s, whole, H - whole);
-    }
+    for (size_t s = 0; s < R; ++s) each_vector(H, [=](size_t j, auto n) { body(s, j, n); });
 }
 
 INLINE Vec tanh_slope(Vec y) {  // from y = tanh x, as sigmoid_slope from y = σ(x)

@@ -1,5 +1,5 @@
-// Elementwise kernels from a function of vectors: map<silu> is y_i = silu(x_i). The function must be INLINE: to pass a
-// vector through memory costs more than most functions.
+// Loops over arrays, a vector at a time, and elementwise kernels from a function of vectors: map<silu> is y_i = silu(x_i).
+// The function must be INLINE: to pass a vector through memory costs more than most functions.
 #pragma once
 
 #include "simd/vec.hpp"
@@ -7,18 +7,28 @@
 namespace chainrule::CHAINRULE_ISA {
 namespace {
 
+struct Whole {  // the count LANES, known at compile time
+    constexpr operator size_t() const { return LANES; }
+};
+
+// body(i, count) for the elements i .. i + count of n, for load_next and store_next; count is Whole except at the end.
+template <class Body>
+INLINE void each_vector(size_t n, Body body) {
+    const size_t whole = n - n % LANES;
+    for (size_t i = 0; i < whole; i += LANES) body(i, Whole());
+    if (whole < n) body(whole, n - whole);
+}
+
 template <Vec function(Vec)>
 void map(float* y_n, const float* x_n, size_t n) {
-    const size_t whole = n - n % LANES, rest = n - whole;
-    for (size_t i = 0; i < whole; i += LANES) store(y_n + i, function(load(x_n + i)));
-    if (rest) store_some(y_n + whole, function(load_some(x_n + whole, rest)), rest);
+    each_vector(n, [=](size_t i, auto count) { store_next(y_n + i, function(load_next(x_n + i, count)), count); });
 }
 
 template <Vec function(Vec, Vec)>
 void map(float* y_n, const float* a_n, const float* b_n, size_t n) {
-    const size_t whole = n - n % LANES, rest = n - whole;
-    for (size_t i = 0; i < whole; i += LANES) store(y_n + i, function(load(a_n + i), load(b_n + i)));
-    if (rest) store_some(y_n + whole, function(load_some(a_n + whole, rest), load_some(b_n + whole, rest)), rest);
+    each_vector(n, [=](size_t i, auto count) {
+        store_next(y_n + i, function(load_next(a_n + i, count), load_next(b_n + i, count)), count);
+    });
 }
 
 }  // namespace

@@ -13,7 +13,6 @@ import chainrule as cr
 from chainrule.errors import ShapeError
 from chainrule.inspect import maps, pattern, patterns
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
-from chainrule.optim import AdamW
 
 
 def noisy(A: np.ndarray, causal: bool, seed: int) -> np.ndarray:
@@ -74,33 +73,6 @@ def test_uniform_attention_is_no_pattern() -> None:
     assert pattern(np.ones((9, 9)) / 9).asymmetry == 0
     with pytest.raises(ShapeError, match="must be square"):
         pattern(np.ones((2, 3)))
-
-
-@pytest.mark.requirement("R-295", "R-299")
-def test_heads_of_a_trained_model_specialise_and_can_be_inspected() -> None:
-    """To name the first token and the last but one in their order, a single head would not do."""
-    cr.seed(0)
-    model = GPT(GPTConfig(n_layer=1, n_head=2, n_embd=32, block_size=8, vocab_size=9))
-    optimizer, rng = AdamW(model.parameters(), 1e-2), np.random.default_rng(0)
-
-    def heads() -> np.ndarray:
-        (A,) = maps(model, rng.integers(3, size=(16, 8))).values()
-        assert A.shape == (16, 2, 8, 8) and (A >= 0).all()
-        np.testing.assert_allclose(A.sum(axis=-1), 1, rtol=1e-5)
-        return A.mean(axis=0)
-
-    assert abs(np.subtract(*heads())).max() < 0.1
-    for _ in range(150):
-        ids = rng.integers(3, size=(32, 8))
-        before = np.roll(ids, 1, axis=1)
-        optimizer.zero_grad()
-        model.loss(ids, 3 * ids[:, :1] + before).backward()
-        optimizer.step()
-    trained = heads()
-    assert abs(trained - trained.swapaxes(-1, -2)).max() > 0.5
-    to_first, to_previous = trained[:, 2:, 0].mean(axis=1), trained[:, range(2, 8), range(1, 7)].mean(axis=1)
-    assert sorted([to_first.argmax(), to_previous.argmax()]) == [0, 1]
-    assert to_first.max() > 0.8 and to_previous.max() > 0.8
 
 
 @pytest.mark.parametrize(

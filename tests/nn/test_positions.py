@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chainrule import nn
 from chainrule.autograd import Tensor
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.nn import frequencies, relative_steps, shift_matrix, sinusoidal, wavelengths
+from chainrule.nn import frequencies, shift_matrix, sinusoidal, wavelengths
 from tests.vectors import vector
 
 
@@ -57,24 +57,6 @@ def test_positions_are_added(layer: Any) -> None:
     assert X0.shape == lookup.shape
     np.testing.assert_array_equal(X0, lookup + P)
     np.testing.assert_array_equal(layer(np.zeros_like(lookup)).numpy()[0], P)
-
-
-@pytest.mark.requirement("R-310")
-def test_raw_indices_grow_and_shrink_at_once() -> None:
-    v = vector("004-11.1-relative-step")
-    raw = np.arange(1.0, 103)[:, None]  # a position is its number
-    v.check([100 * relative_steps(raw[[a - 1, b - 1]])[0] for a, b in v.inputs["pairs"]])
-    steps = relative_steps(sinusoidal(102, 64))
-    np.testing.assert_allclose(steps, steps[0], rtol=1e-12)  # ours: the same step everywhere
-    assert steps[0] > 10 * relative_steps(raw)[-1]
-
-    def known(table: np.ndarray) -> float:
-        """The share of the numbers of positions 51 to 101 that lie between those of the first 51."""
-        first, later = table[:51], table[51:]
-        return float(((later >= first.min(axis=0)) & (later <= first.max(axis=0))).mean())
-
-    assert known(raw) == 0 and known(sinusoidal(102, 64)) > 0.3  # all of the pairs that have turned once
-    assert np.abs(raw).max() > 100 and np.abs(sinusoidal(102, 64)).max() <= 1
 
 
 @pytest.mark.requirement("R-311")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.autograd import Param, Parameters, Tensor, foreseen
-from chainrule.autograd.ahead import Foreseen
+from chainrule.autograd import Param, Parameters, Tensor, fused_gradient
+from chainrule.autograd.fused_gradient import KnownGradient
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError, GraphError, ShapeError
 from chainrule.ops import cross_entropy, linear, linear_cross_entropy
@@ -98,15 +98,15 @@ def test_bad_input() -> None:
         linear_cross_entropy(x, W, targets=ids, weights=[1.0])
 
 
-def foreseen_and_not(dy: float, learns: bool, **constants: Any) -> tuple[list[Array], list[Array]]:
-    """(loss, dx, dW), with dW in a flat block: made ahead, and in backward. With `learns` x is there too."""
+def fused_and_not(dy: float, learns: bool, **constants: Any) -> tuple[list[Array], list[Array]]:
+    """(loss, dx, dW), with dW in a flat block: computed in forward, and in backward. With `learns` x is there too."""
     x, W, ids = case(N=40, V=33, C=16)
     results = []
     for known in (True, False):
         leaf: Tensor = Param(x) if learns else Tensor(x.astype(np.float32), requires_grad=True)
         params = Parameters([("W", Param(W)), *([("x", leaf)] if isinstance(leaf, Param) else [])])
         params.grad[...] = 1
-        with foreseen(dy) if known else nullcontext():
+        with fused_gradient(dy) if known else nullcontext():
             loss = linear_cross_entropy(leaf, params["W"], targets=ids, **constants)
         assert type(loss.array) is np.ndarray
         assert (params["W"].grad != 1).any() == (known and constants.get("reduction") != "none")
@@ -127,28 +127,29 @@ def test_gradients_made_ahead_have_the_same_bits(
     monkeypatch.setattr(module, "CHUNK", 7 * 33)
     monkeypatch.setattr(module, "KEEP", 0)
     with cr.precision(precision), cr.backend(backend):
-        ahead, later = foreseen_and_not(
+        fused, later = fused_and_not(
             float(np.float32(dy)), learns, ignore_index=3, label_smoothing=0.1, reduction=reduction
         )
-    for got, want in zip(ahead, later, strict=True):
+    for got, want in zip(fused, later, strict=True):
         np.testing.assert_array_equal(got, want)
 
 
-def made_ahead(monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Foreseen, Parameters]:
+def made_ahead(monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, KnownGradient, Parameters]:
     monkeypatch.setattr(module, "KEEP", 0)
     x, W, ids = case()
     params = Parameters([("W", Param(W))])
-    with foreseen(1.0) as known:
+    with fused_gradient(1.0) as known:
         loss = linear_cross_entropy(
             Tensor(x.astype(np.float32), requires_grad=True), params["W"], targets=ids
         )
     return loss, known, params
 
 
-def test_a_gradient_other_than_foreseen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gradient_other_than_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     loss, _, _ = made_ahead(monkeypatch)
     with pytest.raises(
-        GraphError, match=r"made its gradients for a gradient of 1\.0, and gets 0\.5 \(.*foreseeable"
+        GraphError,
+        match=r"computed its gradients in forward for a gradient of 1\.0, and gets 0\.5 \(.*fused_loss",
     ):
         (0.5 * loss).backward()
 
@@ -156,12 +157,12 @@ def test_a_gradient_other_than_foreseen_is_refused(monkeypatch: pytest.MonkeyPat
 def test_what_was_made_ahead_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loss, known, _ = made_ahead(monkeypatch)
     with pytest.raises(
-        GraphError, match="linear_cross_entropy: made its gradients ahead, and backward did not"
+        GraphError, match="linear_cross_entropy: computed its gradients in forward, and backward did not"
     ):
         known.check()
     loss.backward(retain=True)
     known.check()
-    with pytest.raises(GraphError, match="linear_cross_entropy made its gradients ahead, for one"):
+    with pytest.raises(GraphError, match="linear_cross_entropy computed its gradients in forward, for one"):
         loss.backward()
 
 
@@ -172,9 +173,9 @@ def test_a_hook_that_comes_too_late_is_refused(monkeypatch: pytest.MonkeyPatch) 
         loss.backward()
 
 
-def test_complaints_are_the_same_where_a_gradient_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_complaints_are_the_same_where_a_gradient_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEEP", 0)
     x, W, _ = case()
     leaf = Tensor(x.astype(np.float32), requires_grad=True)
-    with foreseen(1.0), pytest.raises(ConfigError, match=r"linear_cross_entropy: .*missing.*'targets'"):
+    with fused_gradient(1.0), pytest.raises(ConfigError, match=r"linear_cross_entropy: .*missing.*'targets'"):
         linear_cross_entropy(leaf, W.astype(np.float32))

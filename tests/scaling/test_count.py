@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule import native, nn
-from chainrule.autograd import foreseen, tape
+from chainrule.autograd import fused_gradient, tape
 from chainrule.autograd.mode import mode
 from chainrule.generate.engine.weights import FORMATS, pack
 from chainrule.models import (
@@ -273,7 +273,7 @@ def test_the_work_is_the_products_that_are_made(config: Any, batch: Batch) -> No
     assert sum(backward.values()) == total(counted).backward + total(counted).recompute
 
 
-def test_many_logits_are_computed_once_where_the_gradient_is_foreseen(
+def test_many_logits_are_computed_once_where_the_gradient_is_fused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config, batch = GPTConfig(1, 2, 8, 8, 20), Batch(2, 8)
@@ -283,9 +283,9 @@ def test_many_logits_are_computed_once_where_the_gradient_is_foreseen(
     head = flops(abstract(config), batch)["head"]
     _, backward = step_products(lambda: model.loss(inputs, targets))
     assert backward["linear_cross_entropy"] == 3 * head.forward
-    with foreseen(1.0):
-        ahead, backward = step_products(lambda: model.loss(inputs, targets))
-    assert ahead["linear_cross_entropy"] == 3 * head.forward == head.total
+    with fused_gradient(1.0):
+        fused, backward = step_products(lambda: model.loss(inputs, targets))
+    assert fused["linear_cross_entropy"] == 3 * head.forward == head.total
     assert "linear_cross_entropy" not in backward
     params = model.parameters()
     assert kept_bytes(model.loss(inputs, targets), params) == expected(config, batch)

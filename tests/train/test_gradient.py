@@ -1,4 +1,4 @@
-"""The gradient of a batch: however it is cut, and whether the output layer makes its gradients ahead or not."""
+"""The gradient of a batch: however it is cut, and whether the output layer computes its gradients in forward or not."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def test_made_ahead_or_in_backward_the_bits_are_the_same(name: str, dtype: type,
         model.to(dtype)
     model.recompute = recompute
     work = work_for(name)
-    assert model.foreseeable
+    assert model.fused_loss
     for options in ({}, {"accumulate": 3}, {"accumulate": 3, "factor": 65536.0}):
-        ahead = gradient(model, work, **options)
-        model.foreseeable = False
-        assert gradient(model, work, **options) == ahead
-        model.foreseeable = True
+        fused = gradient(model, work, **options)
+        model.fused_loss = False
+        assert gradient(model, work, **options) == fused
+        model.fused_loss = True
 
 
 class Looked(GPT):
@@ -90,14 +90,14 @@ class Looked(GPT):
         return super().loss(inputs, targets)
 
 
-def test_a_model_with_a_loss_of_its_own_is_not_foreseen() -> None:
+def test_a_model_with_a_loss_of_its_own_is_not_fused() -> None:
     cr.seed(0)
     model, plain = Looked(GPTConfig(1, 2, 16, block_size=8, vocab_size=33)), MODELS["gpt"]
-    assert not Looked.foreseeable and plain().foreseeable
+    assert not Looked.fused_loss and plain().fused_loss
     work = work_for("gpt")
     right = gradient(model, work)
-    model.foreseeable = True
-    with pytest.raises(GraphError, match="made its gradients ahead, and backward did not reach it"):
+    model.fused_loss = True
+    with pytest.raises(GraphError, match="computed its gradients in forward, and backward did not reach it"):
         gradient(model, work)
-    model.foreseeable = False
+    model.fused_loss = False
     assert gradient(model, work) == right

@@ -1,7 +1,7 @@
 """The engine: it records calls of ops on a tape and replays them in reverse. It knows no op."""
 
-from chainrule.autograd.ahead import foreseen
 from chainrule.autograd.capture import Capture, Captured, capture
+from chainrule.autograd.fused_gradient import fused_gradient
 from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
 from chainrule.autograd.mode import backend, enable_grad, no_grad, precision, scope
 from chainrule.autograd.op import Example, Op
@@ -21,7 +21,7 @@ __all__ = [
     "capture",
     "checkpoint",
     "enable_grad",
-    "foreseen",
+    "fused_gradient",
     "gradcheck",
     "gradcheck_model",
     "no_grad",

@@ -12,7 +12,6 @@ from chainrule.errors import ConfigError
 from chainrule.native import PRECISIONS
 
 if TYPE_CHECKING:
-    from chainrule.autograd.ahead import Foreseen
     from chainrule.autograd.capture import Capture
     from chainrule.autograd.op import Recorder
 
@@ -32,7 +31,6 @@ class _Mode(threading.local):
         self.precision = "fp32"
         self.scope = ""
         self.captures: tuple[Capture, ...] = ()
-        self.foreseen: Foreseen | None = None
         self.trace: Recorder | None = None
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd.ahead import Foreseen, Made
+from chainrule.autograd.fused_gradient import FusedGradient, KnownGradient, known
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
@@ -26,7 +26,7 @@ from chainrule.errors import ChainruleError, ConfigError, ShapeError
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]
 Backward: TypeAlias = Callable[[Any, Saved, Needs], Grads]
 Cost: TypeAlias = Callable[..., Work]  # (needs, *inputs, **constants), of which shapes are enough
-Ahead: TypeAlias = Callable[..., "tuple[Array, Grads] | None"]  # (dy, needs, *inputs, **constants)
+Fused: TypeAlias = Callable[..., "tuple[Array, Grads] | None"]  # (dy, needs, *inputs, **constants)
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Op:
 
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
-    smaller ops, for fused operations. `again` takes the inputs out of `saved`: the op is cheap, so in backward a large
-    output is computed again rather than kept from forward. `ahead`, in NumPy and native, makes value and gradients
-    in one go, for a `dy` that is foreseen (or returns None where that saves nothing). `abstract` is `forward` by shapes
+    smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so a large output
+    is recomputed in backward rather than kept from forward. `fused`, in NumPy and native, computes value and gradients
+    together, for a `dy` that is known (or returns None where that saves nothing). `abstract` is `forward` by shapes
     alone, for tracing; `cost` counts the products.
     """
 
@@ -71,8 +71,8 @@ class Op:
         composed: Callable[..., Any] | None = None,
         native: tuple[Forward, Backward] | None = None,
         strided: bool = False,
-        again: Callable[[Saved], Sequence[Array]] | None = None,
-        ahead: tuple[Ahead, Ahead] | tuple[()] = (),
+        recompute: Callable[[Saved], Sequence[Array]] | None = None,
+        fused: tuple[Fused, Fused] | tuple[()] = (),
         abstract: Forward | None = None,
         cost: Cost | None = None,
     ) -> None:
@@ -83,8 +83,8 @@ class Op:
         self.composed = composed
         self.native = native
         self.strided = strided
-        self.again = again
-        self.ahead = ahead
+        self.recompute = recompute
+        self.fused = fused
         self.abstract = abstract
         self.cost = cost
         kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
@@ -112,10 +112,10 @@ class Op:
             arrays.append(arg)
         if not plain:
             arrays = as_floats(as_arrays(arrays))
-        if self.ahead and mode.foreseen is not None and True in needs and not mode.captures:
-            made = self._make_ahead(mode.foreseen, args, arrays, needs, constants)
-            if made is not None:
-                return made
+        if self.fused and known.gradient is not None and True in needs and not mode.captures:
+            fused = self._fuse_gradient(known.gradient, args, arrays, needs, constants)
+            if fused is not None:
+                return fused
         outputs, saved = self.run_forward(arrays, constants)
         single = not isinstance(outputs, tuple)
         values = [np.asarray(y) for y in ((outputs,) if single else outputs)]
@@ -135,21 +135,28 @@ class Op:
             mode.trace.add(self, name, args, constants, results)
         return results[0] if single else tuple(results)
 
-    def _make_ahead(
-        self, known: Foreseen, args: tuple[Any, ...], arrays: list[Any], needs: list[bool], constants: Any
+    def _fuse_gradient(
+        self,
+        gradient: KnownGradient,
+        args: tuple[Any, ...],
+        arrays: list[Any],
+        needs: list[bool],
+        constants: Any,
     ) -> Tensor | None:
         """The value, recorded with its gradients; those of parameters are in their place already."""
         wanted = [need and (arg.into() or need) for arg, need in zip(args, needs, strict=True)]
-        ahead = self.ahead[1 if self._native_serves(arrays) else 0]
-        made = self._called(ahead, arrays, constants, (known.dy, wanted))
-        if made is None:
+        fused = self.fused[1 if self._native_serves(arrays) else 0]
+        found = self._called(fused, arrays, constants, (gradient.dy, wanted))
+        if found is None:
             return None
-        value, grads = made
+        value, grads = found
         placed = [isinstance(n, Into) and grad is n.array for n, grad in zip(wanted, grads, strict=True)]
         left = tuple([need and not there for need, there in zip(needs, placed, strict=True)])
         saved = tuple([None if there else grad for there, grad in zip(placed, grads, strict=True)])
-        op = Made(self.name, known.dy, tuple([arg for arg, there in zip(args, placed, strict=True) if there]))
-        known.made.append(op)
+        op = FusedGradient(
+            self.name, gradient.dy, tuple([arg for arg, there in zip(args, placed, strict=True) if there])
+        )
+        gradient.fused.append(op)
         value = np.asarray(value)
         return Tensor.recorded(
             value, record(op, self._name(), args, [value], True, saved, left, constants), 0

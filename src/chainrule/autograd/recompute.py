@@ -18,7 +18,7 @@ class _Recomputed:
     """The record of one checkpointed call: it saves the inputs only, and its backward runs the function again."""
 
     name = "checkpoint"
-    again: Callable[[Saved], Sequence[Array]] | None = None
+    recompute: Callable[[Saved], Sequence[Array]] | None = None
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.fn = fn

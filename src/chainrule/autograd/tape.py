@@ -46,7 +46,7 @@ class Operation(Protocol):
     """What the tape asks of an op."""
 
     name: str
-    again: Callable[[Saved], Sequence[Array]] | None  # if not None, there is a run_forward too
+    recompute: Callable[[Saved], Sequence[Array]] | None  # if not None, there is a run_forward too
 
     def run_backward(self, dy: Array | tuple[Array, ...], saved: Saved, needs: Needs) -> Grads: ...
 
@@ -95,7 +95,7 @@ class Record:
 
 
 @dataclass(slots=True, eq=False)
-class Again:
+class Recompute:
     """Stands in `saved` for a large output of a cheap op, which is computed again instead of kept."""
 
     record: Record
@@ -104,13 +104,13 @@ class Again:
         op: Any = self.record.op
         if self.record.spent:
             raise GraphError(f"backward: {self.record.name} {USED_UP}")
-        y, _ = op.run_forward(op.again(present(self.record.saved)), self.record.constants)
+        y, _ = op.run_forward(op.recompute(present(self.record.saved)), self.record.constants)
         return np.asarray(y)
 
 
 def present(saved: Saved) -> Saved:
     """`saved` with everything in it."""
-    return tuple([s.value() if isinstance(s, Again) else s for s in saved])
+    return tuple([s.value() if isinstance(s, Recompute) else s for s in saved])
 
 
 def record(
@@ -128,7 +128,7 @@ def record(
     likeness = [(y.shape, y.dtype) for y in outputs]
     watched = watch(args, (*saved, *outputs))
     entry = Record(op, name, inputs, _thrifty(saved, args, needs), needs, likeness, single, now(), watched)
-    if op.again is not None:
+    if op.recompute is not None:
         entry.constants = constants
     return entry
 
@@ -137,8 +137,8 @@ def _thrifty(saved: Saved, args: tuple[Any, ...], needs: Needs) -> Saved:
     """`saved` without the large arrays that the cheap ops before can compute again."""
     for arg, need in zip(args, needs, strict=True):
         entry = getattr(arg, "record", None) if need else None
-        if entry is not None and entry.op.again is not None and arg.array.nbytes >= LARGE:
-            saved = tuple([Again(entry) if s is arg.array else s for s in saved])
+        if entry is not None and entry.op.recompute is not None and arg.array.nbytes >= LARGE:
+            saved = tuple([Recompute(entry) if s is arg.array else s for s in saved])
     return saved
 
 

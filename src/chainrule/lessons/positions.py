@@ -1,4 +1,4 @@
-"""Why a position is written as sine and cosine: the sine alone does not tell 30° from 150°."""
+"""Why a position is sine and cosine: a raw number has no scale, and the sine alone does not tell 30° from 150°."""
 
 from __future__ import annotations
 
@@ -37,3 +37,12 @@ def confused(codes: Array) -> list[tuple[int, int]]:
     """
     apart = np.abs(codes[:, None] - codes[None]).max(axis=-1)  # (n, n)
     return [(int(i), int(j)) for i, j in np.argwhere(apart < ALIKE) if i < j]
+
+
+def relative_steps(table: Array) -> Array:
+    """|p_t - p_{t-1}| / |p_{t-1}|: how much the code of a position differs from the one before it, (T, d) -> (T - 1,)
+
+    >>> relative_steps(np.array([[1.0], [2.0], [3.0]])).tolist()  # raw numbers: the further, the less
+    [1.0, 0.5]
+    """
+    return np.asarray(np.linalg.norm(np.diff(table, axis=0), axis=1) / np.linalg.norm(table[:-1], axis=1))

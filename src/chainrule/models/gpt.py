@@ -132,7 +132,7 @@ class GPT(LanguageModel):
     (1, 3, 10)
     """
 
-    foreseeable = True
+    fused_loss = True
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)

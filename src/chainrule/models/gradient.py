@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from chainrule.autograd import Tensor, foreseen
-from chainrule.autograd.ahead import Foreseen
+from chainrule.autograd import Tensor, fused_gradient
+from chainrule.autograd.fused_gradient import KnownGradient
 from chainrule.models.microbatch import Batch, State, join, microbatches
 from chainrule.models.model import Model
 
@@ -29,7 +29,7 @@ def backward(
     loss, states = 0.0, []
     for part, counted in zip(parts, counts, strict=True):
         shares = [n / total for n, total in zip(counted, totals, strict=True)]
-        with _foreseen(model, factor, shares) as known:
+        with _known_gradient(model, factor, shares) as known:
             losses, state = model.losses_and_state(part)
         loss += sum(each.item() * share for each, share in zip(losses, shares, strict=True) if share)
         states.append(state)
@@ -41,16 +41,16 @@ def backward(
     return loss, None if states[0] is None else join(states)
 
 
-def _foreseen(
+def _known_gradient(
     model: Model, factor: float, shares: list[float]
-) -> AbstractContextManager[Foreseen] | AbstractContextManager[None]:
+) -> AbstractContextManager[KnownGradient] | AbstractContextManager[None]:
     """What the loss will get in backward, if that is known."""
-    if not model.foreseeable or len(shares) != 1 or not shares[0]:
+    if not model.fused_loss or len(shares) != 1 or not shares[0]:
         return nullcontext()
     if shares[0] == 1:
-        return foreseen(factor)
+        return fused_gradient(factor)
     number = model.parameters().dtype.type  # what the product will be rounded to
-    return foreseen(float(number(factor) * number(shares[0])))
+    return fused_gradient(float(number(factor) * number(shares[0])))
 
 
 def _weighted(losses: tuple[Tensor, ...], shares: list[float]) -> Tensor:

@@ -158,7 +158,7 @@ class Llama(LanguageModel):
     (1, 3, 10)
     """
 
-    foreseeable = True
+    fused_loss = True
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)

@@ -43,7 +43,7 @@ class Model(Layer):
         """Whoever writes a loss of their own says anew what is known of it."""
         super().__init_subclass__(**options)
         if {"loss", "losses", "loss_from"} & vars(cls).keys():
-            cls.foreseeable = vars(cls).get("foreseeable", False)
+            cls.fused_loss = vars(cls).get("fused_loss", False)
 
     @classmethod
     def abstract(cls, config: Any) -> Self:
@@ -74,7 +74,7 @@ class Model(Layer):
 
     divisible = True
     """A batch may be split into microbatches: its loss is made of theirs."""
-    foreseeable = False
+    fused_loss = False
     """Its loss is a `linear_cross_entropy` and nothing else, so that the gradient of that is known beforehand."""
     recompute = False
     """Keep what enters a block only, and compute what happens inside it again in backward."""

@@ -56,7 +56,7 @@ class RecurrentLM(LanguageModel):
     """Base of the three: a subclass names its `cell`."""
 
     cell: ClassVar[type[Recurrent]]
-    foreseeable = True
+    fused_loss = True
     any_length = True
 
     def __init__(self, config: RecurrentConfig) -> None:

@@ -24,15 +24,6 @@ def frequencies(d: int, base: float = 10000.0) -> Array:
     return base ** (-np.arange(0, d, 2) / d)  # [PE.1]
 
 
-def relative_steps(table: Array) -> Array:
-    """|p_t - p_{t-1}| / |p_{t-1}|: how much the code of a position differs from the one before it, (T, d) -> (T - 1,)
-
-    >>> relative_steps(np.array([[1.0], [2.0], [3.0]])).tolist()  # raw numbers: the further, the less
-    [1.0, 0.5]
-    """
-    return np.asarray(np.linalg.norm(np.diff(table, axis=0), axis=1) / np.linalg.norm(table[:-1], axis=1))
-
-
 def wavelengths(d: int, base: float = 10000.0) -> Array:
     """How many positions each pair takes for a full turn, 2π/ω_i."""
     return 2 * math.pi / frequencies(d, base)  # [PE.2]

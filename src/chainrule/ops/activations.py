@@ -284,7 +284,7 @@ silu = Op(
     smooth_example,
     composed=silu_composed,
     native=native_map("silu_forward", "silu_backward"),
-    again=lambda saved: saved,
+    recompute=lambda saved: saved,
     abstract=saves_inputs,
 )
 
@@ -341,6 +341,6 @@ swiglu = Op(
     swiglu_example,
     composed=swiglu_composed,
     native=(swiglu_native_forward, swiglu_native_backward),
-    again=lambda saved: saved,
+    recompute=lambda saved: saved,
     abstract=saves_inputs,
 )

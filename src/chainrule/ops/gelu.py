@@ -110,7 +110,7 @@ gelu = Op(
     gelu_backward,
     smooth_example,
     native=native_map("gelu_forward", "gelu_backward"),
-    again=lambda saved: saved,
+    recompute=lambda saved: saved,
     abstract=saves_inputs,
 )
 
@@ -157,6 +157,6 @@ gelu_tanh = Op(
     smooth_example,
     composed=gelu_tanh_composed,
     native=native_map("gelu_tanh_forward", "gelu_tanh_backward"),
-    again=lambda saved: saved,
+    recompute=lambda saved: saved,
     abstract=saves_inputs,
 )

@@ -134,6 +134,6 @@ layernorm = Op(
     example,
     composed=composed,
     native=(native_forward, native_backward),
-    again=lambda saved: saved[:3],
+    recompute=lambda saved: saved[:3],
     abstract=abstract_forward,
 )

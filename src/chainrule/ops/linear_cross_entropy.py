@@ -4,7 +4,7 @@
 
 The logits are the largest array of a language model, V/C times as large as the activations they come from. Beyond a
 limit they exist for one chunk of rows at a time only, in forward and once more in backward, or once if the gradient of
-the loss is foreseen; their gradients never exist for more than a chunk.
+the loss is known (`fused_gradient`); their gradients never exist for more than a chunk.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return None if dX is None else dX.reshape(x.shape), dW
 
 
-def ahead(
+def fused(
     dy: float, needs: Needs, x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any
 ) -> tuple[Array, Grads] | None:
     """Value and gradients of a chunk while its logits are there, instead of computing them twice."""
@@ -145,7 +145,7 @@ def ahead(
     return reduced(losses, shape, reduction), (None if dX is None else dX.reshape(x.shape), dW)
 
 
-def native_ahead(
+def native_fused(
     dy: float, needs: Needs, x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any
 ) -> tuple[Array, Grads] | None:
     shape = _logits_shape(x, W)
@@ -153,7 +153,7 @@ def native_ahead(
         return None
     goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
     if goal.target.ndim == 2:
-        return ahead(dy, needs, x, W, targets=targets, reduction=reduction, **options)
+        return fused(dy, needs, x, W, targets=targets, reduction=reduction, **options)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), np.float32)
     dX, dW = native.empty_like(X) if needs[0] else None, _room(W, needs[1])
@@ -238,7 +238,7 @@ linear_cross_entropy = Op(
     example,
     composed=composed,
     native=(native_forward, native_backward),
-    ahead=(ahead, native_ahead),
+    fused=(fused, native_fused),
     abstract=abstract_forward,
     cost=cost,
 )

@@ -98,6 +98,6 @@ rmsnorm = Op(
     example,
     composed=composed,
     native=(native_forward, native_backward),
-    again=lambda saved: saved[:2],
+    recompute=lambda saved: saved[:2],
     abstract=abstract_forward,
 )

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from chainrule.autograd import foreseen
+from chainrule.autograd import fused_gradient
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.machine import check_memory, keep_freed_memory, one_blas_thread
@@ -47,7 +47,7 @@ def _seconds(config: Any, batch: Batch) -> float:
 
 def _step(model: Any, optimiser: AdamW, ids: Array) -> None:
     optimiser.zero_grad()
-    with foreseen(1.0) if model.foreseeable else nullcontext():  # as in training
+    with fused_gradient(1.0) if model.fused_loss else nullcontext():  # as in training
         loss = model.loss(ids[:, :-1], ids[:, 1:])
     loss.backward()
     clip_global_norm(optimiser.params, 1.0)

@@ -145,7 +145,7 @@ class Seq2Seq(Model):
     (1, 2, 10)
     """
 
-    foreseeable = True
+    fused_loss = True
     reads = ("tokens", "source")
 
     def __init__(self, config: Seq2SeqConfig) -> None:

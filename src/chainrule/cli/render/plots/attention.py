@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chainrule.autograd.types import Array
 from chainrule.cli.render.plots.canvas import INK, canvas, colours
 from chainrule.foundations.attention import self_attend
+from chainrule.inspect import maps
+from chainrule.lessons.attention_heads import LETTERS, texts, trained_gpt
+from chainrule.nn import Layer
 from chainrule.nn.positions import sinusoidal, wavelengths
 from chainrule.random import generator
 
@@ -20,12 +24,15 @@ TABLE = np.array([[0.70, 0.15, 0.15], [0.10, 0.60, 0.30], [0.05, 0.75, 0.20]])
 
 
 def attention_maps() -> Figure:
-    """The table of the book, and five heads with random weights, three of them under a causal mask."""
+    """The table of the book, three heads with random weights, and both heads of a trained GPT."""
     text = ["the", "cat", "that", "I", "saw", "was", "black"]
     figure, axes = canvas(2, 3, size=(12, 8))
     heat_map(axes[0, 0], TABLE, WORDS, "'The cat sat': each row sums to 1", numbers=True)
-    for ax, (name, A) in zip(axes.flat[1:], _heads(len(text)), strict=True):
-        image = heat_map(ax, A, text, name)
+    for ax, (name, A) in zip(axes.flat[1:4], _heads(len(text)), strict=True):
+        heat_map(ax, A, text, name)
+    ids = texts(1, step=1 << 20)  # training does not get there
+    for ax, (name, A) in zip(axes.flat[4:], heads_of(trained_gpt(), ids), strict=True):
+        image = heat_map(ax, A, [LETTERS[id] for id in ids[0]], f"{name} of a trained GPT: causal")
     figure.colorbar(image, ax=axes, label="attention weight", shrink=0.6)
     return figure
 
@@ -35,11 +42,17 @@ def _heads(T: int) -> list[tuple[str, Any]]:
     rng = generator("attention maps", seed=0)
     X = rng.normal(size=(T, 16))
     found = []
-    for h in range(5):
+    for h in range(3):
         W = rng.normal(0, 0.35, size=(3, 16, 8))
         kind = "causal" if h > 1 else "sees all"
         found.append((f"head {h + 1}: {kind}", self_attend(X, *W, causal=h > 1).weights))
     return found
+
+
+def heads_of(model: Layer, ids: Array) -> list[tuple[str, Array]]:
+    """The map (T, T) of each head of a model, layer after layer, on ids (1, T)"""
+    found = [A for layer in maps(model, ids).values() for A in layer[0]]
+    return [(f"head {h}", A) for h, A in enumerate(found, 1)]
 
 
 def heat_map(ax: Any, A: Any, words: Sequence[str], title: str, *, numbers: bool = False) -> Any:
