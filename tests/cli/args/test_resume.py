@@ -77,7 +77,7 @@ def test_after_a_nan_the_command_that_is_named_goes_on(capsys: pytest.CaptureFix
         main(["train", "gpt", *words, "--weight-decay", "0"])
     err = capsys.readouterr().err
     told = re.search(
-        r"go on from the last checkpoint with: .*(train gpt --resume gpt --lr) 1e\+29$", err.strip()
+        r"resume from the last checkpoint with: .*(train gpt --resume gpt --lr) 1e\+29$", err.strip()
     )
     assert told and err.count("\n") == 1
     main([*told[1].split(), "1e-3", "--on-nan", "skip", "--eval-every", "2", "--save-every", "1"])
