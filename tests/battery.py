@@ -203,11 +203,11 @@ def projected(op: Op, args: list[Any], kwargs: dict[str, Any], seeds: list[Array
 
 def check_again(op: Op, example: Example) -> None:
     """An output that is computed again is the same to the bit, from what was saved alone."""
-    if op.again is None:
+    if op.recompute is None:
         return
     for args in (example.args, as_float32(example)):
         y, saved = op.run_forward(args, example.kwargs)
-        second, _ = op.run_forward(op.again(saved), example.kwargs)
+        second, _ = op.run_forward(op.recompute(saved), example.kwargs)
         assert second.tobytes() == y.tobytes(), f"{op.name}: computed again, the output differs"
 
 

@@ -204,6 +204,6 @@ def test_a_wrong_native_backward_turns_red() -> None:
 
 def test_an_output_computed_again_from_the_wrong_values_turns_red() -> None:
     op = Op(
-        "planted", cube_forward, cube_backward, cube_example, again=lambda saved: (2 * saved[0], saved[1])
+        "planted", cube_forward, cube_backward, cube_example, recompute=lambda saved: (2 * saved[0], saved[1])
     )
     assert "check_again" in set(battery.failures(op))

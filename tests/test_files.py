@@ -17,7 +17,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
         file.write(b"half")
         assert not path.exists()
     assert path.read_bytes() == b"half"
-    with pytest.raises(ConfigError, match="is there already"), new_file(path):
+    with pytest.raises(ConfigError, match="exists already"), new_file(path):
         pass
     write(path, b"whole")
     assert path.read_bytes() == b"whole" and os.listdir(path.parent) == ["file"]
@@ -42,7 +42,7 @@ def test_a_link_is_followed_and_what_is_no_file_is_left_alone(tmp_path: Path) ->
     write(link, b"new")
     assert link.is_symlink() and target.read_bytes() == b"new"
     os.mkfifo(pipe)
-    with pytest.raises(ConfigError, match="is no regular file"):
+    with pytest.raises(ConfigError, match="is not a regular file"):
         write(pipe, b"new")
     assert pipe.is_fifo()
 

@@ -8,35 +8,25 @@ multiply-adds, whose ratio is 4 exactly; the linear layers of the same block onl
 
 from __future__ import annotations
 
-import time
-
-import numpy as np
-
-import chainrule as cr
-from benchmarks.harness import command_line, fastest
+from benchmarks.harness import command_line
 from benchmarks.report import markdown
+from chainrule.lessons.attention_scores import growth
 from chainrule.scaling.complexity import operations
 
 HEADS, SIZE = 4, 64
 LENGTHS = (256, 512, 1024, 2048, 4096)
 
 
-def milliseconds(n: int) -> float:
-    """Of the fastest pass."""
-    q, k, v = np.random.default_rng(0).normal(size=(3, 1, HEADS, n, SIZE)).astype(np.float32)
-    return fastest(lambda: cr.ops.attention(q, k, v), clock=time.thread_time)
-
-
 def main() -> None:
     command_line(__doc__).parse_args()
-    cr.set_threads(1)
     width = HEADS * SIZE
     rows, before = [], None
-    for n in LENGTHS:
-        took, work = milliseconds(n), operations(n, width, 4 * width)
-        ratio = "–" if before is None else f"{took / before:.2f}"
-        rows.append([str(n), f"{took:.2f}", ratio, f"{work.pop('attention'):,}", f"{sum(work.values()):,}"])
-        before = took
+    for n, _, seconds in growth(LENGTHS, heads=HEADS, size=SIZE):
+        work = operations(n, width, 4 * width)
+        ratio = "–" if before is None else f"{seconds / before:.2f}"
+        took = f"{1e3 * seconds:.2f}"
+        rows.append([str(n), took, ratio, f"{work.pop('attention'):,}", f"{sum(work.values()):,}"])
+        before = seconds
     print(markdown(["tokens", "ms", "ratio", "multiply-adds of attention", "of the matrices"], rows))
 
 

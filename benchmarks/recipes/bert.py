@@ -3,8 +3,8 @@
     CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.bert --minutes 20
 
 FOLDER holds text/*.txt to pre-train on, and classify/ with SST-2 (sentiment of sentences), TREC (kinds of questions)
-and AG News (titles and descriptions: an embedder has to find the pairs). Each line is a JSON object. SST-2 is judged on
-its dev set; of TREC and AG News a tenth, chosen by the hash of the text, is kept for that.
+and AG News (titles and descriptions: an embedder has to find the pairs). Each line is a JSON object.
+SST-2 is evaluated on its dev set, TREC and AG News on a tenth chosen by the hash of the text.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def say(**record: Any) -> None:
     print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in record.items()}), flush=True)
 
 
-def train(model: Any, batches: Any, exam: list[Any], **settings: Any) -> float:
+def train(model: Any, batches: Any, eval_batches: list[Any], **settings: Any) -> float:
     config = TrainConfig(**{"warmup": 50, "eval_every": 10**6, "save_every": 10**6} | settings)
-    return Trainer(model, batches, exam, config).run(Quiet()).seconds
+    return Trainer(model, batches, eval_batches, config).run(Quiet()).seconds
 
 
 # -- pre-training -----------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def pretrain(folder: Path, minutes: float, vocab_size: int) -> tuple[Any, WordPi
     special = SpecialIds.of(tokenizer.special_ids)
     ends = [int(tokenizer.encode(mark)[0]) for mark in ".?!"]
     options: dict[str, Any] = {"special": special, "vocab_size": tokenizer.vocab_size, "block_size": BLOCK}
-    train_batches, exam_batches = (
+    train_batches, validation_batches = (
         MaskedBatches(Encoded.of(map(tokenizer.encode, texts)), batch_size=32, ends=ends, **options)
         for texts in (training, held_back)
     )
@@ -96,25 +96,25 @@ def pretrain(folder: Path, minutes: float, vocab_size: int) -> tuple[Any, WordPi
     say(stage="tokens", tokens=tokens, vocabulary=tokenizer.vocab_size, seconds=time.perf_counter() - began)
     cr.seed(0)
     model = make("bert", vocab_size=tokenizer.vocab_size, block_size=BLOCK)
-    exam = [exam_batches.batch(step) for step in range(16)]
-    before = judged(model, exam)
-    seconds = train(model, train_batches, [exam[0]], lr=1e-3, budget=60 * minutes)
+    eval_batches = [validation_batches.batch(step) for step in range(16)]
+    before = evaluate(model, eval_batches)
+    seconds = train(model, train_batches, [eval_batches[0]], lr=1e-3, budget=60 * minutes)
     say(
         stage="pre-training",
         parameters=model.count(),
         seconds=seconds,
         before=before,
-        after=judged(model, exam),
+        after=evaluate(model, eval_batches),
     )
     return model, tokenizer
 
 
-def judged(model: Any, exam: list[Any]) -> dict[str, float]:
+def evaluate(model: Any, eval_batches: list[Any]) -> dict[str, float]:
     """Nats and share of hidden words guessed, and of pairs told."""
     model.eval()
     nats, words, asked, pairs = 0.0, 0, 0, []
     with cr.no_grad():
-        for inputs, targets in exam:
+        for inputs, targets in eval_batches:
             chosen = targets != IGNORE
             nats += model.losses(inputs, targets)[0].item() * np.count_nonzero(chosen)
             words += np.count_nonzero((model(*inputs[:3]).numpy().argmax(-1) == targets) & chosen)
@@ -159,7 +159,7 @@ def classify(model: Any, tokenizer: WordPieceTokenizer, folder: Path, epochs: in
                 pool=20,
             )
 
-        source, exam = batches(training), list(batches(test).once())
+        source, eval_batches = batches(training), list(batches(test).once())
         steps = epochs * len(training) // 32
         cr.seed(1)
         scratch = fine_tune(make("bert", **sizes(model)), BERTClassifier, classes=len(numbers))
@@ -169,10 +169,10 @@ def classify(model: Any, tokenizer: WordPieceTokenizer, folder: Path, epochs: in
             "bag of words": (Bag(tokenizer.vocab_size, len(numbers)), 3e-3),
         }
         for name, (candidate, lr) in candidates.items():
-            seconds = train(candidate, source, exam[:1], lr=lr, max_steps=steps)
+            seconds = train(candidate, source, eval_batches[:1], lr=lr, max_steps=steps)
             candidate.eval()
             with cr.no_grad():
-                right = [candidate(*inputs).numpy().argmax(-1) == labels for inputs, labels in exam]
+                right = [candidate(*inputs).numpy().argmax(-1) == labels for inputs, labels in eval_batches]
             accuracy = float(np.mean(np.concatenate(right)))
             say(task=task, model=name, steps=steps, seconds=seconds, test=len(test), accuracy=accuracy)
 
@@ -193,11 +193,17 @@ def embed(model: Any, tokenizer: WordPieceTokenizer, folder: Path, steps: int) -
     training, test = halves(rows)
     options: dict[str, Any] = {"special": special, "block_size": BLOCK}
     source = TwinBatches(*sides(training), batch_size=64, **options)
-    exam = TwinBatches(*sides(test), batch_size=len(test), **options).batch(0)
+    eval_batch = TwinBatches(*sides(test), batch_size=len(test), **options).batch(0)
     embedder = fine_tune(model, BERTEmbedder)
-    say(task="AG News pairs", steps=0, among=len(test), found=found(embedder, exam[0]))
-    seconds = train(embedder, source, [exam], lr=5e-4, max_steps=steps)
-    say(task="AG News pairs", steps=steps, seconds=seconds, among=len(test), found=found(embedder, exam[0]))
+    say(task="AG News pairs", steps=0, among=len(test), found=found(embedder, eval_batch[0]))
+    seconds = train(embedder, source, [eval_batch], lr=5e-4, max_steps=steps)
+    say(
+        task="AG News pairs",
+        steps=steps,
+        seconds=seconds,
+        among=len(test),
+        found=found(embedder, eval_batch[0]),
+    )
 
 
 def found(embedder: Any, twins: Any) -> float:

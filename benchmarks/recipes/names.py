@@ -47,6 +47,7 @@ class Names:
         tokenizer = CharTokenizer.train("".join(lines))
         self.vocab_size = tokenizer.vocab_size + 1
         self.rows = [tokenizer.encode(line) + 1 for line in lines]
+        self.length = 1 + max(map(len, self.rows))  # of the longest, with its end
         shuffled = generator("split", seed=0).permutation(len(self.rows))
         eight, nine = (round(share * len(shuffled)) for share in (0.8, 0.9))
         self.train, self.dev, self.test = (
@@ -54,8 +55,8 @@ class Names:
         )
 
     def batch(self, rows: list[Array]) -> tuple[Array, Array]:
-        T = 1 + max(map(len, self.rows))
-        inputs, targets = np.zeros((len(rows), T), np.int64), np.full((len(rows), T), IGNORE)
+        shape = len(rows), self.length
+        inputs, targets = np.zeros(shape, np.int64), np.full(shape, IGNORE)
         for row, before, after in zip(rows, inputs, targets, strict=True):
             before[1 : len(row) + 1] = after[: len(row)] = row
             after[len(row)] = 0
@@ -90,15 +91,15 @@ def bigram_by_gradient(names: Names, target: float, steps: int = 150) -> None:
 
 
 def find_rate(names: Names, make: Callable[[], MLPLM]) -> None:
-    """One step of plain SGD per rate, rates rising; the flat part below the start (seed 002 §11.1)."""
+    """One step of plain SGD per rate, rates rising; the flat part below the start."""
     model = make()
     inputs, targets = names.batch(names.train)
-    exam = names.batch(names.train[:2000])
+    eval_batch = names.batch(names.train[:2000])
     optimizer = SGD(model.parameters(), 0.0)
 
     def loss_now() -> float:
         with cr.no_grad():
-            return model.loss(*exam).item()
+            return model.loss(*eval_batch).item()
 
     def step(rate: float) -> float:
         chosen = generator("sweep", optimizer.steps, seed=0).integers(len(inputs), size=BATCH)
@@ -169,7 +170,7 @@ def main() -> None:
         )  # fmt: skip
     say(f"MLP, context {context}, once", model.count(), test=names.loss(model, names.test))
     cr.seed(0)
-    gpt = GPT(GPTConfig(4, 4, 96, block_size=16, vocab_size=names.vocab_size, dropout=0.25))
+    gpt = GPT(GPTConfig(4, 4, 96, block_size=names.length, vocab_size=names.vocab_size, dropout=0.25))
     seconds = train(names, gpt, args.gpt_steps, lr=3e-3, parts=3)
     losses = {part: names.loss(gpt, getattr(names, part)) for part in ("train", "dev", "test")}
     say("GPT, 4 layers of width 96", gpt.count(), **losses, seconds=round(seconds, 1))

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Rooms opened on first use, so that the command line is ready at once: for --help, and for Ctrl-C.
+# Imported on first use, so that the command line starts fast.
 _LAZY = {
     "autograd",
     "data",
@@ -85,7 +85,7 @@ _LAZY = {
     "text",
     "train",
 }
-# In which of them the names are that have none before them.
+# Public names of these modules, by module.
 _HOMES = {
     **dict.fromkeys(("Op", "Param", "Parameters", "Tensor", "backend", "capture", "checkpoint"), "autograd"),
     **dict.fromkeys(("gradcheck", "gradcheck_model", "no_grad", "precision", "scope"), "autograd"),
@@ -97,13 +97,13 @@ _HOMES = {
 def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
     """The model and the tokenizer of a run, a checkpoint, a Hugging Face directory, a .gguf or a llama2.c .bin file.
 
-    A directory may also hold nothing but one such file.
+    A directory that holds a single such file works too.
 
     >>> model, tokenizer = load("runs/demo")  # doctest: +SKIP
     """
-    from chainrule.runs import load_any
+    from chainrule import runs
 
-    return load_any(path)
+    return runs.load(path)
 
 
 def __getattr__(name: str) -> Any:
@@ -111,7 +111,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"chainrule.{name}")
     if name in _HOMES:
         value = getattr(importlib.import_module(f"chainrule.{_HOMES[name]}"), name)
-        globals()[name] = value  # asked for once
+        globals()[name] = value  # the next access finds it directly
         return value
     raise AttributeError(f"module 'chainrule' has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""The one family of errors Chainrule raises. Each message names the thing, the numbers and the rule.
+"""The errors that Chainrule raises. Each message names the thing, the value and the rule.
 
 A message may be given in parts. A part that is a `Setting` is the name of a field; a command line shows it as a flag.
 
@@ -22,7 +22,7 @@ class Setting(str):
 
 
 class ChainruleError(Exception):
-    """Base of every error this package raises on purpose; catch this one to catch them all."""
+    """Base of all errors that this package raises on purpose."""
 
     def __str__(self) -> str:
         return self.spelled(str)
@@ -58,7 +58,7 @@ class ConfigError(ChainruleError, ValueError):
 
     @classmethod
     def of(cls, owner: str, settings: Mapping[str, Any], rule: str, fix: str = "") -> ConfigError:
-        """`owner` refuses the values of its settings, for they break the rule.
+        """`owner` refuses the values of its settings: they violate the rule.
 
         >>> ConfigError.of("GPT", {"n_embd": 128, "n_head": 3}, "heads must divide the width")
         ConfigError('GPT: ', 'n_embd', ' is 128', ', ', 'n_head', ' 3', ' (heads must divide the width)')
@@ -81,12 +81,12 @@ def _shown(value: Any) -> str:
 
 
 class CheckpointError(ChainruleError, RuntimeError):
-    """A checkpoint that is damaged, incomplete or does not belong here."""
+    """A checkpoint that is damaged, incomplete or of another model."""
 
 
 class FormatError(ChainruleError, ValueError):
-    """A file that is not of the format it claims."""
+    """A file that is not in the format it claims."""
 
 
 class ChainruleWarning(UserWarning):
-    """Something was not as it should be, and was worked around."""
+    """Something was wrong and was worked around."""

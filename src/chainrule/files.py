@@ -1,4 +1,4 @@
-"""Files and folders written completely or not at all, whatever happens meanwhile."""
+"""Atomic writing: files and folders appear completely or not at all, even after a crash."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from chainrule.errors import ConfigError
 
 
 def write(path: Path, content: bytes) -> None:
-    """The whole content of a file, in place of what was there."""
+    """Write the content of a file, replacing the old one."""
     with new_file(path, replace=True) as file:
         file.write(content)
 
 
 @contextmanager
 def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write that appears under its name when all of it is on the disk; an error leaves nothing.
+    """A file to write; it gets its name when it is completely on disk, and an error leaves nothing.
 
-    With `replace` it takes the place of one that is there, which stays until then; of a link, of the file it leads to.
+    With `replace` an existing file stays until then and is replaced; a link is followed to its file.
     """
     path = path.resolve()
     if not replace:
         _refuse_existing(path)
     elif path.exists() and not path.is_file():
-        raise ConfigError(f"{path}: is no regular file (choose another name)")
+        raise ConfigError(f"{path}: is not a regular file (choose another name)")
     partial = _partial(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,15 +40,15 @@ def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise _cannot_write(path, error) from error
     finally:
-        with suppress(OSError):  # it has been renamed, or could not be made
+        with suppress(OSError):  # it was renamed, or never created
             partial.unlink()
 
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill that appears under its name when it is complete; an error leaves nothing.
+    """A folder to fill; it gets its name when it is complete, and an error leaves nothing.
 
-    Whoever fills it flushes the files in it.
+    The caller must flush the files in it.
     """
     _refuse_existing(path)
     partial = _partial(path)
@@ -57,7 +57,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         yield partial
         flush_folder(partial)
         if path.is_dir():
-            path.rmdir()  # an empty one may be there
+            path.rmdir()  # an empty folder may exist
         partial.rename(path)
         flush_folder(path.parent)
     except OSError as error:
@@ -68,7 +68,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def alone(lock: Path) -> Iterator[None]:
-    """Nobody else is inside meanwhile; the system lets go of the lock if the process dies."""
+    """Hold an exclusive lock; the system releases it if the process dies."""
     try:
         file = lock.open("w")
     except OSError as error:
@@ -86,7 +86,7 @@ def alone(lock: Path) -> Iterator[None]:
 
 
 def taken(lock: Path) -> bool:
-    """Somebody is inside `alone` now; nothing is written to find out."""
+    """Whether another process holds the lock of `alone`; writes nothing."""
     if os.name != "posix" or not lock.is_file():
         return False
     import fcntl
@@ -100,13 +100,13 @@ def taken(lock: Path) -> bool:
 
 
 def flush(file: IO[bytes]) -> None:
-    """Wait until what was written is on the disk."""
+    """Wait until the written data is on disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def flush_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the system can."""
+    """Make the names in a folder durable, where the system supports it."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -123,7 +123,7 @@ def _refuse_existing(path: Path) -> None:
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists():
-        raise ConfigError(f"{path}: is there already (choose another name, or remove it)")
+        raise ConfigError(f"{path}: exists already (choose another name, or remove it)")
 
 
 def _cannot_write(path: Path, error: OSError) -> ConfigError:

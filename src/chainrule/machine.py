@@ -1,4 +1,4 @@
-"""What we ask of the machine: to keep freed memory, one thread for NumPy's matrix products, and room for a model."""
+"""Settings of the machine: keep freed memory, one thread for NumPy's BLAS; and its memory."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LARGE = 1 << 30
 def keep_freed_memory() -> bool:
     """Tell glibc to keep freed memory; True if it will.
 
-    By default it gives large arrays back to the system, and each step pays for the same fresh pages again. Other
-    systems keep their ways.
+    By default it returns large arrays to the system, and each step pays for fresh pages. On other systems nothing is
+    changed.
     """
     if sys.platform != "linux":
         return False
@@ -36,21 +36,21 @@ def keep_freed_memory() -> bool:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Hold NumPy's BLAS to one thread: it serves the reference, and the ops that have no kernel.
+    """Limit NumPy's BLAS to one thread; the reference and ops without a kernel use it.
 
-    Its results then do not depend on the number of cores. Small matrices gain next to nothing from a second thread,
-    and its threads wait by spinning: beside any other busy process two of them are several times slower than one.
+    Results then do not depend on the number of cores. Small matrices gain little from a second thread, and BLAS threads
+    wait by spinning: beside another busy process two of them are several times slower than one.
     """
     return _libraries().limit(limits=1, user_api="blas")
 
 
 @cache
 def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through all loaded libraries, so once
+    return ThreadpoolController()  # searches all loaded libraries, so do it once
 
 
 def check_memory(parameters: int) -> None:
-    """Refuse a model that could not be trained here: values, gradients and the optimizer's two moments in float32."""
+    """Refuse a model too large to train here: values, gradients and two moments of the optimizer in float32."""
     needed, there = 16 * parameters, memory()
     if needed > there:
         raise ConfigError(
@@ -60,12 +60,12 @@ def check_memory(parameters: int) -> None:
 
 
 def memory() -> int:
-    """Bytes of this machine."""
+    """Memory of this machine in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def peak_memory() -> int:
-    """Bytes that this process has had at most."""
+    """Peak memory of this process in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 

@@ -1,13 +1,13 @@
-"""The door to the C++ kernels. Without the extension everything runs on the NumPy reference, more slowly.
+"""Access to the C++ kernels. Without the extension everything runs on the NumPy reference, more slowly.
 
-Two environment variables are read when the extension is first used:
+Environment variables, read when the extension is first used:
 
     CHAINRULE_THREADS   how many threads the kernels use (default: the cores this process may run on)
     CHAINRULE_ISA       baseline, avx2 or avx512: the instruction set to use (default: the highest the CPU supports);
-                        CHAINRULE_CPU is an older name of it
+                        CHAINRULE_CPU is its older name
 
 The number of threads never changes a result: work and sums are split into fixed blocks. All instruction sets add in the
-same order too, but only those with a fused multiply-add round alike.
+same order, but avx2 and avx512 round differently from baseline, which lacks a fused multiply-add.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from chainrule.errors import ConfigError
 Array: TypeAlias = npt.NDArray[Any]
 
 MOST_THREADS = 1024
-LINE = 64  # bytes of a line of the cache
+LINE = 64  # bytes of a cache line
 PRECISIONS = ("fp32", "bf16", "fp16")
 
 
@@ -60,9 +60,9 @@ def built_from() -> str | None:
 
 
 def set_threads(n: int) -> None:
-    """Let the kernels use `n` threads. Results are the same, to the bit, for every `n`.
+    """Set the number of threads of the kernels. Results are the same, to the bit, for every `n`.
 
-    The reference leaves matrix products to NumPy, whose library has a setting of its own (OPENBLAS_NUM_THREADS).
+    The reference leaves matmuls to NumPy, whose BLAS has its own setting (OPENBLAS_NUM_THREADS).
 
     >>> import chainrule as cr
     >>> cr.set_threads(2)
@@ -76,12 +76,12 @@ def set_threads(n: int) -> None:
 
 
 def get_threads() -> int:
-    """How many threads the kernels use."""
+    """The number of threads of the kernels."""
     return _threads or _default_threads()
 
 
 def kernels() -> Any:
-    """The extension module, for the native pairs of ops; an error that says why if it is missing."""
+    """The extension module; an error says why if it is missing."""
     extension = _extension()
     if extension is None:
         raise ConfigError(f"native kernels: {why_missing()} (use backend 'reference')")
@@ -89,7 +89,7 @@ def kernels() -> Any:
 
 
 def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
-    """An array over memory the kernels like: 64-byte aligned, in huge pages, reused from step to step."""
+    """An array in memory that suits the kernels: 64-byte aligned, in huge pages, reused from step to step."""
     dtype = np.dtype(dtype)
     bytes = math.prod(shape) * dtype.itemsize
     try:
@@ -99,12 +99,12 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> Array:
 
 
 def empty_like(x: Array) -> Array:
-    """A C-contiguous array of the shape and dtype of x, over memory from `empty`."""
+    """A C-contiguous array of the shape and dtype of x, from `empty`."""
     return empty(x.shape, x.dtype)
 
 
 def zeros(size: int, dtype: Any) -> Array:
-    """`size` zeros that begin on a 64-byte line; NumPy's own begin 16 bytes after one. Needs no extension."""
+    """`size` zeros, 64-byte aligned, which NumPy's are not. Needs no extension."""
     dtype = np.dtype(dtype)
     room = np.zeros(size * dtype.itemsize + LINE, np.uint8)
     start = -room.ctypes.data % LINE
@@ -122,8 +122,8 @@ def matmul(
 ) -> Array:
     """a (n, k) @ b (k, m) + bias (m,), or the same for batches (B, n, k), (B, k, m), all float32 with any strides.
 
-    `out` has contiguous rows and is overwritten, with `accumulate` added to. a and b are rounded to `precision` before
-    they are multiplied; sums are float32 in any case.
+    `out` has contiguous rows and is overwritten, or added to with `accumulate`. a and b are rounded to `precision`
+    before multiplying; sums are float32.
     """
     if out is None:
         out = empty((*a.shape[:-1], b.shape[-1]))
@@ -134,7 +134,7 @@ def matmul(
     return out
 
 
-_threads = 0  # what `set_threads` asked for; 0 until then
+_threads = 0  # the argument of `set_threads`; 0 before it is called
 
 
 @cache
@@ -150,7 +150,7 @@ def _load() -> tuple[ModuleType | None, str]:
 
 @cache
 def _extension() -> ModuleType | None:
-    """The extension, set up as the environment asks."""
+    """The extension, configured by the environment."""
     extension = _load()[0]
     if extension is not None:
         _choose_isa(extension)

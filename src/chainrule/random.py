@@ -1,8 +1,8 @@
 """Randomness without state: every draw is a pure function of (seed, purpose, indices).
 
 A Philox generator is keyed by (seed, hash of the purpose) and its counter starts at the indices, so the draw for
-("order", step 812) can be made at any time, in any process, in any order. What has no state needs no saving:
-a resume needs only the step number, and evaluation in between shifts nothing.
+("order", step 812) can be made at any time, in any process, in any order. Nothing has to be saved: a
+resume needs only the step number, and an evaluation in between changes nothing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MASK64 = (1 << 64) - 1
 
 
 class _State(threading.local):
-    seed: int | None = None  # None: the seed of the process
+    seed: int | None = None  # None: the global seed
     step = 0
 
     def __init__(self) -> None:
-        self.calls: Counter[str] = Counter()  # draws so far in this step, by purpose; a new step starts again
+        self.calls: Counter[str] = Counter()  # draws so far in this step, by purpose
 
 
 _state = _State()
@@ -33,7 +33,7 @@ _process_seed = 0
 
 
 def seed(value: int) -> None:
-    """Set the default seed of every random choice that is not given one of its own.
+    """Set the default seed of all random draws.
 
     >>> import chainrule as cr
     >>> cr.seed(1337)
@@ -51,7 +51,7 @@ def check_seed(value: int) -> int:
 
 @contextmanager
 def seeded(value: int) -> Iterator[None]:
-    """Another default seed inside the block."""
+    """Use another default seed inside the block."""
     before = _state.seed, _state.step, _state.calls
     _state.seed, _state.step, _state.calls = check_seed(value), 0, Counter()
     try:
@@ -81,7 +81,7 @@ def from_key(words: tuple[int, ...]) -> np.random.Generator:
 
 
 def generator(purpose: str, *index: int, seed: int | None = None) -> np.random.Generator:
-    """A generator that depends on nothing but its arguments (and the default seed when none is given).
+    """A generator that depends only on its arguments (and on the default seed if none is given).
 
     >>> from chainrule.random import generator
     >>> generator("order", 3, seed=7).integers(0, 1000, 3)
@@ -111,13 +111,13 @@ Position = tuple[int, int, Counter[str]]
 
 
 def position() -> Position:
-    """The seed, the step and how many keys it has handed out; with `replay` a recomputation repeats its draws."""
+    """The seed, the step and the number of keys drawn in it; `replay` repeats the draws after it."""
     return current_seed(), _state.step, _state.calls.copy()
 
 
 @contextmanager
 def replay(since: Position) -> Iterator[None]:
-    """Hand out again the keys that followed `since`, then go on as if nothing had happened."""
+    """Repeat the keys drawn after `since` inside the block, then restore the state."""
     before = _state.seed, _state.step, _state.calls
     _state.seed, _state.step, _state.calls = since[0], since[1], since[2].copy()
     try:

@@ -1,4 +1,4 @@
-"""The two things that data, models and tasks must agree on: what token ids are, and which target does not count."""
+"""Types shared by data, models and tasks: token ids, and the target that does not count."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_an_error_leaves_nothing(tmp_path: Path) -> None:
 
 def test_what_is_there_is_not_written_over(folder: Path) -> None:
     before = (folder / "meta.json").read_bytes()
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         build(folder, documents(), TOKENIZER)
     assert (folder / "meta.json").read_bytes() == before
     (folder.parent / "empty").mkdir()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.doctor import Monitor
+from chainrule.doctor import Code, Monitor
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.log import read
 from tests.doctor.helpers import trainer_of, weight
@@ -33,7 +33,7 @@ def test_a_spike_is_said_once_and_again_when_it_has_passed() -> None:
     found = [(i, f) for i, loss in enumerate(losses) for f in monitor.step(float(loss), 0.5)]
     assert [i for i, _ in found] == [200, 400]
     finding = found[0][1]
-    assert finding.about == "loss spike" and "loss 5.000" in finding.measured and "lr" in finding.advice
+    assert finding.code is Code.LOSS_SPIKE and "loss 5.000" in finding.measured and "lr" in finding.advice
 
 
 def test_a_falling_loss_is_no_spike() -> None:
@@ -45,7 +45,7 @@ def test_a_falling_loss_is_no_spike() -> None:
 def test_clipping_of_every_step() -> None:
     monitor = monitor_of(clip=1.0)
     found = [f for _ in range(500) for f in monitor.step(2.0, 7.5)]
-    assert [f.about for f in found] == ["clipping"] and "7.5" in found[0].measured
+    assert [f.code for f in found] == [Code.CLIPPING] and "7.5" in found[0].measured
     rarely = monitor_of(clip=1.0)
     assert not [f for i in range(500) for f in rarely.step(2.0, 7.5 if i % 10 else 0.5)]
 
@@ -58,7 +58,7 @@ def test_overfitting_is_validation_that_rises_while_training_falls() -> None:
         for _ in range(10):
             monitor.step(1.9 - 0.2 * number, 0.5)
         found += [(number, f) for f in monitor.evaluation(10 * (number + 1), validation)]
-    assert [(n, f.about) for n, f in found] == [(5, "overfitting")]
+    assert [(n, f.code) for n, f in found] == [(5, Code.OVERFITTING)]
     assert "1.700 at step 30" in found[0][1].measured
 
 
@@ -69,16 +69,15 @@ def test_overfitting_of_a_tiny_text(tmp_path: Path) -> None:
     size = {"n_layer": 1, "n_head": 2, "n_embd": 32, "block_size": 16}
     run = cr.runs.Run.new(tmp_path / "run", cr.data.load(tmp_path / "tiny.txt"), config, **size)
     run.train()
-    findings = [r["finding"] for r in read(run.log_path) if "finding" in r]
-    assert [f["about"] for f in findings].count("overfitting") == 1
+    findings = [r["finding"] for r in read(run.files.log) if "finding" in r]
+    assert [f["code"] for f in findings].count(Code.OVERFITTING) == 1
 
 
 def test_a_rate_that_is_too_high(tmp_path: Path) -> None:
     run = new_run(tmp_path, lr=3.0, max_steps=150, eval_every=50, warmup=60, schedule="constant")
     run.train()
-    found = [r["finding"] for r in read(run.log_path) if "finding" in r]
-    about = {f["about"] for f in found}
-    assert about & {"loss spike", "loss curve"}
+    found = [r["finding"] for r in read(run.files.log) if "finding" in r]
+    assert {f["code"] for f in found} & {Code.LOSS_SPIKE, Code.CURVE_DIVERGES, Code.CURVE_FLAT}
     assert any("lr" in f["advice"] or "learning rate" in f["advice"] for f in found)
 
 
@@ -91,7 +90,7 @@ def test_layers_that_no_longer_learn() -> None:
     told = Told()
     trainer.run(told)
     found = [note["finding"] for note in told.notes if "finding" in note]
-    dead = next(f for f in found if f["about"] == "gradients")
+    dead = next(f for f in found if f["code"] == Code.GRADIENT_ZERO)
     assert "h.1.mlp.c_fc.weight" in dead["measured"] or "h.1.mlp" in dead["measured"]
 
 
@@ -100,9 +99,8 @@ def test_updates_too_small_to_matter() -> None:
     told = Told()
     trainer.run(told)
     found = [note["finding"] for note in told.notes if "finding" in note]
-    assert [f["about"] for f in found] == ["updates"] and "Below 1e-05" in found[0][
-        "meaning"
-    ]  # once, not twice
+    assert [f["code"] for f in found] == [Code.UPDATES_SMALL]  # once, not twice
+    assert "Below 1e-05" in found[0]["meaning"]
 
 
 def test_a_resumed_run_says_what_an_unbroken_one_says(tmp_path: Path) -> None:
@@ -130,7 +128,7 @@ def test_a_resumed_run_says_what_an_unbroken_one_says(tmp_path: Path) -> None:
         return [(r["step"], r.get("loss"), r.get("finding")) for r in read(folder / "log.jsonl")]
 
     assert records(whole.folder) == records(again.folder)
-    assert sum("finding" in r for r in read(again.log_path)) == 1
+    assert sum("finding" in r for r in read(again.files.log)) == 1
 
 
 def test_the_monitor_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

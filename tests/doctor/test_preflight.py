@@ -11,7 +11,7 @@ import pytest
 import chainrule as cr
 from chainrule.data import Batches, DocumentBatches, Encoded, LabeledBatches, PairBatches, SpecialIds
 from chainrule.data.batches.padded import IGNORE
-from chainrule.doctor import Finding
+from chainrule.doctor import Code, Finding
 from chainrule.models import make
 from chainrule.text import CharTokenizer
 from chainrule.train import TrainConfig, Trainer
@@ -19,18 +19,26 @@ from tests.doctor.helpers import IDS, SIZES, TEXT, trainer_of, weight
 from tests.train.helpers import corpus
 
 
-def by_name(findings: list[Finding]) -> dict[str, Finding]:
-    return {finding.about: finding for finding in findings}
+def by_code(findings: list[Finding]) -> dict[Code | None, Finding]:
+    return {finding.code: finding for finding in findings}
 
 
 def test_a_sound_start() -> None:
     trainer = trainer_of(max_steps=2000)
-    weights, grad = trainer.optimiser.params.data.copy(), trainer.optimiser.params.grad.copy()
+    weights, grad = trainer.step.optimizer.params.data.copy(), trainer.step.optimizer.params.grad.copy()
     found = trainer.examine()
     assert {f.level for f in found} == {"ok"}
-    assert by_name(found).keys() >= {"targets", "vocabulary", "unused tokens", "initial loss", "forecast"}
-    assert "2,000 steps" in by_name(found)["forecast"].measured
-    assert (trainer.optimiser.params.data == weights).all() and (trainer.optimiser.params.grad == grad).all()
+    assert by_code(found).keys() >= {
+        Code.TARGETS_OK,
+        Code.VOCABULARY_OK,
+        Code.UNUSED_TOKENS_OK,
+        Code.INITIAL_LOSS_OK,
+        Code.FORECAST,
+    }
+    assert "2,000 steps" in by_code(found)[Code.FORECAST].measured
+    assert (trainer.step.optimizer.params.data == weights).all() and (
+        trainer.step.optimizer.params.grad == grad
+    ).all()
 
 
 class Planted:
@@ -51,7 +59,7 @@ def test_rows_without_a_target() -> None:
     def empty(inputs: Any, targets: Any) -> None:
         targets[2] = IGNORE
 
-    finding = by_name(trainer_of(batches=Planted(empty)).examine())["targets"]
+    finding = by_code(trainer_of(batches=Planted(empty)).examine())[Code.TARGETS_MISSING]
     assert (
         finding.level == "problem"
         and "8 of 48 rows" in finding.measured
@@ -61,8 +69,8 @@ def test_rows_without_a_target() -> None:
 
 def test_documents_that_are_cut() -> None:
     documents = Encoded.of([[1, 2, 3]] * 6 + [list(range(1, 20))] * 4)
-    finding = by_name(trainer_of(batches=DocumentBatches(documents, batch_size=6, block_size=12)).examine())[
-        "length"
+    finding = by_code(trainer_of(batches=DocumentBatches(documents, batch_size=6, block_size=12)).examine())[
+        Code.LENGTH_CUT
     ]
     assert finding.level == "note" and "40.0%" in finding.measured
     pairs = PairBatches([[4] * 20, [5]], [[6], [7]], start=1, end=2, batch_size=2, block_size=8)
@@ -72,7 +80,9 @@ def test_documents_that_are_cut() -> None:
 def test_ids_beyond_the_vocabulary() -> None:
     wrong = IDS.copy()
     wrong[100] = 999
-    finding = by_name(trainer_of(batches=Batches(wrong, batch_size=6, block_size=12)).examine())["vocabulary"]
+    finding = by_code(trainer_of(batches=Batches(wrong, batch_size=6, block_size=12)).examine())[
+        Code.VOCABULARY_ID
+    ]
     assert finding.level == "problem" and "id 999" in finding.measured
 
 
@@ -82,8 +92,11 @@ def test_a_tokenizer_with_tokens_that_never_occur() -> None:
     cr.seed(0)
     trainer.model = make("gpt", **SIZES, vocab_size=trainer.tokenizer.vocab_size)
     trainer.batches = Batches(trainer.tokenizer.encode(TEXT), batch_size=6, block_size=12)
-    finding = by_name(trainer.examine())["unused tokens"]
+    finding = by_code(trainer.examine())[Code.UNUSED_TOKENS]
     assert finding.level == "note" and "20 of" in finding.measured and "'A', 'B'" in finding.measured
+
+
+STOP = {Code.STOP_TOKEN_OK, Code.STOP_TOKEN_MISSING, Code.STOP_TOKEN_IGNORED}
 
 
 class Ending(CharTokenizer):
@@ -100,14 +113,18 @@ def test_a_stop_token_that_is_never_learnt(case: str) -> None:
     source.inner, source.ids = Batches(ids, batch_size=6, block_size=12), ids
     trainer = trainer_of(batches=source if case == "no target" else source.inner)
     trainer.tokenizer = Ending.train(TEXT)
-    finding = by_name(trainer.examine())["stop token"]
-    assert finding.level == {"never": "note", "no target": "problem", "counts": "ok"}[case]
+    (finding,) = (f for f in trainer.examine() if f.code in STOP)
+    assert (finding.code, finding.level) == {
+        "never": (Code.STOP_TOKEN_MISSING, "note"),
+        "no target": (Code.STOP_TOKEN_IGNORED, "problem"),
+        "counts": (Code.STOP_TOKEN_OK, "ok"),
+    }[case]
 
 
 def test_a_bad_first_loss() -> None:
     trainer = trainer_of()
     weight(trainer, "wte.weight")[...] *= 300
-    finding = by_name(trainer.examine())["initial loss"]
+    finding = by_code(trainer.examine())[Code.INITIAL_LOSS_HIGH]
     assert finding.level == "problem" and "ln" in finding.measured
 
 
@@ -118,8 +135,8 @@ def test_a_run_begins_with_what_is_not_well(tmp_path: Path, capsys: pytest.Captu
     size = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16}
     run = cr.runs.Run.new(tmp_path / "run", data, config, tokenizer=tokenizer, **size)
     run.train()
-    first = json.loads(run.log_path.read_text().splitlines()[0])
-    assert first["step"] == 0 and first["finding"]["about"] == "unused tokens"
+    first = json.loads(run.files.log.read_text().splitlines()[0])
+    assert first["step"] == 0 and first["finding"]["code"] == Code.UNUSED_TOKENS
     assert "note: unused tokens: 65 of" in capsys.readouterr().out
 
 
@@ -129,5 +146,5 @@ def test_labeled_texts_that_are_cut() -> None:
     assert batches.truncated == 0.5 and set(batches.ids.tolist()) == {4, 5, 6}
     cr.seed(0)
     model = make("bert-classifier", n_layer=1, n_head=2, n_embd=16, n_hidden=16, block_size=8, vocab_size=9)
-    found = by_name(Trainer(model, batches, [batches.batch(0)], TrainConfig(batch_size=2)).examine())
-    assert found["length"].level == "note" and "ln 2 " in found["initial loss"].measured
+    found = by_code(Trainer(model, batches, [batches.batch(0)], TrainConfig(batch_size=2)).examine())
+    assert found[Code.LENGTH_CUT].level == "note" and "ln 2 " in found[Code.INITIAL_LOSS_OK].measured

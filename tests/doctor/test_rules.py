@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from chainrule.doctor import rules
-from chainrule.doctor.finding import Finding
+from chainrule.doctor.finding import Code, Finding
 from chainrule.inspect.activations import Distribution, LayerReport
 from chainrule.inspect.gradients import ParameterReport
 
@@ -47,7 +47,8 @@ def of_layers(*layers: LayerReport, fresh: bool = True) -> list[Finding]:
 )
 def test_flat_layers(op: str, flat: float | None, word: str | None) -> None:
     found = of_layers(layer(op=op, flat=flat))
-    assert [f.about for f in found] == (["saturation"] if word else [])
+    codes = {None: [], "saturated": [Code.SATURATED], "silent": [Code.SILENT]}
+    assert [f.code for f in found] == codes[word]
     assert all(word in f.measured and f.level == "problem" for f in found if word)
 
 
@@ -74,7 +75,8 @@ def test_layers_that_overflow() -> None:
 @pytest.mark.parametrize(("factor", "way"), [(0.89, "shrinks"), (0.91, None), (1.24, None), (1.26, "grows")])
 def test_spreads_with_depth(factor: float, way: str | None) -> None:
     stack = [layer(i, std=factor**i) for i in range(4)]
-    assert [f.about for f in of_layers(*stack)] == (["spread"] if way else [])
+    codes = {None: [], "shrinks": [Code.SPREAD_SHRINKS], "grows": [Code.SPREAD_GROWS]}
+    assert [f.code for f in of_layers(*stack)] == codes[way]
     assert not of_layers(*stack, fresh=False)  # training may change spreads
     assert not of_layers(*stack[:2])  # two layers are no trend
     if way:
@@ -100,7 +102,8 @@ def test_gradients_with_depth(factor: float, n: int, way: str | None) -> None:
     """From the last layer back."""
     stack = [layer(i, grad=factor ** (n - 1 - i)) for i in range(n)]
     found = of_layers(*stack)
-    assert [f.about for f in found] == (["gradients"] if way else [])
+    codes = {None: [], "vanish": [Code.GRADIENTS_VANISH], "explode": [Code.GRADIENTS_EXPLODE]}
+    assert [f.code for f in found] == codes[way]
     if way:
         assert found[0].measured == (
             f"at tanh they {way} by {factor:.2f} per layer: {factor ** (n - 1):.2g} times at the first layer"
@@ -116,11 +119,17 @@ def parameter(
 
 
 @pytest.mark.parametrize(
-    ("ratio", "level"), [(0.9e-5, "note"), (1.1e-5, "ok"), (0.09, "ok"), (0.11, "problem")]
+    ("ratio", "code", "level"),
+    [
+        (0.9e-5, Code.UPDATES_SMALL, "note"),
+        (1.1e-5, Code.UPDATES_OK, "ok"),
+        (0.09, Code.UPDATES_OK, "ok"),
+        (0.11, Code.UPDATES_LARGE, "problem"),
+    ],
 )
-def test_sizes_of_updates(ratio: float, level: str) -> None:
+def test_sizes_of_updates(ratio: float, code: Code, level: str) -> None:
     found = list(rules.of_parameters([parameter("W", weight=2.0, update=2.0 * ratio)]))
-    assert [(f.about, f.level) for f in found] == [("updates", level)]
+    assert [(f.code, f.level) for f in found] == [(code, level)]
     assert f"{ratio:.1g} of its length" in found[0].measured
 
 
@@ -134,6 +143,7 @@ def test_one_large_update_among_many_is_a_note() -> None:
 
 def test_gradients_that_are_no_use() -> None:
     broken, silent, fine = parameter("a", grad=math.nan), parameter("b", grad=0.0), parameter("c")
-    found = [f for f in rules.of_parameters([broken, silent, fine]) if f.about == "gradients"]
+    found = list(rules.of_parameters([broken, silent, fine]))[:2]
+    assert [f.code for f in found] == [Code.GRADIENT_NOT_FINITE, Code.GRADIENT_ZERO]
     assert [f.measured for f in found] == ["a: the gradient is not finite", "b: the gradient is 0"]
     assert not list(rules.of_parameters([parameter("c", update=None)]))

@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule import nn
-from chainrule.doctor import diagnose
+from chainrule.doctor import Code, diagnose
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.inspect import Histogram, dead_units, gradient_map, saturated_fraction, saturation_point
 from chainrule.inspect.activations import RECTIFYING, SQUASHING
@@ -59,7 +59,7 @@ def test_the_planted_dead_unit_is_the_only_one(activation: str, bias: float) -> 
     report = diagnose(model, (x,), loss=squares)
     (layer,) = report.layers
     assert layer.dead == (5,) and (layer.examples, layer.units) == (64, 16)
-    (finding,) = [f for f in report.findings if f.about == "dead units"]
+    (finding,) = [f for f in report.findings if f.code is Code.DEAD_UNITS]
     assert finding.level == "note" and "1 of 16 units" in finding.measured
 
 
@@ -102,7 +102,7 @@ def test_the_spread_stays_with_the_gain_and_shrinks_without() -> None:
         report = deep_tanh(depth=6, width=256, gain=gain)
         spreads = [layer.value.std for layer in report.layers]
         found[gain] = spreads[-1] / spreads[0]
-        assert [f.about for f in report.findings] == ([] if gain else ["spread"])
+        assert [f.code for f in report.findings] == ([] if gain else [Code.SPREAD_SHRINKS])
     assert found[True] >= 0.8 and found[False] <= 0.55
 
 

@@ -29,7 +29,7 @@ def test_cosines() -> None:
         got["product"] = lengths["norm_u"] * lengths["norm_v"]
         v.check({name: got[name] for name in v.recomputed})
     words = WordVectors(["cat", "dog", "car"], [dog.inputs["u"], dog.inputs["v"], car.inputs["v"]])
-    (first, near), (second, far) = words.neighbours("cat")
+    (first, near), (second, far) = words.neighbors("cat")
     assert (first, second) == ("dog", "car")
     assert near == pytest.approx(dog.recomputed["cos"]) and far == pytest.approx(car.recomputed["cos"])
 
@@ -127,8 +127,8 @@ def test_analogy_report() -> None:
 
 def test_errors() -> None:
     with pytest.raises(DataError, match=r"word 'kign': not in the vocabulary \(did you mean king"):
-        planted().neighbours("kign")
+        planted().neighbors("kign")
     with pytest.raises(ConfigError, match="n is 0"):
-        planted().neighbours("king", 0)
+        planted().neighbors("king", 0)
     with pytest.raises(ShapeError, match="2 words, vectors of shape"):
         WordVectors(["a", "b"], np.ones((3, 2)))

@@ -37,15 +37,15 @@ def test_a_trial_step_tells_the_next_update_and_undoes_it(kind: type[optim.Optim
     x = np.random.default_rng(0).normal(size=(32, 8)).astype(np.float32)
     cr.seed(0)
     model = nn.MLP([8, 8, 3], "relu")
-    optimiser = kind(model.parameters(), 0.01)
+    optimizer = kind(model.parameters(), 0.01)
     for _ in range(3):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         squares(model, x).backward()
-        before, state = model.state(), optimiser.state()
-        moved = trial_step(optimiser)
+        before, state = model.state(), optimizer.state()
+        moved = trial_step(optimizer)
         assert all((value == before[name]).all() for name, value in model.state().items())
-        assert all((value == state[name]).all() for name, value in optimiser.state().items())
-        optimiser.step()
+        assert all((value == state[name]).all() for name, value in optimizer.state().items())
+        optimizer.step()
         for name, value in model.state().items():
             assert np.array_equal(value, before[name] + moved[name]) or np.allclose(
                 value - before[name], moved[name], atol=1e-7
@@ -58,8 +58,8 @@ def test_update_ratios_and_their_verdicts() -> None:
     for lr in (1e-8, 1e-3, 10.0):
         cr.seed(0)
         model = nn.MLP([8, 8, 3], "relu")
-        report = diagnose(model, (x,), loss=squares, optimiser=optim.Adam(model.parameters(), lr))
-        (finding,) = [f for f in report.findings if f.about == "updates"]
+        report = diagnose(model, (x,), loss=squares, optimizer=optim.Adam(model.parameters(), lr))
+        (finding,) = [f for f in report.findings if f.code.startswith("updates")]
         levels[lr] = finding.level, finding.code
         weight, bias = report.parameters[:2]
         assert weight.update_ratio == pytest.approx(weight.update_norm / weight.weight_norm)

@@ -82,16 +82,6 @@ def test_bounded_unique_and_smooth() -> None:
     np.testing.assert_allclose(steps, steps[0], rtol=0, atol=1e-9)
 
 
-@pytest.mark.requirement("R-313")
-def test_sine_alone_is_ambiguous() -> None:
-    v = vector("004-11.3.3-ambiguity")
-    v.check(
-        {f"{f.__name__}{a}": f(math.radians(a)) for f, a in ((math.sin, 30), (math.sin, 150), (math.cos, 30))}
-    )
-    assert v.recomputed["sin30"] == v.recomputed["sin150"]
-    assert math.cos(math.radians(150)) < 0 < v.recomputed["cos30"]
-
-
 @pytest.mark.requirement("R-314")
 def test_a_shift_is_one_rotation() -> None:
     v = vector("der-pe-rotation")

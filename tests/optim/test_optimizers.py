@@ -355,7 +355,7 @@ def test_parameters_that_moved_to_another_block_are_noticed() -> None:
     layer = Linear(2, 2)
     optimizer = SGD(layer.parameters(), 0.1)
     Parameters(layer.named_parameters())
-    with pytest.raises(GraphError, match=r"SGD: weight has moved to another block .*make it anew"):
+    with pytest.raises(GraphError, match=r"SGD: weight has moved to another block .*make a new one"):
         optimizer.step()
 
 

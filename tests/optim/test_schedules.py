@@ -89,7 +89,7 @@ def test_transfer_vector() -> None:
     ("make", "message"),
     [
         (lambda: constant(-1.0), r"constant: lr is -1\.0"),
-        (lambda: step_decay(0.1, 10, at=1.5), r"step_decay: at is 1\.5 \(must be a share from 0 to 1\)"),
+        (lambda: step_decay(0.1, 10, at=1.5), r"step_decay: at is 1\.5 \(must be a fraction from 0 to 1\)"),
         (lambda: step_decay(0.1, 10, factor=0), "step_decay: factor is 0"),
         (lambda: inverse_sqrt(0), "inverse_sqrt: d_model is 0"),
         (lambda: inverse_sqrt(8, 0), "inverse_sqrt: warmup is 0"),

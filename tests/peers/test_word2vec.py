@@ -40,7 +40,7 @@ def test_the_same_neighbours_and_analogies() -> None:
     theirs.add_vectors(WORDS, table())
     for word in WORDS:
         want = theirs.most_similar(word, topn=4)
-        got = ours.neighbours(word, 4)
+        got = ours.neighbors(word, 4)
         assert [w for w, _ in got] == [w for w, _ in want]
         np.testing.assert_allclose([c for _, c in got], [c for _, c in want], rtol=1e-5)
     want = theirs.most_similar(positive=["king", "woman"], negative=["man"], topn=3)

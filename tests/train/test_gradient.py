@@ -67,7 +67,9 @@ def gradient(model: Model, work: Batch, **options: Any) -> tuple[float, bytes]:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("recompute", [False, True])
-def test_made_ahead_or_in_backward_the_bits_are_the_same(name: str, dtype: type, recompute: bool) -> None:
+def test_with_fused_gradient_or_in_backward_the_bits_are_the_same(
+    name: str, dtype: type, recompute: bool
+) -> None:
     cr.seed(0)
     model = MODELS[name]()
     if dtype is np.float64:

@@ -11,6 +11,7 @@ import pytest
 import chainrule as cr
 from chainrule.autograd import Tensor
 from chainrule.data import PairBatches
+from chainrule.doctor import Code
 from chainrule.models import GPT, LSTMLM
 from chainrule.random import generator
 from chainrule.train import Trainer
@@ -28,7 +29,7 @@ def untouched(trainer: Trainer, act: Any) -> Any:
 @pytest.mark.parametrize("family", ["gpt", "llama", "gru"])
 def test_a_healthy_model_learns_one_batch_by_heart(family: str) -> None:
     finding = untouched(trainer_of(model_of(family), lr=1e-2), overfit)
-    assert (finding.level, finding.about) == ("ok", "one batch"), finding
+    assert (finding.level, finding.code) == ("ok", Code.ONE_BATCH_OK), finding
 
 
 def test_dropout_does_not_stand_in_the_way() -> None:

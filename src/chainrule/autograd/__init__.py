@@ -1,4 +1,7 @@
-"""The engine: it records calls of ops on a tape and replays them in reverse. It knows no op."""
+"""The engine: records calls of ops on a tape and replays them in reverse. It knows no op.
+
+`op`, `tape`, `tensor` and `param` are the core; around it gradcheck, recomputation, captures and fused gradients.
+"""
 
 from chainrule.autograd.capture import Capture, Captured, capture
 from chainrule.autograd.fused_gradient import fused_gradient

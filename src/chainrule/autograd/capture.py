@@ -1,4 +1,4 @@
-"""Named captures: read any intermediate value and its gradient while a model runs, without touching the model.
+"""Captures: read any intermediate value and its gradient by name while a model runs, without changing the model.
 
 >>> import chainrule as cr
 >>> x = cr.Tensor([1.0, 2.0], requires_grad=True)
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Captured:
-    """One call of an op: its output, what it saved, and after backward the gradient of the output."""
+    """One call of an op: its output, its saved arrays, and after backward the gradient of the output."""
 
     name: str
     values: tuple[Array, ...]
@@ -44,7 +44,7 @@ class Captured:
 
 
 class Capture(Mapping[str, Captured]):
-    """What was seen, by name: `h.0.mlp.gelu`; the second call of the same name is `...gelu#2`."""
+    """Captured calls by name: `h.0.mlp.gelu`; the second call of that name is `...gelu#2`."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
         self.patterns = patterns
@@ -59,7 +59,7 @@ class Capture(Mapping[str, Captured]):
         saved: Saved,
         tensors: tuple[Tensor, ...],
     ) -> None:
-        """An op was called: with `args`, and gave `values`; `tensors` are those of them that are on the tape."""
+        """Record a call of an op with `args` and results `values`; `tensors` are the results on the tape."""
         if self.patterns and not any(fnmatchcase(name, pattern) for pattern in self.patterns):
             return
         self.counts[name] += 1
@@ -96,7 +96,7 @@ def capture(*patterns: str) -> Iterator[Capture]:
 
 @contextmanager
 def shown_to(seen: C) -> Iterator[C]:
-    """Show every op called inside to a capture, such as one that keeps less."""
+    """Pass every op called inside to the given capture, such as one that keeps less."""
     before = mode.captures
     mode.captures = (*before, seen)
     try:

@@ -15,12 +15,12 @@ from chainrule.errors import GraphError
 
 @dataclass
 class FusedGradient:
-    """On the tape instead of an op that computed its gradients in forward: those not in their place are `saved`."""
+    """The record of an op that computed its gradients in forward; `saved` holds those not yet in the flat block."""
 
     name: str
     dy: float
     placed: tuple[Tensor, ...]
-    """Parameters whose gradients are in the flat block already."""
+    """Parameters whose gradients are already in the flat block."""
     used: bool = False
     recompute: Callable[[Saved], Sequence[Array]] | None = None
 
@@ -52,7 +52,7 @@ class KnownGradient:
     fused: list[FusedGradient] = field(default_factory=list)
 
     def check(self) -> None:
-        """After the backward pass: every gradient that was computed was wanted."""
+        """After the backward pass: every fused gradient must have been used."""
         for op in self.fused:
             if not op.used:
                 raise GraphError(
@@ -70,10 +70,10 @@ known = _Known()
 
 @contextmanager
 def fused_gradient(dy: float) -> Iterator[KnownGradient]:
-    """A loss computed inside will get the gradient `dy`, by one `backward()`, and gradients are not zeroed before that.
+    """Promise that a loss computed inside gets the gradient `dy` in one `backward()`, with no zeroing in between.
 
-    So an op that says how (`Op(fused=)`) computes its gradients together with its value, and nothing is computed
-    twice. The gradients of parameters are added before `backward()` is called.
+    An op with `Op(fused=)` then computes its gradients together with its value, so that nothing is computed twice. The
+    gradients of parameters are added before `backward()` is called.
     """
     before, known.gradient = known.gradient, KnownGradient(dy)
     try:

@@ -5,7 +5,7 @@ A backward pass claims, for outputs y = f(x) and any seed v, to return Jᵀv. Fo
     (Jᵀv) · u  =  d/dh [ v · f(x + h u) ]  at h = 0
 
 so one number checks the whole Jacobian at once: an error in any entry shows up, except with probability zero.
-Each input is tried with directions of its own, so that a failure names the guilty argument.
+Each input has directions of its own, so that a failure names the argument at fault.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def gradcheck(
     """Compare the backward pass of `fn` with central differences; returns the largest relative error.
 
     `fn` takes Tensors and returns a Tensor or a tuple of them. Float `inputs` are checked in float64 (all, or those
-    at the positions `wrt`); anything else is passed on as it is. Raises `GradientError` above `rtol`.
+    at the positions `wrt`); other arguments are passed unchanged. Raises `GradientError` above `rtol`.
 
     >>> import chainrule as cr, numpy as np
     >>> cr.gradcheck(lambda x: (x * x).sum(), np.array([1.0, 2.0, 3.0])) < 1e-9
@@ -83,7 +83,7 @@ def gradcheck_model(
     step: float = STEP,
     seed: int = 0,
 ) -> float:
-    """The same for a whole model: every parameter of a float64 block, against the scalar `loss()`.
+    """`gradcheck` for a whole model: every parameter of a float64 block, against the scalar `loss()`.
 
     Returns the largest relative error over all parameters; raises `GradientError` naming the first one above `rtol`.
     """
@@ -113,7 +113,7 @@ def gradcheck_model(
 
             numeric = slope(along, step)
             param.array[...] = start
-            # A parameter may have a gradient of exactly 0 (a key bias): compare with the size of the whole gradient.
+            # A gradient may be exactly 0 (that of a key bias): compare with the size of the whole gradient.
             scale = max(float(np.linalg.norm(grad)), 1e-3 * total) / param.size**0.5
             worst = max(worst, _compare(name, analytic, numeric, scale, rtol))
     return worst

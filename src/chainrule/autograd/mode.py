@@ -1,4 +1,4 @@
-"""What is switched on right now, per thread: recording, backend, precision, names, who looks on."""
+"""The current mode of each thread: recording, backend, precision, names, captures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def no_grad() -> Iterator[None]:
 
 @contextmanager
 def enable_grad() -> Iterator[None]:
-    """Record again inside a `no_grad` block (used by recomputation)."""
+    """Turn recording on inside a `no_grad` block (used by recomputation)."""
     before, mode.grad = mode.grad, True
     try:
         yield
@@ -59,7 +59,7 @@ def enable_grad() -> Iterator[None]:
 
 @contextmanager
 def backend(name: str) -> Iterator[None]:
-    """Choose who computes: "native" (C++ where there is a kernel) or "reference" (plain NumPy everywhere).
+    """Choose the backend: "native" (C++ kernels where available) or "reference" (NumPy everywhere).
 
     >>> import chainrule as cr
     >>> with cr.backend("reference"):
@@ -74,10 +74,10 @@ def backend(name: str) -> Iterator[None]:
 
 @contextmanager
 def precision(name: str) -> Iterator[None]:
-    """`linear`, `matmul` and `linear_cross_entropy` round their factors to "bf16" or "fp16" and sum in float32.
+    """`linear`, `matmul` and `linear_cross_entropy` round their inputs to "bf16" or "fp16" and sum in float32.
 
-    Everything else, attention and recurrent cells included, stays float32. The backward pass obeys the precision in
-    force when it runs.
+    All other ops, attention and recurrent cells included, stay in float32. The backward pass uses the precision set
+    when it runs.
 
     >>> import chainrule as cr, numpy as np
     >>> with cr.precision("bf16"):
@@ -95,7 +95,7 @@ def precision(name: str) -> Iterator[None]:
 
 @contextmanager
 def scope(name: str) -> Iterator[None]:
-    """Prefix the names of what is recorded inside; layers use it so that `capture` can find `h.0.attn`."""
+    """Prefix the names of ops called inside; layers use it so that `capture` finds `h.0.attn`."""
     before = mode.scope
     mode.scope = f"{before}.{name}" if before and name else before or name
     try:

@@ -3,7 +3,7 @@
     y, saved = forward(*inputs, **constants)        positional arguments are differentiable, keywords are constants
     dinputs  = backward(dy, saved, needs)           one gradient per positional argument
 
-Called with arrays an op just computes; called with Tensors it records itself on the tape.
+Called with arrays an op only computes; called with Tensors it records itself on the tape.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ Fused: TypeAlias = Callable[..., "tuple[Array, Grads] | None"]  # (dy, needs, *i
 
 @dataclass(frozen=True)
 class Example:
-    """Inputs on which the test battery tries an op."""
+    """Inputs on which the test battery runs an op."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
-FLOAT32 = np.dtype(np.float32)  # nearly always this very object, so `is` is asked before `==`
+FLOAT32 = np.dtype(np.float32)  # nearly always this very object, so `is` is tried before `==`
 
 Examples: TypeAlias = Callable[[np.random.Generator], Iterable[Example]]
 
 
 class Recorder(Protocol):
-    """Sees every call while a model is traced; values are abstract then."""
+    """Receives every call while a model is traced on abstract values."""
 
     def add(
         self, op: Op, name: str, args: tuple[Any, ...], constants: dict[str, Any], results: list[Any]
@@ -55,10 +55,10 @@ class Op:
 
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
-    smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so a large output
-    is recomputed in backward rather than kept from forward. `fused`, in NumPy and native, computes value and gradients
-    together, for a `dy` that is known (or returns None where that saves nothing). `abstract` is `forward` by shapes
-    alone, for tracing; `cost` counts the products.
+    smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so backward
+    recomputes a large output instead of keeping it. `fused`, in NumPy and native, computes value and gradients
+    together for a known `dy`, or returns None where that saves nothing. `abstract` is `forward` on shapes alone, for
+    tracing; `cost` counts the matmuls.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Op:
         return f"<op {self.name}>"
 
     def __call__(self, *args: Any, **constants: Any) -> Any:
-        if len(args) < self.arity:  # an omitted optional argument (a bias) is None, to both passes
+        if len(args) < self.arity:  # an omitted optional argument (a bias) is None in both passes
             args += (None,) * (self.arity - len(args))
         arrays: list[Any] = []
         needs: list[bool] = []
@@ -143,7 +143,7 @@ class Op:
         needs: list[bool],
         constants: Any,
     ) -> Tensor | None:
-        """The value, recorded with its gradients; those of parameters are in their place already."""
+        """The value, recorded with its gradients; gradients of parameters are already in the flat block."""
         wanted = [need and (arg.into() or need) for arg, need in zip(args, needs, strict=True)]
         fused = self.fused[1 if self._native_serves(arrays) else 0]
         found = self._called(fused, arrays, constants, (gradient.dy, wanted))
@@ -166,7 +166,7 @@ class Op:
         return f"{mode.scope}.{self.name}" if mode.scope else self.name
 
     def run_forward(self, arrays: Sequence[Array | None], constants: dict[str, Any]) -> tuple[Any, Saved]:
-        """The forward pass on arrays, native where it can be; by shapes alone in a trace."""
+        """The forward pass on arrays, native if possible; on shapes alone in a trace."""
         if mode.trace is not None and self.abstract is not None:
             seen: tuple[Any, Saved] = self._called(self.abstract, arrays, constants)
             return seen
@@ -182,14 +182,14 @@ class Op:
         constants: dict[str, Any],
         first: tuple[Any, ...] = (),
     ) -> Any:
-        """function(*first, *arrays, **constants), with complaints that name the op and what it was given"""
+        """function(*first, *arrays, **constants), with errors that name the op and its arguments"""
         try:
             return function(*first, *arrays, **constants)
         except ChainruleError:
             raise
-        except TypeError as error:  # a missing or unknown argument, or one that is no array
+        except TypeError as error:  # a missing or unknown argument, or a value that is not an array
             message = str(error).replace(f"{function.__name__}()", f"{self.name}()")
-            if "incompatible function arguments" in message:  # a constant that the kernel does not know
+            if "incompatible function arguments" in message:  # a constant of a type that the kernel rejects
                 given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
                 message = f"a constant has the wrong type ({given})"
             raise ConfigError(f"{self.name}: {message}") from error
@@ -197,12 +197,12 @@ class Op:
             if None not in [a if a is None else 0 for a in arrays]:
                 raise
             raise ConfigError(f"{self.name}: an operand is None (must be an array)") from error
-        except (ValueError, IndexError) as error:  # NumPy's own complaint: add which op and which shapes
+        except (ValueError, IndexError) as error:  # NumPy's own error: add the op and the shapes
             shapes = ", ".join("None" if a is None else str(a.shape) for a in arrays)
             raise ShapeError(f"{self.name}: cannot take shapes {shapes} ({error})") from error
 
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
-        """The backward pass on arrays, native where it can be."""
+        """The backward pass on arrays, native if possible."""
         if self.native and self._native_serves(saved):
             if not self.strided:
                 dy = tuple(map(_contiguous, dy)) if isinstance(dy, tuple) else _contiguous(dy)
@@ -215,7 +215,7 @@ class Op:
             return False
         for a in arrays:
             if not isinstance(a, np.ndarray):
-                if isinstance(a, np.floating):  # NumPy's arithmetic makes numbers of arrays without axes
+                if isinstance(a, np.floating):  # NumPy turns arrays without axes into numbers
                     return False
             elif a.dtype is FLOAT32 or a.dtype == FLOAT32:
                 if not (self.strided or a.flags.c_contiguous):
@@ -230,7 +230,7 @@ def _contiguous(x: Array) -> Array:
 
 
 def as_arrays(args: Sequence[Any]) -> list[Array | None]:
-    """Arguments as arrays. Single numbers are weak: they take the float dtype of the arrays beside them."""
+    """Arguments as arrays. A Python number takes the float dtype of the arrays beside it."""
     if any(isinstance(a, str) for a in args):
         raise ConfigError(
             f"got {next(a for a in args if isinstance(a, str))!r} among the operands (must be numbers)"
@@ -241,7 +241,7 @@ def as_arrays(args: Sequence[Any]) -> list[Array | None]:
 
 
 def as_floats(arrays: list[Any]) -> list[Any]:
-    """Whole numbers and truth values beside floats become floats of the same dtype: x * mask stays float32."""
+    """Integers and booleans beside floats become floats of the same dtype: x * mask stays float32."""
     kinds = {a.dtype for a in arrays if a is not None and is_float(a)}
     if not kinds or all(a is None or is_float(a) for a in arrays):
         return arrays

@@ -1,7 +1,7 @@
-"""Parameters, and the one flat block they live in.
+"""Parameters, and the flat block that holds them.
 
-All parameters of a model are views into one array, their gradients into another. The optimizer step, clipping, zeroing
-and averaging across processes are then each one call on one array, and a checkpoint is two writes.
+All parameters of a model are views of one array, their gradients of another. The optimizer step, clipping, zeroing and
+averaging across processes are then each one call on one array.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALIGN = 16  # elements: every float32 parameter starts on a 64-byte line
 
 
 class Param(Tensor):
-    """A leaf that learns. Frozen with `param.requires_grad = False`; `decay=False` keeps weight decay away."""
+    """A trainable leaf. `param.requires_grad = False` freezes it; `decay=False` exempts it from weight decay."""
 
     __slots__ = ("block", "decay")
 
@@ -40,7 +40,7 @@ class Param(Tensor):
         super().accumulate(grad)
 
     def into(self) -> Into | None:
-        """Where an op may add the gradient itself, instead of making an array that is then added."""
+        """The place in the flat block where an op may add the gradient directly, saving a temporary array."""
         if self.block is None or self.hooks:
             return None
         if self.grad is None:
@@ -63,8 +63,8 @@ class Param(Tensor):
 class Parameters(Mapping[str, Param]):
     """The parameters of a model by name, over one flat block of values (`data`) and one of gradients (`grad`).
 
-    Trainable matrices come first, then trainable vectors, then frozen parameters, so that each group an optimizer
-    treats alike is one contiguous range (`ranges`).
+    Trainable matrices come first, then trainable vectors, then frozen parameters, so that each group of an optimizer is
+    one contiguous range (`ranges`).
     """
 
     def __init__(self, named: Iterable[tuple[str, Param]], dtype: Any = None) -> None:
@@ -82,7 +82,7 @@ class Parameters(Mapping[str, Param]):
             )
         self.dtype = np.dtype(dtype) if dtype is not None else next(iter(kinds), np.dtype(np.float32))
         self.offsets: dict[int, int] = {}
-        ends = []  # of each parameter's place, padding included
+        ends = []  # of each parameter, padding included
         end = 0
         for param in self.unique:
             self.offsets[id(param)] = end
@@ -110,7 +110,7 @@ class Parameters(Mapping[str, Param]):
         return self._view(self.grad, param)
 
     def ranges(self) -> list[tuple[slice, bool]]:
-        """The trainable part of the block as contiguous (range, decays) pieces."""
+        """The trainable part of the block as contiguous (range, decays) pairs."""
         pieces: list[tuple[slice, bool]] = []
         for param, start, stop in self._places:
             if not param.requires_grad:
@@ -134,12 +134,12 @@ class Parameters(Mapping[str, Param]):
             self.grad[...] = 0
 
     def kernels(self) -> Any:
-        """The C++ kernels if they can work on this block, else None."""
+        """The C++ kernels if this block is float32 and they are available, else None."""
         serve = mode.backend == "native" and self.dtype == np.float32 and native.available()
         return native.kernels() if serve else None
 
     def changed(self) -> None:
-        """Tell pending backward passes that the values were changed (optimizers call this)."""
+        """Mark the values as changed, for pending backward passes (optimizers call this)."""
         for param in self.unique:
             param.version += 1
 
@@ -152,7 +152,7 @@ class Parameters(Mapping[str, Param]):
         return {name: param.array.copy() for name, param in self.named.items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """Take values by name; names and shapes must match exactly. Nothing changes unless all of them do."""
+        """Load values by name; names and shapes must match exactly. Loads all or nothing."""
         missing, unknown = sorted(set(self.named) - set(state)), sorted(set(state) - set(self.named))
         if missing or unknown:
             parts = [
@@ -160,7 +160,7 @@ class Parameters(Mapping[str, Param]):
                 for what, names in (("missing", missing), ("unknown", unknown))
                 if names
             ]
-            raise GraphError(f"parameters: state does not fit the model ({'; '.join(parts)})")
+            raise GraphError(f"parameters: state does not match the model ({'; '.join(parts)})")
         for name, param in self.named.items():
             if state[name].shape != param.shape:
                 raise ShapeError(

@@ -1,4 +1,4 @@
-"""Activation recomputation: forget what a piece of the model saved, and run it again when backward needs it."""
+"""Activation checkpointing: drop what a part of the model saved, and recompute it in backward."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainrule.autograd.types import Array, Grads, Needs, Saved
 
 
 class _Recomputed:
-    """The record of one checkpointed call: it saves the inputs only, and its backward runs the function again."""
+    """The record of one checkpointed call: it saves only the inputs, and its backward runs the function once more."""
 
     name = "checkpoint"
     recompute: Callable[[Saved], Sequence[Array]] | None = None
@@ -23,7 +23,7 @@ class _Recomputed:
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.fn = fn
         self.args = args
-        self.draws = random.position()  # dropout must fall on the same places the second time
+        self.draws = random.position()  # the second run must draw the same dropout masks
         self.scope = mode.scope
 
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
@@ -55,9 +55,9 @@ def _gradient(tensor: Tensor) -> Any:
 
 
 def checkpoint(fn: Callable[..., Any], *args: Any) -> Any:
-    """`fn(*args)`, saving only `args`: memory of one call instead of all it records, for a second forward pass.
+    """`fn(*args)`, saving only `args`: less memory, for a second forward pass in backward.
 
-    Everything `fn` differentiates through must be among `args` or be a parameter.
+    Every tensor that `fn` differentiates through must be in `args` or be a parameter.
 
     >>> import chainrule as cr
     >>> x = cr.Tensor([1.0, 2.0], requires_grad=True)

@@ -1,8 +1,8 @@
 """The tape: one record per call of an op, replayed once in reverse order of recording.
 
-A record is held by the tensors it produced and by the later records that used them, by nobody else. So the part of the
-tape that no tensor needs any more is freed at once, by reference counts alone. Replaying is a loop over the records in
-order, not a recursion: a chain of a million nodes is no problem.
+Only the tensors that a record produced, and the later records that used them, hold the record. So reference counts free
+the part of the tape that no tensor needs. Replaying is a loop over the records, not a recursion: a chain of a million
+nodes works.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Likeness: TypeAlias = "tuple[Shape, np.dtype[Any]]"
 
 _clock = itertools.count()
 
-LARGE = 1 << 21  # bytes: a smaller array is not worth computing again
+LARGE = 1 << 21  # bytes: a smaller array is not worth recomputing
 
 
 def now() -> int:
-    """The present place on the tape; later records come after it."""
+    """The current place on the tape; later records have higher places."""
     return next(_clock)
 
 
@@ -43,7 +43,7 @@ USED_UP = (
 
 
 class Operation(Protocol):
-    """What the tape asks of an op."""
+    """The interface of an op that the tape uses."""
 
     name: str
     recompute: Callable[[Saved], Sequence[Array]] | None  # if not None, there is a run_forward too
@@ -52,23 +52,23 @@ class Operation(Protocol):
 
 
 class Leaf(NamedTuple):
-    """An input nobody computed (a parameter): its gradient goes into `tensor.grad`."""
+    """An input that was not computed, such as a parameter: its gradient goes into `tensor.grad`."""
 
     tensor: Tensor
 
 
 class Output(NamedTuple):
-    """An input that is an output of an earlier record."""
+    """An input that an earlier record computed."""
 
     record: Record
     which: int
 
 
-Source: TypeAlias = Leaf | Output | None  # None: nobody wants this gradient
+Source: TypeAlias = Leaf | Output | None  # None: no gradient needed
 
 
 class Watched(NamedTuple):
-    """An input whose values were saved, and how to tell whether somebody has changed them since."""
+    """An input whose values were saved, with a fingerprint that shows a later change."""
 
     position: int
     value: Tensor | Array
@@ -87,16 +87,16 @@ class Record:
     needs: Needs
     likeness: list[Likeness]  # shape and dtype of each output
     single: bool  # one bare output rather than a tuple
-    place: int  # its time of recording
+    place: int  # its place on the tape
     watched: tuple[Watched, ...] = ()
-    constants: dict[str, Any] | None = None  # kept where the op can be run again
+    constants: dict[str, Any] | None = None  # kept if the op can be recomputed
     hooks: dict[int, list[Hook]] | None = None  # by output
     spent: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class Recompute:
-    """Stands in `saved` for a large output of a cheap op, which is computed again instead of kept."""
+    """Stands in `saved` for a large output of a cheap op, which backward recomputes."""
 
     record: Record
 
@@ -109,7 +109,7 @@ class Recompute:
 
 
 def present(saved: Saved) -> Saved:
-    """`saved` with everything in it."""
+    """`saved` with recomputed values filled in."""
     return tuple([s.value() if isinstance(s, Recompute) else s for s in saved])
 
 
@@ -134,7 +134,7 @@ def record(
 
 
 def _thrifty(saved: Saved, args: tuple[Any, ...], needs: Needs) -> Saved:
-    """`saved` without the large arrays that the cheap ops before can compute again."""
+    """`saved` without the large arrays that cheap ops can recompute."""
     for arg, need in zip(args, needs, strict=True):
         entry = getattr(arg, "record", None) if need else None
         if entry is not None and entry.op.recompute is not None and arg.array.nbytes >= LARGE:
@@ -147,9 +147,9 @@ def _source(tensor: Tensor) -> Source:
 
 
 def watch(args: tuple[Any, ...], kept: tuple[Any, ...]) -> tuple[Watched, ...]:
-    """The inputs somebody could still change although `kept` holds them, or views of them, for backward.
+    """The inputs that a user could change although `kept` holds them, or views of them, for backward.
 
-    Computed tensors are read-only and need no watching.
+    Computed tensors are read-only and need no check.
     """
     found = []
     for position, arg in enumerate(args):
@@ -165,9 +165,9 @@ def watch(args: tuple[Any, ...], kept: tuple[Any, ...]) -> tuple[Watched, ...]:
 
 
 def replay(roots: list[tuple[Source, Array]], *, retain: bool = False, since: int = 0) -> None:
-    """Walk the tape in reverse from `roots` and their gradients, adding into the gradients of the leaves.
+    """Walk the tape in reverse from `roots` and their gradients, adding to the gradients of the leaves.
 
-    `since` is the oldest place that may be reached: a recomputation must not run into the graph around it.
+    `since` is the oldest place it may reach: a recomputation must not run into the graph around it.
     """
     pending = _Pending()
     for root, seed in roots:
@@ -185,7 +185,7 @@ def replay(roots: list[tuple[Source, Array]], *, retain: bool = False, since: in
 
 
 def _tape(roots: Iterable[Record]) -> list[Record]:
-    """Every record the roots depend on, newest first."""
+    """All records that the roots depend on, newest first."""
     found = {id(r): r for r in roots}
     stack = list(found.values())
     while stack:
@@ -220,7 +220,7 @@ def _output_gradient(step: Record, index: int, pending: _Pending) -> Array:
 
 
 def _wanted(step: Record) -> Needs:
-    """Which gradients backward must give, with the place in the flat block for those of parameters."""
+    """The gradients that backward must return, with the place in the flat block for parameters."""
     return tuple(
         [need and (_place(source) or need) for need, source in zip(step.needs, step.inputs, strict=True)]
     )
@@ -248,19 +248,19 @@ def _distribute(step: Record, grads: Grads, wanted: Needs, pending: _Pending) ->
         if grad is None or grad.shape != shape:
             got = "no gradient" if grad is None else f"shape {grad.shape}"
             raise GraphError(f"{name}: backward returned {got} for input {position} of shape {shape}")
-        # NumPy's arithmetic makes numbers of arrays without axes; kernels want arrays.
+        # NumPy turns arrays without axes into numbers; kernels take arrays.
         grad = np.asarray(grad, dtype)
         pending.add_to(source, grad)
 
 
 class _Pending:
-    """Gradients on their way: known in part, waiting for the other uses of the same value."""
+    """Partial gradients, until all uses of a value have added theirs."""
 
     def __init__(self) -> None:
         self.grads: dict[tuple[int, int], Array] = {}
-        # An op may hand one array to two inputs: only what our own addition made is added into.
+        # An op may return one array for two inputs: only add in place into our own sums.
         self.own: set[tuple[int, int]] = set()
-        self.hooked: dict[int, tuple[Tensor, Array]] = {}  # hooks on a leaf see its total, once
+        self.hooked: dict[int, tuple[Tensor, Array]] = {}  # hooks on a leaf see its total gradient, once
 
     def add_to(self, source: Source, grad: Array) -> None:
         if isinstance(source, Output):
@@ -305,7 +305,7 @@ def _sum(a: Array, b: Array, out: Array | None) -> Array:
 
 
 def run_hooks(hooks: Iterable[Hook], grad: Array) -> Array:
-    """Show `grad` to each hook; an array it returns replaces it."""
+    """Call each hook with `grad`; an array it returns replaces the gradient."""
     for hook in hooks:
         replacement = hook(grad)
         if replacement is not None:
@@ -323,9 +323,9 @@ def source_of(tensor: Tensor) -> Source:
 
 
 def fingerprint(value: Tensor | Array) -> bytes:
-    """A few bytes that change when the values do; read as a whole up to a megabyte, beyond that in 64 places.
+    """A few bytes that change with the values: a hash of all of them up to a megabyte, of 64 samples beyond.
 
-    Parameters of a flat block, where every assignment and every optimizer step counts up the version, need none.
+    Parameters of a flat block need none: every assignment and optimizer step increases the version.
     """
     if getattr(value, "block", None) is not None:
         return b""

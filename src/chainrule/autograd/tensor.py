@@ -15,7 +15,7 @@ from chainrule.errors import GraphError, ShapeError
 
 
 class _Operations(dict[str, "Callable[..., Tensor]"]):
-    """By name, since the engine knows none of them: `chainrule.ops` fills it, and opens when the first is called."""
+    """Ops by name, since the engine knows none: `chainrule.ops` fills it, and is imported on first use."""
 
     def __missing__(self, name: str) -> Callable[..., Tensor]:
         importlib.import_module("chainrule.ops")
@@ -48,7 +48,7 @@ class Tensor:
         "record",
         "version",
     )
-    __array_ufunc__ = None  # so that `ndarray + Tensor` comes to us instead of NumPy looping over it
+    __array_ufunc__ = None  # so that `ndarray + Tensor` calls Tensor instead of looping in NumPy
 
     ops: ClassVar[dict[str, Callable[..., Tensor]]] = _Operations()
 
@@ -66,7 +66,7 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        """Does this tensor get a gradient? Set it to False to freeze a leaf."""
+        """Whether this tensor gets a gradient. Set it to False to freeze a leaf."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -96,7 +96,7 @@ class Tensor:
 
     @classmethod
     def recorded(cls, array: Array, record: Record, index: int) -> Tensor:
-        """Output number `index` of a recorded call, read-only since backward may rely on its values."""
+        """Output `index` of a recorded call, read-only since backward may need its values."""
         view = array.view()
         view.setflags(write=False)
         tensor = cls.wrap(view)
@@ -107,7 +107,7 @@ class Tensor:
 
     @property
     def data(self) -> Array:
-        """The values. Assigning (`p.data -= lr * p.grad`) changes them in place; a pending backward notices."""
+        """The values. Assigning (`p.data -= lr * p.grad`) changes them in place; a pending backward detects it."""
         return self.array
 
     @data.setter
@@ -152,7 +152,7 @@ class Tensor:
         return self.array.item()  # type: ignore[no-any-return]
 
     def detach(self) -> Tensor:
-        """The same values, cut off from the graph."""
+        """The same values, detached from the graph."""
         return Tensor.wrap(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -188,8 +188,8 @@ class Tensor:
     def backward(self, seed: Any = None, *, retain: bool = False) -> None:
         """Fill `.grad` of every leaf this tensor depends on (gradients add up; zero them between steps).
 
-        `seed` is the gradient of whatever comes after this tensor, 1 for a scalar loss. With `retain=True` the
-        saved values are kept, so that backward can run again.
+        `seed` is the gradient of this tensor, 1 for a scalar loss. With `retain=True` the saved values are kept, so
+        that backward can run a second time.
         """
         if not self.requires_grad:
             raise GraphError(
@@ -218,7 +218,7 @@ class Tensor:
             self.grad += grad
 
     def into(self) -> Into | None:
-        """Where an op may add the gradient itself; only parameters of a flat block have such a place."""
+        """The place where an op may add the gradient directly; only parameters in a flat block have one."""
         return None
 
     def zero_grad(self) -> None:
@@ -236,7 +236,7 @@ class Tensor:
             self.record.hooks.setdefault(self.index, []).append(hook)
 
     def retain_grad(self) -> None:
-        """Keep the gradient of this computed tensor in `.grad` (leaves keep theirs anyway)."""
+        """Keep the gradient of this computed tensor in `.grad`, as leaves do."""
         if self.record is not None:
             me = weakref.ref(self)
 
@@ -314,7 +314,7 @@ class Tensor:
         return self.ops["transpose"](self, axes=axes or None)
 
     def swapaxes(self, a: int, b: int) -> Tensor:
-        """Two axes exchanged."""
+        """Swap two axes."""
         order = list(range(self.ndim))
         order[a], order[b] = order[b], order[a]
         return self.transpose(*order)

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
-Saved: TypeAlias = tuple[Any, ...]  # what forward keeps for backward: arrays, None or small constants
-Needs: TypeAlias = tuple[Any, ...]  # per positional argument: is its gradient wanted? False, True, or an Into
-Grads: TypeAlias = tuple[Array | None, ...]  # per positional argument: its gradient, None where not wanted
+Saved: TypeAlias = tuple[Any, ...]  # kept by forward for backward: arrays, None or small constants
+Needs: TypeAlias = tuple[
+    Any, ...
+]  # per positional argument: whether its gradient is needed: False, True, or an Into
+Grads: TypeAlias = tuple[Array | None, ...]  # per positional argument: its gradient, or None if not needed
 Shape: TypeAlias = tuple[int, ...]
 
 
@@ -28,7 +30,7 @@ class Work(NamedTuple):
 
 
 class Into:
-    """A gradient that is wanted, and the array it belongs into: an op that adds it there returns that very array."""
+    """A needed gradient and the array to add it to: an op that adds it there returns that array."""
 
     __slots__ = ("array",)
 

@@ -110,9 +110,9 @@ class Monitor:
         """The step with the lowest validation loss so far, and that loss; the earliest of several."""
         return min(((step, loss) for step, loss, _ in self.evaluations), key=lambda e: e[1], default=None)
 
-    def weights(self, params: Parameters, optimiser: Optimizer) -> list[Finding]:
+    def weights(self, params: Parameters, optimizer: Optimizer) -> list[Finding]:
         """Layers without a gradient and updates too small to matter, at the full rate, by the gradient of this step."""
-        found = of_parameters(parameters(params, optimiser, self.config.lr))
+        found = of_parameters(parameters(params, optimizer, self.config.lr))
         return self._once(f for f in found if f.code in FROM_WEIGHTS)
 
     def recall(self, records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Finding]]:

@@ -1,6 +1,6 @@
 """What can be known before the first step: whether the data teach what they should, what it will cost, where it starts.
 
-A few batches are looked at, and a bounded number of tokens; one step is computed and forgotten. The model, its
+It reads a few batches and a bounded number of tokens, and computes one step that it forgets. The model, its
 gradients and the random stream are as before.
 """
 
@@ -30,7 +30,7 @@ from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, row_count, take
 from chainrule.text import BPETokenizer, Tokenizer
 
-BATCHES = 8  # that are looked at
+BATCHES = 8  # that are read
 TOKENS = 1 << 22  # that are counted at most
 BLOCKS = 64  # places of a long text from which they are taken
 LONG = 0.5  # seconds: the first pass is slow, so a step is computed up to three times within this time

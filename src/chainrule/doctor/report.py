@@ -57,7 +57,7 @@ def diagnose(
     batch: tuple[Any, ...],
     *,
     loss: Loss | None = None,
-    optimiser: Optimizer | None = None,
+    optimizer: Optimizer | None = None,
     lr: float | None = None,
     step: int = 0,
 ) -> Report:
@@ -78,7 +78,7 @@ def diagnose(
     with untouched(model):
         value, seen = run(model, batch, (*ACTIVATIONS, STREAM, *OUTPUTS), loss)
         found = layers(seen)
-        params = gradients.parameters(model.parameters(), optimiser, lr)
+        params = gradients.parameters(model.parameters(), optimizer, lr)
         spread = _logit_spread(model, batch) if n_classes and step == 0 else None
     findings: list[Finding] = []
     if n_classes:

@@ -33,13 +33,13 @@ class Watch:
         step: int,
         model: Any,
         batch: tuple[Any, ...],
-        optimiser: Optimizer | None = None,
+        optimizer: Optimizer | None = None,
         lr: float | None = None,
     ) -> dict[str, Any] | None:
         """What the model looks like after `step` steps: {"step", "watch": {...}} of plain numbers and words."""
         if not self.due(step):
             return None
-        return {"step": step, "watch": record(diagnose(model, batch, optimiser=optimiser, lr=lr, step=step))}
+        return {"step": step, "watch": record(diagnose(model, batch, optimizer=optimizer, lr=lr, step=step))}
 
 
 def record(report: Report) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def dead_units(slopes: npt.ArrayLike, flat: float = 1 - SATURATED**2) -> list[in
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many entries fall between neighbouring edges; all finite entries are counted."""
+    """How many entries fall between neighboring edges; all finite entries are counted."""
 
     counts: npt.NDArray[np.int64]
     edges: npt.NDArray[np.float64]
@@ -173,7 +173,7 @@ def layer(entry: Captured) -> LayerReport:
 
 
 def slope(entry: Captured) -> Array | None:
-    """dy/dx at every entry of an activation, None for what is no elementwise function that can be flat."""
+    """dy/dx at every entry of an activation, None for an op that is not elementwise or never flat."""
     op = op_of(entry.name)
     if op.startswith("rnn_"):
         return np.asarray(1 - entry.value**2)  # forward was: y = tanh(a)

@@ -37,12 +37,12 @@ class Pattern:
     kind: str
     """block, diagonal, stripe, sparse or spread"""
     diagonal: float
-    """Weight on the token itself and its neighbours."""
+    """Weight on the token itself and its neighbors."""
     stripe: float
     """Weight on the column that gets most of it, `column`."""
     column: int
     block: float
-    """Weight inside groups of neighbours that look at the same range of keys."""
+    """Weight inside groups of neighbors that look at the same range of keys."""
     groups: tuple[int, ...]
     """First rows of these groups."""
     sparsity: float

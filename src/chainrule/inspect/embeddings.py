@@ -1,4 +1,4 @@
-"""What vectors of words know: neighbours, analogies, and how far they agree with people.
+"""What vectors of words know: neighbors, analogies, and how far they agree with people.
 
 cosine      u·v / (‖u‖ ‖v‖)
 analogy     king - man + woman ≈ queen: the nearest vector, none of the three words counted
@@ -39,7 +39,7 @@ class WordVectors:
 
     >>> from chainrule.inspect.embeddings import WordVectors
     >>> vectors = WordVectors(["cat", "dog", "car"], [[0.2, 0.8, -0.1], [0.3, 0.7, -0.2], [-0.5, 0.1, 0.6]])
-    >>> [word for word, cosine in vectors.neighbours("cat")]
+    >>> [word for word, cosine in vectors.neighbors("cat")]
     ['dog', 'car']
     """
 
@@ -70,7 +70,7 @@ class WordVectors:
         """n words -> cosines of all pairs (n, n)"""
         return cosine_table(self.matrix[[self.id(word) for word in words]])
 
-    def neighbours(self, word: str, n: int = 10) -> Found:
+    def neighbors(self, word: str, n: int = 10) -> Found:
         """The n nearest words with their cosines, without the word itself."""
         place = self.id(word)
         return self.nearest(self.unit[place], n, without=[place])

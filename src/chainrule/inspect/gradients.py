@@ -34,33 +34,33 @@ class ParameterReport:
 
 
 def parameters(
-    params: Parameters, optimiser: Optimizer | None = None, lr: float | None = None
+    params: Parameters, optimizer: Optimizer | None = None, lr: float | None = None
 ) -> list[ParameterReport]:
     """Every trainable parameter with the gradient it holds now, tied ones once."""
-    moved = trial_step(optimiser, lr) if optimiser else {}
+    moved = trial_step(optimizer, lr) if optimizer else {}
     reports, known = [], set()
     for name, param in params.items():
         if param.requires_grad and id(param) not in known:
             known.add(id(param))
             grad = 0.0 if param.grad is None else norm(param.grad)
-            update = norm(moved[name]) if optimiser else None
+            update = norm(moved[name]) if optimizer else None
             reports.append(ParameterReport(name, param.shape, norm(param.array), grad, update))
     return reports
 
 
-def trial_step(optimiser: Optimizer, lr: float | None = None) -> dict[str, Array]:
+def trial_step(optimizer: Optimizer, lr: float | None = None) -> dict[str, Array]:
     """By how much the next step would move each parameter; the step is taken and undone."""
-    params = optimiser.params
-    values, steps = params.data.copy(), optimiser.steps
-    arrays = {slot: array.copy() for slot, array in optimiser.arrays.items()}
+    params = optimizer.params
+    values, steps = params.data.copy(), optimizer.steps
+    arrays = {slot: array.copy() for slot, array in optimizer.arrays.items()}
     with np.errstate(all="ignore"):
-        optimiser.step(lr)
+        optimizer.step(lr)
         moved = params.data - values
     params.data[...] = values
     params.changed()
-    optimiser.steps = steps
+    optimizer.steps = steps
     for slot, array in arrays.items():
-        optimiser.arrays[slot][...] = array
+        optimizer.arrays[slot][...] = array
     start = params.offsets
     return {name: moved[start[id(p)] : start[id(p)] + p.size].reshape(p.shape) for name, p in params.items()}
 

@@ -1,4 +1,4 @@
-"""Run a model under `cr.capture()` and leave it as it was: nothing in a model knows that it is looked at."""
+"""Run a model under `cr.capture()` and leave it as it was; the model does not know that it is measured."""
 
 from __future__ import annotations
 

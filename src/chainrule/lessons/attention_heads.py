@@ -1,6 +1,7 @@
-"""Two heads that share the work: a GPT learns to name the first token and the one before it, in this order.
+"""Heads of attention: random ones, and two that share the work of a trained GPT.
 
-One head could look at both, but not tell which is which.
+The GPT learns to name the first token and the one before it, in this order: one head could look at both, but not tell
+which is which.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import random
+from chainrule.autograd.types import Array
+from chainrule.foundations.attention import self_attend
 from chainrule.models import GPT, GPTConfig
 from chainrule.optim import AdamW
 
@@ -33,3 +36,15 @@ def trained_gpt(steps: int = 150, seed: int = 0) -> GPT:
         model.loss(ids, len(LETTERS) * ids[:, :1] + np.roll(ids, 1, axis=1)).backward()
         optimizer.step()
     return model.eval()
+
+
+def random_heads(T: int) -> list[tuple[str, Array]]:
+    """Names and maps (T, T) of three heads that see the same words through their own matrices; the last is causal."""
+    rng = random.generator("attention maps", seed=0)
+    X = rng.normal(size=(T, 16))
+    found = []
+    for h in range(3):
+        W = rng.normal(0, 0.35, size=(3, 16, 8))
+        kind = "causal" if h > 1 else "sees all"
+        found.append((f"head {h + 1}: {kind}", self_attend(X, *W, causal=h > 1).weights))
+    return found

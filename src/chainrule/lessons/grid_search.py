@@ -22,8 +22,8 @@ class Trial:
 def grid_search(run: Callable[..., float], **choices: Sequence[Any]) -> list[Trial]:
     """Call `run` with every combination of the choices; best first, what diverged last.
 
-    `run` trains on the training documents and returns the loss on the validation documents. It has no business with
-    the test documents: they judge the one model that is chosen here.
+    `run` trains on the training documents and returns the loss on the validation documents. It never reads the
+    test documents: they are for the one model that is chosen here.
 
     >>> from chainrule.lessons.grid_search import grid_search
     >>> [t.settings for t in grid_search(lambda lr, width: abs(lr - 0.1) / width, lr=[0.1, 1.0], width=[8])]

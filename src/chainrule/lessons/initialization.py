@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from chainrule import ops, random
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
+from chainrule.data import load
 from chainrule.doctor.report import Report, diagnose
 from chainrule.errors import DataError
 from chainrule.nn import MLP, Embedding, Layer
@@ -33,7 +36,7 @@ class LetterConfig:
     output_init: Init = SMALL
 
 
-UNSCALED = {"init": normal, "output_init": normal}
+UNSCALED: dict[str, Any] = {"init": normal, "output_init": normal}
 
 
 class LetterModel(Layer):
@@ -79,6 +82,17 @@ def train(model: LetterModel, contexts: Array, targets: Array, steps: int, lr: f
         optimizer.step()
         losses[step] = loss.item()
     return losses
+
+
+def loss_curves(steps: int) -> tuple[Array, Array, int]:
+    """Losses (steps,) of the same model on the same words with bad and with good weights, and the number of letters."""
+    words = sorted(set(re.findall(r"\b[a-z]{3,}\b", load("pydoc").text)))
+    contexts, targets, V = examples(words)
+    found = []
+    for options in (UNSCALED, {}):
+        with random.seeded(0):
+            found.append(train(LetterModel(LetterConfig(V, **options)), contexts, targets, steps))
+    return found[0], found[1], V
 
 
 def deep_tanh(depth: int = 6, width: int = 256, *, gain: bool = True, seed: int = 0) -> Report:

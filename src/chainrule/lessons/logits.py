@@ -10,7 +10,7 @@ from chainrule import ops
 
 
 class HandMade(NamedTuple):
-    """Scores of three tokens of which the last is right, what softmax makes of them, and the loss."""
+    """Logits of three tokens, the last one right; their softmax, and the loss."""
 
     name: str
     logits: tuple[float, ...]

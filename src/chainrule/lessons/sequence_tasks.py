@@ -92,7 +92,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Retrieve:
-    """A row of tokens of which one is marked (it is written in bold, so to say), then a question: which one is it?"""
+    """A row of tokens, one of them marked (as if in bold), then a question: which one is it?"""
 
     length: int = 40
     batch_size: int = 32

@@ -40,7 +40,7 @@ class Model(Layer):
         self.config = config
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Whoever writes a loss of their own says anew what is known of it."""
+        """A subclass with its own loss must set `fused_gradient` itself."""
         super().__init_subclass__(**options)
         if {"loss", "losses", "loss_from"} & vars(cls).keys():
             cls.fused_loss = vars(cls).get("fused_loss", False)

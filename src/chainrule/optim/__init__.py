@@ -1,4 +1,4 @@
-"""Optimizers over the flat parameter block, schedules, clipping, and the search for a learning rate."""
+"""Optimizers over the flat parameter block, one file each; schedules, clipping, stopping, learning-rate search."""
 
 from chainrule.optim.adagrad import AdaGrad
 from chainrule.optim.adam import Adam, AdamW

@@ -1,4 +1,4 @@
-"""AdaGrad: a rate per parameter that only shrinks.        Derivation: docs/derivations/optimizers.md"""
+"""AdaGrad: a learning rate per parameter that only shrinks.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AdaGrad(Optimizer):
 
 
 def split(eps: float, inside: bool) -> tuple[float, float]:
-    """The ε inside and the one outside of the root, as the kernels take them; one of them is 0."""
+    """(ε inside the root, ε outside), as the kernels take them; one of them is 0."""
     return (eps, 0.0) if inside else (0.0, eps)
 
 

@@ -11,8 +11,8 @@ from chainrule.optim.optimizer import Array, Block, Optimizer
 class Adam(Optimizer):
     """m ← β₁ m + (1 - β₁) g,  v ← β₂ v + (1 - β₂) g²,  w ← w - η m̂ / (√v̂ + ε).
 
-    The hats undo the start at zero: m̂ = m / (1 - β₁ᵗ), v̂ = v / (1 - β₂ᵗ). With `eps_inside` the root is
-    √(v̂ + ε). "Attention is all you need" takes betas (0.9, 0.98) and eps 1e-9.
+    The hats correct the bias of starting at 0: m̂ = m / (1 - β₁ᵗ), v̂ = v / (1 - β₂ᵗ). With `eps_inside` the root is
+    √(v̂ + ε). "Attention is all you need" uses betas (0.9, 0.98) and eps 1e-9.
     """
 
     slots = ("m", "v")
@@ -60,7 +60,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay does not pass through the moments: w ← (1 - η λ) w, then Adam's step.
+    """Adam with decoupled weight decay: w ← (1 - η λ) w, then Adam's step.
 
     Only parameters with `decay=True` (matrices, not biases and gains) shrink.
     """

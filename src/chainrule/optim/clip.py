@@ -29,8 +29,7 @@ def global_norm(params: Block) -> float:
 def clip_global_norm(params: Block, limit: float) -> float:
     """Scale all gradients so that their global norm is at most `limit`; returns the norm before clipping.
 
-    The direction is kept. A norm that is infinite or NaN is returned as it is and nothing is scaled: the
-    caller sees that the step must not be taken.
+    The direction is kept. If the norm is infinite or NaN, nothing is scaled; the caller must skip the step.
     """
     _check("clip_global_norm", limit)
     norm = global_norm(params)
@@ -45,7 +44,7 @@ def clip_global_norm(params: Block, limit: float) -> float:
 
 
 def clip_value(params: Block, limit: float) -> None:
-    """Cut every entry of the gradient to [-limit, limit], which, unlike the other, turns its direction."""
+    """Clip every entry of the gradient to [-limit, limit]; unlike clipping by norm, this changes the direction."""
     _check("clip_value", limit)
     for span, _ in params.ranges():
         piece = params.grad[span]

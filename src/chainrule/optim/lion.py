@@ -1,4 +1,4 @@
-"""Lion: the sign of a momentum.        Derivation: docs/derivations/optimizers.md"""
+"""Lion: steps along the sign of a momentum.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainrule.optim.optimizer import Array, Block, Optimizer
 class Lion(Optimizer):
     """w ← (1 - η λ) w - η sign(β₁ m + (1 - β₁) g), then m ← β₂ m + (1 - β₂) g.
 
-    Every weight moves by exactly η, so the rate is about a tenth of Adam's. Only matrices decay.
+    Every weight moves by exactly η, so the learning rate should be about a tenth of Adam's. Only matrices decay.
     """
 
     slots = ("m",)

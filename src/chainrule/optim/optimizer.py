@@ -1,4 +1,4 @@
-"""What all optimizers share: one pass over the flat block, state by name, a step count."""
+"""The base of all optimizers: one pass over the flat block, state by name, a step count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK = 1 << 16  # elements per update: a chunk of values, gradients and state s
 
 
 class Block(Protocol):
-    """What an optimizer asks of `chainrule.autograd.Parameters`: flat values and gradients, and names."""
+    """The interface of `chainrule.autograd.Parameters` that an optimizer uses."""
 
     data: Array
     grad: Array
@@ -38,12 +38,12 @@ class Block(Protocol):
 class Optimizer:
     """Base of the optimizers: a subclass names its state arrays in `slots` and moves one chunk in `update`.
 
-    Every update is elementwise, so the chunks and their order cannot change a result.
+    Every update is elementwise, so the order of chunks does not change the result.
     """
 
     slots: ClassVar[tuple[str, ...]] = ()
-    # update(w, g, state, lr, decays): move the values w in place by their gradients g; state holds the same chunk
-    # of every slot.
+    # update(w, g, state, lr, decays): change the values w in place by their gradients g; state holds the same chunk of
+    # every slot.
     update: Callable[[Array, Array, tuple[Array, ...], float, bool], None]
 
     def __init__(self, params: Block, lr: float) -> None:
@@ -60,7 +60,7 @@ class Optimizer:
         self.steps += 1
         whole = self.kernels is not None
         for span, decays in self.params.ranges():
-            # The kernels split their work themselves, among threads.
+            # The kernels split the work among threads themselves.
             chunk = span.stop - span.start if whole else CHUNK
             for start in range(span.start, span.stop, chunk):
                 piece = slice(start, min(start + chunk, span.stop))
@@ -77,7 +77,7 @@ class Optimizer:
         return {"steps": np.array(self.steps)} | {name: view.copy() for name, view in self._views()}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """Go on exactly where `state()` was taken; names and shapes must match. Changes all or nothing."""
+        """Restore a `state()`; names and shapes must match. Loads all or nothing."""
         views = dict(self._views())
         expected = {"steps", *views}
         if wrong := sorted(expected ^ set(state)):
@@ -97,19 +97,19 @@ class Optimizer:
         self.steps = int(state["steps"])
 
     def scratch(self, like: Array) -> Array:
-        """Room for a temporary of the size of a chunk, used again by every chunk."""
+        """A temporary array of the size of a chunk, reused by every chunk."""
         if self._scratch.size < like.size:
             self._scratch = np.empty_like(like)
         return self._scratch[: like.size]
 
     def require(self, holds: bool, setting: str, value: object, rule: str) -> None:
-        """Refuse a setting that breaks its rule."""
+        """Refuse a setting that violates its rule."""
         if not holds:
             raise ConfigError(f"{self._name}: {setting} is {value!r} (must be {rule})")
 
     @property
     def kernels(self) -> Any:
-        """The C++ kernels if they can take the step, else None. They give the same bits as NumPy."""
+        """The C++ kernels if they can do the step, else None. They give the same bits as NumPy."""
         return self.params.kernels()
 
     @property
@@ -125,7 +125,7 @@ class Optimizer:
             if param.block is not self.params:
                 raise GraphError(
                     f"{self._name}: {name} has moved to another block since this optimizer was made "
-                    "(make it anew from model.parameters())"
+                    "(make a new one from model.parameters())"
                 )
 
     def _views(self) -> Iterator[tuple[str, Array]]:

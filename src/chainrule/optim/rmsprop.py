@@ -1,4 +1,4 @@
-"""RMSprop: AdaGrad with a memory that fades.        Derivation: docs/derivations/optimizers.md"""
+"""RMSprop: AdaGrad with a decaying average of squares.        Derivation: docs/derivations/optimizers.md"""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def constant(lr: float) -> Schedule:
 
 
 def step_decay(lr: float, steps: int, *, at: float = 0.9, factor: float = 10.0) -> Schedule:
-    """`lr`, divided by `factor` once the share `at` of all steps is done."""
-    _require(0 <= at <= 1, "step_decay", f"at is {at!r} (must be a share from 0 to 1)")
+    """`lr`, divided by `factor` after the fraction `at` of all steps."""
+    _require(0 <= at <= 1, "step_decay", f"at is {at!r} (must be a fraction from 0 to 1)")
     _require(factor > 0, "step_decay", f"factor is {factor!r} (must be positive)")
     drop = round(at * steps)
     return lambda step: lr if step < drop else lr / factor  # [OP.21]
@@ -36,7 +36,7 @@ def step_decay(lr: float, steps: int, *, at: float = 0.9, factor: float = 10.0) 
 def inverse_sqrt(d_model: int, warmup: int = 4000, *, scale: float = 1.0) -> Schedule:
     """d^-½ min(t^-½, t warmup^-3/2): rises to a peak at t = `warmup`, then falls like 1/√t.
 
-    The source counts t from 1, so step 0 is given the rate of t = 1.
+    The paper counts t from 1, so step 0 gets the rate of t = 1.
     """
     _require(d_model > 0, "inverse_sqrt", f"d_model is {d_model} (must be positive)")
     _require(warmup > 0, "inverse_sqrt", f"warmup is {warmup} (must be positive)")
@@ -49,19 +49,19 @@ def inverse_sqrt(d_model: int, warmup: int = 4000, *, scale: float = 1.0) -> Sch
 
 
 def cosine(lr: float, steps: int, *, warmup: int = 0, final: float = 0.0) -> Schedule:
-    """A linear warm-up to `lr`, then half a cosine wave down to `final` at `steps`, which it then keeps."""
+    """Linear warm-up to `lr`, then half a cosine wave down to `final` at `steps`, constant after that."""
     return _rise_and_fall(
         "cosine", lr, steps, warmup, steps - warmup, final, lambda x: (1 + math.cos(math.pi * x)) / 2
     )
 
 
 def linear(lr: float, steps: int, *, warmup: int = 0, final: float = 0.0) -> Schedule:
-    """A linear warm-up to `lr`, then a straight line down to `final` at `steps`, which it then keeps."""
+    """Linear warm-up to `lr`, then a straight line down to `final` at `steps`, constant after that."""
     return _rise_and_fall("linear", lr, steps, warmup, steps - warmup, final, lambda x: 1 - x)
 
 
 def wsd(lr: float, steps: int, *, warmup: int = 0, decay: int, final: float = 0.0) -> Schedule:
-    """Warm-up, stable, decay: up to `lr`, constant, then straight to `final` in the last `decay` steps."""
+    """Warm-up, stable, decay: up to `lr`, constant, then linearly to `final` in the last `decay` steps."""
     _require(
         0 < decay <= steps - warmup,
         "wsd",
@@ -73,7 +73,7 @@ def wsd(lr: float, steps: int, *, warmup: int = 0, decay: int, final: float = 0.
 def _rise_and_fall(
     who: str, lr: float, steps: int, warmup: int, decay: int, final: float, shape: Callable[[float], float]
 ) -> Schedule:
-    """A linear rise over `warmup` steps; over the last `decay` steps the fall of `shape` from 1 to 0."""
+    """Linear rise over `warmup` steps; over the last `decay` steps `shape` falls from 1 to 0."""
     _require(0 <= warmup < steps, who, f"warmup is {warmup}, steps {steps} (must be fewer than the steps)")
     _require(0 <= final <= lr, who, f"final is {final!r}, lr {lr!r} (must be from 0 to lr)")
 

@@ -1,4 +1,4 @@
-"""Finding a learning rate: an exponential sweep, and the flat part of the curve it draws.
+"""Learning-rate search: an exponential sweep, and the flat part of its loss curve.
 
 Derivation: docs/derivations/optimizers.md
 """
@@ -17,7 +17,7 @@ from chainrule.optim.optimizer import Array
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep saw: `losses[i]` right after one step at `rates[i]`; `start` before the first step."""
+    """The result of a sweep: `losses[i]` after one step at `rates[i]`; `start` is the loss before the first step."""
 
     rates: Array
     losses: Array
@@ -39,8 +39,8 @@ def sweep(
 ) -> Sweep:
     """Take one training step per rate, rates growing by a constant ratio from `low` to `high`.
 
-    `step(rate)` updates the model on the next mini-batch and returns its loss afterwards; `start` is the loss
-    before. A loss that is not finite ends the sweep: nothing after it would mean anything.
+    `step(rate)` updates the model on the next mini-batch and returns its loss after it; `start` is the loss
+    before. A loss that is not finite ends the sweep.
     """
     if not 0 < low < high:
         raise ConfigError(f"sweep: rates from {low!r} to {high!r} (must be positive and rising)")
@@ -59,8 +59,8 @@ def sweep(
 def choose(seen: Sweep, *, percentile: float = 10.0, window: int = 5) -> Choice:
     """Rates where abs(d loss / d rate) is among its smallest `percentile` percent and the loss below `start`.
 
-    The left end of the curve is flat too, since tiny steps change nothing: hence the second condition. If the
-    flat rates never got below the start, the range is the one rate at the minimum.
+    The left end of the curve is flat too, since tiny steps change nothing: hence the second condition. If no flat rate
+    is below the start, the range is the single rate at the minimum.
     """
     if not 0 < percentile <= 100:
         raise ConfigError(f"choose: percentile is {percentile!r} (must be above 0 and at most 100)")

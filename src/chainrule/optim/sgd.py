@@ -8,7 +8,7 @@ from chainrule.optim.optimizer import Array, Block, Optimizer
 
 
 class SGD(Optimizer):
-    """w ← w - η g; full-batch, stochastic or mini-batch is decided by what `g` was averaged over.
+    """w ← w - η g; full-batch, stochastic or mini-batch, depending on the examples `g` is averaged over.
 
     `weight_decay` adds the gradient λ w of the penalty λ|w|²/2 to matrices (not to biases and gains).
     """
@@ -25,7 +25,7 @@ class SGD(Optimizer):
         w -= np.multiply(self.penalized(w, g, decays), lr, out=self.scratch(w))  # [OP.1]
 
     def penalized(self, w: Array, g: Array, decays: bool) -> Array:
-        """The gradient with that of the penalty added."""
+        """The gradient plus that of the penalty."""
         if not (decays and self.weight_decay):
             return g
         total = np.multiply(w, self.weight_decay, out=self.scratch(w))  # [OP.2]
@@ -34,11 +34,11 @@ class SGD(Optimizer):
 
 
 class Momentum(SGD):
-    """Gradient descent with a velocity that remembers: v ← ρ v + η g, w ← w - v.
+    """Gradient descent with momentum: v ← ρ v + η g, w ← w - v.
 
     Under a constant gradient the velocity settles at η g / (1 - ρ). With `lr_inside=False` the rate
     multiplies the velocity instead (v ← ρ v + g, w ← w - η v): the same until the rate changes. `nesterov`
-    steps along the velocity as it will be after the next decay.
+    steps along the velocity of the next step.
     """
 
     slots = ("v",)

@@ -1,4 +1,4 @@
-"""Early stopping on held-out loss."""
+"""Early stopping on the validation loss."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chainrule.errors import ConfigError
 
 
 class EarlyStopping:
-    """Says when the held-out loss has not improved for `patience` evaluations.
+    """True once the validation loss has not improved for `patience` evaluations.
 
     >>> from chainrule.optim import EarlyStopping
     >>> stop = EarlyStopping(patience=2)
@@ -28,7 +28,7 @@ class EarlyStopping:
         self.waited = 0
 
     def __call__(self, step: int, loss: float) -> bool:
-        """Note the held-out `loss` at `step`; True when it is time to stop. A NaN is no improvement."""
+        """Record the validation `loss` at `step`; True when training should stop. NaN does not improve."""
         if loss < self.best - self.min_delta:
             self.best, self.best_step, self.waited = loss, step, 0
         else:

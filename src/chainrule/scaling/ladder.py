@@ -172,5 +172,8 @@ class _Progress:
     def evaluation(self, *_: Any, **__: Any) -> None:
         pass
 
+    def progress(self, said: str) -> None:
+        pass
+
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:
         pass

@@ -12,6 +12,7 @@ Seconds = Annotated[float, "seconds"]  # a command line may say 10m or 2h
 
 SCHEDULES = ("wsd", "cosine", "linear", "constant", "step", "inverse_sqrt")
 ON_NAN = ("stop", "skip")
+MOST_NEGATIVES = 1000
 # Highest learning rates of families where that of small language models is too high.
 RATES = dict.fromkeys(("seq2seq", "bert", "bert-classifier", "bert-tagger"), 1e-3)
 
@@ -112,6 +113,32 @@ class TrainConfig(Monitoring, Learning):
             "batch_size",
             rule="must be at most the batch size",
         )
+        check.seed()
+
+
+@dataclass(frozen=True)
+class WordTrainConfig:
+    """How to train word2vec."""
+
+    epochs: int = 5
+    """Times through the text."""
+    lr: float | None = None
+    """First learning rate, which falls linearly to 0. Default: 0.025 for skip-gram, 0.075 for CBOW."""
+    negatives: int = 5
+    """Words drawn at random against each real one."""
+    sample: float = 1e-3
+    """Words more frequent than this fraction of the text are read less often; 0 reads all."""
+    power: float = 0.75
+    """Negatives are drawn by frequency to this power; 0 draws all words alike."""
+    seed: int = 0
+    """Of every random choice."""
+
+    def __post_init__(self) -> None:
+        check = Check("word2vec", self)
+        check.at_least(1, "epochs")
+        check.between(1, MOST_NEGATIVES, "negatives")
+        check.positive("lr")
+        check.not_negative("sample", "power")
         check.seed()
 
 

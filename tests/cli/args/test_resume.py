@@ -14,9 +14,8 @@ import pytest
 from chainrule.cli import main
 from chainrule.data import load
 from chainrule.errors import ChainruleError
-from chainrule.runs import checkpoint
-from chainrule.runs.word_runs import WordRun
-from chainrule.train import Trainer, WordTrainer
+from chainrule.runs import Run, checkpoint
+from chainrule.train import Trainer, WordVectorStep
 from chainrule.train.log import read
 
 SMALL = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "16", "--batch-size", "4"]
@@ -165,16 +164,16 @@ def test_word_vectors_go_on_with_their_own_settings_only(capsys: pytest.CaptureF
 def test_interrupted_word_vectors_say_how_to_go_on(
     epoch: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    read = WordTrainer._read
+    read = WordVectorStep.read
 
-    def interrupted(self: WordTrainer, number: int) -> object:
+    def interrupted(self: WordVectorStep, number: int) -> object:
         if number == epoch:
             os.kill(os.getpid(), signal.SIGINT)
         return read(self, number)
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit) as stop:
-        patch.setattr(WordTrainer, "_read", interrupted)
-        patch.setattr("chainrule.train.word2vec.STRETCH", 1000)
+        patch.setattr(WordVectorStep, "read", interrupted)
+        patch.setattr("chainrule.train.word_vectors.STRETCH", 1000)
         main(["train", "word2vec", "text.txt", "--dim", "8", "--epochs", "3", "--json"])
     out, err = capsys.readouterr()
     assert stop.value.code == 130 and json.loads(out)["interrupted"]
@@ -184,7 +183,7 @@ def test_interrupted_word_vectors_say_how_to_go_on(
     told = re.search(r"interrupted; resume with: .*(train word2vec --resume \S+)", err)
     assert told
     main(told[1].split())
-    assert WordRun.resume("runs/word2vec").finished
+    assert Run.resume("runs/word2vec", word_vectors=True).finished
 
 
 def test_a_plan_on_a_budget_can_be_extended_by_steps(capsys: pytest.CaptureFixture[str]) -> None:

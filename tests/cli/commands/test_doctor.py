@@ -13,6 +13,7 @@ import pytest
 from chainrule.cli import main
 from chainrule.cli.render.trials import HEIGHT, WIDTH, curve
 from chainrule.data import load
+from chainrule.doctor import Code
 from chainrule.runs import checkpoint
 from chainrule.text import CharTokenizer
 
@@ -38,8 +39,9 @@ def test_the_machine_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "gpt", "text.txt", *SMALL, "--max-steps=16", "--out=run"])
     assert "forecast: about" in capsys.readouterr().out
-    findings = {f["about"]: f for f in run(capsys, "doctor", "run")["findings"]}
-    assert findings.keys() >= {"splits", "loss curve", "weights"} and findings["weights"]["level"] == "ok"
+    findings = {f["code"]: f for f in run(capsys, "doctor", "run")["findings"]}
+    assert {Code.WEIGHTS_OK} <= findings.keys() and findings[Code.WEIGHTS_OK]["level"] == "ok"
+    assert {"splits", "loss curve", "weights"} <= {f["about"] for f in findings.values()}
     main(["doctor", "run"])
     out = capsys.readouterr().out
     assert "after 16 steps" in out and "chainrule diagnose run" in out and "ok       weights" in out
@@ -53,8 +55,8 @@ def test_a_checkpoint_with_a_broken_weight(capsys: pytest.CaptureFixture[str]) -
     broken[1, 2] = np.inf  # stored (in, out), as GPT-2 does
     checkpoint.save(Path("run"), replace(saved, model={**saved.model, name: broken}))
     capsys.readouterr()
-    findings = {f["about"]: f for f in run(capsys, "doctor", "run")["findings"]}
-    assert findings["weights"]["measured"] == "h.0.mlp.c_proj.weight[2, 1] is inf"
+    findings = {f["code"]: f for f in run(capsys, "doctor", "run")["findings"]}
+    assert findings[Code.WEIGHTS_NOT_FINITE]["measured"] == "h.0.mlp.c_proj.weight[2, 1] is inf"
 
 
 def test_a_run_that_broke_down_before_its_first_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,16 +68,16 @@ def test_a_run_that_broke_down_before_its_first_checkpoint(capsys: pytest.Captur
     assert "error: train: loss" in error and "lr than 1e+30" in error and "in row" in error
     answer = run(capsys, "doctor", "run")
     (finding,) = (found for found in answer["findings"] if found["level"] == "problem")
-    assert finding["about"] == "not finite" and finding["measured"].startswith("step ")
+    assert finding["code"].startswith("not_finite") and finding["measured"].startswith("step ")
 
 
 def test_data(capsys: pytest.CaptureFixture[str]) -> None:
     tokenizer = CharTokenizer.train(load("pydoc").text[:5_000] + "".join(map(chr, range(0x4E00, 0x4E80))))
     Path("wide.json").write_text(json.dumps(tokenizer.to_dict()), encoding="utf-8")
     answer = run(capsys, "doctor", "text.txt", "--family=mlp", "--tokenizer=wide.json")
-    findings = {f["about"]: f for f in answer["findings"]}
-    assert findings["unused tokens"]["level"] == "note" and findings["one batch"]["level"] == "ok"
-    assert findings.keys() >= {"targets", "vocabulary", "initial loss", "forecast"}
+    findings = {f["code"]: f for f in answer["findings"]}
+    assert findings[Code.UNUSED_TOKENS]["level"] == "note" and findings[Code.ONE_BATCH_OK]["level"] == "ok"
+    assert findings.keys() >= {Code.TARGETS_OK, Code.VOCABULARY_OK, Code.INITIAL_LOSS_OK, Code.FORECAST}
 
 
 def test_what_is_neither(capsys: pytest.CaptureFixture[str]) -> None:

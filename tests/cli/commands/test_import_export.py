@@ -102,7 +102,7 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
         ),
         (["import", "nowhere", "--out", "x"], "nowhere: cannot be read"),
         (["import", "{run}/log.jsonl", "--out", "x"], "not a known model format"),
-        (["export", "{run}", "--out", "{run}"], "is there already"),
+        (["export", "{run}", "--out", "{run}"], "exists already"),
         (["export", "{run}", "--out", "x", "--format", "llama2c"], "llama2c: cannot hold a GPT"),
         (["export", "{run}", "--out", "x", "--weights", "q8_0"], "--weights is 'q8_0', --format 'hf'"),
         (["export", "{run}"], "--out"),

@@ -172,7 +172,7 @@ def test_what_other_programs_find(tmp_path: Path) -> None:
 def test_nothing_is_left_of_a_directory_that_could_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "mine").write_text("")
-    with pytest.raises(cr.ConfigError, match="is there already"):
+    with pytest.raises(cr.ConfigError, match="exists already"):
         save_pretrained(gpt(), None, tmp_path / "x")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 

@@ -12,8 +12,7 @@ from chainrule.cli.args.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
 from chainrule.errors import ConfigError, Setting
 from chainrule.files import alone, write
-from chainrule.runs import Run
-from chainrule.runs.folder import LOCK, SETTINGS
+from chainrule.runs import Run, RunFolder
 from chainrule.tasks.registry import task_of
 
 # Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
@@ -66,16 +65,16 @@ def _flat(options: TrainOptions) -> dict[str, Any]:
 
 def _begun_with(folder: Path) -> str | None:
     """What its own settings name as the model it began with."""
-    settings = folder / SETTINGS
+    settings = RunFolder(folder).settings
     return read_settings(settings).get("init") if settings.exists() else None
 
 
 def renew_settings(run: Run) -> None:
     """Let the file that repeats a run say what it does from here on; a run of a program has no such file."""
-    path, now = run.folder / SETTINGS, vars(run.trainer.config)
+    path, now = run.files.settings, vars(run.trainer.config)
     if not path.exists():
         return
-    with alone(run.folder / LOCK):
+    with alone(run.files.lock):
         kept = {name: value for name, value in read_settings(path).items() if name not in now}
         write(path, toml(kept | settled(run.trainer.config)).encode())
 

@@ -15,7 +15,7 @@ from chainrule.errors import DataError
 from chainrule.generate import Request, Sampling, Session, run, session
 from chainrule.generate.sample import Model
 from chainrule.generate.session import vocab_size
-from chainrule.runs import load_model
+from chainrule.runs import load_language_model
 from chainrule.text import Tokenizer
 from chainrule.validate import Check
 
@@ -47,7 +47,7 @@ class Command:
     def run(self) -> None:
         named = bool(self.user and self.assistant)
         Check("chat", self).require(named, "user", "assistant", rule="must be names, not empty")
-        model, tokenizer = load_model(self.run_folder)
+        model, tokenizer = load_language_model(self.run_folder)
         talk = Conversation(self, model, tokenizer)
         talk.check()
         if sys.stdin.isatty():

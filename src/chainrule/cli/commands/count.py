@@ -13,7 +13,7 @@ from chainrule.cli.render.numbers import amount, size
 from chainrule.errors import ConfigError
 from chainrule.models import Model
 from chainrule.models.registry import KNOWN, family, model_class
-from chainrule.runs.load import load_any
+from chainrule.runs import load
 from chainrule.scaling import (
     Batch,
     flops,
@@ -78,7 +78,7 @@ class Count:
             sizes, tokens = PRESETS[self.what]
             return model_class(sizes).abstract(sizes), tokens
         elif Path(self.what).exists():
-            trained = load_any(self.what)[0]
+            trained = load(self.what)[0]
             model = type(trained).abstract(trained.config)
         else:
             known = ", ".join([*COUNTED, *PRESETS])

@@ -80,7 +80,7 @@ def print_samples(run: Run, seed: int) -> None:
 def draw(run: Run, baselines: dict[str, float]) -> None:
     png = run.folder / "loss.png"
     try:
-        loss_curve(run.log_path, png, baselines)
+        loss_curve(run.files.log, png, baselines)
         print(f"\nLoss curve  {png}")
     except ChainruleError as error:  # no matplotlib: the demonstration does without the picture
         print(f"\n{error}")
@@ -88,7 +88,7 @@ def draw(run: Run, baselines: dict[str, float]) -> None:
 
 def print_next(run: Run) -> None:
     chainrule = command_line()
-    print(f"Log         {run.log_path}\n")
+    print(f"Log         {run.files.log}\n")
     print("Try next")
     print(f'  {chainrule} sample {run.folder} --prompt "Python " --temperature 0.5')
     print(f"  {chainrule} train gpt YOUR_TEXT.txt --budget 300")

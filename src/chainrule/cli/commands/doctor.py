@@ -22,8 +22,7 @@ from chainrule.cli.render.show import size, steps
 from chainrule.doctor import Finding
 from chainrule.doctor.explain import of_weights
 from chainrule.io import load_tokenizer
-from chainrule.runs import Run
-from chainrule.runs.folder import LOG
+from chainrule.runs import Run, RunFolder
 from chainrule.runs.review import of_log, of_losses
 from chainrule.tasks.registry import task_of
 from chainrule.train import TrainConfig
@@ -54,7 +53,7 @@ class Command:
             show(report(), self.json)
             return
         with Progress("examining") as progress:
-            if (Path(self.subject) / LOG).exists():
+            if RunFolder(Path(self.subject)).log.exists():
                 title, findings = of_run(Path(self.subject))
             else:
                 title, findings = self._of_data(self.subject, progress)
@@ -73,7 +72,7 @@ class Command:
 
 def of_run(folder: Path) -> tuple[str, list[Finding]]:
     """How the training went, and its newest checkpoint; `chainrule diagnose` looks inside the model."""
-    if not any(folder.glob("checkpoints/step_*")):
+    if not RunFolder(folder).saved():
         return f"{folder}: a run without a checkpoint", of_log(folder)
     run = Run.resume(folder)
     findings = [*of_log(folder, run), *of_losses(run), of_weights(run.model)]

@@ -15,17 +15,7 @@ from chainrule.cli.render.progress import Progress
 from chainrule.data import read_questions, spread
 from chainrule.errors import ConfigError, Setting
 from chainrule.generate import multiple_choice
-from chainrule.io import load
-from chainrule.runs.checkpoint import Checkpoint
-from chainrule.runs.load import (
-    best_of,
-    build,
-    is_model_alone,
-    load_model,
-    refuse_broken,
-    trained_on,
-    unchanged,
-)
+from chainrule.runs.load import is_run, load_language_model, open_model, trained_on, unchanged
 from chainrule.tasks.registry import task_of_model
 from chainrule.train import TrainConfig
 from chainrule.validate import Check
@@ -78,7 +68,7 @@ class Command:
             raise ConfigError("eval: ", Setting(name), said)
         questions = read_questions(Path(self.data))
         some = [questions[i] for i in spread(len(questions), self.limit)]
-        model, tokenizer = load_model(self.run_folder)
+        model, tokenizer = load_language_model(self.run_folder)
         found = multiple_choice(
             model,
             tokenizer,
@@ -88,21 +78,13 @@ class Command:
         )
         return {"run": str(self.run_folder), "data": self.data} | found
 
-    def _saved(self) -> Checkpoint | None:
-        """The checkpoint to evaluate; none if it is a model without its training."""
-        if not is_model_alone(self.run_folder):
-            return best_of(self.run_folder)
-        if self.data is None:
-            raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
-        return None
-
     def _evaluate(self) -> dict[str, Any]:
         for name in given(self, but=(*ALWAYS, "batch_size")):
             said = " is given without choices (must be with it, or left out)"
             raise ConfigError("eval: ", Setting(name), said)
-        saved = self._saved()
-        model, tokenizer = load(self.run_folder) if saved is None else build(saved)
-        refuse_broken(self.run_folder, model)
+        if self.data is None and not is_run(self.run_folder):
+            raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
+        model, tokenizer, saved = open_model(self.run_folder)
         kind = task_of_model(model)
         name, sha256, config = (
             ("", "", TrainConfig()) if saved is None else trained_on(saved, self.run_folder)

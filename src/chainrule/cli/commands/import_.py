@@ -12,6 +12,7 @@ from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line, size
 from chainrule.errors import ConfigError
 from chainrule.io import load, save_pretrained
+from chainrule.runs import RunFolder
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Command:
     """Print one JSON object."""
 
     def run(self) -> None:
-        if (self.source / "checkpoints").is_dir():
+        if RunFolder(self.source).checkpoints.is_dir():
             fix = "sample, eval, chat and export take it as it is; to copy the model: export"
             raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
         with Progress(f"read {self.source}"):

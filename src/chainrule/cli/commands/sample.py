@@ -16,7 +16,7 @@ from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Beam, Sampling
 from chainrule.generate.beam import WIDEST
 from chainrule.models import Model
-from chainrule.runs.load import load_any
+from chainrule.runs import load
 from chainrule.tasks import AnswerOptions, Task, task_of_model
 from chainrule.text import Tokenizer
 from chainrule.validate import Check
@@ -60,7 +60,7 @@ class Command:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
         if self.num_samples < 1:
             raise ConfigError.of("sample", {"num_samples": self.num_samples}, "must be at least 1")
-        model, tokenizer = load_any(self.run_folder)
+        model, tokenizer = load(self.run_folder)
         task = task_of_model(model)
         options = self._options(task)
         one = len(prompts) * self.num_samples == 1 and not (self.logprobs or self.json or self.beam)

@@ -12,7 +12,7 @@ from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, FormatError
 from chainrule.inspect.embeddings import WordVectors, analogy_report, similarity_report
 from chainrule.io.vectors import read_analogies, read_pairs
-from chainrule.runs.word_runs import load_vectors
+from chainrule.runs import load_vectors
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Command:
             self._show(report)
 
     def _report(self, vectors: WordVectors) -> dict[str, Any]:
-        report: dict[str, Any] = {"neighbours": {w: vectors.neighbours(w, self.n) for w in self.words}}
+        report: dict[str, Any] = {"neighbours": {w: vectors.neighbors(w, self.n) for w in self.words}}
         if len(self.words) > 1:
             report["cosines"] = vectors.table(self.words).tolist()
         if self.analogy:

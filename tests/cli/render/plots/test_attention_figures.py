@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from chainrule import inspect
+from chainrule.cli import main
 from chainrule.cli.commands.figures import draw
 from chainrule.cli.render.plots import attention
 from chainrule.lessons.attention_heads import LETTERS, texts, trained_gpt
@@ -55,3 +56,17 @@ def test_positions(tmp_path: Path) -> None:
         np.testing.assert_array_equal(line.get_ydata(), sinusoidal(64, 16)[:, 2 * pair])
         assert f"{wavelengths(16)[pair]:.0f} positions" in line.get_label()
     assert draw("positions", tmp_path).read_bytes() == draw("positions", tmp_path / "again").read_bytes()
+
+
+@pytest.mark.requirement("R-456")
+def test_the_time_of_attention_grows_with_the_square(tmp_path: Path) -> None:
+    figure = attention.time_growth()
+    measured, square = figure.axes[0].lines
+    n, milliseconds = measured.get_xdata(), measured.get_ydata()
+    assert (n[1:] == 2 * n[:-1]).all() and len(n) >= 3  # n, 2n, 4n, ...
+    ratios = milliseconds[1:] / milliseconds[:-1]
+    assert 3 < ratios[-1] < 5.5, ratios  # tends to 4
+    np.testing.assert_allclose(square.get_ydata()[1:] / square.get_ydata()[:-1], 4)
+    assert [text.get_text() for text in figure.axes[0].texts] == [f"× {ratio:.1f}" for ratio in ratios]
+    main(["figures", "attention-growth", "--out", str(tmp_path)])
+    assert (tmp_path / "attention-growth.png").read_bytes().startswith(b"\x89PNG")

@@ -32,6 +32,7 @@ FIGURES = {
     "entropy": ("foundations", "entropy", "entropy of three models; loss against confidence"),
     "learning-rates": ("foundations", "learning_rates", "gradient descent on θ² at four rates"),
     "attention-maps": ("attention", "attention_maps", "who attends to whom, head by head"),
+    "attention-growth": ("attention", "time_growth", "the time of attention for n, 2n, 4n ... tokens"),
     "positions": ("attention", "positions", "sinusoidal positions as a picture, and their frequencies"),
     "recurrence": ("recurrence", "unrolled", "an unrolled recurrent network and its gradients through time"),
 }

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chainrule.autograd.types import Array
-from chainrule.cli.render.plots.canvas import INK, canvas, colours
-from chainrule.foundations.attention import self_attend
+from chainrule.cli.render.plots.canvas import GOOD, INK, canvas, colours
 from chainrule.inspect import maps
-from chainrule.lessons.attention_heads import LETTERS, texts, trained_gpt
+from chainrule.lessons.attention_heads import LETTERS, random_heads, texts, trained_gpt
+from chainrule.lessons.attention_scores import growth
 from chainrule.nn import Layer
 from chainrule.nn.positions import sinusoidal, wavelengths
-from chainrule.random import generator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LENGTHS = (128, 256, 512, 1024, 2048)
 WORDS = ("The", "cat", "sat")
 TABLE = np.array([[0.70, 0.15, 0.15], [0.10, 0.60, 0.30], [0.05, 0.75, 0.20]])
 
@@ -28,25 +29,13 @@ def attention_maps() -> Figure:
     text = ["the", "cat", "that", "I", "saw", "was", "black"]
     figure, axes = canvas(2, 3, size=(12, 8))
     heat_map(axes[0, 0], TABLE, WORDS, "'The cat sat': each row sums to 1", numbers=True)
-    for ax, (name, A) in zip(axes.flat[1:4], _heads(len(text)), strict=True):
+    for ax, (name, A) in zip(axes.flat[1:4], random_heads(len(text)), strict=True):
         heat_map(ax, A, text, name)
     ids = texts(1, step=1 << 20)  # training does not get there
     for ax, (name, A) in zip(axes.flat[4:], heads_of(trained_gpt(), ids), strict=True):
         image = heat_map(ax, A, [LETTERS[id] for id in ids[0]], f"{name} of a trained GPT: causal")
     figure.colorbar(image, ax=axes, label="attention weight", shrink=0.6)
     return figure
-
-
-def _heads(T: int) -> list[tuple[str, Any]]:
-    """Each head sees the same words through matrices of its own."""
-    rng = generator("attention maps", seed=0)
-    X = rng.normal(size=(T, 16))
-    found = []
-    for h in range(3):
-        W = rng.normal(0, 0.35, size=(3, 16, 8))
-        kind = "causal" if h > 1 else "sees all"
-        found.append((f"head {h + 1}: {kind}", self_attend(X, *W, causal=h > 1).weights))
-    return found
 
 
 def heads_of(model: Layer, ids: Array) -> list[tuple[str, Array]]:
@@ -65,6 +54,22 @@ def heat_map(ax: Any, A: Any, words: Sequence[str], title: str, *, numbers: bool
     for i, j in np.ndindex(A.shape) if numbers else ():
         ax.text(j, i, f"{A[i, j]:.2f}", ha="center", va="center", color="white" if A[i, j] > 0.5 else INK)
     return image
+
+
+def time_growth() -> Figure:
+    """The time of attention against the length, beside the line of four times the time for twice the length."""
+    found = growth(LENGTHS)
+    n, seconds = np.array([(timing.n, timing.seconds) for timing in found]).T
+    figure, ax = canvas(size=(6.5, 4.2))
+    ax.loglog(n, 1e3 * seconds, "o-", color=GOOD, label="measured, one thread", base=2)
+    square = 1e3 * seconds[-1] * (n / n[-1]) ** 2
+    ax.loglog(n, square, ":", color=INK, label="four times for twice the length", base=2)
+    for before, after in pairwise(found):
+        ratio = after.seconds / before.seconds
+        ax.annotate(f"× {ratio:.1f}", (after.n, 1e3 * after.seconds), (-30, 4), textcoords="offset points")
+    ax.set(xlabel="tokens", ylabel="milliseconds")
+    ax.legend(frameon=False, fontsize=9)
+    return figure
 
 
 def positions() -> Figure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import numpy as np
 from chainrule import ops, random
 from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas
 from chainrule.cli.render.plots.report import densities
-from chainrule.data import load
 from chainrule.doctor import limits
 from chainrule.inspect import dead_units, gradient_map, saturated_fraction, saturation_point
 from chainrule.inspect.losses import moving_mean
+from chainrule.lessons import initialization
 from chainrule.lessons.attention_scores import random_scores, score_variance
 from chainrule.lessons.depth import gradients_by_depth, random_stack
-from chainrule.lessons.initialization import UNSCALED, LetterConfig, LetterModel, deep_tanh, examples, train
 from chainrule.lessons.logits import hand_made_logits
 
 if TYPE_CHECKING:
@@ -28,16 +26,13 @@ STEPS = 2000
 
 def loss_curves() -> Figure:
     """The same model and data, first weights from N(0, 1), then with the gain of tanh and a small last layer."""
-    words = sorted(set(re.findall(r"\b[a-z]{3,}\b", load("pydoc").text)))
-    contexts, targets, V = examples(words)
+    bad, good, V = initialization.loss_curves(STEPS)
     figure, axes = canvas(1, 2, size=(9, 3.8), sharex=True, sharey=True)
-    kinds: tuple[tuple[str, str, dict[str, Any]], ...] = (
-        ("bad: every weight from N(0, 1)", BAD, UNSCALED),
-        ("good: gain/√fan_in, small last layer", GOOD, {}),
+    kinds = (
+        ("bad: every weight from N(0, 1)", BAD, bad),
+        ("good: gain/√fan_in, small last layer", GOOD, good),
     )
-    for ax, (title, colour, options) in zip(axes, kinds, strict=True):
-        with random.seeded(0):
-            losses = train(LetterModel(LetterConfig(V, **options)), contexts, targets, STEPS)
+    for ax, (title, colour, losses) in zip(axes, kinds, strict=True):
         ax.plot(losses, color=colour, alpha=0.25, linewidth=0.6)
         ax.plot(moving_mean(losses, 50), color=colour, linewidth=1.8)
         said = f"ln {V} = {math.log(V):.2f}: knows nothing"
@@ -106,7 +101,7 @@ def histograms() -> Figure:
     kinds = {"proper: weights drawn with the gain of tanh": True, "improper: without it": False}
     figure, axes = canvas(2, 2, size=(9, 8.4), sharex="row")
     for column, (title, gain) in zip(axes.T, kinds.items(), strict=True):
-        densities(column, deep_tanh(gain=gain).layers)
+        densities(column, initialization.deep_tanh(gain=gain).layers)
         column[0].set_title(title, fontsize=11)
     return figure
 
