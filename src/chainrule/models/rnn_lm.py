@@ -22,11 +22,11 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.microbatch import Batch, State
-from chainrule.models.rules import a_share, at_least_one
 from chainrule.nn import GRU, LSTM, RNN, Embedding, Linear, Stack
 from chainrule.nn.init import normal
 from chainrule.nn.recurrent import Recurrent
 from chainrule.types import IGNORE
+from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,9 @@ class RecurrentConfig:
     """Share of what passes from a layer to the next, and to the head, set to 0 in training."""
 
     def __post_init__(self) -> None:
-        at_least_one("recurrent model", self, ("n_layer", "n_embd", "n_hidden", "block_size", "vocab_size"))
-        a_share("recurrent model", self, ("dropout",))
+        check = Check("recurrent model", self)
+        check.at_least(1, "n_layer", "n_embd", "n_hidden", "block_size", "vocab_size")
+        check.fraction("dropout")
 
 
 class RecurrentLM(LanguageModel):

@@ -23,9 +23,9 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import DataError
 from chainrule.models.model import Model
-from chainrule.models.rules import at_least_one
 from chainrule.nn import Embedding
 from chainrule.nn.init import uniform, zeros
+from chainrule.validate import Check
 
 NOTHING = -1  # in a text: a boundary that no window reaches over; in a window: no word
 
@@ -47,7 +47,7 @@ class Word2VecConfig:
     """Farthest neighbor, in words to either side."""
 
     def __post_init__(self) -> None:
-        at_least_one("word2vec", self, ("vocab_size", "dim", "window"))
+        Check("word2vec", self).at_least(1, "vocab_size", "dim", "window")
 
     @property
     def n_params(self) -> int:

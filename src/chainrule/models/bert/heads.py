@@ -24,6 +24,7 @@ from chainrule.models.bert.body import BERT, BERTConfig, init
 from chainrule.models.model import Model
 from chainrule.nn import Dropout, Linear
 from chainrule.types import IGNORE
+from chainrule.validate import Check
 
 M = TypeVar("M", bound=Model)
 
@@ -40,8 +41,7 @@ class BERTClassifierConfig(BERTConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "labels", tuple(self.labels))  # JSON has lists only
-        if self.classes < 2:
-            raise ConfigError(f"BERT: classes is {self.classes} (must be at least 2)")
+        Check("BERT", self).at_least(2, "classes")
         if self.labels and len(set(self.labels)) != self.classes:
             raise ConfigError(
                 f"BERT: labels are {', '.join(self.labels)}, classes {self.classes} (must be as many names)"
@@ -111,8 +111,7 @@ class BERTEmbedderConfig(BERTConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.temperature > 0:
-            raise ConfigError(f"BERT: temperature is {self.temperature} (must be positive)")
+        Check("BERT", self).positive("temperature")
 
 
 class BERTEmbedder(Model):
