@@ -48,9 +48,9 @@ class LadderConfig:
     batch_size: int = 16
     """Windows of 64 tokens per update."""
     seeds: int = 3
-    """Times each network is trained, from different first weights and on batches of another order."""
+    """Times each network is trained, from other initial weights and with batches in another order."""
     order: int = 5
-    """Of the longest counted n-gram."""
+    """Order of the longest counted n-gram."""
 
     def __post_init__(self) -> None:
         check = Check("ladder", self)

@@ -42,7 +42,7 @@ class Command:
     """Text at the beginning of the conversation."""
     sampling: Sampling = field(default_factory=Sampling)
     weights: Weights = "fp32"
-    """How weights are held (docs/inference.md). GPT and Llama only."""
+    """Format of the weights (docs/understand/inference.md). GPT and Llama only."""
 
     def run(self) -> None:
         named = bool(self.user and self.assistant)
@@ -62,7 +62,7 @@ class Command:
                     print(piece, end="", flush=True)
             except (
                 DataError
-            ) as error:  # a character the model does not know: the conversation goes on without it
+            ) as error:  # a character the model does not know: the conversation continues without it
                 print(f" ({error})", end="")
             except KeyboardInterrupt:
                 pass

@@ -43,11 +43,11 @@ class Count:
     what: Annotated[str, Argument("FAMILY|NAME|RUN")] = "gpt"
     """A family, a well-known model, or the directory of a run."""
     batch_size: int = 32
-    """Rows of a training step."""
+    """Batch size of a training step."""
     tokens: int | None = None
-    """Tokens in a row. Default: the model's context."""
+    """Tokens per row. Default: the model's context."""
     weights: Literal["fp32", "bf16", "int8", "int4"] = "fp32"
-    """How a model that writes holds its weights."""
+    """Format of the weights of a model that generates text."""
     measure: bool = False
     """Also measure how long a step takes here: about two seconds."""
     json: bool = False

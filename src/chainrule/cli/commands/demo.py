@@ -34,7 +34,7 @@ class Command:
     out: Path | None = None
     """Directory of the run. Default: runs/demo, or the next of runs/demo-2, runs/demo-3, ... that is free."""
     seed: int = 0
-    """Of every random choice."""
+    """Seed of every random choice."""
 
     def run(self) -> None:
         Check("demo", self).positive("minutes")
@@ -71,7 +71,7 @@ def print_losses(result: Result, baselines: dict[str, float]) -> None:
 
 def print_samples(run: Run, seed: int) -> None:
     for prompt in PROMPTS:
-        print(f"\n--- it goes on from {prompt!r}:\n{prompt}", end="", flush=True)
+        print(f"\n--- it continues {prompt!r}:\n{prompt}", end="", flush=True)
         for piece in write(run.model, run.tokenizer, prompt, LENGTH, seed=seed):
             print(piece, end="", flush=True)
         print()

@@ -42,7 +42,7 @@ class Command:
     subject: Annotated[str | None, Argument("RUN|DATA")] = None
     """Directory of a run, or what `chainrule train` takes: a text file, a corpus, a directory of shards."""
     family: str = "gpt"
-    """Of the model that the data are for."""
+    """Family of the model that the data are for."""
     tokenizer: Path | None = None
     """File of a tokenizer for the data. Default: every character is a token; shards have their own."""
     json: bool = False

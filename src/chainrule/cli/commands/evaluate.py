@@ -25,11 +25,11 @@ ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something f
 
 @dataclass(frozen=True)
 class Command:
-    """Judge a model: its loss, bits per byte and perplexity, and how well it does its task.
+    """Evaluate a model: its loss, bits per byte and perplexity, and how well it does its task.
 
-    Language models are judged by their loss alone, BERT by hidden words, classifiers by accuracy, encoder-decoders by
-    exact answers and BLEU (with the extra `eval`). Without DATA it is what was held back from training. With
-    --choices a language model answers the questions in DATA, each with the choice that it expects most.
+    A language model is evaluated by its loss, a BERT by its masked words, a classifier by its accuracy, an
+    encoder-decoder by exact answers and BLEU (with the extra `eval`). Without DATA the validation data of the run are
+    used. With --choices a language model answers the questions in DATA: it takes the choice it finds most probable.
 
     Example: chainrule eval runs/gpt other-book.txt --json
     """
@@ -41,9 +41,9 @@ class Command:
     limit: int = 10_000
     """Windows, pairs, texts or questions at most."""
     batch_size: int = 32
-    """Of them at a time."""
+    """How many are evaluated at a time."""
     choices: bool = False
-    """DATA holds multiple-choice questions: .jsonl, .csv, .tsv or .parquet (docs/generation.md)."""
+    """DATA holds multiple-choice questions: .jsonl, .csv, .tsv or .parquet (docs/guide/generation.md)."""
     between: str = " "
     """With --choices: what stands between a question and an answer."""
     json: bool = False
@@ -108,7 +108,7 @@ def in_words(found: dict[str, Any]) -> dict[str, str]:
     words = {}
     if found.get("cut"):
         words["cut"] = (
-            f"{found['cut']:,}: a side is longer than the context, and was read and judged up to there"
+            f"{found['cut']:,}: a side is longer than the context, and was read and scored up to there"
         )
     if found.get("bleu", 0) is None:
         words["bleu"] = "not known: sacrebleu is not installed (pip install 'chainrule[eval]')"

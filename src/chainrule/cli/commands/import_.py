@@ -17,7 +17,7 @@ from chainrule.runs import RunFolder
 
 @dataclass(frozen=True)
 class Command:
-    """Take a model of another program: Hugging Face's GPT-2, Llama and others, llama.cpp's GGUF, llama2.c's .bin.
+    """Import a model of another program: Hugging Face's GPT-2, Llama and others, llama.cpp's GGUF, llama2.c's .bin.
 
     Nothing is fetched and no code of the file runs. The result is a directory that `sample` and `export` take, and that
     `transformers` loads.
@@ -48,4 +48,4 @@ class Command:
             )
             return
         print(f"{size(model)}; {tokenizer.vocab_size:,} tokens; in {self.out}")
-        print(f"let it write with: {command_line()} sample {self.out}")
+        print(f"generate text with: {command_line()} sample {self.out}")

@@ -34,13 +34,13 @@ class Command:
     out: Path | None = None
     """Directory of the run. Default: runs/word2vec, or the next of runs/word2vec-2, ... that is free."""
     resume: Path | None = None
-    """Go on with this run, with its data and settings, after its last whole epoch."""
+    """Resume this run, with its data and settings, after its last whole epoch."""
     model: Literal["skip-gram", "cbow"] = "skip-gram"
-    """A word predicts its neighbours, or the mean of the neighbours predicts the word."""
+    """skip-gram: a word predicts its neighbors. cbow: the mean of the neighbors predicts the word."""
     dim: int = Word2VecConfig.dim
     """Length of a word's vector."""
     window: int = Word2VecConfig.window
-    """Farthest neighbour, in words to either side."""
+    """Farthest neighbor, in words to either side."""
     min_count: int = 5
     """Leave out words that occur less often."""
     training: WordTrainConfig = field(default_factory=WordTrainConfig)
@@ -87,7 +87,7 @@ class Command:
             self._say(f"look at them with: {command_line()} vectors {run.folder} {common}")
             return
         if run.trainer.steps:
-            self._say(f"interrupted; go on with: {command_line()} train word2vec --resume {run.folder}")
+            self._say(f"interrupted; resume with: {command_line()} train word2vec --resume {run.folder}")
         else:
             self._say("interrupted in the first epoch: nothing is kept (a checkpoint follows each epoch)")
         raise SystemExit(130)

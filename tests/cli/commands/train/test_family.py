@@ -85,7 +85,7 @@ def test_a_run_is_resumed_as_what_it_is(folder: Path, capsys: pytest.CaptureFixt
     main(["train", "gru", "--resume", "run"])
     capsys.readouterr()
     for args, message in [
-        (["train", "--resume", "run"], "run is a run of gru, not of gpt (go on with: "),
+        (["train", "--resume", "run"], "run is a run of gru, not of gpt (resume with: "),
         (
             ["train", "gru", "--resume", "run", "--n-hidden", "8"],
             "--n-hidden is 8, in the run 16 (leave it out)",

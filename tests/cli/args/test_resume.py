@@ -57,13 +57,13 @@ def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixtur
     main(["train", "gpt", "--resume", "gpt"])
     out = capsys.readouterr().out
     assert (
-        "the run is finished, at step 2: it is judged again" in out
+        "the run is finished, at step 2: it is evaluated again" in out
         and "train gpt --resume gpt --max-steps 4" in out
     )
     assert "validation loss" in out and Path("gpt/log.jsonl").read_bytes() == before
     main(["train", "gpt", "--resume", "gpt", "--max-steps", "4"])
     out = capsys.readouterr().out
-    assert "planned anew: 4 steps" in out and "from step 2 to step 4; learning rate now" in out
+    assert "new plan: 4 steps" in out and "from step 2 to step 4; learning rate now" in out
     assert [record["step"] for record in read(Path("gpt/log.jsonl")) if "loss" in record] == [1, 2, 3, 4]
     assert checkpoint.load(Path("gpt")).training["train"]["max_steps"] == 4
     err = refused("train", "gpt", "--resume", "gpt", "--max-steps", "3", capsys=capsys)
@@ -76,7 +76,7 @@ def test_after_a_nan_the_command_that_is_named_goes_on(capsys: pytest.CaptureFix
         main(["train", "gpt", *words, "--weight-decay", "0"])
     err = capsys.readouterr().err
     told = re.search(
-        r"go on from the last checkpoint with: .*(train gpt --resume gpt --lr) 1e\+29$", err.strip()
+        r"resume from the last checkpoint with: .*(train gpt --resume gpt --lr) 1e\+29$", err.strip()
     )
     assert told and err.count("\n") == 1
     main([*told[1].split(), "1e-3", "--on-nan", "skip", "--eval-every", "2", "--save-every", "1"])
@@ -123,7 +123,7 @@ def test_a_run_of_another_kind_is_named_with_what_takes_it(capsys: pytest.Captur
         err = refused(*args, capsys=capsys)
         assert model in err and "chainrule sample" in err and "chainrule train gpt --resume" in err
     err = refused("train", "mlp", "--resume", "gpt", capsys=capsys)
-    assert "gpt is a run of gpt, not of mlp (go on with:" in err and "train gpt --resume gpt)" in err
+    assert "gpt is a run of gpt, not of mlp (resume with:" in err and "train gpt --resume gpt)" in err
 
 
 @pytest.mark.usefixtures("gpt")
@@ -180,7 +180,7 @@ def test_interrupted_word_vectors_say_how_to_go_on(
     if epoch == 0:
         assert "interrupted in the first epoch: nothing is kept" in err and not Path("runs/word2vec").exists()
         return
-    told = re.search(r"interrupted; go on with: .*(train word2vec --resume \S+)", err)
+    told = re.search(r"interrupted; resume with: .*(train word2vec --resume \S+)", err)
     assert told
     main(told[1].split())
     assert Run.resume("runs/word2vec", word_vectors=True).finished
