@@ -19,9 +19,9 @@ from benchmarks.peers.texts import data_folder
 from benchmarks.report import Row, Table, bold
 from chainrule.io.vectors import read_pairs
 from chainrule.models import NOTHING, SkipGram, Word2VecConfig
-from chainrule.runs.word_runs import word_ids
+from chainrule.tasks.word_vectors import word_ids
 from chainrule.text import LowercaseWordTokenizer
-from chainrule.train import WordTrainConfig, WordTrainer
+from chainrule.train import WordTrainConfig, WordVectorStep
 
 TEXTS = [
     "austen", "fortunes", "jargon", "moby_dick", "sotu_1790_1989", "tinyshakespeare", "tinystories_sample",
@@ -40,15 +40,11 @@ class Ours:
         self.words = tokenizer.words
         self.model = SkipGram(Word2VecConfig(vocab_size=tokenizer.vocab_size, dim=DIM, window=WINDOW))
         config = WordTrainConfig(epochs=epochs, negatives=NEGATIVES, sample=SAMPLE, seed=SEED)
-        self.trainer = WordTrainer(self.model, ids, config)
-        self.progress = self.trainer.run()
+        self.step = WordVectorStep(self.model, ids, config)
 
     def epoch(self, number: int) -> int:
         """Trains one; returns the effective words."""
-        words = 0
-        while self.trainer.epoch == number:
-            words += next(self.progress).words
-        return words
+        return sum(progress.words for progress in self.step.read(number))
 
     def vectors(self) -> tuple[Any, Any]:
         return self.words, self.model.input.weight.array

@@ -101,9 +101,9 @@ def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
 
     >>> model, tokenizer = load("runs/demo")  # doctest: +SKIP
     """
-    from chainrule.runs import load_any
+    from chainrule import runs
 
-    return load_any(path)
+    return runs.load(path)
 
 
 def __getattr__(name: str) -> Any:

@@ -151,11 +151,11 @@ def test_a_run_of_a_version_without_codes_is_resumed_and_reviewed(tmp_path: Path
     run = new_run(tmp_path, lr=1e-9, max_steps=10, save_every=10)
     run.train()
     assert [code for _, code, _ in outcome(run.folder)] == [Code.UPDATES_SMALL]
-    without_codes(run.log_path)
+    without_codes(run.files.log)
     again = cr.runs.Run.resume(run.folder)
     again.extend(30)
     again.train()
-    said = [record["finding"] for record in read(run.log_path) if "finding" in record]
+    said = [record["finding"] for record in read(run.files.log) if "finding" in record]
     assert len(said) == 1 and said[0]["about"] == "updates"
 
 
@@ -164,6 +164,6 @@ def test_a_review_of_an_old_log_does_not_repeat_what_it_says(tmp_path: Path) -> 
     run.train()
     expected = of_log(run.folder, cr.runs.Run.resume(run.folder))
     assert Code.CLIPPING in {found.code for found in expected}
-    without_codes(run.log_path)
+    without_codes(run.files.log)
     again = of_log(run.folder, cr.runs.Run.resume(run.folder))
     assert [found.measured for found in again] == [found.measured for found in expected]

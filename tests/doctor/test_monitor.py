@@ -63,20 +63,20 @@ def test_overfitting_is_validation_that_rises_while_training_falls() -> None:
 
 
 def test_overfitting_of_a_tiny_text(tmp_path: Path) -> None:
-    text = "".join(np.random.default_rng(0).choice(list("abcdefgh"), 400))  # nothing to learn but by heart
+    text = "".join(np.random.default_rng(0).choice(list("abcdefgh"), 400))  # nothing to learn
     (tmp_path / "tiny.txt").write_text(text)
     config = TrainConfig(max_steps=300, batch_size=8, lr=1e-2, warmup=5, eval_every=25)
     size = {"n_layer": 1, "n_head": 2, "n_embd": 32, "block_size": 16}
     run = cr.runs.Run.new(tmp_path / "run", cr.data.load(tmp_path / "tiny.txt"), config, **size)
     run.train()
-    findings = [r["finding"] for r in read(run.log_path) if "finding" in r]
+    findings = [r["finding"] for r in read(run.files.log) if "finding" in r]
     assert [f["code"] for f in findings].count(Code.OVERFITTING) == 1
 
 
 def test_a_rate_that_is_too_high(tmp_path: Path) -> None:
     run = new_run(tmp_path, lr=3.0, max_steps=150, eval_every=50, warmup=60, schedule="constant")
     run.train()
-    found = [r["finding"] for r in read(run.log_path) if "finding" in r]
+    found = [r["finding"] for r in read(run.files.log) if "finding" in r]
     assert {f["code"] for f in found} & {Code.LOSS_SPIKE, Code.CURVE_DIVERGES, Code.CURVE_FLAT}
     assert any("lr" in f["advice"] or "learning rate" in f["advice"] for f in found)
 
@@ -128,7 +128,7 @@ def test_a_resumed_run_says_what_an_unbroken_one_says(tmp_path: Path) -> None:
         return [(r["step"], r.get("loss"), r.get("finding")) for r in read(folder / "log.jsonl")]
 
     assert records(whole.folder) == records(again.folder)
-    assert sum("finding" in r for r in read(again.log_path)) == 1
+    assert sum("finding" in r for r in read(again.files.log)) == 1
 
 
 def test_the_monitor_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

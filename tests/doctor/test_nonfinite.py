@@ -47,7 +47,7 @@ class Untied(GPT):
 @pytest.mark.parametrize("letter", ["q", "z"])
 def test_a_nan_in_a_row_of_the_embedding(letter: str) -> None:
     trainer = trainer_of()
-    trainer.model = Untied(trainer.model.config)
+    trainer.model = trainer.step.model = Untied(trainer.model.config)
     weight(trainer, "wte.weight")[id_of(letter), 3] = math.nan
     while letter not in TOKENIZER.decode(trainer.batches.batch(trainer.steps)[0].reshape(-1)):
         trainer.steps += 1
@@ -126,7 +126,7 @@ def test_a_gradient_that_is_not_finite_while_the_loss_is() -> None:
         def hidden(self, ids: Any) -> Tensor:
             return cr.ops.sqrt(super().hidden(ids) * 0.0) + super().hidden(ids)  # the slope of a root at 0
 
-    trainer.model = Steep(trainer.model.config)
+    trainer.model = trainer.step.model = Steep(trainer.model.config)
     inputs, targets = trainer.batches.batch(0)
     origin = search(trainer.model, Batch(inputs, targets))
     assert origin is not None and (origin.phase, origin.entry.name) == ("backward", "mul")
@@ -136,9 +136,13 @@ def test_a_gradient_that_is_not_finite_while_the_loss_is() -> None:
 def test_a_search_changes_nothing_and_finds_nothing_in_a_sound_model() -> None:
     trainer = trainer_of()
     trainer.update(1e-3)
-    data, grad = (block.copy() for block in (trainer.optimiser.params.data, trainer.optimiser.params.grad))
+    data, grad = (
+        block.copy() for block in (trainer.step.optimizer.params.data, trainer.step.optimizer.params.grad)
+    )
     assert search(trainer.model, Batch(*trainer.batches.batch(1))) is None
-    assert (trainer.optimiser.params.data == data).all() and (trainer.optimiser.params.grad == grad).all()
+    assert (trainer.step.optimizer.params.data == data).all() and (
+        trainer.step.optimizer.params.grad == grad
+    ).all()
 
 
 def test_pairs_name_the_side() -> None:

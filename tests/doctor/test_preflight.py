@@ -25,7 +25,7 @@ def by_code(findings: list[Finding]) -> dict[Code | None, Finding]:
 
 def test_a_sound_start() -> None:
     trainer = trainer_of(max_steps=2000)
-    weights, grad = trainer.optimiser.params.data.copy(), trainer.optimiser.params.grad.copy()
+    weights, grad = trainer.step.optimizer.params.data.copy(), trainer.step.optimizer.params.grad.copy()
     found = trainer.examine()
     assert {f.level for f in found} == {"ok"}
     assert by_code(found).keys() >= {
@@ -36,7 +36,9 @@ def test_a_sound_start() -> None:
         Code.FORECAST,
     }
     assert "2,000 steps" in by_code(found)[Code.FORECAST].measured
-    assert (trainer.optimiser.params.data == weights).all() and (trainer.optimiser.params.grad == grad).all()
+    assert (trainer.step.optimizer.params.data == weights).all() and (
+        trainer.step.optimizer.params.grad == grad
+    ).all()
 
 
 class Planted:
@@ -133,7 +135,7 @@ def test_a_run_begins_with_what_is_not_well(tmp_path: Path, capsys: pytest.Captu
     size = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16}
     run = cr.runs.Run.new(tmp_path / "run", data, config, tokenizer=tokenizer, **size)
     run.train()
-    first = json.loads(run.log_path.read_text().splitlines()[0])
+    first = json.loads(run.files.log.read_text().splitlines()[0])
     assert first["step"] == 0 and first["finding"]["code"] == Code.UNUSED_TOKENS
     assert "note: unused tokens: 65 of" in capsys.readouterr().out
 

@@ -136,7 +136,7 @@ def test_fifty_full_batch_steps_of_the_trainer_each_lower_the_loss(monkeypatch: 
     model, other = model_of(), model_of()
     config = TrainConfig(max_steps=50, warmup=0, lr=0.02, weight_decay=0.0, clip=1e9)
     trainer = Trainer(model, EveryText(), [], config)
-    step, gradients = trainer.optimiser.step, []
+    step, gradients = trainer.step.optimizer.step, []
 
     def watched(lr: float) -> None:
         other.load(model.state())
@@ -146,7 +146,7 @@ def test_fifty_full_batch_steps_of_the_trainer_each_lower_the_loss(monkeypatch: 
         np.testing.assert_array_equal(gradients[-1], other.parameters().grad)
         step(lr)
 
-    monkeypatch.setattr(trainer.optimiser, "step", watched)
+    monkeypatch.setattr(trainer.step.optimizer, "step", watched)
     losses = [trainer.update(0.02)[0] for _ in range(50)]
     assert losses[0] == pytest.approx(math.log(V), rel=1e-6)
     assert len(gradients) == 50 and all(after < before for before, after in pairwise(losses))

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from chainrule.random import key
-from chainrule.tasks.word_sampling import AliasTable, random_words
+from chainrule.train.word_sampling import AliasTable, random_words
 from chainrule.train.word_update import Stretch, learn, reference
 from tests.battery.checks import distance
 

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.data import load
-from chainrule.models import FAMILIES
-from chainrule.models.registry import KNOWN
-from chainrule.runs import Run, checkpoint, kinds
-from chainrule.runs.word_runs import WordRun
+from chainrule.models.registry import KNOWN, WORD_VECTORS
+from chainrule.runs import Run, checkpoint
 from chainrule.tasks.registry import TASKS, task_of
 from chainrule.text import Tokenizer, WordPieceTokenizer
-from chainrule.train import TrainConfig, Trainer, WordTrainConfig, WordTrainer
+from chainrule.train import TrainConfig, WordTrainConfig
 from chainrule.train.log import Log, read
+from chainrule.train.step import GradientStep
+from chainrule.train.word_vectors import WordVectorStep
 
-TRAINERS = (*FAMILIES, *TASKS, *kinds.WORD_VECTORS.types)
+TRAINERS = tuple(TASKS)
 SIZES = {
     "n_layer": 1,
     "n_head": 2,
@@ -57,11 +57,11 @@ def write_data(folder: Path) -> None:
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in table), encoding="utf-8")
 
 
-def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run | WordRun:
+def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run:
     """A run that has not begun."""
-    if trainer in kinds.WORD_VECTORS.types:
+    if trainer in WORD_VECTORS:
         config = WordTrainConfig(epochs=6, negatives=2)
-        return WordRun.new(folder / name, load(folder / "text.txt"), config, kind=trainer, dim=4)
+        return Run.new(folder / name, load(folder / "text.txt"), config, trainer, dim=4)
     known = {f.name for f in fields(KNOWN[trainer].config)}
     size: dict[str, Any] = {field: value for field, value in SIZES.items() if field in known}
     file = FILES.get(trainer, "text.txt")
@@ -70,27 +70,18 @@ def new(folder: Path, trainer: str, name: str, **settings: Any) -> Run | WordRun
     return Run.new(folder / name, data, TrainConfig(**SETTINGS | settings), trainer, tokenizer, **size)
 
 
-def resume(folder: Path, trainer: str) -> Run | WordRun:
-    kind: Any = WordRun if trainer in kinds.WORD_VECTORS.types else Run
-    return kind.resume(folder)
-
-
-def train(run: Run | WordRun) -> None:
-    if isinstance(run, WordRun):
-        for _ in run.train():
-            pass
-    else:
-        run.train()
+def resume(folder: Path, trainer: str) -> Run:
+    return Run.resume(folder, word_vectors=trainer in WORD_VECTORS)
 
 
 def _child(folder: Path, trainer: str, name: str, moments: int | None, settings: dict[str, Any]) -> None:
-    """Begin a run or go on with it, and die at the given moment."""
+    """Begin a run or resume it, and die at the given moment."""
     run = (
         resume(folder / name, trainer) if (folder / name).exists() else new(folder, trainer, name, **settings)
     )
     if moments is not None:
         _die_after(moments)
-    train(run)
+    run.train()
 
 
 def _die_after(moments: int) -> None:
@@ -106,8 +97,8 @@ def _die_after(moments: int) -> None:
         return call
 
     for owner, name in (
-        (Trainer, "update"),
-        (WordTrainer, "_read"),
+        (GradientStep, "__call__"),
+        (WordVectorStep, "read"),
         (Log, "_write"),
         (os, "fsync"),
         (os, "rename"),

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from chainrule.cli import main
 from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, ConfigError
-from chainrule.runs import Run, checkpoint, environment, load_model
+from chainrule.runs import Run, checkpoint, environment, load_language_model
 from chainrule.train import Trainer
 from chainrule.train.log import Log, read
 from tests.runs.survivors import outcome
@@ -84,17 +84,17 @@ def test_a_file_of_another_run_is_not_taken_for_ones_own(finished: Run, tmp_path
         step, said = loaded(mixed)
         assert step == 4 and len(said) == 1 and file in said[0]
         with pytest.raises(CheckpointError, match=f"{file}: is damaged"):
-            load_model(checkpoint.find(mixed))
+            load_language_model(checkpoint.find(mixed))
         shutil.rmtree(mixed)
 
 
 def test_a_damaged_log_loses_the_damaged_lines_only(tmp_path: Path) -> None:
     run = new_run(tmp_path, **SMALL)
     run.train()
-    lines = run.log_path.read_bytes().split(b"\n")
+    lines = run.files.log.read_bytes().split(b"\n")
     lines[1], lines[3] = b"\xff\xfe\x00", b"[" * 100_000
-    run.log_path.write_bytes(b"\n".join(lines) + b'\n"text"\n{"step": "six"}\n{"step": 6, "lo')
-    kept = [record["step"] for record in read(run.log_path)]
+    run.files.log.write_bytes(b"\n".join(lines) + b'\n"text"\n{"step": "six"}\n{"step": 6, "lo')
+    kept = [record["step"] for record in read(run.files.log)]
     assert kept == [1, 3, 4, 5, 6, 6]  # without 2 and the first evaluation
     assert Run.resume(run.folder).trainer.steps == 6
 
@@ -103,7 +103,7 @@ def test_a_damaged_record_of_the_machine_is_begun_anew(tmp_path: Path) -> None:
     run = new_run(tmp_path, **SMALL)
     run.train()
     for rubbish in (b"", b"[]", b'{"stretches": 7}', b'{"stretches": [3]}', b"\xff"):
-        (run.folder / environment.FILE).write_bytes(rubbish)
+        run.files.environment.write_bytes(rubbish)
         again = Run.resume(run.folder)
         again.extend(again.trainer.steps + 1)
         again.train()

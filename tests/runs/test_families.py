@@ -15,7 +15,7 @@ import chainrule as cr
 from chainrule.errors import CheckpointError, ConfigError
 from chainrule.generate import generate
 from chainrule.models import FAMILIES, describe, make, rebuild
-from chainrule.runs import Run, checkpoint, load_model
+from chainrule.runs import Run, checkpoint, load_language_model
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.text import CharTokenizer
 from chainrule.train import TrainConfig
@@ -73,7 +73,7 @@ def test_a_run_that_dies_goes_on_bit_for_bit(tmp_path: Path, family: str) -> Non
     assert same(resumed.model.state(), whole.model.state())
     assert losses(whole)[-1][1] < losses(whole)[0][1] - 0.05  # and it learns
 
-    model, tokenizer = load_model(whole.folder)
+    model, tokenizer = load_language_model(whole.folder)
     assert type(model) is FAMILIES[family].model and describe(model)["model_type"] == family
     assert tokenizer == whole.tokenizer
     assert same(model.state(), whole.model.state())
@@ -89,17 +89,17 @@ def test_a_recurrent_model_carries_its_state_from_step_to_step(tmp_path: Path, f
     with cr.random.step(0):
         _, expected = run.model.loss_from(None, inputs, targets)  # type: ignore[operator]
     trainer.update(0.0)
-    assert trainer.state is not None
-    for a, b in zip(trainer.state, expected, strict=True):
+    assert trainer.step.state is not None
+    for a, b in zip(trainer.step.state, expected, strict=True):
         for x, y in zip(a, b, strict=True):
             assert x.shape[0] == 32 and np.isfinite(x).all() and x.shape == y.shape
 
     run.save()
     resumed = Run.resume(run.folder)
-    for a, b in zip(resumed.trainer.state or (), trainer.state, strict=True):
+    for a, b in zip(resumed.trainer.step.state or (), trainer.step.state, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
     forgotten = Run.resume(run.folder)
-    forgotten.trainer.state = None
+    forgotten.trainer.step.state = None
     assert resumed.trainer.update(0.0) == trainer.update(0.0) != forgotten.trainer.update(0.0)
 
 
@@ -108,9 +108,9 @@ def test_a_new_pass_over_the_text_starts_without_a_state(tmp_path: Path) -> None
     trainer = run.trainer
     trainer.steps = trainer.batches.steps  # type: ignore[attr-defined]
     run.model.eval()
-    trainer.state = tuple((np.full((32, 24), 0.9, np.float32),) for _ in range(2))
+    trainer.step.state = tuple((np.full((32, 24), 0.9, np.float32),) for _ in range(2))
     with_state, _ = trainer.update(0.0)
-    trainer.steps, trainer.state = trainer.batches.steps, None  # type: ignore[attr-defined]
+    trainer.steps, trainer.step.state = trainer.batches.steps, None  # type: ignore[attr-defined]
     assert trainer.update(0.0)[0] == with_state
 
 
@@ -119,7 +119,7 @@ def test_a_tokenizer_of_ones_own(tmp_path: Path) -> None:
     tokenizer = CharTokenizer("".join(sorted(set(text.text), reverse=True)))
     run = Run.new(tmp_path / "run", text, TrainConfig(**SETTINGS), "rnn", tokenizer, n_hidden=8)
     run.save()
-    assert load_model(run.folder)[1] == tokenizer != CharTokenizer.train(text.text)
+    assert load_language_model(run.folder)[1] == tokenizer != CharTokenizer.train(text.text)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -132,7 +132,7 @@ def test_a_checkpoint_cannot_ask_for_more_memory_than_it_fills(tmp_path: Path, f
         tokenizer=CharTokenizer("abcdefghijk").to_dict(),
         training={"step": 1},
     )
-    load_model(checkpoint.save(tmp_path, saved))
+    load_language_model(checkpoint.save(tmp_path, saved))
     sizes = [name for name, value in saved.config.items() if type(value) is int]
     free = {"n_head", "n_kv_head"}  # they share the width, and take no memory
     if family in ("llama", "rnn", "gru", "lstm"):
@@ -142,7 +142,7 @@ def test_a_checkpoint_cannot_ask_for_more_memory_than_it_fills(tmp_path: Path, f
         path = checkpoint.save(tmp_path, changed)
         tracemalloc.start()
         with pytest.raises(CheckpointError, match=r"asks for \S+ parameters, model.safetensors has") as error:
-            load_model(path)
+            load_language_model(path)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000 and "\n" not in str(error.value)
         tracemalloc.stop()
 
@@ -153,7 +153,7 @@ def test_a_checkpoint_with_a_size_that_is_none_is_refused(tmp_path: Path, size: 
     config = describe(model) | {"n_hidden": size, "n_embd": 1.5}
     saved = Checkpoint(model.state(), {}, config, CharTokenizer("abcdefghijk").to_dict(), {"step": 1})
     with pytest.raises(CheckpointError):
-        load_model(checkpoint.save(tmp_path, saved))
+        load_language_model(checkpoint.save(tmp_path, saved))
 
 
 def test_names_of_families() -> None:

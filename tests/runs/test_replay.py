@@ -14,7 +14,7 @@ from chainrule.errors import ChainruleError, CheckpointError, ConfigError
 from chainrule.runs import Run, checkpoint, replay
 from chainrule.train import TrainConfig
 from chainrule.train.log import read
-from tests.runs.survivors import SETTINGS, TRAINERS, new, train, write_data
+from tests.runs.survivors import SETTINGS, TRAINERS, new, write_data
 from tests.train.helpers import new_run
 
 MODELS = [name for name in TRAINERS if name not in ("skip-gram", "cbow")]
@@ -35,12 +35,12 @@ def saved(run: Any, step: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("trainer", MODELS)
 def test_any_step_of_any_model_comes_back_bit_for_bit(folder: Path, trainer: str) -> None:
     run = new(folder, trainer, f"{trainer}-run", save_every=1)
-    train(run)
+    run.train()
     first, last = (replay(run.folder, step) for step in (2, 9))
     assert (first.since, last.since) == (0, 8)
     for found in (first, last):
         assert found.same and found.differs is None
-        logged = next(r for r in read(run.log_path) if r["step"] == found.step and "loss" in r)
+        logged = next(r for r in read(run.files.log) if r["step"] == found.step and "loss" in r)
         assert (found.loss, found.norm, found.lr) == (logged["loss"], logged["norm"], logged["lr"])
         assert len(found.texts) == SETTINGS["batch_size"] and any(row["wanted"] for row in found.texts)
     before, after = saved(run, 8), saved(run, 9)
@@ -79,7 +79,7 @@ def test_an_extended_run_is_replayed_with_the_rates_it_had(tmp_path: Path) -> No
     run = Run.resume(tmp_path / "run")
     run.extend(8)
     run.train()
-    rates = [record["lr"] for record in read(run.log_path) if "lr" in record]
+    rates = [record["lr"] for record in read(run.files.log) if "lr" in record]
     assert rates[3] != run.trainer.plan.lr(3)
     assert all(replay(run.folder, step).same for step in (4, 5, 8))
 
@@ -101,9 +101,9 @@ def test_a_step_that_broke_the_run_can_be_opened(tmp_path: Path) -> None:
 def test_another_code_or_machine_is_noticed(tmp_path: Path) -> None:
     run = new_run(tmp_path, max_steps=6, save_every=2)
     run.train()
-    text = run.log_path.read_text()
-    loss = next(record["loss"] for record in read(run.log_path) if record["step"] == 5)
-    run.log_path.write_text(text.replace(repr(loss), repr(float(np.nextafter(loss, 0)))))
+    text = run.files.log.read_text()
+    loss = next(record["loss"] for record in read(run.files.log) if record["step"] == 5)
+    run.files.log.write_text(text.replace(repr(loss), repr(float(np.nextafter(loss, 0)))))
     found = replay(run.folder, 6)
     assert found.since == 4 and found.differs == 5 and not found.same
 

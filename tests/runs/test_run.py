@@ -16,11 +16,11 @@ import pytest
 from chainrule.data import load
 from chainrule.errors import ChainruleError, CheckpointError, ConfigError, DataError
 from chainrule.files import alone
-from chainrule.runs import Run, checkpoint, load_model, replay
+from chainrule.runs import Run, checkpoint, load_language_model, replay
 from chainrule.runs.folder import free_folder
 from chainrule.train import TrainConfig
 from chainrule.train.log import read
-from tests.runs.survivors import TRAINERS, new, outcome, train, write_data
+from tests.runs.survivors import TRAINERS, new, outcome, write_data
 from tests.train.helpers import SIZE, corpus, losses, new_run, validations
 
 
@@ -60,7 +60,7 @@ def test_every_trainer_repeats_its_log_and_its_weights(tmp_path: Path, trainer: 
     """Initial weights, order of the data, masked words, dropout, negatives: all drawn of the seed."""
     write_data(tmp_path)
     for name in ("one", "two"):
-        train(new(tmp_path, trainer, name))
+        new(tmp_path, trainer, name).train()
     assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
 
 
@@ -80,7 +80,7 @@ def test_the_folder_of_a_run_knows_the_seed_and_every_batch(tmp_path: Path) -> N
         again = replay(folder, step.step)
         assert all((again.activations[name] == value).all() for name, value in step.activations.items())
 
-    model, _ = load_model(folder)
+    model, _ = load_language_model(folder)
     first, others = batches[0], batches[1]
     moved = np.concatenate([first[:1], others[1:]])  # the same text among others
     model.train()
@@ -94,7 +94,7 @@ def test_every_loss_is_written_down_with_the_number_of_parameters(tmp_path: Path
     run = new_run(tmp_path)
     run.train()
     size = sum(value.size for value in run.model.state().values())
-    records = read(run.log_path)
+    records = read(run.files.log)
     assert {"loss", "validation"} <= {key for record in records for key in record}
     assert all(record["parameters"] == size for record in records)
 
@@ -118,7 +118,7 @@ def test_looking_inside_while_it_trains_changes_nothing(tmp_path: Path) -> None:
     blind, watched = new_run(tmp_path, "a"), new_run(tmp_path, "b", watch_every=10)
     blind.train(), watched.train()
     assert losses(blind) == losses(watched) and same(blind.model.state(), watched.model.state())
-    seen = {record["step"]: record["watch"] for record in read(watched.log_path) if "watch" in record}
+    seen = {record["step"]: record["watch"] for record in read(watched.files.log) if "watch" in record}
     assert list(seen) == [1, 10, 20, 30]
     assert seen[10]["parameters"].keys() == watched.model.state().keys()
     for name, value in watched.model.state().items():
@@ -138,7 +138,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.M
     assert losses(resumed) == losses(whole)
     assert validations(resumed)[-1] == validations(whole)[-1]
     assert same(resumed.model.state(), whole.model.state())
-    assert same(resumed.trainer.optimiser.state(), whole.trainer.optimiser.state())
+    assert same(resumed.trainer.step.optimizer.state(), whole.trainer.step.optimizer.state())
 
 
 def test_a_crash_costs_the_steps_since_the_checkpoint_and_nothing_else(tmp_path: Path) -> None:
@@ -178,15 +178,15 @@ def test_every_option_goes_on_bit_for_bit(
     again.train()
     assert losses(again) == losses(whole)
     assert same(again.model.state(), whole.model.state())
-    assert same(load_model(again.folder)[0].state(), load_model(whole.folder)[0].state())
-    if again.trainer.average and whole.trainer.average:
-        assert (again.trainer.average.mean == whole.trainer.average.mean).all()
+    assert same(load_language_model(again.folder)[0].state(), load_language_model(whole.folder)[0].state())
+    if again.trainer.step.average and whole.trainer.step.average:
+        assert (again.trainer.step.average.mean == whole.trainer.step.average.mean).all()
 
 
 def test_the_mean_of_the_weights_is_what_is_used(tmp_path: Path) -> None:
     run = new_run(tmp_path, ema=0.9)
     result = run.train()
-    used, _ = load_model(run.folder)
+    used, _ = load_language_model(run.folder)
     assert used.mean_loss(run.trainer.eval_batches) == result.validation
     assert not same(used.state(), run.model.state())
 
@@ -213,11 +213,11 @@ def test_a_run_with_patience_is_used_at_its_best_and_goes_on_from_its_newest(
 
     monkeypatch.setattr(run.trainer, "evaluate", evaluate)
     run.train()
-    used = load_model(run.folder)[0].state()
+    used = load_language_model(run.folder)[0].state()
     assert same(used, seen[0]) and not same(used, seen[1])
     assert same(Run.resume(run.folder).model.state(), seen[1])
     assert same(
-        load_model(run.folder / "checkpoints" / "step_000020")[0].state(), seen[1]
+        load_language_model(run.folder / "checkpoints" / "step_000020")[0].state(), seen[1]
     )  # asked for by name
 
 
@@ -245,7 +245,7 @@ def test_a_run_on_a_budget_is_the_run_with_that_many_steps(tmp_path: Path) -> No
 def test_a_budget_too_short_for_its_warm_up_ends_on_time_with_a_small_rate(tmp_path: Path) -> None:
     run = new_run(tmp_path, budget=2.0, warmup=100_000, eval_every=10_000, save_every=10_000)
     run.train()
-    rates = [record["lr"] for record in read(run.log_path) if "lr" in record]
+    rates = [record["lr"] for record in read(run.files.log) if "lr" in record]
     assert run.trainer.plan.total is not None
     assert rates[-1] < 0.5 * max(rates)  # a fiftieth, but on a machine that slows down the end is cut off
     again = Run.resume(run.folder)
@@ -261,14 +261,14 @@ def test_samples_are_those_of_the_weights_that_are_kept(
     monkeypatch.setattr(type(run.task), "sample", lambda self, model, seed: seen.append(model.state()) or "")
     raw = run.model.state()
     run.sample()
-    assert same(seen[0], load_model(run.folder)[0].state()) and not same(seen[0], raw)
+    assert same(seen[0], load_language_model(run.folder)[0].state()) and not same(seen[0], raw)
     assert same(run.model.state(), raw)
 
 
 def test_a_saved_model_is_the_model(tmp_path: Path) -> None:
     run = new_run(tmp_path, max_steps=5)
     run.train()
-    model, tokenizer = load_model(run.folder)
+    model, tokenizer = load_language_model(run.folder)
     ids = tokenizer.encode("The value")[None]
     assert not model.training
     assert tokenizer == run.tokenizer

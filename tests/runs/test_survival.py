@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.survivors import TRAINERS, in_a_process, new, outcome, train, write_data
+from tests.runs.survivors import TRAINERS, in_a_process, new, outcome, write_data
 
 KILLED = -9
 MOMENTS = 40  # the farthest death from a start: two checkpoints and several steps
@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(folder: Path, trainer: str) -> None:
     whole = new(folder, trainer, f"{trainer}-whole")
-    train(whole)
+    whole.train()
     draw = random.Random(zlib.crc32(trainer.encode()))
     deaths, killed = 0, folder / f"{trainer}-killed"
     while True:

@@ -123,7 +123,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_bits() -> None:
     steps(whole, 8)
     steps(first, 5)
     second = trainer_of(first.model.state())
-    second.optimiser.load(first.optimiser.state())
+    second.step.optimizer.load(first.step.optimizer.state())
     second.steps = first.steps
     steps(second, 8)
     assert (second.model.parameters().data == whole.model.parameters().data).all()

@@ -26,8 +26,8 @@ def new_run(folder: Path, name: str = "run", **settings: Any) -> Run:
 
 
 def losses(run: Run) -> list[tuple[int, float]]:
-    return [(r["step"], r["loss"]) for r in read(run.log_path) if "loss" in r]
+    return [(r["step"], r["loss"]) for r in read(run.files.log) if "loss" in r]
 
 
 def validations(run: Run) -> list[tuple[int, float]]:
-    return [(r["step"], r["validation"]) for r in read(run.log_path) if "validation" in r]
+    return [(r["step"], r["validation"]) for r in read(run.files.log) if "validation" in r]

@@ -46,7 +46,7 @@ def test_a_whole_step_keeps_small_gradients_by_scaling(tmp_path: Path) -> None:
         loss = run.model.loss
         run.model.loss = lambda *batch: loss(*batch) * 1e-8  # type: ignore[method-assign]
         if precision == "fp16":
-            run.trainer.scale.factor = factor
+            run.trainer.step.scale.factor = factor
         before = run.model.parameters().data.copy()
         run.trainer.update(1e-2)
         assert (
@@ -64,14 +64,14 @@ def test_a_whole_step_keeps_small_gradients_by_scaling(tmp_path: Path) -> None:
 def test_a_step_that_overflows_is_left_out_and_the_factor_halved(tmp_path: Path) -> None:
     run = new_run(tmp_path, precision="fp16")
     trainer = run.trainer
-    trainer.scale.factor = 2.0**60
+    trainer.step.scale.factor = 2.0**60
     before = run.model.state()
     trainer.update(1e-2)
-    assert trainer.steps == 1 and trainer.scale.factor == 2.0**59
+    assert trainer.steps == 1 and trainer.step.scale.factor == 2.0**59
     assert all(np.array_equal(before[name], value) for name, value in run.model.state().items())
-    trainer.scale.factor = 2.0**10
+    trainer.step.scale.factor = 2.0**10
     trainer.update(1e-2)
-    assert trainer.scale.good == 1
+    assert trainer.step.scale.good == 1
     assert not all(np.array_equal(before[name], value) for name, value in run.model.state().items())
 
 
@@ -87,15 +87,15 @@ def test_the_factor_grows_after_many_good_steps_and_has_an_end() -> None:
 
 def test_a_run_in_fp16_resumes_bit_for_bit(tmp_path: Path) -> None:
     whole = new_run(tmp_path, "whole", precision="fp16")
-    whole.trainer.scale.factor = 2.0**40  # so that the first steps are left out
+    whole.trainer.step.scale.factor = 2.0**40  # so that the first steps are left out
     half = new_run(tmp_path, "half", precision="fp16", max_steps=30)
-    half.trainer.scale.factor = 2.0**40
+    half.trainer.step.scale.factor = 2.0**40
     whole.train()
     for _ in range(20):
         half.trainer.update(half.trainer.plan.lr(half.trainer.steps))
     half.save()
     resumed = Run.resume(tmp_path / "half")
-    assert resumed.trainer.scale == half.trainer.scale != LossScale(2.0**40)
+    assert resumed.trainer.step.scale == half.trainer.step.scale != LossScale(2.0**40)
     resumed.train()
     a, b = whole.model.state(), resumed.model.state()
     assert all(np.array_equal(a[name], b[name]) for name in a)

@@ -185,7 +185,7 @@ def test_recomputing_gives_the_same_bits(family: str, sizes: dict[str, Any]) -> 
 
 def test_the_average_is_the_running_mean_of_the_weights() -> None:
     trainer, seen = trainer_of(ema=0.5), []
-    assert trainer.average
+    assert trainer.step.average
     expected = trainer.model.parameters().data.copy()
     update = trainer.update
 
@@ -199,9 +199,9 @@ def test_the_average_is_the_running_mean_of_the_weights() -> None:
     for step, values in enumerate(seen, 1):
         beta = min(0.5, (1 + step) / (10 + step))
         expected = beta * expected + (1 - beta) * values
-    np.testing.assert_allclose(trainer.average.mean, expected, atol=1e-6)
+    np.testing.assert_allclose(trainer.step.average.mean, expected, atol=1e-6)
     before = trainer.model.parameters().data.copy()
-    with trainer.average.in_place():
+    with trainer.step.average.in_place():
         np.testing.assert_allclose(trainer.model.parameters().data, expected, atol=1e-6)
         judged = trainer.model.eval().mean_loss(trainer.eval_batches)
     assert (trainer.model.parameters().data == before).all()
@@ -212,12 +212,12 @@ def test_averaging_does_not_change_training_and_goes_on_from_what_was_saved() ->
     plain, averaged = trainer_of(), trainer_of(ema=0.9)
     plain.run(Told()), averaged.run(Told())
     assert apart(weights(plain), weights(averaged)) == 0
-    assert averaged.average
-    with averaged.average.in_place():
+    assert averaged.step.average
+    with averaged.step.average.in_place():
         saved = averaged.model.state()
     again = Average(model_of().parameters(), 0.9)
     again.load(saved)
-    assert (again.mean == averaged.average.mean).all()
+    assert (again.mean == averaged.step.average.mean).all()
 
 
 # -- patience -------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def test_it_can_be_skipped_instead_and_is_counted() -> None:
     poisoned(trainer, {3, 7})
     assert trainer.run(told).steps == 12
     assert [note["step"] for note in told.notes if "skipped" in note] == [4, 8]
-    assert trainer.optimiser.steps == 10
+    assert trainer.step.optimizer.steps == 10
     assert all(np.isfinite(value).all() for value in weights(trainer).values())
 
 
@@ -314,13 +314,13 @@ def test_running_statistics_survive_a_step_that_is_skipped() -> None:
 
 def test_a_step_left_out_for_the_scale_of_fp16_is_told() -> None:
     trainer, told = trainer_of(precision="fp16"), Told()
-    trainer.scale.factor = 2.0**41
+    trainer.step.scale.factor = 2.0**41
     before = weights(trainer)
     trainer._advance(told, 0.0)
     assert apart(before, weights(trainer)) == 0
     (said,) = (note["skipped"] for note in told.notes if "skipped" in note)
     assert "at step 1 in fp16; from now on the loss is scaled by 1.09951e+12" in said
-    trainer.scale.factor = 2.0**10
+    trainer.step.scale.factor = 2.0**10
     trainer._advance(told, 0.0)
     assert len([note for note in told.notes if "skipped" in note]) == 1
 
@@ -339,7 +339,7 @@ def test_a_run_that_is_resumed_has_not_forgotten_what_it_skipped(tmp_path: Path)
         poisoned(trainer, set(range(3, 100)))
     while first.steps < 18:  # 15 of them skipped
         first._advance(Told(), 0.0)
-    saved = Checkpoint(first.model.state(), first.optimiser.state(), {}, {}, progress_of(first))
+    saved = Checkpoint(first.model.state(), first.step.optimizer.state(), {}, {}, progress_of(first))
     second.model.load(saved.model)
     restore(second, saved, tmp_path)
     with pytest.raises(ChainruleError, match=r"at step 24 .*after 20 such steps in a row"):
@@ -350,14 +350,14 @@ def test_a_run_that_is_resumed_has_not_forgotten_what_it_skipped(tmp_path: Path)
 def test_weights_that_the_update_itself_breaks_are_no_result_and_not_kept(save_every: int) -> None:
     """The loss and the gradient of the step were finite."""
     trainer, told, kept = trainer_of(max_steps=3, save_every=save_every, on_nan="skip"), Told(), []
-    step = trainer.optimiser.step
+    step = trainer.step.optimizer.step
 
     def sick(lr: float | None = None) -> None:
         step(lr)
         if trainer.steps == 2:
             next(iter(trainer.model.parameters().values())).array[0, 1] = math.inf
 
-    trainer.optimiser.step = sick  # type: ignore[method-assign]
+    trainer.step.optimizer.step = sick  # type: ignore[method-assign]
     with pytest.raises(ChainruleError, match=r"weight\[0, 1\] is inf after step 3 \(must be finite\)"):
         trainer.run(told, save=lambda: kept.append(trainer.steps))
     assert all(np.isfinite(told.losses)) and 3 not in kept

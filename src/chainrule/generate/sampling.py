@@ -27,34 +27,34 @@ MOST_TOKENS = 1_000_000_000  # more than anybody will wait for
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a text goes on: which tokens can follow, and when to stop."""
+    """How to sample: which tokens can follow, and when to stop."""
 
     max_new_tokens: int = 500
-    """Tokens to write at most: characters, unless the run has another tokenizer."""
+    """Tokens to generate at most: characters, unless the run has another tokenizer."""
     temperature: float = 0.8
-    """0 always takes the likeliest token; the higher, the bolder."""
+    """0 always takes the likeliest token; higher values make unlikely tokens likelier."""
     top_k: int | None = None
-    """Draw only from this many of the likeliest tokens."""
+    """Sample only from this many of the likeliest tokens."""
     top_p: float = 1.0
-    """Draw only from the fewest likeliest tokens that have this much probability together."""
+    """Sample only from the likeliest tokens that together have this probability."""
     min_p: float = 0.0
-    """Draw only from tokens with at least this share of the probability of the likeliest."""
+    """Sample only from tokens with at least this fraction of the probability of the likeliest."""
     typical: float = 1.0
-    """Draw only from the fewest tokens with this much probability that are about as surprising as expected."""
+    """Sample only from the tokens that together have this probability and whose surprise is nearest to the entropy."""
     repetition_penalty: float = 1.0
-    """Above 1: tokens of the prompt and the text become less likely, positive scores by division."""
+    """Above 1: tokens of the prompt and the text become less likely; positive logits are divided by it."""
     frequency_penalty: float = 0.0
-    """Taken from the score of a token for each time it was written; below 0 repeats more."""
+    """Subtracted from the logit of a token for each time it was generated; below 0 repeats more."""
     presence_penalty: float = 0.0
-    """Taken from the score of a token that was written at all."""
+    """Subtracted from the logit of a token that was generated at all."""
     logit_bias: Mapping[int, float] = field(default_factory=dict)
-    """Added to the scores of tokens by id; -inf forbids one. On the command line: ID BIAS ID BIAS ..."""
+    """Added to the logits of tokens by id; -inf forbids one. On the command line: ID BIAS ID BIAS ..."""
     stop: tuple[str, ...] = ()
     """End before the first of these strings; none of it is written."""
     stop_tokens: tuple[int, ...] = ()
     """End before the first of these tokens, by id."""
     seed: int = 0
-    """The same seed writes the same text."""
+    """The same seed generates the same text."""
 
     def __post_init__(self) -> None:
         check = Check("sample", self)

@@ -21,11 +21,11 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.model import Config
-from chainrule.models.rules import a_share, at_least_one, heads_divide, one_of, positive
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
 from chainrule.random import next_key
 from chainrule.types import IGNORE
+from chainrule.validate import Check
 
 ACTIVATIONS = {"gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh}
 STD = 0.02  # of the initial weights: small, so that the first logits are near 0 and the first loss near ln V
@@ -64,11 +64,12 @@ class GPTConfig(Config):
     """Width inside the MLP; four times n_embd unless given."""
 
     def __post_init__(self) -> None:
-        at_least_one("GPT", self, ("n_layer", "n_head", "n_embd", "block_size", "vocab_size", "n_hidden"))
-        heads_divide("GPT", self)
-        one_of("GPT", self, "activation", ACTIVATIONS)
-        a_share("GPT", self, ("dropout",))
-        positive("GPT", self, ("norm_eps",))
+        check = Check("GPT", self)
+        check.at_least(1, "n_layer", "n_head", "n_embd", "block_size", "vocab_size", "n_hidden")
+        check.divides("n_head", "n_embd", "heads must divide the width")
+        check.one_of("activation", ACTIVATIONS)
+        check.fraction("dropout")
+        check.positive("norm_eps")
 
     @property
     def inside(self) -> int:

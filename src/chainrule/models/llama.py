@@ -23,7 +23,6 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.model import Config
-from chainrule.models.rules import at_least_one, heads_divide, one_of, positive
 from chainrule.nn import (
     Embedding,
     GatedFeedForward,
@@ -36,6 +35,7 @@ from chainrule.nn import (
 )
 from chainrule.nn.init import normal
 from chainrule.types import IGNORE
+from chainrule.validate import Check
 
 COUNTS = ("n_layer", "n_head", "n_kv_head", "n_embd", "n_hidden", "block_size", "vocab_size", "head_dim")
 BIASES = ("none", "qkv", "all")
@@ -81,18 +81,17 @@ class LlamaConfig(Config):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rope_scaling", rope_scaling(self.rope_scaling))  # a file has its fields
-        at_least_one("Llama", self, COUNTS)
+        check = Check("Llama", self)
+        check.at_least(1, *COUNTS)
         if self.head_dim is None:
-            heads_divide("Llama", self, unless=", unless head_dim is given")
-        one_of("Llama", self, "attention_bias", BIASES)
-        if self.n_head % self.n_kv_head:
-            heads = {"n_head": self.n_head, "n_kv_head": self.n_kv_head}
-            raise ConfigError.of("Llama", heads, "must divide")
+            check.divides("n_head", "n_embd", "heads must divide the width, unless head_dim is given")
+        check.one_of("attention_bias", BIASES)
+        check.divides("n_kv_head", "n_head", "must divide")
         if self.head_size % 2:
             raise ConfigError(
                 f"Llama: a head of {self.head_size} numbers (must be even: rotary positions turn pairs)"
             )
-        positive("Llama", self, ("rope_base", "norm_eps"))
+        check.positive("rope_base", "norm_eps")
 
     @property
     def head_size(self) -> int:

@@ -15,10 +15,10 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.models.model import Config
-from chainrule.models.rules import at_least_one
 from chainrule.models.window import WindowModel
 from chainrule.nn import MLP, BatchNorm, Embedding
 from chainrule.nn.init import normal
+from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class MLPConfig(Config):
     """Normalise what goes into each tanh by the statistics of the batch."""
 
     def __post_init__(self) -> None:
-        at_least_one("MLP", self, ("block_size", "n_embd", "n_hidden", "n_layer", "vocab_size"))
+        Check("MLP", self).at_least(1, "block_size", "n_embd", "n_hidden", "n_layer", "vocab_size")
 
     @property
     def sizes(self) -> list[int]:

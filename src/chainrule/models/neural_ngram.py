@@ -17,9 +17,9 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.models.model import Config
-from chainrule.models.rules import at_least_one
 from chainrule.models.window import WindowModel
 from chainrule.nn.init import parameter, zeros
+from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class NeuralNGramConfig(Config):
     """Different tokens."""
 
     def __post_init__(self) -> None:
-        at_least_one("NeuralNGram", self, ("block_size", "vocab_size"))
+        Check("NeuralNGram", self).at_least(1, "block_size", "vocab_size")
 
 
 class NeuralNGram(WindowModel):

@@ -18,6 +18,7 @@ from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 from chainrule.models.seq2seq.config import Seq2SeqConfig
 from chainrule.models.seq2seq.model import Seq2Seq
+from chainrule.models.word2vec import CBOW, SkipGram, Word2VecConfig
 from chainrule.suggest import hinted
 
 
@@ -44,15 +45,17 @@ ENCODERS = {  # what reads in both directions
     "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger]),
     "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder]),
 }
-KNOWN = FAMILIES | PAIRS | ENCODERS
+KNOWN = FAMILIES | PAIRS | ENCODERS  # the models of text
+WORD_VECTORS = {"skip-gram": Family(SkipGram, Word2VecConfig), "cbow": Family(CBOW, Word2VecConfig)}
+ALL = KNOWN | WORD_VECTORS
 
 
 def family(name: str) -> Family:
     """A family by its name."""
-    if name not in KNOWN:
+    if name not in ALL:
         rule = hinted(f"must be one of {', '.join(KNOWN)}", name, KNOWN)
         raise ConfigError(f"model {name!r}: no such family ({rule})")
-    return KNOWN[name]
+    return ALL[name]
 
 
 def make(name: str, **sizes: Any) -> Any:
@@ -68,7 +71,7 @@ def make(name: str, **sizes: Any) -> Any:
 
 def describe(model: Model) -> dict[str, Any]:
     """A plain description for JSON, `model_type` and the sizes, which `rebuild` takes back."""
-    names = [name for name, known in KNOWN.items() if known.model is type(model)]
+    names = [name for name, known in ALL.items() if known.model is type(model)]
     if not names:
         raise ConfigError(f"model {type(model).__name__}: no such family (must be in models.FAMILIES)")
     return {"model_type": names[0]} | asdict(model.config)
@@ -82,7 +85,7 @@ def rebuild(description: Mapping[str, Any]) -> Any:
 
 def model_class(config: Any) -> type[Model]:
     """The class of models that has sizes of this kind."""
-    for known in (*KNOWN.values(), Family(BERT, BERTConfig)):
+    for known in (*ALL.values(), Family(BERT, BERTConfig)):
         if known.config is type(config):
             return known.model
     raise ConfigError(f"{type(config).__name__}: no model has such sizes (must be of models.FAMILIES)")

@@ -22,11 +22,11 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.microbatch import Batch, State
-from chainrule.models.rules import a_share, at_least_one
 from chainrule.nn import GRU, LSTM, RNN, Embedding, Linear, Stack
 from chainrule.nn.init import normal
 from chainrule.nn.recurrent import Recurrent
 from chainrule.types import IGNORE
+from chainrule.validate import Check
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,16 @@ class RecurrentConfig:
     n_hidden: int = 256
     """Width of the state of each layer."""
     block_size: int = 128
-    """Steps that gradients go back through time; the state goes on beyond them."""
+    """Steps that gradients go back through time; the state is carried beyond them."""
     vocab_size: int = 256
     """Different tokens."""
     dropout: float = 0.0
     """Share of what passes from a layer to the next, and to the head, set to 0 in training."""
 
     def __post_init__(self) -> None:
-        at_least_one("recurrent model", self, ("n_layer", "n_embd", "n_hidden", "block_size", "vocab_size"))
-        a_share("recurrent model", self, ("dropout",))
+        check = Check("recurrent model", self)
+        check.at_least(1, "n_layer", "n_embd", "n_hidden", "block_size", "vocab_size")
+        check.fraction("dropout")
 
 
 class RecurrentLM(LanguageModel):
@@ -75,7 +76,7 @@ class RecurrentLM(LanguageModel):
         return self.head(self.hidden(ids)[0])
 
     def hidden(self, ids: Array, state: Any = None) -> tuple[Tensor, Any]:
-        """ids (B, T) -> what the head reads (B, T, H), and the state after the last token, to go on from"""
+        """ids (B, T) -> what the head reads (B, T, H), and the state after the last token, to continue from"""
         ids = np.asarray(ids)
         if ids.ndim != 2 or ids.shape[1] == 0:
             raise ShapeError(f"{type(self).__name__}: ids {ids.shape} (must be (B, T) with T at least 1)")
@@ -94,7 +95,7 @@ class RecurrentLM(LanguageModel):
         return (loss,), state
 
     def loss_from(self, state: State | None, ids: Array, targets: Array) -> tuple[Tensor, State]:
-        """The loss of texts that go on from `state`, and their state afterwards.
+        """The loss of texts that continue from `state`, and their state afterwards.
 
         The states are plain arrays: gradients end at the first of these tokens.
         """

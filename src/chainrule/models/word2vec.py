@@ -5,7 +5,7 @@
 
 W holds words as inputs, W' words as targets; what is kept in the end is W. The full softmax costs V dot products per
 pair. Negative sampling asks only whether a pair is real, against K words drawn at random: K + 1 dot products. This file
-is the mathematics, on ids; `chainrule.train.WordTrainer` learns from texts of millions of words.
+is the mathematics, on ids; `chainrule.train.WordVectorStep` learns from texts of millions of words.
 (Mikolov et al. 2013); derivation of the sampled loss: docs/derivations/pairs.md
 """
 
@@ -22,9 +22,10 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import DataError
-from chainrule.models.rules import at_least_one
-from chainrule.nn import Embedding, Layer
+from chainrule.models.model import Model
+from chainrule.nn import Embedding
 from chainrule.nn.init import uniform, zeros
+from chainrule.validate import Check
 
 NOTHING = -1  # in a text: a boundary that no window reaches over; in a window: no word
 
@@ -43,10 +44,10 @@ class Word2VecConfig:
     dim: int = 100
     """Length of a word's vector."""
     window: int = 5
-    """Farthest neighbour, in words to either side."""
+    """Farthest neighbor, in words to either side."""
 
     def __post_init__(self) -> None:
-        at_least_one("word2vec", self, ("vocab_size", "dim", "window"))
+        Check("word2vec", self).at_least(1, "vocab_size", "dim", "window")
 
     @property
     def n_params(self) -> int:
@@ -54,13 +55,13 @@ class Word2VecConfig:
         return 2 * self.vocab_size * self.dim
 
 
-class Word2Vec(Layer):
+class Word2Vec(Model):
     """Two tables of vectors; `SkipGram` and `CBOW` say what an input is."""
 
     default_lr: ClassVar[float]
 
     def __init__(self, config: Word2VecConfig) -> None:
-        self.config = config
+        super().__init__(config)
         V, C = config.vocab_size, config.dim
         self.input = Embedding(V, C, init=partial(uniform, bound=0.5 / C))
         self.output = Embedding(V, C, init=zeros)  # at first nothing is more likely than anything else
@@ -112,14 +113,14 @@ class SkipGram(Word2Vec):
 class CBOW(Word2Vec):
     """The words around it predict a word; their vectors are averaged, so their order is lost."""
 
-    default_lr = 0.075  # each word of a window gets a share of the gradient of the mean only
+    default_lr = 0.075  # each word of a window gets a fraction of the gradient of the mean only
 
     def hidden(self, inputs: Array) -> Tensor:
         """inputs (B, M), NOTHING where there is no word -> mean of the vectors of the others (B, C)"""
         there = (inputs != NOTHING)[..., None]  # (B, M, 1)
-        share = there / np.maximum(there.sum(axis=1, keepdims=True), 1)
+        fraction = there / np.maximum(there.sum(axis=1, keepdims=True), 1)
         vectors = self.input(np.maximum(inputs, 0))  # (B, M, C)
-        return ops.sum(vectors * share.astype(vectors.dtype), axis=1)
+        return ops.sum(vectors * fraction.astype(vectors.dtype), axis=1)
 
     def examples(self, ids: npt.ArrayLike) -> tuple[Array, Array]:
         """ids (n,) -> contexts (B, 2 window), centres (B,)"""

@@ -1,6 +1,6 @@
-"""Every differentiable operation, one file per op or family: forward, backward, example, derivation page.
+"""All differentiable operations, one file per op or family: forward, backward, native pair, cost, example.
 
-Called with Tensors they record themselves; called with NumPy arrays they just compute.
+Called with Tensors they record themselves; called with NumPy arrays they only compute.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from chainrule.ops.softmax import log_softmax, softmax, softmax_jacobian
 
 
 def all_ops() -> dict[str, Op]:
-    """Every op of this package by name; the test battery runs over these."""
+    """All ops by name; the test battery runs over them."""
     return {value.name: value for value in globals().values() if isinstance(value, Op)}
 
 

@@ -1,4 +1,4 @@
-"""From the loss of each example to one number, and back. Shared by all losses."""
+"""Reduction of the losses of examples to one number, and its gradient; shared by all losses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def check_reduction(name: str, reduction: str) -> None:
 
 
 def reduced(name: str, losses: Array, reduction: str) -> Array:
-    """The mean or sum of `losses`, or all of them; the mean of none is 0."""
+    """The mean or sum of `losses`, or all of them; the mean of no losses is 0."""
     check_reduction(name, reduction)
     if reduction == "none":
         return losses
@@ -21,5 +21,5 @@ def reduced(name: str, losses: Array, reduction: str) -> Array:
 
 
 def spread(dy: Array, size: int, reduction: str) -> Array:
-    """The gradient of each of `size` losses (one number if they are equal), given that of the reduced loss."""
+    """The gradient of each of `size` losses, given that of the reduced loss; one number if all are equal."""
     return dy / max(1, size) if reduction == "mean" else dy

@@ -14,12 +14,12 @@ from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
 
 
 def rows(x: Array) -> Array:
-    """All leading axes in one: (..., k) -> (rows, k)."""
+    """Merge the leading axes: (..., k) -> (rows, k)."""
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def times(a: Array, b: Array) -> Array:
-    """a @ b, float32 factors rounded to the precision in force (`cr.precision`)."""
+    """a @ b; float32 inputs are rounded to the current precision (`cr.precision`)."""
     return np.asarray(np.matmul(_factor(a), _factor(b)))
 
 
@@ -27,7 +27,7 @@ def _factor(x: Array) -> Array:
     if mode.precision == "fp32" or x.dtype != np.float32:
         return x
     if mode.precision == "fp16":
-        with np.errstate(over="ignore"):  # infinity, which the loss scaling watches for
+        with np.errstate(over="ignore"):  # infinity, which loss scaling detects
             return x.astype(np.float16).astype(np.float32)
     u = np.ascontiguousarray(x).view(np.uint32)
     rounded = ((u + 0x7FFF + (u >> 16 & 1)) & 0xFFFF0000).view(np.float32)  # to the nearest, ties to even
@@ -51,7 +51,7 @@ def sum_lead(grad: Array, axes: int = 1) -> Array:
 
 
 def mean_last(x: Array) -> Array:
-    """Mean over the last axis, kept as an axis of size 1."""
+    """Mean over the last axis, which stays with size 1."""
     mean: Array = x.mean(axis=-1, keepdims=True)
     return mean
 
@@ -59,7 +59,7 @@ def mean_last(x: Array) -> Array:
 def native_map(
     forward: str, backward: str, *, saves_output: bool = False
 ) -> tuple[Callable[[Array], tuple[Array, Saved]], Callable[[Array, Saved, Needs], Grads]]:
-    """The native pair, by the names of its kernels, of a function of each element that saves just x, or just y."""
+    """The native pair of an elementwise function that saves only x, or only y, by the names of its kernels."""
 
     def native_forward(x: Array) -> tuple[Array, Saved]:
         y = native.empty_like(x)
@@ -75,7 +75,7 @@ def native_map(
 
 
 def summed_into(need: Any, like: Array) -> Array:
-    """Where a kernel adds the gradient of a parameter: its own place in the flat block if there is one, or zeros."""
+    """Where a kernel adds the gradient of a parameter: its place in the flat block, or new zeros."""
     return need.array if isinstance(need, Into) else np.zeros_like(like)
 
 

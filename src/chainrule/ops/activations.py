@@ -1,4 +1,4 @@
-"""Activation functions, each element by itself.        Derivations: docs/derivations/activations.md"""
+"""Elementwise activation functions.        Derivations: docs/derivations/activations.md"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def smooth_example(rng: np.random.Generator) -> Iterator[Example]:
     """Inputs of any size and both signs."""
     yield Example((normal(rng, 3, 4),))
     yield Example((3 * normal(rng, 2, 7, 1),))
-    for n in (16, 33, 257):  # whole vectors of the native kernels, and a rest
+    for n in (16, 33, 257):  # whole vectors of the native kernels, and a remainder
         yield Example((3 * normal(rng, n),))
 
 
@@ -314,7 +314,7 @@ def swiglu_native_forward(gate: Array, up: Array) -> tuple[Array, Saved]:
 
 
 def swiglu_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    dgate, dup = native.empty_like(dy), native.empty_like(dy)  # the two differ by a factor: both at once
+    dgate, dup = native.empty_like(dy), native.empty_like(dy)  # they differ by a factor: computed together
     native.kernels().swiglu_backward(dgate, dup, *saved, dy)
     return dgate, dup
 

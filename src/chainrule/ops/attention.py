@@ -2,8 +2,8 @@
 
     Z = s q kᵀ + M,   A = softmax(Z),   o = A v
 
-Saved are q, k, v, o and L, the log-sum-exp of each row of Z, but not the T×S matrix A: backward computes it
-again as exp(Z - L). A native kernel that never writes A down saves the same things as this reference.
+Saved are q, k, v, o and L, the log-sum-exp of each row of Z, but not the T×S matrix A: backward recomputes it as
+exp(Z - L). The native kernel, which never stores A, saves the same arrays.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def forward(
     dropout: float = 0.0,
     key: tuple[int, ...] | None = None,
 ) -> tuple[Array, Saved]:
-    """Every query takes an average of the values, weighted by how well their keys match: softmax(s q kᵀ) v.
+    """For each query the mean of the values, weighted by how well their keys match: softmax(s q kᵀ) v.
 
     q (..., H, T, D), k (..., Hk, S, D), v (..., Hk, S, Dv) -> (..., H, T, Dv). Hk divides H: neighboring
-    query heads share a key head. Plain matrices, without heads, will do. `scale` is 1/√D unless given.
+    query heads share a key head. Matrices without heads work too. `scale` is 1/√D unless given.
 
     `mask` broadcasts to (..., H, T, S): boolean, True where the query may attend, or float, added to the
-    scores. `causal` lets query t see the keys up to t + S - T: the last query sees all of them. A query that
-    may attend to nothing gives zeros. `dropout` drops that share of the weights, at places chosen by `key`.
+    scores. `causal` lets query t see the keys up to t + S - T: the last query sees all of them. A query without
+    any key gives zeros. `dropout` is the rate at which weights are dropped, at places chosen by `key`.
     """
     _check(q, k, v)
     _check_dropout(dropout, key)
@@ -118,7 +118,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def native_gradients(grads: Grads, dy: Array, saved: Saved) -> None:
-    """Fill the arrays (dq, dk, dv); None where a gradient is not wanted."""
+    """Fill the arrays (dq, dk, dv); None where a gradient is not needed."""
     q, k, v, o, lse, *constants = saved
     dq, dk, dv = [None if grad is None else _four(grad) for grad in grads]
     arguments = _native_arguments(q, k, v, *constants)
@@ -135,7 +135,7 @@ def _native_arguments(
     dropout: float,
     key: tuple[int, ...] | None,
 ) -> tuple[Any, ...]:
-    """What both kernels end with: q, k, v, scale, causal, allowed, added, dropout, key, threshold."""
+    """The last arguments of both kernels: q, k, v, scale, causal, allowed, added, dropout, key, threshold."""
     allowed = added = None
     if mask is not None:
         mask = _four(np.broadcast_to(mask, _scores_shape(q, k)))  # repeated by strides of 0, not by copies
@@ -145,7 +145,7 @@ def _native_arguments(
 
 
 def _empty(shape: Shape) -> Array:
-    """An array (..., H, T, n) that lies in memory as (..., T, H, n), so that joining the heads is free."""
+    """An array (..., H, T, n) with the memory layout (..., T, H, n), so that joining the heads is free."""
     if len(shape) < 3:
         return native.empty(shape)
     *lead, H, T, n = shape
@@ -158,7 +158,7 @@ def _rows(x: Array) -> Array:
 
 
 def _four(x: Array) -> Array:
-    """As (B, H, T, n): the leading axes in one."""
+    """As (B, H, T, n), with the leading axes merged."""
     return x if x.ndim == 4 else x.reshape(math.prod(x.shape[:-3]), *(1, *x.shape)[-3:])
 
 
@@ -171,13 +171,13 @@ def _scale(scale: float | None, q: Any) -> float:
 
 
 def _fold(x: Array, k: Array) -> Array:
-    """(..., H, T, n) -> (..., Hk, G·T, n): the G query heads of one key head as one longer list."""
+    """(..., H, T, n) -> (..., Hk, G·T, n): the G query heads of one key head, one after another."""
     groups = x.shape[-3] // k.shape[-3] if x.ndim > 2 else 1
     return x.reshape(*k.shape[:-2], groups * x.shape[-2], x.shape[-1])
 
 
 def _kept(q: Array, k: Array, dropout: float, key: Any) -> Array:
-    """Which weights dropout keeps, (..., Hk, G·T, S); drawn again in backward instead of saved."""
+    """Which weights dropout keeps, (..., Hk, G·T, S); redrawn in backward instead of saved."""
     return _fold(keep_mask(_scores_shape(q, k), dropout, key), k)
 
 
@@ -193,7 +193,7 @@ def _scores(q: Array, k: Array, causal: bool, mask: Array | None, scale: float) 
 
 
 def _softmax(Z: Array) -> tuple[Array, Array, Array]:
-    """In place e^(Z - max); its row sums (1 for a row without a key), and the log-sum-exp of Z."""
+    """e^(Z - max) in place; its row sums (1 for a row without a key), and the log-sum-exp of Z."""
     top = Z.max(axis=-1, keepdims=True, initial=-np.inf)  # (..., Hk, G·T, 1)
     empty = top == -np.inf
     top[empty] = 0  # with the sum set to 1, L is 0 there and backward's exp(Z - L) is 0, not NaN    [AT.12]
@@ -205,7 +205,7 @@ def _softmax(Z: Array) -> tuple[Array, Array, Array]:
 
 
 def _bias(causal: bool, mask: Array | None, shape: Shape, dtype: np.dtype[Any]) -> Array | None:
-    """M: 0 (or the float mask) where attention is allowed, -inf elsewhere; None if there is no mask."""
+    """M: 0 (or the float mask) where attention is allowed, -inf elsewhere; None without a mask."""
     bias = mask if mask is None or is_float(mask) else _closed(mask, dtype)
     if causal:
         future = _closed(causal_mask(*shape[-2:]), dtype)  # (T, S)
@@ -276,7 +276,7 @@ def causal_mask(T: int, S: int | None = None) -> Array:
 def attention_weights(
     q: Any, k: Any, *, causal: bool = False, mask: Any = None, scale: float | None = None
 ) -> Array:
-    """The maps A = softmax(Z) themselves, (..., H, T, S), to look at; arguments as in `attention`."""
+    """The attention maps A = softmax(Z), (..., H, T, S), for inspection; arguments as in `attention`."""
     q, k = (x.array if isinstance(x, Tensor) else np.asarray(x) for x in (q, k))
     _check(q, k, k)
     shape = _scores_shape(q, k)
@@ -298,7 +298,7 @@ def composed(
     dropout: float = 0.0,
     key: tuple[int, ...] | None = None,
 ) -> Any:
-    """The same from matmul and softmax: what the formula says, with every matrix written down."""
+    """The composition from matmul and softmax, with every matrix stored."""
     shape = _scores_shape(q, k)
     k, v = _repeat_heads(k, shape), _repeat_heads(v, shape)
     scores = mul(matmul(q, _swap_last(k)), _scale(scale, q))  # (..., H, T, S)
@@ -357,7 +357,7 @@ def abstract_forward(
 
 
 def cost(needs: Needs, q: Array, k: Array, v: Array, *, causal: bool = False, **constants: Any) -> Work:
-    """Scores and average forward; dA, dv, dq, dk backward, and the scores once more, which forward did not keep."""
+    """Scores and average forward; dA, dv, dq, dk backward, and recomputed scores."""
     T, S = q.shape[-2], k.shape[-2]
     seeing = (
         min(T, S) if causal else T

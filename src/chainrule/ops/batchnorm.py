@@ -2,8 +2,8 @@
 
     y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε),   μ and σ² of each feature over the N rows of the batch
 
-In training, `batchnorm`, and running averages of its statistics by `update_running`. With those, a single
-example can go through `batchnorm_eval`, or the layer be melted into the one before it by `fold_batchnorm`.
+Training uses `batchnorm` and keeps running averages of its statistics (`update_running`). With them `batchnorm_eval`
+normalizes a single example, and `fold_batchnorm` folds the layer into the linear one before it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _check(name: str, x: Array, **features: Array) -> None:
 def batchnorm_forward(
     x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5
 ) -> tuple[tuple[Array, Array, Array], Saved]:
-    """Each feature with mean 0 and variance 1 over the batch, then scaled and shifted; and the statistics.
+    """Normalize each feature to mean 0 and variance 1 over the batch, scale and shift; also return the statistics.
 
     x (..., C), gamma (C,), beta (C,) -> y (..., C), mean (C,), var (C,); the variance is biased (1/N).
     """
@@ -51,7 +51,7 @@ def batchnorm_forward(
 
 
 def batchnorm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) -> Grads:
-    """Also through the returned statistics, should anybody differentiate them."""
+    """Includes the gradients through the returned statistics."""
     x, gamma, mean, rstd = saved
     g, dmean, dvar = dy[0].reshape(-1, x.shape[-1]), dy[1], dy[2]
     N = len(g)
@@ -94,7 +94,7 @@ def _check_batch(x: Array, gamma: Array, beta: Array) -> None:
 
 
 def batchnorm_composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5) -> Any:
-    """The same from small ops."""
+    """The composition from small ops."""
     batch = tuple(range(len(x.shape) - 1))
     mean = reduce.mean(x, axis=batch)
     centered = sub(x, mean)
@@ -106,7 +106,7 @@ def batchnorm_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 6, 3), normal(rng, 3), normal(rng, 3)))
     yield Example((normal(rng, 2, 3, 5), normal(rng, 5), normal(rng, 5)), {"eps": 0.1})
     yield Example((normal(rng, 7, 1), normal(rng, 1), normal(rng, 1)))
-    for C in (16, 33):  # whole vectors of the native kernel, and a rest
+    for C in (16, 33):  # whole vectors of the native kernel, and a remainder
         yield Example((normal(rng, 7, C), normal(rng, C), normal(rng, C)))
 
 
@@ -123,7 +123,7 @@ batchnorm = Op(
 def batchnorm_eval_forward(
     x: Array, gamma: Array, beta: Array, *, mean: Array, var: Array, eps: float = 1e-5
 ) -> tuple[Array, Saved]:
-    """The same with given statistics mean (C,), var (C,): each example by itself, whatever the batch."""
+    """Batch normalization with given statistics mean (C,), var (C,): independent of the batch."""
     mean, var = (np.asarray(s, dtype=x.dtype) for s in (mean, var))
     _check("batchnorm_eval", x, gamma=gamma, beta=beta, mean=mean, var=var)
     rstd = 1 / np.sqrt(var + eps)  # (C,)
@@ -146,7 +146,7 @@ def batchnorm_eval_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 def batchnorm_eval_composed(
     x: Any, gamma: Any, beta: Any, *, mean: Array, var: Array, eps: float = 1e-5
 ) -> Any:
-    """The same from small ops."""
+    """The composition from small ops."""
     return add(mul(div(sub(x, mean), np.sqrt(var + eps)), gamma), beta)
 
 
@@ -177,7 +177,7 @@ def update_running(
 ) -> tuple[Array, Array]:
     """The running (mean, var) after one more batch: r ← (1 - μ) r + μ · statistic of the batch (start: 0, 1).
 
-    The batch variance is used as it is, biased; `unbiased_rows`, the rows of the batch, undoes that.
+    The batch variance is biased; `unbiased_rows`, the number of rows of the batch, corrects that.
     """
     if not 0 <= momentum <= 1:
         raise ConfigError(f"batchnorm: momentum is {momentum} (must be from 0 to 1)")
@@ -192,7 +192,7 @@ def update_running(
 def fold_batchnorm(
     W: Array, b: Array | None, gamma: Array, beta: Array, mean: Array, var: Array, eps: float = 1e-5
 ) -> tuple[Array, Array]:
-    """(W', b') with x W'ᵀ + b' = batchnorm_eval(x Wᵀ + b): the layer vanishes into the linear one before it.
+    """(W', b') with x W'ᵀ + b' = batchnorm_eval(x Wᵀ + b): the layer folded into the linear one before it.
 
     W (out, in), everything else (out,); b may be None.
     """
@@ -202,7 +202,7 @@ def fold_batchnorm(
 
 
 def groupnorm(x: Any, gamma: Any, beta: Any, *, groups: int, eps: float = 1e-5) -> Any:
-    """Normalized over the positions of one example and the channels of one group; `groups=C`: instance norm.
+    """Normalize over the positions of one example and the channels of one group; `groups=C` is instance norm.
 
     x (B, ..., C), gamma (C,), beta (C,) -> y (B, ..., C), a composition of small ops.
     """

@@ -1,9 +1,9 @@
-"""Softmax and cross-entropy in one, from logits.        Derivation: docs/derivations/cross_entropy.md
+"""Softmax and cross-entropy, fused, from logits.        Derivation: docs/derivations/cross_entropy.md
 
     loss = log Σ_j e^z_j - Σ_i t_i z_i,   dz = softmax(z) - t
 
-Saved are the logits with two numbers per row: neither probabilities nor one-hot targets are ever stored. Both
-passes walk over blocks of rows that fit in the cache, so the gradient itself is the only new (N, V) array.
+Saved are the logits and two numbers per row: neither probabilities nor one-hot targets are stored. Both passes work on
+blocks of rows that fit in the cache, so the gradient is the only new (N, V) array.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def forward(
     exclude_true: bool = False,
     reduction: str = "mean",
 ) -> tuple[Array, Saved]:
-    """How much softmax(logits) is surprised by the targets, in nats.
+    """The cross-entropy of softmax(logits) and the targets, in nats.
 
     logits (..., V); targets are class ids (...) or distributions (..., V). Positions with id `ignore_index`
-    or with a weight of 0, in `weights` (...), contribute neither value nor gradient. `reduction` is "mean"
-    (by weight, over the counted positions; 0 if there are none), "sum" or "none". For `label_smoothing` see
+    or with a weight of 0 in `weights` (...) contribute neither value nor gradient. `reduction` is "mean" (by
+    weight, over the counted positions; 0 without any), "sum" or "none". For `label_smoothing` see
     `smooth_labels`.
     """
     x = logits.reshape(-1, logits.shape[-1])  # (N, V)
@@ -104,7 +104,7 @@ def composed(
     exclude_true: bool = False,
     reduction: str = "mean",
 ) -> Any:
-    """The definition written out from small ops: -Σ t log softmax(z), with a dense target t."""
+    """The definition, composed from small ops: -Σ t log softmax(z), with a dense target t."""
     target, counted = read_targets("cross_entropy", targets, logits.shape, logits.dtype, ignore_index)
     scale = _row_scale("cross_entropy", counted, weights, reduction, logits.shape, logits.dtype)
     t = smooth_labels(target, logits.shape[-1], label_smoothing, exclude_true=exclude_true)
@@ -124,7 +124,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((x,), {"targets": ids, "label_smoothing": 0.2, "exclude_true": True})
     yield Example((x,), {"targets": ids, "weights": np.zeros((2, 3))})
     yield Example((normal(rng, 7),), {"targets": 3})
-    for V in (16, 33, 257):  # whole vectors of the native kernel, and a rest
+    for V in (16, 33, 257):  # whole vectors of the native kernel, and a remainder
         yield Example((normal(rng, 3, V),), {"targets": rng.integers(0, V, size=3), "label_smoothing": 0.1})
 
 
@@ -142,7 +142,7 @@ def abstract_forward(
 
 
 def abstract_goal(shape: Shape, dtype: Any, targets: Any) -> Goal:
-    """What `read_goal` gives, by shapes alone."""
+    """The result of `read_goal` on shapes alone."""
     N = math.prod(shape[:-1])
     dense = np.shape(targets) == shape
     target = abstract((N, shape[-1]), dtype) if dense else abstract((N,), np.int64)
@@ -161,7 +161,7 @@ cross_entropy = Op(
 
 
 class Goal(NamedTuple):
-    """What the rows are compared with: row n with gap · target_n + floor, counted scale_n times."""
+    """The target of each row: gap · target_n + floor, with weight scale_n."""
 
     target: Array  # ids (N,) or distributions (N, V)
     scale: Array  # (N,)
@@ -187,7 +187,7 @@ def read_goal(
     exclude_true: bool = False,
     reduction: str = "mean",
 ) -> Goal:
-    """The checked constants of a loss of logits of this shape and dtype."""
+    """The checked targets and weights for logits of this shape and dtype."""
     target, counted = read_targets(name, targets, shape, dtype, ignore_index)
     scale = _row_scale(name, counted, weights, reduction, shape, dtype)
     return Goal(target, scale, *_smoothing(label_smoothing, exclude_true, shape[-1]))
@@ -204,13 +204,13 @@ def row_losses(x: Array, goal: Goal) -> tuple[Array, Array, Array]:
             losses[rows] -= goal.floor * z.sum(axis=1)
         total[rows] = np.exp(z, out=z).sum(axis=1)
     losses += np.log(one_if_empty(total))  # log Σ_j e^z_j - Σ_i t_i z_i                              [CE.2]
-    losses[goal.scale == 0] = 0  # also where a row that does not count is infinite
+    losses[goal.scale == 0] = 0  # even if an ignored row is infinite
     losses *= goal.scale
     return losses, peak, total
 
 
 def row_gradients(dx: Array, x: Array, peak: Array, total: Array, goal: Goal) -> None:
-    """Writes the gradients of the logits x (N, V) into dx, which may be x itself."""
+    """Write the gradients of the logits x (N, V) into dx, which may be x."""
     target, scale, gap, floor = goal
     for rows in row_blocks(len(x), x.shape[1], BLOCK):
         d = dx[rows]
@@ -228,7 +228,7 @@ def row_gradients(dx: Array, x: Array, peak: Array, total: Array, goal: Goal) ->
 
 
 def reduced(losses: Array, shape: Shape, reduction: str) -> Array:
-    """The losses (N,) of rows of logits of `shape` as the reduction wants them; they are scaled already."""
+    """Reduce the losses (N,) of the rows of logits of `shape`; they are already scaled."""
     loss: Array = losses.reshape(shape[:-1]) if reduction == "none" else losses.sum()
     return loss
 
@@ -242,7 +242,7 @@ def row_blocks(N: int, V: int, size: int) -> Iterator[slice]:
 def smooth_labels(targets: Any, V: int, label_smoothing: float, *, exclude_true: bool = False) -> Array:
     """The target distributions of label smoothing: class ids (...) or distributions (..., V) -> (..., V).
 
-    A share ε of the mass is spread evenly over all V classes, or with `exclude_true` over the V-1 wrong ones.
+    The fraction ε of the mass is spread evenly over all V classes, or with `exclude_true` over the V-1 wrong ones.
 
     >>> import chainrule as cr
     >>> cr.ops.smooth_labels(1, 4, 0.2)
@@ -259,13 +259,13 @@ def _smoothing(epsilon: float, exclude_true: bool, V: int) -> tuple[float, float
     if not 0 <= epsilon < 1:
         raise ConfigError(f"label_smoothing: got {epsilon} (must be at least 0 and below 1)")
     floor = epsilon / max(1, V - exclude_true)
-    return 1 - V * floor, floor  # so that the masses add up to 1
+    return 1 - V * floor, floor  # so that the sum is 1
 
 
 def read_targets(
     name: str, targets: Any, shape: Shape, dtype: Any, ignore_index: int | None = None
 ) -> tuple[Array, Array]:
-    """Checked targets of logits of `shape` (..., V): ids (N,) or distributions (N, V); and which rows count."""
+    """Checked targets of logits of `shape` (..., V): ids (N,) or distributions (N, V); and the rows that count."""
     targets, V = np.asarray(targets), shape[-1]
     if targets.dtype.kind not in "iuf":
         raise DataError(f"{name}: targets are {targets.dtype} (must be integer ids or float distributions)")
@@ -275,7 +275,7 @@ def read_targets(
             f"{name}: target {kind} have shape {targets.shape}, logits {shape} (must be {wanted})"
         )
     if kind == "distributions":
-        # A copy: backward needs them as they are now.
+        # A copy: backward needs the present values.
         return _read_distributions(name, targets.reshape(-1, V).astype(dtype))
     ids = targets.reshape(-1)
     counted = np.ones(ids.shape, bool)
@@ -284,7 +284,7 @@ def read_targets(
     else:
         counted = ids != ignore_index
         ids = np.where(counted, ids, 0).astype(np.int64, copy=False)
-    unsigned = ids.view(np.uint64)  # a negative one is a large number
+    unsigned = ids.view(np.uint64)  # a negative id is a large number
     if unsigned.max(initial=0) >= V:
         i = int((unsigned >= V).argmax())
         raise DataError(f"{name}: target {ids[i]} at position {i}, V is {V} (must be from 0 to {V - 1})")
@@ -293,7 +293,7 @@ def read_targets(
 
 def _read_distributions(name: str, targets: Array) -> tuple[Array, Array]:
     total = targets.sum(axis=1)
-    wrong = (targets < 0).any(axis=1) | ~(np.abs(total - 1) < 1e-3)  # the second catches NaN too
+    wrong = (targets < 0).any(axis=1) | ~(np.abs(total - 1) < 1e-3)  # the second term also catches NaN
     if wrong.any():
         i = int(wrong.argmax())
         raise DataError(
@@ -304,7 +304,7 @@ def _read_distributions(name: str, targets: Array) -> tuple[Array, Array]:
 
 
 def _row_scale(name: str, counted: Array, weights: Any, reduction: str, shape: Shape, dtype: Any) -> Array:
-    """What the loss of each row is multiplied by: its weight, divided by the total weight for the mean."""
+    """The factor of each row's loss: its weight, for the mean divided by the total weight."""
     check_reduction(name, reduction)
     scale = counted.astype(dtype)
     total: Any = np.count_nonzero(counted)
@@ -319,7 +319,7 @@ def _row_scale(name: str, counted: Array, weights: Any, reduction: str, shape: S
     if reduction == "mean":
         if weights is not None and (scale < 0).any():
             raise DataError(f"{name}: weight {scale.min():g} (must not be negative for the mean)")
-        scale /= total or 1  # nothing counted: every weight is 0, so loss and gradient are
+        scale /= total or 1  # if no row counts, loss and gradient are 0
     return scale
 
 

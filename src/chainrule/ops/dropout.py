@@ -3,7 +3,7 @@
     y = x k / (1 - p),   k = 1 with probability 1 - p, else 0
 
 The mask is a pure function of (key, shape, p): no state, the same bits for any number of threads, and simple
-enough to be repeated inside a kernel.
+enough to be redrawn inside a kernel.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chainrule.ops._util import normal
 
 
 def keep_mask(shape: Shape, p: float, key: tuple[int, ...]) -> Array:
-    """True where a value is kept: element i if the i-th 32-bit word of the stream is at least p · 2³²."""
+    """True where a value is kept: where the i-th 32-bit word of the stream is at least p · 2³²."""
     n = math.prod(shape)
     words = random.from_key(key).bit_generator.random_raw((n + 1) // 2)  # 64 bits each
     words = words.astype("<u8", copy=False).view("<u4")[:n]  # low half first
@@ -86,7 +86,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 3, 5),), {"p": 0.4, "key": random.key("example", 1, seed=0)})
     yield Example((normal(rng, 7, 1),), {"p": 0.1, "key": random.key("example", 2, seed=0)})
     yield Example((normal(rng, 2, 3),), {"p": 0.0})
-    for n in (16, 257):  # whole vectors of the native kernel, and a rest
+    for n in (16, 257):  # whole vectors of the native kernel, and a remainder
         yield Example((normal(rng, n),), {"p": 0.5, "key": random.key("example", n, seed=0)})
 
 

@@ -1,6 +1,6 @@
 """Elementwise arithmetic with broadcasting.        Derivations: docs/derivations/elementwise.md
 
-Each input is repeated along the axes it lacks; its gradient is the sum over those repetitions (`unbroadcast`).
+Each input is broadcast along the axes it lacks; its gradient is the sum over these axes (`unbroadcast`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _positive(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((rng.uniform(0.3, 3.0, size=(7, 1)),))
 
 
-LARGE = 1 << 18  # elements: from here on two threads and memory that is kept are faster than NumPy
+LARGE = 1 << 18  # elements: from here on threads and reused memory are faster than NumPy
 
 
 def _large_pair(a: Array, b: Array) -> bool:

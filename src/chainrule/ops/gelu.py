@@ -33,7 +33,7 @@ ERFCX_32 = (
     0.1250302726, 0.2517117116, 0.3717369452, 0.2108063885,
 )
 # fmt: on
-BLOCK = 1 << 15  # elements: many passes over a block that stays in the cache, instead of many over memory
+BLOCK = 1 << 15  # elements: several passes over a block in the cache instead of over memory
 
 
 def _erfc(z: Array) -> tuple[Array, Array]:
@@ -78,7 +78,7 @@ def _normal(x: Array) -> tuple[Array, Array]:
 
 
 def _by_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
-    """function of arrays of one shape, a block at a time."""
+    """Apply a function to arrays of one shape, a block at a time."""
     flat = [a.reshape(-1) for a in arrays]
     y = np.empty_like(flat[0])
     for start in range(0, y.size, BLOCK):
@@ -130,7 +130,7 @@ def _tanh_form(x: Array) -> tuple[Array, Array, Array]:
 
 
 def gelu_tanh_forward(x: Array) -> tuple[Array, Saved]:
-    """y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), the approximation of GELU that GPT-2 was trained with"""
+    """y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), the approximation of GELU in GPT-2"""
     return x * _tanh_form(x)[2], (x,)
 
 

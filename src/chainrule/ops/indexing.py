@@ -1,6 +1,6 @@
 """Picking elements, rows, and one entry per row.        Derivations: docs/derivations/indexing.md
 
-What is read gets its gradient put back where it came from; what is read twice gets the sum.
+The gradient of an element goes back to its place; an element read twice gets the sum.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from chainrule.ops.reduce import sum
 
 
 def getitem_forward(x: Array, *, index: Any) -> tuple[Array, Saved]:
-    """y = x[index], for any index NumPy understands: numbers, slices, None, ..., masks, integer arrays"""
+    """y = x[index], for any index of NumPy: numbers, slices, None, ..., masks, integer arrays"""
     index = tuple(map(_plain, index)) if isinstance(index, tuple) else _plain(index)
     return x[index], (index, x.shape)
 
 
 def getitem_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     index, shape = saved
-    if _is_integers(index):  # rows of x: the common case, and a faster way
+    if _is_integers(index):  # rows of x: the common case, done faster
         return (scatter_add(index, dy, shape),)
     dx = np.zeros(shape, dy.dtype)
     if any(map(_is_integers, index if isinstance(index, tuple) else ())):
-        np.add.at(dx, index, dy)  # forward was: y = x[index], some elements perhaps twice         [IX.2]
+        np.add.at(dx, index, dy)  # forward was: y = x[index], elements may repeat                 [IX.2]
     else:
         dx[index] = dy  # no element is read twice                                                 [IX.1]
     return (dx,)
 
 
 def _plain(part: Any) -> Any:
-    """Lists, tensors and arrays as arrays of our own, which the caller cannot change before backward."""
+    """Lists, tensors and arrays as copies, which the caller cannot change before backward."""
     if isinstance(part, list | Tensor | np.ndarray):
         return np.array(part, dtype=np.intp if isinstance(part, list) and not part else None)
     return part
@@ -67,7 +67,7 @@ getitem = Op("getitem", getitem_forward, getitem_backward, getitem_example)
 def scatter_add(ids: Array, dy: Array, shape: Shape) -> Array:
     """Zeros of `shape` with dy[i] added to row ids[i], in the order of i: the same bits every time."""
     C = math.prod(shape[1:])
-    # NumPy adds single numbers at a list of places four times as fast as whole rows.
+    # In NumPy adding single numbers at a list of places is four times as fast as adding whole rows.
     places = ids.reshape(-1, 1).astype(np.intp) * C + np.arange(C)  # (rows, C)
     dW = np.zeros(shape[0] * C, dy.dtype)
     np.add.at(dW, places.reshape(-1), dy.reshape(-1))
@@ -89,7 +89,7 @@ def embedding_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 def embedding_native_forward(W: Array, *, ids: Any) -> tuple[Array, Saved]:
     if W.ndim != 2:
-        return embedding_forward(W, ids=ids)  # which says what is wrong
+        return embedding_forward(W, ids=ids)  # which raises the error
     ids = check_ids("embedding", ids, W.shape[0])
     y = native.empty((*ids.shape, W.shape[1]))
     native.kernels().gather_rows(rows(y), W, ids.reshape(-1))
@@ -107,7 +107,7 @@ def embedding_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 5, 3),), {"ids": np.array([2, 0, 2, 4])})
     yield Example((normal(rng, 7, 4),), {"ids": rng.integers(0, 7, size=(2, 6))})
     yield Example((normal(rng, 3, 1),), {"ids": 1})
-    for C in (16, 33, 257):  # whole vectors of the native kernel, and a rest
+    for C in (16, 33, 257):  # whole vectors of the native kernel, and a remainder
         yield Example((normal(rng, 5, C),), {"ids": rng.integers(0, 5, size=7)})
 
 
@@ -131,7 +131,7 @@ embedding = Op(
 
 
 def gather_forward(x: Array, *, ids: Any) -> tuple[Array, Saved]:
-    """x (..., V), ids (...) of integers -> y (...), the entry number ids[i] of each last axis"""
+    """x (..., V), ids (...) of integers -> y (...): entry ids[i] of each row"""
     ids = check_ids("gather", ids, x.shape[-1] if x.ndim else 0)
     if ids.shape != x.shape[:-1]:
         raise ShapeError(f"gather: ids are {ids.shape}, x is {x.shape} (ids must be {x.shape[:-1]})")

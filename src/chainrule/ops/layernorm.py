@@ -23,7 +23,7 @@ from chainrule.ops.elementwise import add, div, mul, sqrt, sub
 def forward(
     x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode: str = "inside"
 ) -> tuple[Array, Saved]:
-    """Each row of x with mean 0 and variance 1, then scaled and shifted: (x - μ) / √(σ² + ε) · γ + β
+    """Normalize each row of x to mean 0 and variance 1, scale and shift: (x - μ) / √(σ² + ε) · γ + β
 
     x (..., C), gamma (C,), beta (C,) -> y (..., C). `eps_mode="outside"` divides by σ + ε instead.
     """
@@ -44,7 +44,7 @@ def forward(
     y *= rstd
     y *= gamma
     y += beta
-    return y, saved  # x̂ is computed again: storing it would cost another (..., C) array; y can be, with beta
+    return y, saved  # x̂ is recomputed: storing it would cost another (..., C) array; y too, from beta
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -73,7 +73,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 def native_forward(
     x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode: str = "inside"
 ) -> tuple[Array, Saved]:
-    if eps_mode != "inside":  # the kernel knows ε inside the root only
+    if eps_mode != "inside":  # the kernel has ε inside the root only
         return forward(x, gamma, beta, eps=eps, eps_mode=eps_mode)
     _check(x, gamma, beta)
     y = native.empty_like(x)
@@ -103,7 +103,7 @@ def _check(x: Array, gamma: Array, beta: Array) -> None:
 
 
 def composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5, eps_mode: str = "inside") -> Any:
-    """The same from small ops."""
+    """The composition from small ops."""
     centered = sub(x, reduce.mean(x, axis=-1, keepdims=True))
     var = reduce.mean(mul(centered, centered), axis=-1, keepdims=True)
     scale = sqrt(add(var, eps)) if eps_mode == "inside" else add(sqrt(var), eps)
@@ -115,7 +115,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 7), normal(rng, 7), normal(rng, 7)), {"eps": 0.1})
     yield Example((normal(rng, 3, 4), normal(rng, 4), normal(rng, 4)), {"eps": 0.1, "eps_mode": "outside"})
     yield Example((normal(rng, 5, 1), normal(rng, 1), normal(rng, 1)))
-    for C in (16, 33, 257):  # whole vectors of the native kernel, and a rest
+    for C in (16, 33, 257):  # whole vectors of the native kernel, and a remainder
         yield Example((normal(rng, 3, C), normal(rng, C), normal(rng, C)))
 
 

@@ -1,7 +1,7 @@
 """Losses of probabilities: cross-entropy, binary cross-entropy, KL divergence.
 
 Derivations: docs/derivations/losses.md. 0 log 0 = 0; a loss is infinite only where a target has probability 0.
-Cross-entropy from logits, the loss of language models, has a file of its own.
+Cross-entropy from logits, the loss of language models, is in cross_entropy.py.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ cross_entropy_probs = Op(
 
 
 def _binary_targets(name: str, targets: Any, like: Array) -> Array:
-    t: Array = np.array(targets, dtype=like.dtype)  # a copy: backward needs them as they are now
+    t: Array = np.array(targets, dtype=like.dtype)  # a copy: backward needs the present values
     if t.shape != like.shape:
         raise ShapeError(f"{name}: targets have shape {t.shape}, predictions {like.shape} (must be equal)")
     _check_probabilities(f"{name}: targets", t)
@@ -115,7 +115,7 @@ binary_cross_entropy = Op(
 
 
 def bce_with_logits_forward(logits: Array, *, targets: Any, reduction: str = "mean") -> tuple[Array, Saved]:
-    """Binary cross-entropy of p = σ(z) from the logit z: max(z, 0) - z t + log(1 + e^-|z|), for any size"""
+    """Binary cross-entropy of p = σ(z) from the logit z: max(z, 0) - z t + log(1 + e^-|z|), without overflow"""
     t = _binary_targets("binary_cross_entropy_with_logits", targets, logits)
     loss = np.log1p(np.exp(-np.abs(logits)))
     loss += np.maximum(logits, 0)
@@ -146,7 +146,7 @@ binary_cross_entropy_with_logits = Op(
 def kl_divergence_forward(p: Array, q: Array, *, reduction: str = "mean") -> tuple[Array, Saved]:
     """KL(p ‖ q) = Σ_i p_i log(p_i / q_i) of each row of two arrays of distributions (..., V)
 
-    Where p_i = 0 the slope in p_i is infinite; its gradient is set to 0: a class that is ruled out stays out.
+    Where p_i = 0 the derivative by p_i is infinite; the gradient is set to 0, so that the class stays at 0.
     """
     _check_pair("kl_divergence", p, q)
     _check_probabilities("kl_divergence: p", p)
@@ -179,7 +179,7 @@ kl_divergence = Op("kl_divergence", kl_divergence_forward, kl_divergence_backwar
 def kl_divergence_logits_forward(
     p_logits: Array, q_logits: Array, *, reduction: str = "mean"
 ) -> tuple[Array, Saved]:
-    """KL(softmax(p_logits) ‖ softmax(q_logits)) of each row (..., V), in logarithms: finite for any tiny q"""
+    """KL(softmax(p_logits) ‖ softmax(q_logits)) of each row (..., V), from logarithms: finite for any tiny q"""
     _check_pair("kl_divergence_logits", p_logits, q_logits)
     log_p = log_softmax.forward(p_logits)[0]
     log_q = log_softmax.forward(q_logits)[0]

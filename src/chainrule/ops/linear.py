@@ -30,7 +30,7 @@ def forward(x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in
     """x (..., in), W (out, in) or (in, out) by `layout`, b (out,) or None -> y (..., out)"""
     _check(x, W, b, layout)
     M = W if layout == "in_out" else W.T  # (in, out)
-    y = times(rows(x), M)  # (rows, out): one product for the whole batch
+    y = times(rows(x), M)  # (rows, out): one matmul for the whole batch
     if b is not None:
         y += b
     return y.reshape(*x.shape[:-1], M.shape[1]), (x, W, layout)  # (..., out)
@@ -55,7 +55,7 @@ def native_forward(
 ) -> tuple[Array, Saved]:
     _check(x, W, b, layout)
     M = W if layout == "in_out" else W.T  # (in, out)
-    # The bias is added while the product is still in registers.
+    # The bias is added while the result is still in registers.
     y = native.matmul(rows(x), M, bias=b, precision=mode.precision)
     return y.reshape(*x.shape[:-1], M.shape[1]), (x, W, layout)
 
@@ -99,7 +99,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 3, 4), normal(rng, 4, 5), normal(rng, 5)), {"layout": "in_out"})
     yield Example(
         (normal(rng, 7, 33), normal(rng, 17, 33), normal(rng, 17))
-    )  # whole tiles of the kernel, and rests
+    )  # whole tiles of the kernel, and remainders
 
 
 def composed(x: Any, W: Any, b: Any = None, *, layout: str = "out_in") -> Any:

@@ -1,4 +1,4 @@
-"""Output layer and cross-entropy in one.        Derivation: docs/derivations/linear_cross_entropy.md
+"""Output layer and cross-entropy, fused.        Derivation: docs/derivations/linear_cross_entropy.md
 
     z = x Wᵀ,   loss = log Σ_j e^z_j - Σ_i t_i z_i,   dx = dz W,   dW = dzᵀ x
 
@@ -36,7 +36,7 @@ from chainrule.ops.linear import linear
 NAME = "linear_cross_entropy"
 CHUNK = 1 << 23  # logits, or gradients of them, at a time: 32 MB in float32
 TILE = 16  # rows
-KEEP = CHUNK  # logits that are kept for backward rather than computed again
+KEEP = CHUNK  # up to so many logits are kept for backward; more are recomputed
 
 
 def forward(
@@ -74,7 +74,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     goal = Goal(*constants).scaled(dy)
     X = rows(x)  # (N, C)
     dX = np.empty_like(X) if needs[0] else None
-    dW = _room(W, needs[1])
+    dW = _sum_of(W, needs[1])
     for chunk in _chunks(len(X), len(W)):
         z = times(X[chunk], W.T) if logits is None else logits[chunk]
         dz = np.empty_like(z)
@@ -91,7 +91,7 @@ def native_forward(
 ) -> tuple[Array, Saved]:
     shape = _logits_shape(x, W)
     goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
-    if goal.target.ndim == 2:  # distributions: the kernel knows ids only
+    if goal.target.ndim == 2:  # distributions: the kernel takes ids only
         return forward(x, W, targets=targets, reduction=reduction, **options)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), np.float32)
@@ -109,7 +109,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     if goal.target.ndim == 2:
         return backward(dy, saved, needs)
     X = rows(x)  # (N, C)
-    dW = _room(W, needs[1])
+    dW = _sum_of(W, needs[1])
     if logits is None:
         dX = native.empty_like(X) if needs[0] else None
         native.kernels().linear_cross_entropy_backward(dX, dW, X, W, peak, total, *goal, *_cut(X, W))
@@ -125,7 +125,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 def fused(
     dy: float, needs: Needs, x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any
 ) -> tuple[Array, Grads] | None:
-    """Value and gradients of a chunk while its logits are there, instead of computing them twice."""
+    """The fused gradient: value and gradients of each chunk from the same logits."""
     shape = _logits_shape(x, W)
     if reduction == "none" or _kept(shape):
         return None
@@ -133,7 +133,7 @@ def fused(
     slope = goal.scaled(np.asarray(dy, x.dtype))
     X = rows(x)  # (N, C)
     losses = np.empty(len(X), x.dtype)
-    dX, dW = np.empty_like(X) if needs[0] else None, _room(W, needs[1])
+    dX, dW = np.empty_like(X) if needs[0] else None, _sum_of(W, needs[1])
     for chunk in _chunks(len(X), len(W)):
         z = times(X[chunk], W.T)
         losses[chunk], peak, total = row_losses(z, goal.rows(chunk))
@@ -156,7 +156,7 @@ def native_fused(
         return fused(dy, needs, x, W, targets=targets, reduction=reduction, **options)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), np.float32)
-    dX, dW = native.empty_like(X) if needs[0] else None, _room(W, needs[1])
+    dX, dW = native.empty_like(X) if needs[0] else None, _sum_of(W, needs[1])
     slope = goal.scaled(np.asarray(dy, np.float32)).scale
     native.kernels().linear_cross_entropy_forward(
         losses, peak, total, X, W, *goal, *_cut(X, W), dX, dW, slope
@@ -164,15 +164,15 @@ def native_fused(
     return reduced(losses, shape, reduction), (None if dX is None else dX.reshape(x.shape), dW)
 
 
-def _room(W: Array, need: Any) -> Array | None:
-    """Where the gradient of W is added up, if it is wanted."""
+def _sum_of(W: Array, need: Any) -> Array | None:
+    """Where the gradient of W is summed, or None if not needed."""
     if isinstance(need, Into):
         return need.array
     return np.zeros_like(W) if need else None
 
 
 def _cut(X: Array, W: Array) -> tuple[int, int]:
-    """For the kernels: rows per chunk, and what factors are rounded to."""
+    """For the kernels: rows per chunk, and the precision."""
     return _chunk(len(X), len(W)), native.PRECISIONS.index(mode.precision)
 
 
@@ -181,7 +181,7 @@ def _kept(shape: Shape) -> bool:
 
 
 def _chunk(N: int, V: int) -> int:
-    """Rows per chunk: chunks of equal size, since each of them reads all of W; whole tiles if there are several."""
+    """Rows per chunk: equal chunks, since each reads all of W; multiples of a tile if there are several."""
     most = max(1, CHUNK // V)
     even = -(-N // (-(-N // most) or 1)) or 1
     return min(most, -(-even // TILE) * TILE) if even > TILE else even
@@ -211,7 +211,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((x, W), {"targets": ids, "label_smoothing": 0.2, "exclude_true": True})
     yield Example((x, W), {"targets": rng.dirichlet(np.ones(5), size=(2, 3)), "label_smoothing": 0.1})
     yield Example((normal(rng, 7), normal(rng, 1, 7)), {"targets": 0})
-    for V, C in ((16, 7), (33, 16), (65, 33)):  # whole vectors of the native kernels, and a rest
+    for V, C in ((16, 7), (33, 16), (65, 33)):  # whole vectors of the native kernels, and a remainder
         yield Example((normal(rng, 7, C), normal(rng, V, C)), {"targets": rng.integers(0, V, size=7)})
 
 
@@ -227,7 +227,7 @@ def abstract_forward(
 
 
 def cost(needs: Needs, x: Array, W: Array, **constants: Any) -> Work:
-    """With gradients computed in forward, as in training; otherwise logits that are not kept are computed again."""
+    """With gradients computed in forward, as in training; otherwise logits that are not kept are recomputed."""
     return linear.cost(needs, x, W)  # type: ignore[misc]
 
 

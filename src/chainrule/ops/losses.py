@@ -1,4 +1,4 @@
-"""Losses of numbers: of the difference d = pred - target.        Derivations: docs/derivations/losses.md
+"""Losses of the difference d = pred - target.        Derivations: docs/derivations/losses.md
 
 `reduction` is "mean", "sum" or "none".
 """
@@ -18,7 +18,7 @@ from chainrule.ops._util import away_from_zero, normal
 
 
 def _difference(name: str, pred: Array, target: Array) -> Array:
-    if pred.shape != target.shape:  # broadcasting here would silently compare every row with every other
+    if pred.shape != target.shape:  # broadcasting would silently compare every row with every other
         raise ShapeError(f"{name}: pred has shape {pred.shape}, target {target.shape} (must be equal)")
     return pred - (target if is_float(target) else target.astype(pred.dtype))
 
@@ -76,7 +76,7 @@ mae = Op("mae", mae_forward, mae_backward, mae_example)
 def huber_forward(
     pred: Array, target: Array, *, delta: float = 1.0, reduction: str = "mean"
 ) -> tuple[Array, Saved]:
-    """½ d² for |d| ≤ δ, beyond it the straight line δ (|d| - ½ δ): outliers pull no harder than δ"""
+    """½ d² for |d| ≤ δ, beyond it δ (|d| - ½ δ): the gradient of an outlier is at most δ"""
     if not delta > 0:
         raise ConfigError(f"huber: delta is {delta} (must be above 0)")
     d = _difference("huber", pred, target)
@@ -102,7 +102,7 @@ huber = Op("huber", huber_forward, huber_backward, huber_example)
 
 
 def l2_to_reference(theta: Any, theta_ref: Any, lam: float) -> Any:
-    """λ ‖θ - θ_ref‖², the pull of fine-tuned weights toward the pretrained ones; Tensors or arrays.
+    """λ ‖θ - θ_ref‖², which pulls fine-tuned weights toward the pretrained ones; Tensors or arrays.
 
     >>> import chainrule as cr
     >>> theta = cr.Tensor([1.0, 2.0], requires_grad=True)

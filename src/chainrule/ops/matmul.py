@@ -1,4 +1,4 @@
-"""Matrix product, batched, with broadcasting.        Derivation: docs/derivations/matmul.md
+"""Matmul, batched, with broadcasting.        Derivation: docs/derivations/matmul.md
 
     C = A B,   dA = dC Bᵀ,   dB = Aᵀ dC
 
@@ -65,14 +65,14 @@ def _gradients(dy: Array, saved: Saved, needs: Needs, product: Times) -> Grads:
 
 
 def _product(a: Array, b: Array, product: Times) -> Array:
-    """a @ b; a batch of matrices times one matrix is one large product instead of many small ones."""
+    """a @ b; a batch of matrices times one matrix is one large matmul instead of many small ones."""
     if a.ndim > 2 and b.ndim == 2:
         return product(rows(a), b).reshape(*a.shape[:-1], b.shape[-1])  # (..., n, m)
     return product(a, b)
 
 
 def native_times(a: Array, b: Array) -> Array:
-    """a @ b by our own kernel: at most three axes, so that leading axes become one."""
+    """a @ b by the native kernel, with the leading axes merged into one."""
     if a.ndim == 2 and b.ndim == 2:
         return native.matmul(a, b, precision=mode.precision)
     A = a[None, :] if a.ndim == 1 else a

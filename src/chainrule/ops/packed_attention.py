@@ -2,8 +2,8 @@
 
     q, k, v = the thirds of qkv, cut into heads;   y = attention(q, k, v), heads joined
 
-The heads are views of qkv, the output and the gradient of qkv are written where they belong: nothing is transposed or
-copied. Saved is what attention saves, so `cr.ops.attention_weights(*saved[:2], causal=True)` gives the maps.
+The heads are views of qkv; output and gradient of qkv are written in place: nothing is transposed or copied. Saved are
+the arrays that attention saves, so `cr.ops.attention_weights(*saved[:2], causal=True)` gives the maps.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def forward(
     key: tuple[int, ...] | None = None,
     scale: float | None = None,
 ) -> tuple[Array, Saved]:
-    """Attention of each position to itself and those before it, from queries, keys and values in one array.
+    """Causal self-attention, from queries, keys and values in one array.
 
     qkv (B, T, 3C) -> (B, T, C); the last axis of qkv holds q, k and v, each `heads` heads of C / heads numbers.
     `causal=False` lets every position see all others; the other options are those of `attention`.
@@ -93,7 +93,7 @@ def _split(x: Array, parts: int, heads: int) -> Array:
 
 
 def composed(qkv: Any, *, heads: int, causal: bool = True, **options: Any) -> Any:
-    """The same from reshape, transpose and attention's own composition."""
+    """The composition from reshape, transpose and the composed attention."""
     B, T, width = qkv.shape
     split = transpose(reshape(qkv, shape=(B, T, 3, heads, width // (3 * heads))), axes=(2, 0, 3, 1, 4))
     o = attention_composed(split[0], split[1], split[2], causal=causal, **options)
@@ -108,7 +108,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 9, 3 * 6),), {"heads": 2, **dropped})
     yield Example(
         (normal(rng, 1, 33, 3 * 17),), {"heads": 1}
-    )  # whole vectors of the native kernel, and a rest
+    )  # whole vectors of the native kernel, and a remainder
 
 
 def abstract_forward(qkv: Array, *, heads: int, causal: bool = True, **options: Any) -> tuple[Array, Saved]:

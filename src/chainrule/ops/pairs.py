@@ -1,9 +1,9 @@
-"""Losses that compare: a true neighbor with sampled words, a preferred answer with a rejected one.
+"""Losses of comparisons: a true neighbor with sampled words, a preferred answer with a rejected one.
 
     negative sampling   -log σ(c·p) - Σ_k log σ(-c·n_k)
     Bradley-Terry       -log σ(r_chosen - r_rejected)
 
-Both are computed as softplus(-z) = log(1 + e^-z), which is finite where σ(z) itself has rounded to 0.
+Both are computed as softplus(-z) = log(1 + e^-z), which is finite even where σ(z) rounds to 0.
 Derivations: docs/derivations/pairs.md
 """
 
@@ -48,7 +48,7 @@ def negative_sampling_forward(
     """-log σ(c·p) - Σ_k log σ(-c·n_k): pull a word's vector to its neighbor, push it from K sampled words.
 
     center (..., C), positive (..., C), negatives (..., K, C); `reduction` "mean" or "sum" over the leading
-    axes, or "none". K+1 dot products stand in for the V of a full softmax.
+    axes, or "none". K+1 dot products replace the V of a full softmax.
     """
     if center.shape != positive.shape:
         raise ShapeError(
@@ -104,7 +104,7 @@ negative_sampling = Op(
 
 
 def bradley_terry_forward(chosen: Array, rejected: Array, *, reduction: str = "mean") -> tuple[Array, Saved]:
-    """-log σ(chosen - rejected), both rewards (...): how surprising it is that the first was preferred.
+    """-log σ(chosen - rejected), both rewards (...): the surprise that the first was preferred.
 
     σ(r_i - r_j) = p_i / (p_i + p_j) for strengths p = e^r; only differences of rewards matter.
     """
@@ -118,7 +118,7 @@ def bradley_terry_forward(chosen: Array, rejected: Array, *, reduction: str = "m
 
 def bradley_terry_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     z, reduction = saved
-    dz = -spread(dy, z.size, reduction) * _sigmoid(-z)  # the surer the model is, the less it learns    [PR.9]
+    dz = -spread(dy, z.size, reduction) * _sigmoid(-z)  # small if the model is sure    [PR.9]
     return dz if needs[0] else None, -dz if needs[1] else None
 
 

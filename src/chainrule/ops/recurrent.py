@@ -1,7 +1,7 @@
 """One step of a recurrent network: plain, LSTM and GRU.        Derivations: docs/derivations/recurrent.md
 
-The matrix that multiplies [x, h] is kept as its two halves, W_x (gates·H, X) and W_h (gates·H, H), with one
-bias b (gates·H,) or none. Any leading axes are a batch.
+The matrix that multiplies [x, h] is stored as two halves, W_x (gates·H, X) and W_h (gates·H, H), with one bias
+b (gates·H,) or none. Leading axes are a batch.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def rnn_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def rnn_composed(x: Any, h: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
-    """The same from small ops."""
+    """The composition from small ops."""
     return tanh(add(linear(x, W_x, b), linear(h, W_h)))
 
 
@@ -147,7 +147,7 @@ def lstm_step_grads(
 
 
 def lstm_composed(x: Any, h: Any, c: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
-    """The same from small ops."""
+    """The composition from small ops."""
     a_i, a_f, a_g, a_o = split_gates(add(linear(x, W_x, b), linear(h, W_h)), 4)
     c = add(mul(sigmoid(a_f), c), mul(sigmoid(a_i), tanh(a_g)))
     return mul(sigmoid(a_o), tanh(c)), c
@@ -178,10 +178,10 @@ def gru_forward(
     """h' = (1 - z) h + z n, with r, z = σ(W_x x + W_h h + b) and n = tanh(W_x x + W_h (r h) + b).
 
     x (..., X), h (..., H), W_x (3H, X), W_h (3H, H), b (3H,) -> h' (..., H). The rows of the weights are the
-    gates r, z, n in this order and equations as in PyTorch.
+    gates r, z, n in this order.
 
-    `reset_after=True` is PyTorch's cell and takes its weights: r multiplies the finished product, which has a
-    bias b_h (3H,) of its own, n = tanh(W_x x + b + r (W_h h + b_h)), and z keeps: h' = (1 - z) n + z h.
+    `reset_after=True` is PyTorch's cell and takes its weights: r multiplies the whole term of h, which has its own
+    bias b_h (3H,), n = tanh(W_x x + b + r (W_h h + b_h)), and z keeps the state: h' = (1 - z) n + z h.
     """
     check_sizes("gru_cell", 3, x, h, W_x, W_h, b, b_h)
     check_reset("gru_cell", b_h, reset_after)
@@ -226,7 +226,7 @@ def gru_step(a: Array, h: Array, W_h: Array, b_h: Array | None, reset_after: boo
 def gru_step_grads(
     dy: Array, h: Array, W_h: Array, r: Array, z: Array, n: Array, u_n: Array | None
 ) -> tuple[Array, Array, Array]:
-    """da and du (..., 3H), the gradients of what comes from x and from h, and dh (..., H)"""
+    """da and du (..., 3H), the gradients of the terms of x and of h, and dh (..., H)"""
     H = h.shape[-1]
     if u_n is not None:
         da_n = dy * (1 - z) * (1 - n * n)  # forward was: h' = n + z (h - n), n = tanh(a_n + r u_n)    [RC.18]
@@ -238,7 +238,7 @@ def gru_step_grads(
     dm = da_n @ W_h[2 * H :]  # forward was: n = tanh(a_n + m W_nᵀ), m = r h    [RC.14]
     da_rz = np.concatenate((dm * h * r * (1 - r), dz * z * (1 - z)), axis=-1)  # (..., 2H)    [RC.15]
     da = np.concatenate((da_rz, da_n), axis=-1)  # (..., 3H)
-    return da, da, dy * (1 - z) + dm * r + da_rz @ W_h[: 2 * H]  # three ways into h    [RC.16]
+    return da, da, dy * (1 - z) + dm * r + da_rz @ W_h[: 2 * H]  # three paths into h    [RC.16]
 
 
 def gru_weight_grad(du: Array, h: Array, r: Array, z: Array, n: Array, u_n: Array | None) -> Array:
@@ -252,7 +252,7 @@ def gru_weight_grad(du: Array, h: Array, r: Array, z: Array, n: Array, u_n: Arra
 def gru_composed(
     x: Any, h: Any, W_x: Any, W_h: Any, b: Any = None, b_h: Any = None, *, reset_after: bool = False
 ) -> Any:
-    """The same from small ops."""
+    """The composition from small ops."""
     H = h.shape[-1]
     a_r, a_z, a_n = split_gates(linear(x, W_x, b), 3)
     if reset_after:

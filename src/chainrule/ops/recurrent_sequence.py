@@ -1,7 +1,7 @@
 """A recurrent network over a whole sequence: plain, LSTM and GRU.        Derivations: docs/derivations/recurrent.md
 
-The cells of ops/recurrent.py with the loop over time inside: x (B, T, X) goes through W_x in one product before the
-loop, and the gradients of the weights are one product each after it; only the product with W_h is made step by step.
+The cells of ops/recurrent.py with the loop over time inside: x (B, T, X) is multiplied by W_x in one matmul before the
+loop, and the gradients of the weights are one matmul each after it; only the matmul with W_h runs step by step.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ def _check_cell(h: Array, c: Array) -> None:
 
 
 def _project(x: Array, W_x: Array, b: Array | None) -> Array:
-    """x W_xᵀ + b for all steps in one product: (B, T, gates·H)    [RC.20]"""
+    """x W_xᵀ + b for all steps in one matmul: (B, T, gates·H)    [RC.20]"""
     a = rows(x) @ W_x.T
     return (a if b is None else a + b).reshape(*x.shape[:2], len(W_x))
 
 
 def _before(h: Array, y: Array) -> Array:
-    """The state each step started from: h and then y without its last step, (B, T, H)"""
+    """The state before each step: h, then y without its last step, (B, T, H)"""
     return np.concatenate((h[:, None], y[:, :-1]), axis=1)
 
 
 def _backwards(steps: list[Any]) -> Array:
-    """What a loop from the last step to the first has collected, in the order of time: (B, T, ...)"""
+    """Steps collected from the last to the first, in the order of time: (B, T, ...)"""
     return np.stack(steps[::-1], axis=1)
 
 
 def _weight_example(rng: np.random.Generator, gates: int, X: int, H: int) -> list[Array]:
-    """W_x, W_h, b, of a size at which states stay moderate"""
+    """W_x, W_h, b, scaled so that states stay moderate"""
     n = gates * H
     return [normal(rng, n, X) / X**0.5, normal(rng, n, H) / H**0.5, normal(rng, n)]
 
@@ -79,7 +79,7 @@ SIZES = (
 
 
 def _composed(cell: Callable[..., Any], x: Any, states: tuple[Any, ...]) -> Any:
-    """One cell after the other, and their outputs joined."""
+    """The cells one after the other, with joined outputs."""
     B, T, _ = x.shape
     outputs = []
     for t in range(T):
@@ -89,7 +89,7 @@ def _composed(cell: Callable[..., Any], x: Any, states: tuple[Any, ...]) -> Any:
     return concat(*outputs, axis=1), *states
 
 
-# -- what the native pairs share: they leave only the loop over time to a kernel of their own --------------------
+# -- shared by the native pairs, whose kernels do only the loop over time ------------------------------------------
 
 
 def _native_project(x: Array, W_x: Array, b: Array | None) -> Array:
@@ -108,7 +108,7 @@ def _native_times(da: Array, W_x: Array) -> Array:
 
 
 def _native_weight_grad(need: Any, W: Array, *pairs: tuple[Array, Array]) -> Array:
-    """dW, added into its place if there is one: for each pair some of its rows, daᵀ x over all B T rows    [RC.22]"""
+    """dW = daᵀ x over all B T rows, for each pair a block of its rows; added in place if it has one    [RC.22]"""
     into = isinstance(need, Into)
     dW: Array = need.array if into else native.empty_like(W)
     first = 0
@@ -157,7 +157,7 @@ def rnn_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
     return (
         da @ W_x if needs[0] else None,
         dh if needs[1] else None,
-        weight_grad(da, x) if needs[2] else None,  # one product over all B T rows    [RC.22]
+        weight_grad(da, x) if needs[2] else None,  # one matmul over all B T rows    [RC.22]
         weight_grad(da, _before(h, y)) if needs[3] else None,
         sum_lead(da) if needs[4] else None,
     )
@@ -166,10 +166,10 @@ def rnn_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
 def rnn_native_forward(
     x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None
 ) -> tuple[tuple[Array, Array], Saved]:
-    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h does not pay for one step
+    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
         return rnn_forward(x, h, W_x, W_h, b)
     _check("rnn_sequence", 1, x, h, W_x, W_h, b)
-    y = _native_project(x, W_x, b)  # in its place the states
+    y = _native_project(x, W_x, b)  # overwritten by the states
     native.kernels().rnn_forward(y, h, W_h)
     return (y, y[:, -1].copy()), (x, h, W_x, W_h, y)
 
@@ -189,7 +189,7 @@ def rnn_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
 
 
 def rnn_composed(x: Any, h: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
-    """The same from cells."""
+    """The composition from cells."""
     return _composed(lambda x, h: rnn_cell(x, h, W_x, W_h, b), x, (h,))
 
 
@@ -226,7 +226,7 @@ def lstm_forward(
 def lstm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) -> Grads:
     x, h, c, W_x, W_h, gates, cells, y = saved
     dstates, dh, dc = dy
-    before, tanh = _before(c, cells), np.tanh(cells)  # tanh c again rather than kept
+    before, tanh = _before(c, cells), np.tanh(cells)  # tanh c is recomputed
     steps = []
     for t in reversed(range(x.shape[1])):
         dh = dh + dstates[:, t]  # [RC.21]
@@ -247,11 +247,11 @@ def lstm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) ->
 def lstm_native_forward(
     x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array | None = None
 ) -> tuple[tuple[Array, Array, Array], Saved]:
-    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h does not pay for one step
+    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
         return lstm_forward(x, h, c, W_x, W_h, b)
     _check("lstm_sequence", 4, x, h, W_x, W_h, b)
     _check_cell(h, c)
-    gates = _native_project(x, W_x, b)  # in its place the gates
+    gates = _native_project(x, W_x, b)  # overwritten by the gates
     y = native.empty((*x.shape[:2], h.shape[1]))
     cells = native.empty_like(y)
     native.kernels().lstm_forward(y, cells, gates, h, c, W_h)
@@ -274,7 +274,7 @@ def lstm_native_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Ne
 
 
 def lstm_composed(x: Any, h: Any, c: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
-    """The same from cells."""
+    """The composition from cells."""
     return _composed(lambda x, h, c: lstm_cell(x, h, c, W_x, W_h, b), x, (h, c))
 
 
@@ -347,11 +347,11 @@ def gru_native_forward(
     *,
     reset_after: bool = False,
 ) -> tuple[tuple[Array, Array], Saved]:
-    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h does not pay for one step
+    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
         return gru_forward(x, h, W_x, W_h, b, b_h, reset_after=reset_after)
     _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
     check_reset("gru_sequence", b_h, reset_after)
-    gates = _native_project(x, W_x, b)  # in its place the gates
+    gates = _native_project(x, W_x, b)  # overwritten by the gates
     y = native.empty((*x.shape[:2], h.shape[1]))
     u_n = native.empty_like(y) if reset_after else None
     if reset_after:
@@ -366,7 +366,7 @@ def gru_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
     dstates, dh, H = dy[0], dy[1].copy(), h.shape[1]
     parts = native.empty(
         (*x.shape[:2], (3 if u_n is None else 4) * H)
-    )  # da_r, da_z, da_n, and du_n if not the same
+    )  # da_r, da_z, da_n, and du_n if it differs
     if u_n is None:
         native.kernels().gru_backward(parts, dh, gates, y, h, W_h, dstates)
     else:
@@ -391,7 +391,7 @@ def gru_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
 def gru_composed(
     x: Any, h: Any, W_x: Any, W_h: Any, b: Any = None, b_h: Any = None, *, reset_after: bool = False
 ) -> Any:
-    """The same from cells."""
+    """The composition from cells."""
     return _composed(lambda x, h: gru_cell(x, h, W_x, W_h, b, b_h, reset_after=reset_after), x, (h,))
 
 
@@ -403,7 +403,7 @@ def gru_example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, B, T, X), normal(rng, B, H), *after), {"reset_after": True})
 
 
-# -- by shapes alone -------------------------------------------------------------------------------------------
+# -- on shapes alone -------------------------------------------------------------------------------------------
 
 
 def _states(x: Array, h: Array, n: int) -> tuple[Array, ...]:
@@ -446,13 +446,13 @@ def gru_abstract(
 
 
 def _cost(states: int) -> Callable[..., Work]:
-    """Of an op whose inputs are x, so many states, W_x, W_h and biases"""
+    """The cost of an op with inputs x, n states, W_x, W_h and biases"""
 
     def cost(needs: Needs, *inputs: Any, reset_after: bool = False) -> Work:
         B, T, _ = inputs[0].shape
         W_x, W_h = (2 * B * T * W.size for W in inputs[states + 1 : states + 3])
         dW_x, dW_h = (bool(need) for need in needs[states + 1 : states + 3])
-        # Backward takes the gradient through every state, wanted or not.
+        # Backward goes through every state, needed or not.
         return Work(W_x + W_h, W_x * (bool(needs[0]) + dW_x) + W_h * (1 + dW_h))
 
     return cost

@@ -1,6 +1,6 @@
 """Reductions: sum, mean, max, log-sum-exp.        Derivations: docs/derivations/reduce.md
 
-`axis` is None (all axes), a number or a tuple, negative from the end; `keepdims` keeps them with size 1.
+`axis` is None (all axes), a number or a tuple, negative from the end; `keepdims` keeps the axes with size 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
 
 
 def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
-    """The shape with every reduced axis as size 1, which broadcasts against the input."""
+    """The shape with reduced axes of size 1, which broadcasts against the input."""
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
@@ -108,7 +108,7 @@ def logsumexp_forward(x: Array, *, axis: Axis = -1, keepdims: bool = False) -> t
     if np.isfinite(top).all():
         e = np.asarray(x - top)
         np.exp(e, out=e)
-    else:  # inf - inf: an entry equal to an infinite maximum counts as e⁰, and all -inf as nothing at all
+    else:  # inf - inf: an entry equal to an infinite maximum counts as e⁰; rows of -inf as 0
         with np.errstate(invalid="ignore"):
             e = np.exp(np.where(x == top, 0, x - top)) * (top != -np.inf)
     total = e.sum(axis=axes, keepdims=True)

@@ -2,7 +2,7 @@
 
 y = x̂ γ,   x̂ = x r,   r = 1/√(mean(x²) + ε)        (Zhang and Sennrich 2019)
 
-Layer norm without its mean and shift.
+Layer norm without mean and shift.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chainrule.ops.elementwise import add, div, mul, sqrt
 
 
 def forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> tuple[Array, Saved]:
-    """Each row of x divided by its root mean square, then scaled: x / √(mean(x²) + ε) · γ
+    """Divide each row of x by its root mean square, then scale: x / √(mean(x²) + ε) · γ
 
     x (..., C), gamma (C,) -> y (..., C)
     """
@@ -73,7 +73,7 @@ def _check(x: Array, gamma: Array) -> None:
 
 
 def composed(x: Any, gamma: Any, *, eps: float = 1e-6) -> Any:
-    """The same from small ops."""
+    """The composition from small ops."""
     mean_square = reduce.mean(mul(x, x), axis=-1, keepdims=True)
     return mul(div(x, sqrt(add(mean_square, eps))), gamma)
 
@@ -82,7 +82,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 3, 5), normal(rng, 5)))
     yield Example((normal(rng, 7), normal(rng, 7)), {"eps": 0.1})
     yield Example((normal(rng, 5, 1), normal(rng, 1)), {"eps": 0.5})
-    for C in (16, 33, 257):  # whole vectors of the native kernel, and a rest
+    for C in (16, 33, 257):  # whole vectors of the native kernel, and a remainder
         yield Example((normal(rng, 3, C), normal(rng, C)))
 
 

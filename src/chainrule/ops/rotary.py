@@ -1,8 +1,8 @@
-"""Rotary positions: each pair of features is turned by an angle that grows with the position.
+"""Rotary positions: each pair of features is rotated by an angle proportional to the position.
 
     (a, b) -> (a cos φ - b sin φ,  b cos φ + a sin φ),   φ = t θ_i,   θ_i = base^(-2i/D) unless given
 
-The score of a query at t and a key at s then depends on t - s alone.
+The score of a query at t and a key at s then depends only on t - s.
 Derivation: docs/derivations/rotary.md
 """
 
@@ -27,10 +27,10 @@ from chainrule.ops.shape import concat, reshape, transpose
 def forward(
     x: Array, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
 ) -> tuple[Array, Saved]:
-    """Turn the pairs of x (..., T, D) by position: queries and keys, before attention.
+    """Rotate the pairs of x (..., T, D) by position: queries and keys, before attention.
 
     `positions` is (T,), or broadcasts to x.shape[:-1]. Pair i is (x_i, x_{i + D/2}), as in Llama, or with
-    `interleaved` (x_{2i}, x_{2i+1}), as in the original paper. It turns by `frequency[i]` radians per position,
+    `interleaved` (x_{2i}, x_{2i+1}), as in the original paper. It rotates by `frequency[i]` radians per position,
     base^(-2i/D) unless given.
     """
     cos, sin = _angles(x, positions, base, frequency)
@@ -67,9 +67,9 @@ def _angles(
     return (table or _table)(t.tobytes(), t.shape, theta.tobytes(), x.dtype)
 
 
-@lru_cache(maxsize=8)  # every layer asks for the same one, forward and again in the next step
+@lru_cache(maxsize=8)  # every layer and step needs the same one
 def _table(t: bytes, shape: Shape, theta: bytes, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    # In float64: far positions turn many times.
+    # In float64: far positions have large angles.
     angle = np.frombuffer(t).reshape(*shape, 1) * np.frombuffer(theta)
     cos, sin = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
     cos.flags.writeable = sin.flags.writeable = False
@@ -113,7 +113,7 @@ def _turn(x: Array, cos: Array, sin: Array, sign: float, interleaved: bool) -> A
     T, D = x.shape[-2:]
     if x.strides[-1] != x.itemsize:
         x = np.ascontiguousarray(x)
-    if cos.size != T * D // 2:  # positions of each sequence, or one for all times: written out
+    if cos.size != T * D // 2:  # per sequence, or one for all: expanded
         full = (*x.shape[:-1], D // 2)
         cos, sin = (np.ascontiguousarray(np.broadcast_to(table, full)) for table in (cos, sin))
     y = native.empty(x.shape)
@@ -124,7 +124,7 @@ def _turn(x: Array, cos: Array, sin: Array, sign: float, interleaved: bool) -> A
 def composed(
     x: Any, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
 ) -> Any:
-    """The same from slices, products and a concatenation."""
+    """The composition from slices, products and a concatenation."""
     cos, sin = _angles(x, positions, base, frequency)
     a, b = _pairs(x, interleaved)
     y = concat(sub(mul(a, cos), mul(b, sin)), add(mul(b, cos), mul(a, sin)), axis=-1)  # (..., T, D), halves
@@ -143,7 +143,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 3, 5, 6),), {"positions": np.arange(5), "interleaved": True})
     yield Example((normal(rng, 2, 5, 6),), {"positions": np.arange(5), "frequency": [1.0, 0.0, -0.3]})
     yield Example((normal(rng, 2, 3, 1, 4),), {"positions": np.array([[[4]], [[9]]])})  # (B, 1, 1)
-    yield Example((normal(rng, 2, 3, 66),), {"positions": np.arange(3)})  # whole vectors and a rest
+    yield Example((normal(rng, 2, 3, 66),), {"positions": np.arange(3)})  # whole vectors and a remainder
     yield Example(
         (normal(rng, 2, 3, 4, 34).transpose(0, 2, 1, 3),), {"positions": np.arange(3)}
     )  # heads split

@@ -1,6 +1,6 @@
 """Shape operations.        Derivations: docs/derivations/shape.md
 
-They move or repeat numbers; their gradients move them back and add up the repetitions.
+They move or repeat numbers; their gradients move them back and sum the repetitions.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def concat_abstract(*xs: Array, axis: int = 0) -> tuple[Array, Saved]:
 
 
 def _edges(xs: tuple[Array, ...], axis: int) -> tuple[int, Shape]:
-    """The axis counted from the front, and where each array begins and the last one ends on it."""
+    """The axis counted from the front, and the edges of the arrays along it."""
     shapes = [x.shape for x in xs]
     if not shapes:
         raise ShapeError("concat: got no arrays (must have at least one)")
@@ -147,7 +147,7 @@ def where_forward(a: Array, b: Array, *, condition: Any) -> tuple[Array, Saved]:
 
 def where_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     chosen, a_shape, b_shape = saved
-    return (  # forward was: y = a or b; only the chosen one moves y                               [SH.5]
+    return (  # forward was: y = a or b; only the chosen one affects y                               [SH.5]
         unbroadcast(np.where(chosen, dy, 0), a_shape) if needs[0] else None,
         unbroadcast(np.where(chosen, 0, dy), b_shape) if needs[1] else None,
     )

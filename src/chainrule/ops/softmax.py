@@ -25,9 +25,8 @@ def softmax_forward(
 ) -> tuple[Array, Saved]:
     """Positive numbers in the order of x that sum to 1 along `axis`: e^x_i / Σ_j e^x_j.
 
-    An entry of -inf gives exactly 0, and a row of nothing but -inf all zeros. `clip=(-50, 50)` first forces
-    the finite entries into that interval: an old way to avoid overflow which, unlike subtracting the maximum,
-    changes the result.
+    An entry of -inf gives exactly 0; a row of only -inf gives zeros. `clip=(-50, 50)` first clips the finite
+    entries to that interval, an old way to avoid overflow that, unlike subtracting the maximum, changes the result.
     """
     inside = None
     if clip is not None:
@@ -71,7 +70,7 @@ def softmax_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 3, 5),), {"axis": 1})
     yield Example((normal(rng, 7, 1),))
     yield Example((np.array([[0.5, -3.0, 2.5], [1.5, 0.0, -0.7]]),), {"clip": (-1.0, 1.0)})
-    for C in (16, 33, 257):  # whole vectors of the native kernel, and a rest
+    for C in (16, 33, 257):  # whole vectors of the native kernel, and a remainder
         yield Example((normal(rng, 3, C),))
 
 
@@ -125,7 +124,7 @@ def log_softmax_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 def log_softmax_composed(x: Any, *, axis: int = -1) -> Any:
-    """The same from small ops."""
+    """The composition from small ops."""
     return sub(x, logsumexp(x, axis=axis, keepdims=True))
 
 
@@ -142,7 +141,7 @@ log_softmax = Op(
 def softmax_jacobian(p: Any) -> Array:
     """∂p_i/∂x_j = p_i (δ_ij - p_j), that is diag(p) - p pᵀ, of a softmax output p: (..., V) -> (..., V, V).
 
-    For looking at: backward never forms it.
+    For inspection: backward never builds it.
 
     >>> import chainrule as cr
     >>> cr.ops.softmax_jacobian([0.5, 0.5])
@@ -155,25 +154,25 @@ def softmax_jacobian(p: Any) -> Array:
 
 
 def _along_rows(x: Array, axis: int) -> bool:
-    """True for what the kernels do: the last axis, which must have a maximum."""
+    """True if the kernels apply: along the last axis, which must not be empty."""
     return x.ndim > 0 and x.shape[-1] > 0 and axis in (-1, x.ndim - 1)
 
 
 def minus_max(x: Array, axis: int) -> tuple[Array, Array]:
-    """x minus its maximum along `axis`, a new array whose exponential cannot overflow; and the maximum."""
+    """x minus its maximum along `axis`, so that exp cannot overflow; and the maximum."""
     peak = x.max(axis=axis, keepdims=True)
     peak[peak == -np.inf] = 0  # a row of -inf stays a row of -inf
     return x - peak, peak  # [SM.1]
 
 
 def one_if_empty(total: Array) -> Array:
-    """Sums of exponentials to divide by: the 0 of a row of -inf becomes 1, in place."""
+    """Replace the sum 0 of a row of -inf by 1, in place, to divide by it."""
     total[total == 0] = 1
     return total
 
 
 def _clip(x: Array, low: float, high: float) -> tuple[Array, Array]:
-    """x forced into [low, high], but for -inf, which is a mask and not a logit; and where x was inside."""
+    """x clipped to [low, high], except -inf, which is a mask; and where x was inside."""
     if not low < high:
         raise ConfigError(f"softmax: clip is ({low}, {high}) (the first must be below the second)")
     inside = (x >= low) & (x <= high)

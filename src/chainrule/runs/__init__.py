@@ -1,8 +1,9 @@
 """A run on disk: its folder, checkpoints, history, replay, and how its model is loaded again."""
 
 from chainrule.runs.checkpoint import Checkpoint
+from chainrule.runs.folder import RunFolder
 from chainrule.runs.history import History, histories
-from chainrule.runs.load import load_any, load_model
+from chainrule.runs.load import load, load_language_model, load_vectors
 from chainrule.runs.plot import loss_curve
 from chainrule.runs.replay import Replay, replay
 from chainrule.runs.run import Run
@@ -12,9 +13,11 @@ __all__ = [
     "History",
     "Replay",
     "Run",
+    "RunFolder",
     "histories",
-    "load_any",
-    "load_model",
+    "load",
+    "load_language_model",
+    "load_vectors",
     "loss_curve",
     "replay",
 ]

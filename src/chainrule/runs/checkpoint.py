@@ -30,7 +30,7 @@ from chainrule.errors import ChainruleWarning, CheckpointError
 from chainrule.files import flush, flush_folder
 from chainrule.io import safetensors
 from chainrule.io.hf.architectures import check_size
-from chainrule.runs.folder import LOG
+from chainrule.runs.folder import MANIFEST, STEP, RunFolder, step_of
 
 FORMAT = 1
 KEEP = 2  # checkpoints of a run: the newest, and the one before it
@@ -38,7 +38,7 @@ KEEP = 2  # checkpoints of a run: the newest, and the one before it
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """All that is needed to use a model and to go on training it; each field is a file."""
+    """All that is needed to use a model and to resume its training; each field is a file."""
 
     model: Mapping[str, npt.NDArray[Any]]
     optimizer: Mapping[str, npt.NDArray[Any]]
@@ -68,23 +68,23 @@ OPTIONAL = {"carried", "trained", "tokenizer_config", "generation_config"}
 def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
     """Write RUN/checkpoints/step_N and drop all but the newest few and the steps `keep`; returns its path."""
     parts = {name: file for name, file in FILES.items() if name not in OPTIONAL or getattr(checkpoint, name)}
-    folder = run / "checkpoints"
-    final = folder / f"step_{checkpoint.step:06d}"
+    files = RunFolder(run)
+    folder, final = files.checkpoints, files.checkpoint(checkpoint.step)
     partial, old = folder / f".{final.name}.partial", folder / f".{final.name}.old"
     try:
         _take_back(folder)
-        for leftover in (*folder.glob(".step_*.partial"), *folder.glob(".step_*.old")):
+        for leftover in (*folder.glob(f".{STEP}*.partial"), *folder.glob(f".{STEP}*.old")):
             shutil.rmtree(leftover, ignore_errors=True)
         partial.mkdir(parents=True)
         sums = {file: _write(partial / file, getattr(checkpoint, name)) for name, file in parts.items()}
-        _write(partial / "manifest.json", {"format": FORMAT, "files": sums})
+        _write(partial / MANIFEST, {"format": FORMAT, "files": sums})
         flush_folder(partial)
         if final.exists():  # the same step again, after a resume
             final.rename(old)
         partial.rename(final)
         flush_folder(folder)
-        for stale in (old, *_complete(folder)[:-KEEP]):
-            if stale == old or int(stale.name[5:]) not in keep:
+        for stale in (old, *files.saved()[:-KEEP]):
+            if stale == old or step_of(stale) not in keep:
                 shutil.rmtree(stale, ignore_errors=True)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
@@ -99,7 +99,7 @@ def load(path: Path) -> Checkpoint:
     newest = find(path)
     if newest == path:
         return _load(path)
-    found, damaged = _newest_good(_complete(newest.parent))
+    found, damaged = _newest_good(RunFolder(path).saved())
     if found is None:
         raise CheckpointError(
             f"{damaged}; there is no good one before it (bring back a copy, or begin a new run)"
@@ -109,11 +109,11 @@ def load(path: Path) -> Checkpoint:
 
 def before(run: Path, step: int) -> Checkpoint | None:
     """The newest good checkpoint of a run from which `step` is still to be made."""
-    return _newest_good([path for path in _complete(run / "checkpoints") if int(path.name[5:]) < step])[0]
+    return _newest_good([path for path in RunFolder(run).saved() if step_of(path) < step])[0]
 
 
 def _newest_good(candidates: list[Path]) -> tuple[Checkpoint | None, CheckpointError | None]:
-    """With the error of the newest if that is damaged; whoever gets an older one is warned."""
+    """With the error of the newest if that is damaged; an older one comes with a warning."""
     damaged = None
     for candidate in reversed(candidates):
         try:
@@ -128,13 +128,13 @@ def _newest_good(candidates: list[Path]) -> tuple[Checkpoint | None, CheckpointE
 
 
 def _load(path: Path) -> Checkpoint:
-    manifest = _decode(path / "manifest.json", _read(path / "manifest.json"))
+    manifest = _decode(path / MANIFEST, _read(path / MANIFEST))
     if manifest.get("format") != FORMAT:
         raise CheckpointError(f"{path}: checkpoint format {manifest.get('format')!r} (must be {FORMAT})")
     sums = manifest.get("files")
     needed = [file for name, file in FILES.items() if name not in OPTIONAL]
     if not isinstance(sums, dict) or not set(needed) <= set(sums) <= set(FILES.values()):
-        raise CheckpointError(f"{path / 'manifest.json'}: must list {', '.join(needed)}")
+        raise CheckpointError(f"{path / MANIFEST}: must list {', '.join(needed)}")
     parts = {name: file for name, file in FILES.items() if file in sums}
     contents = {name: _verified(path / file, sums[file]) for name, file in parts.items()}
     return Checkpoint(**{name: _decode(path / file, contents[name]) for name, file in parts.items()})
@@ -142,35 +142,30 @@ def _load(path: Path) -> Checkpoint:
 
 def find(path: Path) -> Path:
     """The newest checkpoint of a run, or `path` itself if it is a checkpoint."""
-    if (path / "manifest.json").exists():
+    files = RunFolder(path)
+    if files.is_checkpoint:
         return path
-    folder = path / "checkpoints"
+    folder = files.checkpoints
     try:
         _take_back(folder)
     except OSError as error:
         raise CheckpointError(f"{folder}: cannot be mended ({error.strerror or error})") from error
-    found = _complete(folder)
+    found = files.saved()
     if not found:
-        if (path / LOG).is_file():
+        if files.log.is_file():
             raise CheckpointError(f"{path}: stopped before its first checkpoint (remove it and begin again)")
         what = (
             "holds no checkpoint" if path.is_dir() else "is a file" if path.exists() else "no such directory"
         )
-        runs = sorted(inside.parent for inside in path.glob("*/checkpoints"))
+        runs = sorted(inside.parent for inside in path.glob(f"*/{folder.name}"))
         example = f", such as {runs[0]}" if runs else ""
         raise CheckpointError(f"{path}: {what} (must be the directory of a run{example})")
     return found[-1]
 
 
-def _complete(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, the oldest first."""
-    found = [p for p in folder.glob("step_*") if p.name[5:].isdecimal()]
-    return sorted(found, key=lambda p: int(p.name[5:]))
-
-
 def _take_back(folder: Path) -> None:
     """Give a checkpoint its name again that was set aside for one of the same step which was never finished."""
-    for old in folder.glob(".step_*.old"):
+    for old in folder.glob(f".{STEP}*.old"):
         final = folder / old.name[1:].removesuffix(".old")
         if not final.exists():
             old.rename(final)
@@ -196,7 +191,7 @@ def _verified(path: Path, expected: Any) -> bytes:
     content = _read(path)
     if _sum(content) != expected:
         raise CheckpointError(
-            f"{path}: is damaged, its {len(content)} bytes do not have the hash in manifest.json"
+            f"{path}: is damaged, its {len(content)} bytes do not have the hash in {MANIFEST}"
         )
     return content
 

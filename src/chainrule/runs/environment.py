@@ -26,8 +26,8 @@ import chainrule
 from chainrule import native
 from chainrule.errors import ChainruleError, ChainruleWarning
 from chainrule.files import write
+from chainrule.runs.folder import RunFolder
 
-FILE = "environment.json"
 BITS = ("native", "cpu_level", "numpy")  # what a result may depend on in its last bits, but for the code
 
 
@@ -59,7 +59,7 @@ def code_hash() -> str:
 def read(folder: Path) -> dict[str, Any]:
     """What is written down about a run; nothing if it is not there or cannot be understood."""
     try:
-        found = json.loads((folder / FILE).read_bytes())
+        found = json.loads(RunFolder(folder).environment.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -75,7 +75,7 @@ def stretches(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 def recorded(
     folder: Path, facts: Mapping[str, Any], progress: Callable[[], tuple[int, bool]]
 ) -> Iterator[None]:
-    """Note the machine when training starts or goes on, and how it ended; `progress` says (step, is it the last).
+    """Note the machine when training starts or resumes, and how it ended; `progress` says (step, is it the last).
 
     A stretch that says nothing of its end was killed.
     """
@@ -86,14 +86,14 @@ def recorded(
 
     def note() -> None:
         found = {**facts, "stretches": [*before, now]}
-        write(folder / FILE, (json.dumps(found, indent=1) + "\n").encode())
+        write(RunFolder(folder).environment, (json.dumps(found, indent=1) + "\n").encode())
 
     note()
     problem = ""
     try:
         yield
     except BaseException as error:
-        if not isinstance(error, GeneratorExit):  # whoever trains with a generator may leave it
+        if not isinstance(error, GeneratorExit):  # a generator may be left before its end
             problem = f"{type(error).__name__}: {error}".removesuffix(": ")
         raise
     finally:
@@ -110,7 +110,7 @@ def _warn_of_change(folder: Path, before: Mapping[str, Any], now: Mapping[str, A
     ]
     if changed:
         warnings.warn(
-            f"{folder}: goes on with {', '.join(changed)}; results may differ in their last bits",
+            f"{folder}: resumes with {', '.join(changed)}; results may differ in their last bits",
             ChainruleWarning,
             stacklevel=4,
         )

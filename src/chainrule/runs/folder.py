@@ -1,4 +1,14 @@
-"""The directory of a run: what is in it, who may write there, and what it may be called."""
+"""The directory of a run: the only place that knows the names in it.
+
+RUN/
+    log.jsonl             a line per step, evaluation and finding                (train/log.py)
+    config.toml           the settings, as a file for --config
+    environment.json      what the run was made with                             (environment.py)
+    vectors.txt           word vectors, when they are done
+    checkpoints/
+        step_000500/      files of `checkpoint.py`, listed in manifest.json
+    .lock                 held while a process trains here
+"""
 
 from __future__ import annotations
 
@@ -7,16 +17,103 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from chainrule.errors import ConfigError
-from chainrule.files import alone
-from chainrule.runs import environment
+from chainrule.files import alone, taken
 from chainrule.train.log import read
 
-LOCK, LOG, SETTINGS = ".lock", "log.jsonl", "config.toml"
-FIRST = {LOCK, LOG, SETTINGS, environment.FILE, "checkpoints"}  # what is there before the first step
+MANIFEST = "manifest.json"
+STEP = "step_"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The directory of a run, there or to be made."""
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.jsonl"
+
+    @property
+    def settings(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def environment(self) -> Path:
+        return self.path / "environment.json"
+
+    @property
+    def vectors(self) -> Path:
+        return self.path / "vectors.txt"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / ".lock"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def checkpoint(self, step: int) -> Path:
+        """Where the checkpoint of a step is, or will be."""
+        return self.checkpoints / f"{STEP}{step:06d}"
+
+    def saved(self) -> list[Path]:
+        """The checkpoints that are there, the oldest first."""
+        found = [path for path in self.checkpoints.glob(f"{STEP}*") if path.name[len(STEP) :].isdecimal()]
+        return sorted(found, key=step_of)
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """The directory is a single checkpoint, not a run."""
+        return (self.path / MANIFEST).exists()
+
+    def make(self) -> None:
+        """Make the directory, with an empty log; from now on it is taken."""
+        make_empty(self.path, self.log.name)
+
+    def refuse_checkpoint(self) -> None:
+        """A run is resumed as a whole: its next checkpoint would otherwise be written into this one."""
+        if self.is_checkpoint:
+            raise ConfigError(f"resume: {self.path} is a checkpoint (must be the directory of its run)")
+
+    @property
+    def busy(self) -> bool:
+        """A process trains here now."""
+        return taken(self.lock)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Keep other processes from training here; a directory in which no step was made is removed at the end."""
+        with alone(self.lock):
+            try:
+                yield
+            finally:
+                if self.path.is_dir() and self._untouched():
+                    shutil.rmtree(self.path, ignore_errors=True)
+
+    def _untouched(self) -> bool:
+        """There is nothing but what a run begins with: no step was made."""
+        if any(record["step"] for record in read(self.log)):
+            return False
+        first = {
+            path.name for path in (self.log, self.settings, self.environment, self.lock, self.checkpoints)
+        }
+        saved = {path.name for path in self.checkpoints.glob("*")}
+        return {path.name for path in self.path.iterdir()} <= first and saved <= {self.checkpoint(0).name}
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step of a checkpoint, by its name."""
+    return int(checkpoint.name[len(STEP) :])
 
 
 def make_empty(folder: Path, *files: str) -> None:
@@ -37,28 +134,3 @@ def free_folder(folder: Path) -> Path:
     """`folder` itself, or the first of folder-2, folder-3, ... that does not exist."""
     names = (folder if n == 1 else folder.with_name(f"{folder.name}-{n}") for n in count(1))
     return next(path for path in names if not path.exists())
-
-
-def refuse_checkpoint(folder: Path) -> None:
-    """What goes on is a run: its next checkpoint would otherwise be written into this one."""
-    if (folder / "manifest.json").exists():
-        raise ConfigError(f"resume: {folder} is a checkpoint (must be the directory of its run)")
-
-
-@contextmanager
-def at_work(folder: Path) -> Iterator[None]:
-    """Nobody else trains in this directory meanwhile; one in which not a step was made is removed at the end."""
-    with alone(folder / LOCK):
-        try:
-            yield
-        finally:
-            if folder.is_dir() and _untouched(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _untouched(folder: Path) -> bool:
-    """Nothing is in there but what a run begins with: not a step was made."""
-    if any(record["step"] for record in read(folder / LOG)):
-        return False
-    saved = {path.name for path in (folder / "checkpoints").glob("*")}
-    return {path.name for path in folder.iterdir()} <= FIRST and saved <= {"step_000000"}

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from chainrule.errors import CheckpointError, ConfigError
-from chainrule.files import taken
 from chainrule.runs import checkpoint, environment
 from chainrule.runs.checkpoint import Checkpoint
-from chainrule.runs.folder import LOCK, LOG, SETTINGS
+from chainrule.runs.folder import STEP, RunFolder
 from chainrule.train.log import read
 
 State = Literal["running", "finished", "interrupted", "failed", "damaged", "empty"]
@@ -39,14 +38,15 @@ class History:
     def of(cls, folder: str | Path) -> History:
         """The run in a directory."""
         folder = Path(folder)
-        if not (folder / LOG).is_file():
+        files = RunFolder(folder)
+        if not files.log.is_file():
             checkpoint.find(folder)  # says what it is instead
         known = environment.read(folder)
         saved, damage = _newest(folder)
         state, problem = _state(folder, saved, damage, known)
         settings = _settings(folder, saved)
         family = known.get("family") or settings.get("family") or settings.get("model_type") or "-"
-        return cls(folder, state, problem, str(family), settings, known, read(folder / LOG))
+        return cls(folder, state, problem, str(family), settings, known, read(files.log))
 
     @property
     def parameters(self) -> int | None:
@@ -96,7 +96,9 @@ def histories(folder: str | Path) -> list[History]:
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such directory (must hold runs)")
     return [
-        History.of(path.parent) for path in sorted(folder.rglob(LOG)) if not path.parent.name.startswith(".")
+        History.of(path.parent)
+        for path in sorted(folder.rglob(RunFolder(folder).log.name))
+        if not path.parent.name.startswith(".")
     ]
 
 
@@ -107,13 +109,13 @@ def _newest(folder: Path) -> tuple[Checkpoint | None, str]:
         try:
             saved = checkpoint.load(folder)
         except CheckpointError as error:
-            damaged = any((folder / "checkpoints").glob("step_*"))
+            damaged = any(RunFolder(folder).checkpoints.glob(f"{STEP}*"))
             return None, str(error) if damaged else ""
     return saved, str(seen[0].message) if seen else ""
 
 
 def _state(folder: Path, saved: Checkpoint | None, damage: str, known: dict[str, Any]) -> tuple[State, str]:
-    if taken(folder / LOCK):
+    if RunFolder(folder).busy:
         return "running", ""
     if damage:
         return "damaged", damage
@@ -133,7 +135,7 @@ def _state(folder: Path, saved: Checkpoint | None, damage: str, known: dict[str,
 def _settings(folder: Path, saved: Checkpoint | None) -> dict[str, Any]:
     """As the command line wrote them, or as the checkpoint has them; an extended run has other steps by now."""
     try:
-        written = tomllib.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        written = tomllib.loads(RunFolder(folder).settings.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # of a run made by a program
         written = dict(saved.config) if saved else {}
     training = saved.training.get("train") if saved else None

@@ -1,4 +1,4 @@
-"""Runs that are there: the model, the tokenizer and the data that others take from them."""
+"""Trained models: what a path holds, and the model, tokenizer, settings and data behind it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,50 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import numpy.typing as npt
+
+from chainrule import io
 from chainrule.doctor.nonfinite import broken
 from chainrule.errors import CheckpointError, DataError
-from chainrule.io import load
 from chainrule.io.hf import pretrained
-from chainrule.io.hf.architectures import to_model
+from chainrule.io.hf.architectures import family_name, to_model
 from chainrule.io.loading import model_files
 from chainrule.models import LanguageModel, Model
-from chainrule.runs import checkpoint, kinds
+from chainrule.models.registry import KNOWN, WORD_VECTORS
+from chainrule.runs import checkpoint
 from chainrule.runs.checkpoint import Checkpoint
+from chainrule.runs.folder import RunFolder
+from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Data
+from chainrule.tasks.word_vectors import known_vectors
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 
 D = TypeVar("D", bound=Data)
 
 
-def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
-    """What `load_any` finds, which must be a language model."""
-    model, tokenizer = load_any(path)
+class Loaded(NamedTuple):
+    """A trained model."""
+
+    model: Model
+    tokenizer: Tokenizer
+    checkpoint: Checkpoint | None
+    """None for a model of another program, which comes without its training."""
+
+
+def load(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
+    """The model and the tokenizer of a run, of a checkpoint, or of what `io.load` reads.
+
+    Of a run with patience it is the best checkpoint, of any other the newest.
+    """
+    return open_model(path)[:2]
+
+
+def load_language_model(path: str | os.PathLike[str]) -> tuple[LanguageModel, Tokenizer]:
+    """What `load` finds, which must be a language model."""
+    model, tokenizer = load(path)
     if not isinstance(model, LanguageModel):
         raise CheckpointError(
             f"{path}: holds a {type(model).__name__} (must be a language model, such as a GPT)"
@@ -34,38 +57,62 @@ def load_model(path: str | Path) -> tuple[LanguageModel, Tokenizer]:
     return model, tokenizer
 
 
-def load_any(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
-    """The model and the tokenizer of a run, of a checkpoint, or of what `io.load` reads.
-
-    Of a run with patience it is the best checkpoint, of any other the newest.
-    """
-    found = load(path) if is_model_alone(Path(path)) else build(best_of(Path(path)))
-    refuse_broken(path, found[0])
-    return found
-
-
-def refuse_broken(path: str | os.PathLike[str], model: Model) -> None:
-    """A model whose weights are not all numbers can do nothing."""
-    if entry := broken(model):
+def open_model(path: str | os.PathLike[str]) -> Loaded:
+    """The same, with the checkpoint. A model whose weights are not all finite is refused: it can do nothing."""
+    if is_run(path):
+        saved = best_checkpoint(Path(path))
+        loaded = Loaded(*build(saved), saved)
+    else:
+        loaded = Loaded(*io.load(path), None)
+    if entry := broken(loaded.model):
         raise CheckpointError(
             f"{path}: {entry.name}{list(entry.index)} is {entry.value} (weights must be finite: take an earlier "
             "checkpoint, or train again with a smaller lr)"
         )
+    return loaded
 
 
-def best_of(path: Path) -> Checkpoint:
+def load_vectors(path: str | os.PathLike[str]) -> tuple[list[str], npt.NDArray[Any]]:
+    """Words and matrix (V, C) of a run (its newest checkpoint), of a checkpoint, or of a text file of vectors."""
+    if Path(path).is_file():
+        return io.read_vectors(Path(path))
+    model, tokenizer = build(load_checkpoint(path, word_vectors=True))
+    return known_vectors(model, tokenizer)  # type: ignore[arg-type]  # both are of word vectors
+
+
+def is_run(path: str | os.PathLike[str]) -> bool:
+    """True for a run or one of its checkpoints; all else is a model without its training, which `io.load` reads."""
+    path = Path(path)
+    folder = RunFolder(path)
+    if model_files(path) and not folder.checkpoints.is_dir():
+        return False
+    return not (path.is_file() or ((path / "config.json").is_file() and not folder.is_checkpoint))
+
+
+def best_checkpoint(path: Path) -> Checkpoint:
     """What is used of a run: its best checkpoint where patience looked for it, else the newest."""
-    newest = kinds.load(path, kinds.MODEL)
+    newest = load_checkpoint(path)
     step = (newest.training.get("stopping") or {}).get("best_step", newest.step)
-    best = path / "checkpoints" / f"step_{step:06d}"
+    best = RunFolder(path).checkpoint(step)
     return checkpoint.load(best) if step != newest.step and best.is_dir() else newest
 
 
-def is_model_alone(path: Path) -> bool:
-    """True for what `io.load` reads: a model without its training."""
-    if model_files(path) and not (path / "checkpoints").is_dir():
-        return True
-    return path.is_file() or ((path / "config.json").is_file() and not (path / "manifest.json").is_file())
+def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False) -> Checkpoint:
+    """The checkpoint at `path`, or the newest of the run there: of a model of text, or of word vectors."""
+    saved = checkpoint.load(Path(path))
+    found = family_name(saved.config)
+    known = isinstance(found, str) and found in (KNOWN if word_vectors else WORD_VECTORS)
+    if known:
+        kinds = ("a model of text", "word vectors")
+        holds, wanted = kinds if word_vectors else kinds[::-1]
+        task = task_of(found) if found != "bert-embedder" else task_of("bert")
+        raise CheckpointError(
+            f"{path}: holds {holds} ({found}), not {wanted} (must be used with chainrule {task.used_by}, or trained on "
+            f"with chainrule train {task.command.format(family=found)} --resume)"
+        )
+    if word_vectors and not (isinstance(found, str) and found in WORD_VECTORS):
+        raise CheckpointError(f"checkpoint: model_type {found!r} (must be {' or '.join(WORD_VECTORS)})")
+    return saved
 
 
 def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
@@ -85,22 +132,22 @@ def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
 
 @contextmanager
 def this_version(path: str | Path) -> Iterator[None]:
-    """Whoever finds something missing in here, or of another form, reads the training.json of another version."""
+    """What is missing in here, or of another form, is in the training.json of another version."""
     try:
         yield
     except (KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: training.json does not fit this version ({error})") from error
 
 
-def trained_on(saved: Checkpoint, path: str | Path) -> tuple[str, str, TrainConfig]:
+def trained_on(saved: Checkpoint, path: str | Path, config: Any = TrainConfig) -> tuple[str, str, Any]:
     """The name and the hash of the data that the run of a checkpoint learns from, and its settings."""
     with this_version(path):
         facts = saved.training["data"]
-        return facts["name"], facts["sha256"], TrainConfig(**saved.training["train"])
+        return facts["name"], facts["sha256"], config(**saved.training["train"])
 
 
 def unchanged(folder: str | Path, find: Callable[[str], D], name: str, sha256: str) -> D:
-    """A run goes on with the text it began with."""
+    """The data a run began with; it can continue on no others."""
     try:
         corpus = find(name)
     except DataError as error:

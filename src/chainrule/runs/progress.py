@@ -1,4 +1,4 @@
-"""How far a trainer has come, as a checkpoint keeps it: what is written, and how it is taken up again."""
+"""How far a trainer is, as a checkpoint keeps it: what is written, and how it is restored."""
 
 from __future__ import annotations
 
@@ -17,31 +17,36 @@ from chainrule.train.trainer import Trainer
 
 def progress_of(trainer: Trainer) -> dict[str, Any]:
     """All but the arrays, for training.json."""
+    if trainer.step.by_epoch:
+        return {"step": trainer.steps}
     return {
         "step": trainer.steps,
         "seconds": trainer.seconds,
         "total": trainer.plan.total,
-        "scale": asdict(trainer.scale),
-        "skipped": trainer.skips.in_a_row,
+        "scale": asdict(trainer.step.scale),
+        "skipped": trainer.step.skips.in_a_row,
         "stopping": vars(trainer.stopping) if trainer.stopping else None,
     }
 
 
 def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
-    """Bring a new trainer, whose model has the weights of the checkpoint, to where it was saved."""
-    training = saved.training
+    """Bring a new trainer, whose model has the weights of the checkpoint, to the step it was saved at."""
+    training, step = saved.training, trainer.step
+    trainer.steps = saved.step
+    if step.by_epoch:
+        return
     with this_version(folder):
-        trainer.steps, trainer.seconds = saved.step, training["seconds"]
+        trainer.seconds = training["seconds"]
         trainer.plan = Plan(trainer.config, training["total"])
-        trainer.state = nested(saved.carried, trainer.model)
+        step.state = nested(saved.carried, trainer.model)
         if trainer.stopping:
             vars(trainer.stopping).update(training["stopping"])
-    trainer.scale.load(training.get("scale", {}))
-    trainer.skips.in_a_row = training.get("skipped", 0)
-    if trainer.average:  # what is used is the mean; what is trained lies beside it
-        trainer.average.load(trainer.model.state())
+    step.scale.load(training.get("scale", {}))
+    step.skips.in_a_row = training.get("skipped", 0)
+    if step.average:  # what is used is the mean; what is trained lies beside it
+        step.average.load(trainer.model.state())
         trainer.model.load(saved.trained)
-    trainer.optimiser.load(saved.optimizer)
+    step.optimizer.load(saved.optimizer)
 
 
 def flat(state: State | None) -> dict[str, Any]:

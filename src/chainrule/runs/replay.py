@@ -1,6 +1,6 @@
 """One step of a run once more, opened: its batch, activations, gradients and update.
 
-Nothing of it was kept. But a step depends on the weights, the optimiser and its number alone (train/loop.py), so the
+Nothing of it was kept. But a step depends on the weights, the optimiser and its number alone (train/step.py), so the
 nearest checkpoint before it, or the seed, and the learning rates in the log give every step again to the last bit.
 """
 
@@ -26,8 +26,9 @@ from chainrule.inspect.probe import calls
 from chainrule.machine import one_blas_thread
 from chainrule.models import IGNORE
 from chainrule.models.microbatch import named
-from chainrule.runs import checkpoint, kinds
-from chainrule.runs.folder import LOG, refuse_checkpoint
+from chainrule.runs import checkpoint
+from chainrule.runs.folder import RunFolder
+from chainrule.runs.load import load_checkpoint
 from chainrule.runs.run import Run
 from chainrule.text import Tokenizer
 from chainrule.train.log import read
@@ -93,25 +94,26 @@ def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda
     >>> cr.runs.replay("runs/mine", 812).report.problems  # doctest: +SKIP
     """
     folder = Path(folder)
-    refuse_checkpoint(folder)
-    records = {record["step"]: record for record in read(folder / LOG) if "loss" in record}
+    files = RunFolder(folder)
+    files.refuse_checkpoint()
+    records = {record["step"]: record for record in read(files.log) if "loss" in record}
     run = _run_before(folder, step, max(records, default=0))
     trainer = run.trainer
     trainer.config = replace(trainer.config, on_nan="skip")  # a step that broke the run is the one to look at
     since, differs = trainer.steps, None
     with random.seeded(trainer.config.seed), one_blas_thread():
         while trainer.steps < step - 1:
-            trainer.skips = Skips()  # the limit is for training
+            trainer.step.skips = Skips()  # the limit is for training
             found = trainer.update(_rate(run, records))
             differs = differs or _differs(trainer.steps, found, records)
             tell(trainer.steps)
-        trainer.skips = Skips()
+        trainer.step.skips = Skips()
         return _open(run, records, since, differs)
 
 
 def _run_before(folder: Path, step: int, last: int) -> Run:
     """The run at the nearest checkpoint before a step; as its seed made it if there is none."""
-    newest = kinds.load(folder, kinds.MODEL)
+    newest = load_checkpoint(folder)
     most = max(last, newest.step) + 1  # the step at which training stopped was perhaps not written down
     if not 1 <= step <= most:
         said = f" is {step}, {folder} has the steps 1 to {most} (choose one of them)"
@@ -149,7 +151,7 @@ def _differs(step: int, found: tuple[float, float], records: dict[int, dict[str,
 
 def _open(run: Run, records: dict[int, dict[str, Any]], since: int, differs: int | None) -> Replay:
     """Make the next step and keep what goes through it."""
-    trainer, params = run.trainer, run.trainer.optimiser.params
+    trainer, params = run.trainer, run.trainer.step.optimizer.params
     lr, (inputs, targets) = _rate(run, records), trainer.batches.batch(trainer.steps)
     weights = {name: param.array.copy() for name, param in params.items()}
     with capture(*calls(*ACTIVATIONS, STREAM)) as seen, capture(*calls(*OUTPUTS)) as outputs:
@@ -192,7 +194,7 @@ def _report(
     updates: Names,
 ) -> Report:
     """The step in the words of `chainrule diagnose`."""
-    trainable = [name for name, param in run.trainer.optimiser.params.items() if param.requires_grad]
+    trainable = [name for name, param in run.trainer.step.optimizer.params.items() if param.requires_grad]
     params = [
         ParameterReport(
             name, weights[name].shape, norm(weights[name]), norm(gradients[name]), norm(updates[name])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chainrule.doctor import Finding, rules
 from chainrule.inspect import curve, split_losses
-from chainrule.runs.folder import LOG
+from chainrule.runs.folder import RunFolder
 from chainrule.runs.run import Run
 from chainrule.train.log import read
 
@@ -17,7 +17,7 @@ BATCHES = 8  # of each split, from all over it
 
 def of_log(folder: Path, run: Run | None = None) -> list[Finding]:
     """The findings in the log and, with the settings of the run, those that follow from its losses."""
-    records = read(folder / LOG)
+    records = read(RunFolder(folder).log)
     found = [(r["step"], Finding.from_dict(r["finding"])) for r in records if "finding" in r]
     if run is not None:
         logged = {(step, code) for step, finding in found for code in finding.codes}
@@ -31,7 +31,7 @@ def of_losses(run: Run) -> list[Finding]:
     trainer = run.trainer
     some = trainer.eval_batches[:: -(-len(trainer.eval_batches) // BATCHES)]
     found = [rules.of_splits(split_losses(run.model, trainer.batches, some, len(some)))]
-    losses = [loss for record in read(run.log_path) if (loss := record.get("loss")) is not None]
-    if len(losses) >= CURVE and run.model.choices:
-        found.append(rules.of_curve(curve(losses, run.model.choices)))
+    losses = [loss for record in read(run.files.log) if (loss := record.get("loss")) is not None]
+    if len(losses) >= CURVE and run.model.n_classes:
+        found.append(rules.of_curve(curve(losses, run.model.n_classes)))
     return found

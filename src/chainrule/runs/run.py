@@ -1,4 +1,4 @@
-"""A run: a directory with a log and checkpoints, and the data, tokenizer, model and trainer behind it."""
+"""A run: a directory with a log and checkpoints, and the task, model and trainer behind it."""
 
 from __future__ import annotations
 
@@ -13,25 +13,30 @@ from rich.console import Console
 from chainrule.data import BatchSource
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
+from chainrule.io import write_vectors
 from chainrule.io.hf import pretrained
 from chainrule.machine import check_memory
 from chainrule.models import Model, describe, make, n_params
 from chainrule.models import family as family_of
 from chainrule.optim import EarlyStopping
 from chainrule.random import seed
-from chainrule.runs import checkpoint, environment, kinds
+from chainrule.runs import checkpoint, environment
 from chainrule.runs.checkpoint import Checkpoint
-from chainrule.runs.folder import LOG, at_work, make_empty, refuse_checkpoint
-from chainrule.runs.load import build, trained_on, unchanged
+from chainrule.runs.folder import RunFolder
+from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
 from chainrule.runs.warm_start import begun_with, check_family
-from chainrule.tasks.registry import task_of
+from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.task import Data, Task, facts_of
+from chainrule.tasks.word_vectors import WordVectorsTask
 from chainrule.text import Tokenizer
-from chainrule.train.config import TrainConfig, defaults
+from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
 from chainrule.train.log import Log, read
 from chainrule.train.schedule import Plan
 from chainrule.train.trainer import Result, Trainer
+from chainrule.train.word_vectors import word_trainer
+
+AnyConfig = TrainConfig | WordTrainConfig
 
 
 class Run:
@@ -42,22 +47,27 @@ class Run:
     >>> run.train()  # doctest: +SKIP
     """
 
-    def __init__(self, folder: Path, data: Data, task: Task, model: Model, config: TrainConfig) -> None:
+    def __init__(self, folder: Path, data: Data, task: Task, model: Model, config: AnyConfig) -> None:
         self.folder = folder
+        self.files = RunFolder(folder)
         self.corpus = data
         self.task = task.fitted(model)
         self.tokenizer = self.task.tokenizer
         self.model: Any = model
         self.from_seed = True  # or from the weights of another model, which no seed gives again
-        held_out = self.task.eval_batches(model, batch_size=config.batch_size, limit=config.eval_windows)
-        self.trainer = Trainer(model, self._batches(config), held_out, config, self.tokenizer)
+        self.config = config
+        if isinstance(config, WordTrainConfig):
+            self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
+        else:
+            held_out = self.task.eval_batches(model, batch_size=config.batch_size, limit=config.eval_windows)
+            self.trainer = Trainer(model, self._batches(config), held_out, config, self.tokenizer)
 
     @classmethod
     def new(
         cls,
         folder: str | Path,
         data: Data,
-        config: TrainConfig | None = None,
+        config: AnyConfig | None = None,
         model: str = "gpt",
         tokenizer: Tokenizer | None = None,
         start: Model | None = None,
@@ -65,12 +75,12 @@ class Run:
     ) -> Run:
         """Start in an empty or new directory.
 
-        `model` is a name in `models.FAMILIES`, `size` the fields of its config but for those that the data decide,
-        such as the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own.
-        With `start` the run begins with the weights of that model, or with its body and a new head.
+        `model` is the name of a family, `size` the fields of its config but for those that the data decide, such as
+        the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own. With `start`
+        the run begins with the weights of that model, or with its body and a new head.
         """
         run = cls.draft(folder, data, config or defaults(model), model, tokenizer, start, **size)
-        make_empty(run.folder, LOG)  # from now on the directory is taken
+        run.files.make()
         return run
 
     @classmethod
@@ -78,26 +88,29 @@ class Run:
         cls,
         folder: str | Path,
         data: Data,
-        config: TrainConfig,
+        config: AnyConfig,
         model: str = "gpt",
         tokenizer: Tokenizer | None = None,
         start: Model | None = None,
         **size: Any,
     ) -> Run:
-        """What `new` would start, to be looked at: nothing is written."""
+        """What `new` would start; nothing is written."""
         if start is not None:
             check_family(start, model)
-        task = task_of(model).of(data, tokenizer)
+        kind = task_of(model)
+        options = {name: size.pop(name) for name in kind.options if name in size}
+        task = kind.of(data, tokenizer, **options)
         seed(config.seed)
         sizes = size | task.sizes()
         if start is None:
             check_memory(n_params({"model_type": model} | sizes))
-            task.check(
-                family_of(model).config(**sizes),
-                batch_size=config.batch_size,
-                accumulate=config.accumulate,
-                recompute=config.recompute,
-            )
+            if isinstance(config, TrainConfig):
+                task.check(
+                    family_of(model).config(**sizes),
+                    batch_size=config.batch_size,
+                    accumulate=config.accumulate,
+                    recompute=config.recompute,
+                )
             made = make(model, **sizes)
         else:
             made = begun_with(start, model, sizes)
@@ -106,25 +119,27 @@ class Run:
         return run
 
     @classmethod
-    def resume(cls, folder: str | Path) -> Run:
-        """Go on from the newest checkpoint of a run, as if it had never stopped."""
-        refuse_checkpoint(Path(folder))
-        return cls.restored(folder, kinds.load(folder, kinds.MODEL))
+    def resume(cls, folder: str | Path, *, word_vectors: bool = False) -> Run:
+        """Continue from the newest checkpoint of a run, as if it had never stopped."""
+        RunFolder(Path(folder)).refuse_checkpoint()
+        return cls.restored(folder, load_checkpoint(folder, word_vectors=word_vectors))
 
     @classmethod
     def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
         """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved)
-        task = task_of(describe(model)["model_type"])
-        name, sha256, config = trained_on(saved, folder)
+        task = task_of_model(model)
+        word_vectors = issubclass(task, WordVectorsTask)
+        name, sha256, config = trained_on(saved, folder, WordTrainConfig if word_vectors else TrainConfig)
         data = unchanged(folder, task.find, name, sha256)
-        run = cls(Path(folder), data, task.of(data, tokenizer), model, config)
+        options: dict[str, Any] = {name: saved.training.get(name) for name in task.options}
+        run = cls(Path(folder), data, task.of(data, tokenizer, **options), model, config)
         restore(run.trainer, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)
         return run
 
     def extend(self, max_steps: int) -> None:
-        """Go on to a later step than the run was planned for.
+        """Continue to a later step than the run was planned for.
 
         From here on the learning rate is that of a run of `max_steps`: where it had begun to fall, it is high again.
         So are batches that depend on the number of steps, as those of scheduled sampling do.
@@ -137,7 +152,7 @@ class Run:
         trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
         trainer.plan = Plan(trainer.config)
         trainer.batches = self._batches(trainer.config)
-        if trainer.stopping:  # asked to go on, it is patient again
+        if trainer.stopping:  # asked to continue, it is patient again
             trainer.stopping.waited = 0
 
     def _batches(self, config: TrainConfig) -> BatchSource:
@@ -151,13 +166,13 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """All planned steps are made."""
+        """All planned steps are done."""
         return self.trainer.finished
 
     def change(self, **settings: Any) -> None:
-        """Go on with other settings, fields of the configuration that no step made so far depends on any more."""
+        """Continue with other settings, fields of the configuration that no step made so far depends on."""
         trainer = self.trainer
-        trainer.config = trainer.monitor.config = replace(trainer.config, **settings)
+        trainer.config = replace(trainer.config, **settings)
         trainer.plan = Plan(trainer.config, trainer.plan.total)
         patience = trainer.config.patience
         if not patience:
@@ -171,29 +186,38 @@ class Run:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
         trainer = self.trainer
         with (
-            at_work(self.folder),
+            self.files.at_work(),
             nullcontext() if self.finished else self._recorded(),
             Log(
-                self.log_path,
-                tokens=trainer.batches.tokens,
+                self.files.log,
+                tokens=trainer.step.tokens,
                 parameters=self.model.count(),
                 resume_at=trainer.steps,
                 console=console,
             ) as log,
         ):
-            if trainer.steps:
-                # what was said before is not said again
-                deque(trainer.monitor.recall(read(self.log_path)), maxlen=0)
-            else:
-                found = trainer.examine(fresh=self.from_seed)
-                trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
-                self.save()  # from here on the run can go on, whenever it is stopped
 
             def save() -> None:
                 log.keep()  # or a checkpoint could outlive the records of its steps
                 self.save()
 
-            return trainer.run(log, save, self.sample)
+            self._begin(log)
+            result = trainer.run(log, save, self.sample)
+            table = self.task.vectors(self.model)
+            if table and not result.interrupted:
+                write_vectors(self.files.vectors, *table)
+            return result
+
+    def _begin(self, log: Log) -> None:
+        """Before the first step: what can be known already, and a checkpoint to resume from. Later: what was said."""
+        trainer = self.trainer
+        if trainer.steps and trainer.eval_batches:
+            deque(trainer.monitor.recall(read(self.files.log)), maxlen=0)  # nothing is said twice
+        elif not trainer.steps:
+            if trainer.eval_batches:
+                found = trainer.examine(fresh=self.from_seed)
+                trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
+            self.save()
 
     def _recorded(self) -> AbstractContextManager[None]:
         facts = {
@@ -208,8 +232,9 @@ class Run:
         """Write a checkpoint of the run as it is now."""
         trainer = self.trainer
         training = progress_of(trainer) | {
-            "from_seed": self.from_seed,
-            "train": asdict(trainer.config),
+            **({} if trainer.step.by_epoch else {"from_seed": self.from_seed}),
+            **self.task.facts(),
+            "train": asdict(self.config if trainer.step.by_epoch else trainer.config),
             "data": facts_of(self.corpus),
         }
         trained = self.model.state()
@@ -219,10 +244,10 @@ class Run:
             self.folder,
             Checkpoint(
                 **vars(used),
-                trained=trained if trainer.average else {},
-                optimizer=trainer.optimiser.state(),
+                trained=trained if trainer.step.average else {},
+                optimizer=trainer.step.arrays(),
                 training=training,
-                carried=flat(trainer.state),
+                carried=flat(trainer.step.state),
             ),
             keep=self._kept(),
         )
@@ -231,10 +256,6 @@ class Run:
         """Steps whose checkpoints are worth keeping: the best, and first weights that no seed gives again."""
         best = set() if self.trainer.best is None else {self.trainer.best[0]}
         return best if self.from_seed else best | {0}
-
-    @property
-    def log_path(self) -> Path:
-        return self.folder / LOG
 
     def sample(self) -> str:
         """What the model writes now, with the averaged weights if there are such."""

@@ -1,4 +1,4 @@
-"""The model a run begins with when it does not begin from a seed: another one's weights, or its body and a new head."""
+"""Warm start: a run begins with the weights of another model, or with its body and a new head."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainrule.models.bert.heads import fits_head
 
 HEAD = ("classes", "labels")  # what the head of a classifier follows from
 
-# Fields of a model's config that say how it learns, not what it computes once it has learnt.
+# Fields of a model's config that say how it learns, not what it computes once it has learned.
 LEARNING = {"dropout", "label_smoothing", "scheduled_sampling"}
 
 

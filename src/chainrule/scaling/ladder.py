@@ -48,9 +48,9 @@ class LadderConfig:
     batch_size: int = 16
     """Windows of 64 tokens per update."""
     seeds: int = 3
-    """Times each network is trained, from different first weights and on batches of another order."""
+    """Times each network is trained, from other initial weights and with batches in another order."""
     order: int = 5
-    """Of the longest counted n-gram."""
+    """Order of the longest counted n-gram."""
 
     def __post_init__(self) -> None:
         check = Check("ladder", self)
@@ -170,6 +170,9 @@ class _Progress:
         self.tell(self.title, (self.seed + step / self.updates) / self.seeds)
 
     def evaluation(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def progress(self, said: str) -> None:
         pass
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:

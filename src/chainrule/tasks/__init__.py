@@ -13,6 +13,7 @@ from chainrule.tasks.scheduled_sampling import ScheduledSampling
 from chainrule.tasks.tagging import TaggingTask
 from chainrule.tasks.task import Task
 from chainrule.tasks.translation import TranslationTask
+from chainrule.tasks.word_vectors import WordVectorsTask
 
 __all__ = [
     "TASKS",
@@ -24,6 +25,7 @@ __all__ = [
     "TaggingTask",
     "Task",
     "TranslationTask",
+    "WordVectorsTask",
     "count_baselines",
     "task_of",
     "task_of_model",

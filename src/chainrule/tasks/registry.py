@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from chainrule.errors import ConfigError
 from chainrule.models import Model, describe
-from chainrule.models.registry import FAMILIES
+from chainrule.models.registry import FAMILIES, WORD_VECTORS
 from chainrule.tasks.classification import ClassificationTask
 from chainrule.tasks.language_modeling import LanguageModelingTask
 from chainrule.tasks.masked_lm import MaskedLMTask
 from chainrule.tasks.tagging import TaggingTask
 from chainrule.tasks.task import Task
 from chainrule.tasks.translation import TranslationTask
+from chainrule.tasks.word_vectors import WordVectorsTask
 
 TASKS: dict[str, type[Task]] = {
     **dict.fromkeys(FAMILIES, LanguageModelingTask),
@@ -18,6 +19,7 @@ TASKS: dict[str, type[Task]] = {
     "bert": MaskedLMTask,
     "bert-classifier": ClassificationTask,
     "bert-tagger": TaggingTask,
+    **dict.fromkeys(WORD_VECTORS, WordVectorsTask),
 }
 
 

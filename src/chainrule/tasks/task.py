@@ -45,12 +45,18 @@ class Task:
 
     default: ClassVar[str]
     """The data that are there without a download."""
+    options: ClassVar[tuple[str, ...]] = ()
+    """Options of `of` beside the tokenizer, which a checkpoint keeps."""
     unit: ClassVar[str] = "nats_per_token"
     """What the loss is measured in."""
     perplexity: ClassVar[bool] = True
     """The loss, or its first part, is that of tokens, and its exponent a perplexity."""
     model: ClassVar[str]
     """A model of this task in words, such as "a classifier"."""
+    command: ClassVar[str] = "{family}"
+    """What `chainrule train` calls its models."""
+    used_by: ClassVar[str] = "sample"
+    """The command that uses a trained model."""
     writes: ClassVar[bool] = False
     """The answers are texts that the model writes, token by token; all options of sampling apply."""
     reads: ClassVar[tuple[str, ...]] = ()
@@ -83,6 +89,10 @@ class Task:
     def amount(self) -> str:
         """How much data there are, in words."""
         raise NotImplementedError
+
+    def facts(self) -> dict[str, Any]:
+        """The values of `options`."""
+        return {}
 
     # -- training and evaluation -----------------------------------------------------------------------------------
 
@@ -120,6 +130,10 @@ class Task:
     def baselines(self) -> dict[str, float]:
         """Losses that models without training reach on the evaluation data, by name."""
         raise ConfigError("baselines: not a task on plain text (counting is a baseline only there)")
+
+    def vectors(self, model: Any) -> tuple[list[str], Any] | None:
+        """Words and their vectors, which a run writes at its end; None if the model has none."""
+        return None
 
     # -- answers ---------------------------------------------------------------------------------------------------
 

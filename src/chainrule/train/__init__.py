@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from chainrule import lazy
 
 if TYPE_CHECKING:
-    from chainrule.train.config import TrainConfig
+    from chainrule.train.config import TrainConfig, WordTrainConfig
     from chainrule.train.log import Log
     from chainrule.train.trainer import Result, Trainer
-    from chainrule.train.word2vec import WordTrainConfig, WordTrainer
+    from chainrule.train.word_vectors import WordVectorStep
 
-__all__ = ["Log", "Result", "TrainConfig", "Trainer", "WordTrainConfig", "WordTrainer"]
+__all__ = ["Log", "Result", "TrainConfig", "Trainer", "WordTrainConfig", "WordVectorStep"]
 
 __getattr__ = lazy.names(
     __name__,
@@ -19,7 +19,7 @@ __getattr__ = lazy.names(
         "Result": "trainer",
         "TrainConfig": "config",
         "Trainer": "trainer",
-        "WordTrainConfig": "word2vec",
-        "WordTrainer": "word2vec",
+        "WordTrainConfig": "config",
+        "WordVectorStep": "word_vectors",
     },
 )

@@ -12,6 +12,7 @@ Seconds = Annotated[float, "seconds"]  # a command line may say 10m or 2h
 
 SCHEDULES = ("wsd", "cosine", "linear", "constant", "step", "inverse_sqrt")
 ON_NAN = ("stop", "skip")
+MOST_NEGATIVES = 1000
 # Highest learning rates of families where that of small language models is too high.
 RATES = dict.fromkeys(("seq2seq", "bert", "bert-classifier", "bert-tagger"), 1e-3)
 
@@ -21,65 +22,65 @@ class Learning:
     """AdamW, clipped gradients, and a learning rate that changes with the step."""
 
     max_steps: int = 2000
-    """Updates to make."""
+    """Training steps."""
     budget: Seconds | None = None
-    """Time to train, in seconds (on the command line also 10m or 2h); replaces max_steps by as many as fit. Without
-    sizes they are chosen to fit too."""
+    """Training time in seconds (on the command line also 10m or 2h), instead of max_steps. Unless sizes are given,
+    they are chosen to fit it."""
     batch_size: int = 32
-    """Windows of text, or other examples, per update."""
+    """Windows of text, or other examples, per step."""
     accumulate: int = 1
-    """Pieces that a batch is worked through in: the same update in less memory."""
+    """Microbatches per step: the same update in less memory."""
     lr: float = 3e-3
     """Highest learning rate."""
     schedule: str = "wsd"
-    """Of the rate: wsd rises, stays and falls; cosine, linear, constant, step (a tenth for the last tenth of the
-    steps), or inverse_sqrt, that of the first transformer."""
+    """Of the learning rate: wsd (warmup, stable, decay), cosine, linear, constant, step (a tenth of the rate for the
+    last tenth of the steps), or inverse_sqrt, as in the first transformer."""
     min_lr: float = 0.0
-    """Where the rate of wsd, cosine and linear ends."""
+    """Final learning rate of wsd, cosine and linear."""
     warmup: int = 100
-    """Steps over which the rate rises; it ends when the decay begins."""
+    """Steps over which the learning rate rises; at most until the decay begins."""
     decay: float = 0.5
-    """Share of the steps over which the rate of wsd falls at the end."""
+    """Fraction of the steps, at the end, over which the learning rate of wsd falls."""
     weight_decay: float = 0.1
-    """Pull of the matrices towards 0; biases and gains are left alone."""
+    """AdamW's weight decay, of matrices only: not of biases and gains."""
     beta2: float = 0.99
-    """Memory of AdamW's second moment."""
+    """AdamW's decay rate of the second moment."""
     clip: float = 1.0
-    """Largest norm of the gradient."""
+    """Largest norm of the gradient; a longer one is scaled down."""
 
 
 @dataclass(frozen=True)
-class Looking:
-    """What is looked at on the way, and how often."""
+class Monitoring:
+    """When to evaluate, sample, save and watch."""
 
     eval_every: int = 250
     """Steps between evaluations on the validation text."""
     eval_windows: int = 512
     """Windows per evaluation, at most."""
     patience: int = 0
-    """Stop after this many evaluations without a new best; the best is what is used. 0 never stops early."""
+    """Stop after this many evaluations without a new best, and use the best; 0 never stops early."""
     sample_every: int = 0
-    """Steps between samples of what the model writes; 0 writes none."""
+    """Steps between samples of generated text; 0 for none."""
     save_every: int = 500
     """Steps between checkpoints; the last step is always saved."""
     watch_every: int = 0
-    """Steps between looks at activations, gradients and updates, written to log.jsonl; 0 never looks."""
+    """Steps between statistics of activations, gradients and updates in log.jsonl; 0 for none."""
 
 
 @dataclass(frozen=True)
-class TrainConfig(Looking, Learning):
+class TrainConfig(Monitoring, Learning):
     """How to train."""
 
     precision: str = "fp32"
-    """Of the factors of the linear layers: fp32, bf16 or fp16. Sums, weights and all else stay in fp32."""
+    """Of the inputs of matmuls in linear layers: fp32, bf16 or fp16. Sums, weights and the rest stay in fp32."""
     recompute: bool = False
-    """Keep only what enters each block and compute the rest again in backward: less memory, a third more time."""
+    """Keep only the input of each block and recompute the rest in backward: less memory, a third more time."""
     ema: float = 0.0
-    """Judge and keep a running mean of the weights with this memory, such as 0.999; 0 keeps the weights themselves."""
+    """Decay rate of a running mean of the weights, such as 0.999, evaluated and kept in their place; 0 for none."""
     on_nan: str = "stop"
     """What to do about a loss or gradient that is not finite: stop, or skip the step."""
     seed: int = 0
-    """Of every random choice."""
+    """Seed of every random choice."""
 
     def __post_init__(self) -> None:
         check = Check("train", self)
@@ -112,6 +113,32 @@ class TrainConfig(Looking, Learning):
             "batch_size",
             rule="must be at most the batch size",
         )
+        check.seed()
+
+
+@dataclass(frozen=True)
+class WordTrainConfig:
+    """How to train word2vec."""
+
+    epochs: int = 5
+    """Times through the text."""
+    lr: float | None = None
+    """First learning rate, which falls linearly to 0. Default: 0.025 for skip-gram, 0.075 for CBOW."""
+    negatives: int = 5
+    """Words drawn at random against each real one."""
+    sample: float = 1e-3
+    """Words more frequent than this fraction of the text are read less often; 0 reads all."""
+    power: float = 0.75
+    """Negatives are drawn by frequency to this power; 0 draws all words alike."""
+    seed: int = 0
+    """Of every random choice."""
+
+    def __post_init__(self) -> None:
+        check = Check("word2vec", self)
+        check.at_least(1, "epochs")
+        check.between(1, MOST_NEGATIVES, "negatives")
+        check.positive("lr")
+        check.not_negative("sample", "power")
         check.seed()
 
 

@@ -24,11 +24,13 @@ PLAIN = 10.0  # seconds between plain lines
 
 
 class Logger(Protocol):
-    """Who is told how training goes; `train.Log` prints it and writes it down."""
+    """Where a trainer reports; `train.Log` prints it and writes it to a file."""
 
     def step(
-        self, step: int, loss: float, *, lr: float, norm: float, seconds: float, left: float
+        self, step: int, loss: float, *, lr: float, norm: float | None, seconds: float, left: float
     ) -> None: ...
+
+    def progress(self, said: str) -> None: ...
 
     def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None: ...
 
@@ -36,14 +38,14 @@ class Logger(Protocol):
 
 
 class Log:
-    """Writes `path`, one JSON object per line, and tells the person who waits how far training is.
+    """Writes `path`, one JSON object per line, and prints how far training is.
 
     A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds",
     "entropy"} with the mean entropy of the predictions, in nats; both say how
     many "parameters" the model has, since a loss means little without. A look inside is {"step", "watch": {...}},
     what the model writes {"step", "sample"}, a step left out {"step", "skipped"}, what the doctor found {"step",
-    "finding": {...}}. A number that is not finite is
-    null. With `resume_at` the records of an earlier part of the run are kept up to that step.
+    "finding": {...}}. An epoch of word vectors, which has no norm, is {"step", "loss", "lr"}. A number that is not
+    finite is null. With `resume_at` the records of an earlier part of the run are kept up to that step.
     """
 
     def __init__(
@@ -81,15 +83,31 @@ class Log:
         with suppress(OSError):  # what could not be written has been said
             self.file.close()
 
-    def step(self, step: int, loss: float, *, lr: float, norm: float, seconds: float, left: float) -> None:
-        self._write({"step": step, "loss": loss, "lr": lr, "norm": norm, "seconds": round(seconds, 3)})
+    def step(
+        self, step: int, loss: float, *, lr: float, norm: float | None, seconds: float, left: float
+    ) -> None:
+        record = {"step": step, "loss": loss, "lr": lr}
+        if norm is None:
+            self._write(record, parameters=False)
+            return
+        self._write(record | {"norm": norm, "seconds": round(seconds, 3)})
         if math.isfinite(loss):  # or the mean would never be a number again
             self.smooth = loss if self.smooth is None else 0.95 * self.smooth + 0.05 * loss
         self.recent.append((step, seconds))
-        now = time.monotonic()
-        if now - self.said >= (REFRESH if self.live else PLAIN):
-            self.said = now
+        if self._time_to_say():
             self._say(line(self._parts(step, left), self.console.width))
+
+    def progress(self, said: str) -> None:
+        """How far a long step is."""
+        if self._time_to_say():
+            self._say(said)
+
+    def _time_to_say(self) -> bool:
+        now = time.monotonic()
+        due = now - self.said >= (REFRESH if self.live else PLAIN)
+        if due:
+            self.said = now
+        return due
 
     def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None:
         record = {"step": step, "validation": loss, "seconds": round(seconds, 3)}
@@ -97,7 +115,7 @@ class Log:
         self._print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:
-        """Anything else: `record` for later, if there is something in it, and what is said aloud now."""
+        """Anything else: `record` for the log, if there is something in it, and lines to print now."""
         if record:
             self._write({"step": step} | record)
         for text in said:
@@ -123,7 +141,9 @@ class Log:
     def _print(self, text: str) -> None:
         try:
             self.console.print(text, markup=False, soft_wrap=True)
-        except SystemExit:  # rich's answer when the reader has gone, as in `... | head`: train on, in silence
+        except (
+            SystemExit
+        ):  # rich raises it when the reader has gone, as in `... | head`: train on, in silence
             self.console.quiet = True
 
     def keep(self) -> None:
@@ -131,9 +151,9 @@ class Log:
         with self._writable():
             os.fsync(self.file.fileno())
 
-    def _write(self, record: dict[str, Any]) -> None:
+    def _write(self, record: dict[str, Any], *, parameters: bool = True) -> None:
         with self._writable():
-            self.file.write(encode(record | {"parameters": self.parameters}))
+            self.file.write(encode(record | ({"parameters": self.parameters} if parameters else {})))
             self.file.flush()
 
     @contextmanager

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import native, ops
-from chainrule.tasks.word_sampling import AliasTable, random_words
+from chainrule.train.word_sampling import AliasTable, random_words
 
 Array = npt.NDArray[Any]
 

@@ -10,7 +10,7 @@ import pytest
 from chainrule import native
 from chainrule.autograd.types import Array
 from chainrule.random import key
-from chainrule.tasks.word_sampling import AliasTable
+from chainrule.train.word_sampling import AliasTable
 from chainrule.train.word_update import Stretch, learn, reference
 
 extension = native.kernels()

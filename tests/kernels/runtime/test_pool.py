@@ -35,7 +35,7 @@ def test_a_training_run_gives_the_same_bits_for_any_number_of_threads(tmp_path: 
         config = TrainConfig(max_steps=4, batch_size=16, warmup=1, eval_windows=8, precision=precision)
         run = Run.new(tmp_path / f"{n}", corpus(tmp_path), config, **BIG)
         run.train()
-        states.append(run.model.state() | run.trainer.optimiser.state())
+        states.append(run.model.state() | run.trainer.step.optimizer.state())
     for other in states[1:]:
         assert all(value.tobytes() == other[name].tobytes() for name, value in states[0].items())
 

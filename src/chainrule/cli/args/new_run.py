@@ -14,9 +14,8 @@ from chainrule.errors import ConfigError, Setting
 from chainrule.files import write
 from chainrule.io import load_tokenizer
 from chainrule.models import Model
-from chainrule.runs import Run
-from chainrule.runs.folder import SETTINGS, free_folder
-from chainrule.runs.load import load_any
+from chainrule.runs import Run, load
+from chainrule.runs.folder import free_folder
 from chainrule.scaling.budget import choose
 from chainrule.tasks.registry import task_of
 from chainrule.text import CharTokenizer, Tokenizer
@@ -25,7 +24,7 @@ from chainrule.text import CharTokenizer, Tokenizer
 def new_run(asked: TrainOptions) -> Run:
     """The run in its directory, with its settings for --config beside it."""
     run = made(asked, Run.new)
-    write(run.folder / SETTINGS, _record(asked, run).encode())
+    write(run.files.settings, _record(asked, run).encode())
     return run
 
 
@@ -69,7 +68,7 @@ def _start(asked: TrainOptions) -> tuple[Model | None, Tokenizer | None]:
     """The model with the initial weights, if there is one, and the tokenizer."""
     if asked.init is None:
         return None, _tokenizer(asked)
-    start, tokenizer = load_any(asked.init)
+    start, tokenizer = load(asked.init)
     if not allows(asked, tokenizer):
         raise _own_tokenizer(asked, asked.init)
     return start, tokenizer

@@ -12,8 +12,7 @@ from chainrule.cli.args.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
 from chainrule.errors import ConfigError, Setting
 from chainrule.files import alone, write
-from chainrule.runs import Run
-from chainrule.runs.folder import LOCK, SETTINGS
+from chainrule.runs import Run, RunFolder
 from chainrule.tasks.registry import task_of
 
 # Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
@@ -25,7 +24,7 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
     run = Run.resume(folder)
     if run.family != asked.family:
         raise ConfigError(
-            f"resume: {folder} is a run of {run.family}, not of {asked.family} (go on with: {command_for(run)})"
+            f"resume: {folder} is a run of {run.family}, not of {asked.family} (resume with: {command_for(run)})"
         )
     same_folder(asked.out, folder)
     if asked.init is not None and str(asked.init) != _begun_with(folder):
@@ -33,7 +32,7 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             *(
                 "resume: ",
                 Setting("init"),
-                f" is {asked.init}, the run in {folder} goes on with its own weights ",
+                f" is {asked.init}, the run in {folder} continues with its own weights ",
             ),
             "(leave out one of the two)",
         )
@@ -53,7 +52,7 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
     if "max_steps" in asked.given and asked.training.max_steps != total:
         run.extend(asked.training.max_steps)
         asked.say(
-            f"planned anew: {asked.training.max_steps:,} steps, with the learning rate of a run of that length "
+            f"new plan: {asked.training.max_steps:,} steps, with the learning rate of a run of that length "
             "(it is high again where it had fallen)"
         )
     return run
@@ -66,16 +65,16 @@ def _flat(options: TrainOptions) -> dict[str, Any]:
 
 def _begun_with(folder: Path) -> str | None:
     """What its own settings name as the model it began with."""
-    settings = folder / SETTINGS
+    settings = RunFolder(folder).settings
     return read_settings(settings).get("init") if settings.exists() else None
 
 
 def renew_settings(run: Run) -> None:
     """Let the file that repeats a run say what it does from here on; a run of a program has no such file."""
-    path, now = run.folder / SETTINGS, vars(run.trainer.config)
+    path, now = run.files.settings, vars(run.trainer.config)
     if not path.exists():
         return
-    with alone(run.folder / LOCK):
+    with alone(run.files.lock):
         kept = {name: value for name, value in read_settings(path).items() if name not in now}
         write(path, toml(kept | settled(run.trainer.config)).encode())
 
@@ -98,15 +97,15 @@ def same_folder(out: Path | None, folder: Path) -> None:
 
 
 def command_for(run: Run) -> str:
-    """What to type to go on with a run."""
+    """What to type to resume a run."""
     return f"{command_line()} train {run.family} --resume {run.folder}"
 
 
 def remedy(run: Run) -> str:
-    """How to go on with a smaller rate from the last checkpoint; a run that made no step is not there any more."""
+    """How to resume with a smaller learning rate; a run that made no step is deleted."""
     if not run.folder.exists():
         return ""
-    return f"; go on from the last checkpoint with: {command_for(run)} --lr {run.trainer.config.lr / 10:g}"
+    return f"; resume from the last checkpoint with: {command_for(run)} --lr {run.trainer.config.lr / 10:g}"
 
 
 def going_on(run: Run) -> str:
@@ -118,8 +117,8 @@ def going_on(run: Run) -> str:
         before = "" if total is None or steps >= total else f" of {total:,} planned"
         more = 2 * max(steps, total or 0)
         return (
-            f"the run is finished, at step {steps:,}{before}: it is judged again, not trained; "
+            f"the run is finished, at step {steps:,}{before}: it is evaluated again, not trained; "
             f"to train on, plan more steps: {command_for(run)} --max-steps {more}"
         )
     end = f"step {total:,}" if total else f"the end of its {budget:g} seconds"
-    return f"goes on from step {steps:,} to {end}; learning rate now {trainer.plan.lr(steps):.2g}"
+    return f"continues from step {steps:,} to {end}; learning rate now {trainer.plan.lr(steps):.2g}"

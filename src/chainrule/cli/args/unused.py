@@ -1,4 +1,4 @@
-"""Options that were given and that nobody would read."""
+"""Options that were given and would not be used."""
 
 from __future__ import annotations
 

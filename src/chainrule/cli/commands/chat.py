@@ -15,7 +15,7 @@ from chainrule.errors import DataError
 from chainrule.generate import Request, Sampling, Session, run, session
 from chainrule.generate.sample import Model
 from chainrule.generate.session import vocab_size
-from chainrule.runs import load_model
+from chainrule.runs import load_language_model
 from chainrule.text import Tokenizer
 from chainrule.validate import Check
 
@@ -42,12 +42,12 @@ class Command:
     """Text at the beginning of the conversation."""
     sampling: Sampling = field(default_factory=Sampling)
     weights: Weights = "fp32"
-    """How weights are held (docs/inference.md). GPT and Llama only."""
+    """Format of the weights (docs/understand/inference.md). GPT and Llama only."""
 
     def run(self) -> None:
         named = bool(self.user and self.assistant)
         Check("chat", self).require(named, "user", "assistant", rule="must be names, not empty")
-        model, tokenizer = load_model(self.run_folder)
+        model, tokenizer = load_language_model(self.run_folder)
         talk = Conversation(self, model, tokenizer)
         talk.check()
         if sys.stdin.isatty():
@@ -62,7 +62,7 @@ class Command:
                     print(piece, end="", flush=True)
             except (
                 DataError
-            ) as error:  # a character the model does not know: the conversation goes on without it
+            ) as error:  # a character the model does not know: the conversation continues without it
                 print(f" ({error})", end="")
             except KeyboardInterrupt:
                 pass

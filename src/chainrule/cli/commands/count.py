@@ -13,7 +13,7 @@ from chainrule.cli.render.numbers import amount, size
 from chainrule.errors import ConfigError
 from chainrule.models import Model
 from chainrule.models.registry import KNOWN, family, model_class
-from chainrule.runs.load import load_any
+from chainrule.runs import load
 from chainrule.scaling import (
     Batch,
     flops,
@@ -43,11 +43,11 @@ class Count:
     what: Annotated[str, Argument("FAMILY|NAME|RUN")] = "gpt"
     """A family, a well-known model, or the directory of a run."""
     batch_size: int = 32
-    """Rows of a training step."""
+    """Batch size of a training step."""
     tokens: int | None = None
-    """Tokens in a row. Default: the model's context."""
+    """Tokens per row. Default: the model's context."""
     weights: Literal["fp32", "bf16", "int8", "int4"] = "fp32"
-    """How a model that writes holds its weights."""
+    """Format of the weights of a model that generates text."""
     measure: bool = False
     """Also measure how long a step takes here: about two seconds."""
     json: bool = False
@@ -78,7 +78,7 @@ class Count:
             sizes, tokens = PRESETS[self.what]
             return model_class(sizes).abstract(sizes), tokens
         elif Path(self.what).exists():
-            trained = load_any(self.what)[0]
+            trained = load(self.what)[0]
             model = type(trained).abstract(trained.config)
         else:
             known = ", ".join([*COUNTED, *PRESETS])

@@ -34,7 +34,7 @@ class Command:
     out: Path | None = None
     """Directory of the run. Default: runs/demo, or the next of runs/demo-2, runs/demo-3, ... that is free."""
     seed: int = 0
-    """Of every random choice."""
+    """Seed of every random choice."""
 
     def run(self) -> None:
         Check("demo", self).positive("minutes")
@@ -71,7 +71,7 @@ def print_losses(result: Result, baselines: dict[str, float]) -> None:
 
 def print_samples(run: Run, seed: int) -> None:
     for prompt in PROMPTS:
-        print(f"\n--- it goes on from {prompt!r}:\n{prompt}", end="", flush=True)
+        print(f"\n--- it continues {prompt!r}:\n{prompt}", end="", flush=True)
         for piece in write(run.model, run.tokenizer, prompt, LENGTH, seed=seed):
             print(piece, end="", flush=True)
         print()
@@ -80,7 +80,7 @@ def print_samples(run: Run, seed: int) -> None:
 def draw(run: Run, baselines: dict[str, float]) -> None:
     png = run.folder / "loss.png"
     try:
-        loss_curve(run.log_path, png, baselines)
+        loss_curve(run.files.log, png, baselines)
         print(f"\nLoss curve  {png}")
     except ChainruleError as error:  # no matplotlib: the demonstration does without the picture
         print(f"\n{error}")
@@ -88,7 +88,7 @@ def draw(run: Run, baselines: dict[str, float]) -> None:
 
 def print_next(run: Run) -> None:
     chainrule = command_line()
-    print(f"Log         {run.log_path}\n")
+    print(f"Log         {run.files.log}\n")
     print("Try next")
     print(f'  {chainrule} sample {run.folder} --prompt "Python " --temperature 0.5')
     print(f"  {chainrule} train gpt YOUR_TEXT.txt --budget 300")

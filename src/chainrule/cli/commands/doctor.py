@@ -22,8 +22,7 @@ from chainrule.cli.render.show import size, steps
 from chainrule.doctor import Finding
 from chainrule.doctor.explain import of_weights
 from chainrule.io import load_tokenizer
-from chainrule.runs import Run
-from chainrule.runs.folder import LOG
+from chainrule.runs import Run, RunFolder
 from chainrule.runs.review import of_log, of_losses
 from chainrule.tasks.registry import task_of
 from chainrule.train import TrainConfig
@@ -35,7 +34,7 @@ class Command:
     """Describe this machine as Chainrule sees it: CPU, threads, native kernels, versions.
 
     With a run: how its training went, from its log and newest checkpoint. With data: what a model of a family would
-    meet in them, before any step, and whether it can learn one batch by heart.
+    meet in them, before any step, and whether it can overfit one batch.
 
     Example: chainrule doctor runs/demo
     """
@@ -43,7 +42,7 @@ class Command:
     subject: Annotated[str | None, Argument("RUN|DATA")] = None
     """Directory of a run, or what `chainrule train` takes: a text file, a corpus, a directory of shards."""
     family: str = "gpt"
-    """Of the model that the data are for."""
+    """Family of the model that the data are for."""
     tokenizer: Path | None = None
     """File of a tokenizer for the data. Default: every character is a token; shards have their own."""
     json: bool = False
@@ -54,7 +53,7 @@ class Command:
             show(report(), self.json)
             return
         with Progress("examining") as progress:
-            if (Path(self.subject) / LOG).exists():
+            if RunFolder(Path(self.subject)).log.exists():
                 title, findings = of_run(Path(self.subject))
             else:
                 title, findings = self._of_data(self.subject, progress)
@@ -73,7 +72,7 @@ class Command:
 
 def of_run(folder: Path) -> tuple[str, list[Finding]]:
     """How the training went, and its newest checkpoint; `chainrule diagnose` looks inside the model."""
-    if not any(folder.glob("checkpoints/step_*")):
+    if not RunFolder(folder).saved():
         return f"{folder}: a run without a checkpoint", of_log(folder)
     run = Run.resume(folder)
     findings = [*of_log(folder, run), *of_losses(run), of_weights(run.model)]

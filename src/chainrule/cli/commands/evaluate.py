@@ -15,17 +15,7 @@ from chainrule.cli.render.progress import Progress
 from chainrule.data import read_questions, spread
 from chainrule.errors import ConfigError, Setting
 from chainrule.generate import multiple_choice
-from chainrule.io import load
-from chainrule.runs.checkpoint import Checkpoint
-from chainrule.runs.load import (
-    best_of,
-    build,
-    is_model_alone,
-    load_model,
-    refuse_broken,
-    trained_on,
-    unchanged,
-)
+from chainrule.runs.load import is_run, load_language_model, open_model, trained_on, unchanged
 from chainrule.tasks.registry import task_of_model
 from chainrule.train import TrainConfig
 from chainrule.validate import Check
@@ -35,11 +25,11 @@ ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something f
 
 @dataclass(frozen=True)
 class Command:
-    """Judge a model: its loss, bits per byte and perplexity, and how well it does its task.
+    """Evaluate a model: its loss, bits per byte and perplexity, and how well it does its task.
 
-    Language models are judged by their loss alone, BERT by hidden words, classifiers by accuracy, encoder-decoders by
-    exact answers and BLEU (with the extra `eval`). Without DATA it is what was held back from training. With
-    --choices a language model answers the questions in DATA, each with the choice that it expects most.
+    A language model is evaluated by its loss, a BERT by its masked words, a classifier by its accuracy, an
+    encoder-decoder by exact answers and BLEU (with the extra `eval`). Without DATA the validation data of the run are
+    used. With --choices a language model answers the questions in DATA: it takes the choice it finds most probable.
 
     Example: chainrule eval runs/gpt other-book.txt --json
     """
@@ -51,9 +41,9 @@ class Command:
     limit: int = 10_000
     """Windows, pairs, texts or questions at most."""
     batch_size: int = 32
-    """Of them at a time."""
+    """How many are evaluated at a time."""
     choices: bool = False
-    """DATA holds multiple-choice questions: .jsonl, .csv, .tsv or .parquet (docs/generation.md)."""
+    """DATA holds multiple-choice questions: .jsonl, .csv, .tsv or .parquet (docs/guide/generation.md)."""
     between: str = " "
     """With --choices: what stands between a question and an answer."""
     json: bool = False
@@ -78,7 +68,7 @@ class Command:
             raise ConfigError("eval: ", Setting(name), said)
         questions = read_questions(Path(self.data))
         some = [questions[i] for i in spread(len(questions), self.limit)]
-        model, tokenizer = load_model(self.run_folder)
+        model, tokenizer = load_language_model(self.run_folder)
         found = multiple_choice(
             model,
             tokenizer,
@@ -88,21 +78,13 @@ class Command:
         )
         return {"run": str(self.run_folder), "data": self.data} | found
 
-    def _saved(self) -> Checkpoint | None:
-        """The checkpoint to be judged; none if it is a model without its training."""
-        if not is_model_alone(self.run_folder):
-            return best_of(self.run_folder)
-        if self.data is None:
-            raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
-        return None
-
     def _evaluate(self) -> dict[str, Any]:
         for name in given(self, but=(*ALWAYS, "batch_size")):
             said = " is given without choices (must be with it, or left out)"
             raise ConfigError("eval: ", Setting(name), said)
-        saved = self._saved()
-        model, tokenizer = load(self.run_folder) if saved is None else build(saved)
-        refuse_broken(self.run_folder, model)
+        if self.data is None and not is_run(self.run_folder):
+            raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
+        model, tokenizer, saved = open_model(self.run_folder)
         kind = task_of_model(model)
         name, sha256, config = (
             ("", "", TrainConfig()) if saved is None else trained_on(saved, self.run_folder)
@@ -126,7 +108,7 @@ def in_words(found: dict[str, Any]) -> dict[str, str]:
     words = {}
     if found.get("cut"):
         words["cut"] = (
-            f"{found['cut']:,}: a side is longer than the context, and was read and judged up to there"
+            f"{found['cut']:,}: a side is longer than the context, and was read and scored up to there"
         )
     if found.get("bleu", 0) is None:
         words["bleu"] = "not known: sacrebleu is not installed (pip install 'chainrule[eval]')"

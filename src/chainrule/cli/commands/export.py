@@ -16,7 +16,7 @@ from chainrule.files import new_folder
 from chainrule.io import gguf, llama2c, save_pretrained
 from chainrule.io.hf.architectures import has_twin
 from chainrule.models import GPT, Model
-from chainrule.runs import load_any
+from chainrule.runs import load
 from chainrule.text import Tokenizer
 
 
@@ -44,7 +44,7 @@ class Command:
             said = {"weights": self.weights, "format": self.format}
             raise ConfigError.of("export", said, "must be f32, or gguf")
         with Progress(f"read {self.run_folder}"):
-            model, tokenizer = load_any(self.run_folder)
+            model, tokenizer = load(self.run_folder)
         with Progress(f"write {self.out}"):
             self._write(model, tokenizer)
         if self.format == "gguf" and isinstance(model, GPT) and model.config.activation == "gelu":

@@ -12,11 +12,12 @@ from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line, size
 from chainrule.errors import ConfigError
 from chainrule.io import load, save_pretrained
+from chainrule.runs import RunFolder
 
 
 @dataclass(frozen=True)
 class Command:
-    """Take a model of another program: Hugging Face's GPT-2, Llama and others, llama.cpp's GGUF, llama2.c's .bin.
+    """Import a model of another program: Hugging Face's GPT-2, Llama and others, llama.cpp's GGUF, llama2.c's .bin.
 
     Nothing is fetched and no code of the file runs. The result is a directory that `sample` and `export` take, and that
     `transformers` loads.
@@ -32,7 +33,7 @@ class Command:
     """Print one JSON object."""
 
     def run(self) -> None:
-        if (self.source / "checkpoints").is_dir():
+        if RunFolder(self.source).checkpoints.is_dir():
             fix = "sample, eval, chat and export take it as it is; to copy the model: export"
             raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
         with Progress(f"read {self.source}"):
@@ -47,4 +48,4 @@ class Command:
             )
             return
         print(f"{size(model)}; {tokenizer.vocab_size:,} tokens; in {self.out}")
-        print(f"let it write with: {command_line()} sample {self.out}")
+        print(f"generate text with: {command_line()} sample {self.out}")

@@ -24,7 +24,7 @@ ROWS = 4  # of a batch that are shown
 
 @dataclass(frozen=True)
 class Command:
-    """Make one step of a run again, exactly, and open it: its batch, activations, gradients and update.
+    """Repeat one step of a run exactly, and open it: its batch, activations, gradients and update.
 
     Example: chainrule replay runs/demo --step 812 --save step-812.npz
     """

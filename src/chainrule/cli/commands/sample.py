@@ -16,7 +16,7 @@ from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Beam, Sampling
 from chainrule.generate.beam import WIDEST
 from chainrule.models import Model
-from chainrule.runs.load import load_any
+from chainrule.runs import load
 from chainrule.tasks import AnswerOptions, Task, task_of_model
 from chainrule.text import Tokenizer
 from chainrule.validate import Check
@@ -28,7 +28,7 @@ Weights = Literal["fp32", "bf16", "int8", "int4"]
 
 @dataclass(frozen=True)
 class Command:
-    """Let a trained model go on from prompts; others answer them.
+    """Generate text with a trained model, or have it answer prompts.
 
     An encoder-decoder translates each prompt, a classifier labels it, a tagger its words, a BERT guesses each [MASK].
 
@@ -38,20 +38,19 @@ class Command:
     run_folder: Annotated[Path, Argument("RUN")]
     """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
     prompt: str = ""
-    """Text to go on from. Nothing stands for a new line; if the tokenizer has none, a space, full stop or token 0."""
+    """Text to continue. If it is empty the model starts after a new line, or after a space, full stop or token 0."""
     prompts_file: str | None = None
     """A file with a prompt on each line, or - for standard input, instead of --prompt."""
     num_samples: int = 1
-    """Texts for each prompt: drawn with the seeds --seed, --seed + 1, ...; with --beam, the best ones."""
+    """Texts for each prompt: sampled with the seeds --seed, --seed + 1, ...; with --beam, the best ones."""
     sampling: Sampling = field(default_factory=Sampling)
     beam: int | None = None
-    """Search for the likeliest text instead of drawing one: so many unfinished texts are kept at each step,
-    at most 1000."""
+    """Beam search for the likeliest text instead of sampling; this is the number of beams, at most 1000."""
     length_penalty: float = 0.6
-    """With --beam: 0 compares texts by log-probability, which favours short ones; the higher, the longer."""
+    """With --beam: 0 compares texts by log-probability, which favors short ones; higher values favor longer texts."""
     weights: Weights = "fp32"
-    """How weights are held: fewer bits take less memory and time, and lose a little (docs/inference.md).
-    GPT and Llama only."""
+    """Format of the weights: fewer bits take less memory and time, and lose a little accuracy. GPT and Llama only;
+    see docs/understand/inference.md."""
     logprobs: bool = False
     """Also print the log-probability of each token, of the prompt and of the text."""
     json: bool = False
@@ -61,7 +60,7 @@ class Command:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
         if self.num_samples < 1:
             raise ConfigError.of("sample", {"num_samples": self.num_samples}, "must be at least 1")
-        model, tokenizer = load_any(self.run_folder)
+        model, tokenizer = load(self.run_folder)
         task = task_of_model(model)
         options = self._options(task)
         one = len(prompts) * self.num_samples == 1 and not (self.logprobs or self.json or self.beam)

@@ -12,12 +12,12 @@ from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, FormatError
 from chainrule.inspect.embeddings import WordVectors, analogy_report, similarity_report
 from chainrule.io.vectors import read_analogies, read_pairs
-from chainrule.runs.word_runs import load_vectors
+from chainrule.runs import load_vectors
 
 
 @dataclass(frozen=True)
 class Command:
-    """Ask the vectors of words: neighbours, analogies, and how far they agree with people.
+    """Neighbors and analogies of word vectors, and how far the vectors agree with people.
 
     Example: chainrule vectors runs/word2vec module string --analogy lists list string
     """
@@ -25,11 +25,11 @@ class Command:
     run_folder: Annotated[Path, Argument("RUN")]
     """Directory of a run of word2vec, or a text file of vectors in word2vec's format."""
     words: Annotated[tuple[str, ...], Argument("WORD")] = ()
-    """Words whose neighbours to show; the cosines between them too, if there are several."""
+    """Words whose neighbors to show; if there are several, also the cosines between them."""
     analogy: tuple[str, str, str] | None = None
     """A B C: the words nearest to A - B + C, such as king man woman."""
     eval: Path | None = None
-    """Examine with this file: pairs with scores (WordSim-353), or analogies in sections (questions-words.txt)."""
+    """Evaluate on this file: pairs with scores (WordSim-353), or analogies in sections (questions-words.txt)."""
     n: int = 10
     """Words to show."""
     json: bool = False

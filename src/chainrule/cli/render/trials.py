@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 60, 8  # of a curve, in characters
 
 
 def learn_one_batch(run: Run, *, as_json: bool) -> None:
-    """Say whether the model can learn one batch by heart; exit code 1 if not."""
+    """Say whether the model can overfit one batch; exit code 1 if not."""
     with Progress("one batch") as progress:
         finding = overfit(run.trainer, said=progress.say)
     print(json.dumps(finding.to_dict()) if as_json else f"{size(run.model)}\n\n{words(finding)}")

@@ -11,7 +11,7 @@ from chainrule.io.hf import bert, gpt2, llama, marian
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import Model, describe, n_params, rebuild
-from chainrule.models.registry import KNOWN
+from chainrule.models.registry import ALL, KNOWN
 from chainrule.nn.init import unfilled
 from chainrule.suggest import hinted
 
@@ -47,7 +47,7 @@ def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
     """The model in the content of these two files, in evaluation mode; never larger than its arrays."""
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in ARCHITECTURES or _is_ours(config):
-        if kind not in KNOWN:
+        if kind not in ALL:
             known = ARCHITECTURES | KNOWN
             rule = hinted(f"must be one of {', '.join(known)}", str(kind), known)
             raise FormatError(f"model_type is {kind!r} ({rule})")

@@ -21,7 +21,7 @@ from chainrule.io.files import read_bytes
 from chainrule.io.hf.architectures import to_files, to_model
 from chainrule.io.safetensors import Arrays
 from chainrule.io.tokenizers import described_tokenizer, load_tokenizer, to_hugging_face
-from chainrule.models import Model, Seq2Seq
+from chainrule.models import Model, Seq2Seq, Word2Vec
 from chainrule.text import Tokenizer, from_dict
 
 INDEX = "model.safetensors.index.json"
@@ -52,6 +52,8 @@ class Parts:
 def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
     """The files of a model and its tokenizer."""
     config, arrays = to_files(model)
+    if isinstance(model, Word2Vec) and tokenizer is not None:  # no other program reads these
+        return Parts(arrays, config, tokenizer.to_dict(), {}, {})
     special = {} if tokenizer is None else dict(tokenizer.special_ids)
     named = special_roles(special)
     # None is written too: otherwise transformers uses the ids of its own models.

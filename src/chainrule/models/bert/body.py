@@ -23,10 +23,10 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Config, Model
-from chainrule.models.rules import a_share, at_least_one, heads_divide, positive
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
 from chainrule.random import next_key
+from chainrule.validate import Check
 
 STD = 0.02  # of the initial weights
 init = partial(normal, std=STD)
@@ -63,10 +63,11 @@ class BERTConfig(Config):
 
     def __post_init__(self) -> None:
         counts = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "n_segments")
-        at_least_one("BERT", self, counts)
-        heads_divide("BERT", self)
-        a_share("BERT", self, ("dropout",))
-        positive("BERT", self, ("norm_eps",))
+        check = Check("BERT", self)
+        check.at_least(1, *counts)
+        check.divides("n_head", "n_embd", "heads must divide the width")
+        check.fraction("dropout")
+        check.positive("norm_eps")
 
 
 class Embeddings(Layer):

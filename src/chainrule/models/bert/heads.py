@@ -5,7 +5,7 @@
     embedder      vector = mean of the hidden rows, length 1                cosine = dot product
 
 All of them have the body as `bert`, with the names of its weights: `fine_tune` takes it over from a model that has been
-trained. `model.bert = other.bert` even shares it: two heads on one body.
+trained. `model.bert = other.bert` even fractions it: two heads on one body.
 (Devlin et al. 2018; Reimers and Gurevych 2019 for the vectors of texts)
 """
 
@@ -24,6 +24,7 @@ from chainrule.models.bert.body import BERT, BERTConfig, init
 from chainrule.models.model import Model
 from chainrule.nn import Dropout, Linear
 from chainrule.types import IGNORE
+from chainrule.validate import Check
 
 M = TypeVar("M", bound=Model)
 
@@ -35,13 +36,12 @@ class BERTClassifierConfig(BERTConfig):
     classes: int = 2
     """Different labels."""
     labels: tuple[str, ...] = ()
-    """Their names by number; none where nobody has said."""
+    """Their names by number; empty if unknown."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "labels", tuple(self.labels))  # JSON has lists only
-        if self.classes < 2:
-            raise ConfigError(f"BERT: classes is {self.classes} (must be at least 2)")
+        Check("BERT", self).at_least(2, "classes")
         if self.labels and len(set(self.labels)) != self.classes:
             raise ConfigError(
                 f"BERT: labels are {', '.join(self.labels)}, classes {self.classes} (must be as many names)"
@@ -111,8 +111,7 @@ class BERTEmbedderConfig(BERTConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.temperature > 0:
-            raise ConfigError(f"BERT: temperature is {self.temperature} (must be positive)")
+        Check("BERT", self).positive("temperature")
 
 
 class BERTEmbedder(Model):
@@ -129,7 +128,7 @@ class BERTEmbedder(Model):
     ((2, 16), True)
     """
 
-    choices = None  # the batch decides among how many
+    n_classes = None  # the batch decides among how many
     divisible = False
 
     def __init__(self, config: BERTEmbedderConfig) -> None:
@@ -147,8 +146,8 @@ class BERTEmbedder(Model):
         if not counted.any(axis=1).all():
             row = int(counted.any(axis=1).argmin())
             raise ShapeError(f"BERTEmbedder: row {row} has no token (must have at least one to average)")
-        share = counted / counted.sum(axis=1, keepdims=True)  # (B, T)
-        mean = (hidden * share[..., None].astype(hidden.dtype)).sum(axis=1)  # (B, C)
+        fraction = counted / counted.sum(axis=1, keepdims=True)  # (B, T)
+        mean = (hidden * fraction[..., None].astype(hidden.dtype)).sum(axis=1)  # (B, C)
         return mean / ops.sqrt((mean * mean).sum(axis=-1, keepdims=True) + 1e-12)
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chainrule.models.model import Config
-from chainrule.models.rules import a_share, at_least_one, heads_divide, one_of, positive
+from chainrule.validate import Check
 
 COUNTS = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "source_vocab_size")
 SHARES = ("dropout", "label_smoothing", "scheduled_sampling")
@@ -61,12 +61,13 @@ class Seq2SeqConfig(Config):
     """Share of its own guesses among what the decoder reads in training; grows from 0 to this until the last step."""
 
     def __post_init__(self) -> None:
-        at_least_one("Seq2Seq", self, COUNTS)
-        heads_divide("Seq2Seq", self)
+        check = Check("Seq2Seq", self)
+        check.at_least(1, *COUNTS)
+        check.divides("n_head", "n_embd", "heads must divide the width")
         for name, choices in CHOICES.items():
-            one_of("Seq2Seq", self, name, choices)
-        a_share("Seq2Seq", self, SHARES)
-        positive("Seq2Seq", self, ("norm_eps",))
+            check.one_of(name, choices)
+        check.fraction(*SHARES)
+        check.positive("norm_eps")
 
     @classmethod
     def base(cls) -> Seq2SeqConfig:

@@ -28,11 +28,11 @@ class Command:
     end: str | None = None
     """Text of the token that follows each document, empty for none. Default: a line end."""
     validation: float = 0.0
-    """Share of documents held back to judge a model by (training needs some); their text alone decides which."""
+    """Fraction of documents held out for validation, which training needs; their text alone decides which."""
     test: float = 0.0
-    """Share of documents held back for the last judgement."""
+    """Fraction of documents held out for the final test."""
     seed: int = 0
-    """Another seed holds back other documents."""
+    """Another seed holds out other documents."""
     json: bool = False
     """Print one JSON object."""
 

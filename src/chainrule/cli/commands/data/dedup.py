@@ -24,7 +24,7 @@ class Command:
     out: Path | None = None
     """The new .jsonl file, an object with "text" and "source" per line. Default: only count."""
     near: float = 0.8
-    """Likeness (of 12-byte pieces, Jaccard) from which two documents count as the same; 1 for exact copies only."""
+    """Jaccard similarity of 12-byte shingles from which two documents count as copies; 1 for exact copies only."""
     quality: bool = False
     """Leave out what is too short, has few letters, odd words or much repetition to be prose."""
     json: bool = False

@@ -27,7 +27,7 @@ class Command:
     tokenizer: str = "char"
     """File of a tokenizer, or char: every character of the documents is a token."""
     near: float = 0.8
-    """Likeness (of 12-byte pieces, Jaccard) from which two documents count as near copies."""
+    """Jaccard similarity of 12-byte shingles from which two documents count as near copies."""
     json: bool = False
     """Print one JSON object."""
 

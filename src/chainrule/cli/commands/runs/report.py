@@ -12,7 +12,7 @@ from chainrule.cli.render.html.report import page
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import DataError
 from chainrule.files import write
-from chainrule.runs.folder import LOG
+from chainrule.runs import RunFolder
 from chainrule.runs.history import History
 
 
@@ -41,6 +41,6 @@ class Command:
 
 def check_log(history: History) -> None:
     """A page without a line of the log would look like a run that has just begun."""
-    log = history.folder / LOG
+    log = RunFolder(history.folder).log
     if not history.records and log.is_file() and log.stat().st_size:
         raise DataError(f"{log}: no line of it can be read (must be as training wrote it: put a copy back)")

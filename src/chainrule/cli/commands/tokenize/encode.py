@@ -23,7 +23,7 @@ class Command:
     file: Annotated[str, Argument("FILE")] = DEFAULT
     """A text file, a corpus that `chainrule data list` knows, or - for standard input."""
     vocab: Path | None = None
-    """A tokenizer: our JSON, a run, or a file of another program (docs/tokenizers). Default: characters of pydoc."""
+    """A tokenizer: our JSON, a run, or a file of another program, see docs/guide/tokenizers.md. Default: characters."""
     json: bool = False
     """Print one JSON object with the ids and their number."""
 

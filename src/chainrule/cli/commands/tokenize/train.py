@@ -52,12 +52,12 @@ class Command:
     files: Annotated[tuple[str, ...], Argument("FILE")] = (DEFAULT,)
     """Text files, corpora that `chainrule data list` knows, or - for standard input."""
     kind: Kind = "bpe"
-    """What the tokens are."""
+    """Kind of tokenizer."""
     vocab_size: int = 2000
     """Tokens to learn, at most; a tokenizer of characters has as many as the text."""
     special_tokens: Annotated[tuple[str, ...], SEVERAL] = ()
-    """Tokens that no text becomes, such as '<s>' '</s>' around what an encoder-decoder writes. Default: none, but those
-    of BERT for wordpiece."""
+    """Tokens that never come from text, such as '<s>' '</s>' around what an encoder-decoder writes. Default: for
+    wordpiece those of BERT, else none."""
     out: Path | None = None
     """File to write. Default: KIND.json, such as bpe.json."""
     hugging_face: bool = False

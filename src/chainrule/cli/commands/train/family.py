@@ -68,7 +68,7 @@ class Train(TrainOptions):
                 print(f"best at step {step:,}, {bits(run, loss)}: sample, eval and export take that one")
         if result.interrupted:
             said = f"interrupted after step {result.steps:,}, which is saved"
-            self.say(f"{said}; go on with: {command_for(run)}")
+            self.say(f"{said}; resume with: {command_for(run)}")
             raise SystemExit(130)
         if not self.json:
             print(_next(run))

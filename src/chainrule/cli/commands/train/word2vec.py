@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
+
+from rich.console import Console
 
 from chainrule.cli.args.options import Argument, Given
 from chainrule.cli.args.resume import agree, same_folder
@@ -17,10 +17,9 @@ from chainrule.cli.render.show import command_line
 from chainrule.data import load
 from chainrule.errors import ConfigError
 from chainrule.models import Word2VecConfig
+from chainrule.runs import Run
 from chainrule.runs.folder import free_folder
-from chainrule.runs.word_runs import WordRun
-from chainrule.train.interrupt import Interrupt
-from chainrule.train.word2vec import WordTrainConfig
+from chainrule.train.config import WordTrainConfig
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,13 @@ class Command:
     out: Path | None = None
     """Directory of the run. Default: runs/word2vec, or the next of runs/word2vec-2, ... that is free."""
     resume: Path | None = None
-    """Go on with this run, with its data and settings, after its last whole epoch."""
+    """Resume this run, with its data and settings, after its last whole epoch."""
     model: Literal["skip-gram", "cbow"] = "skip-gram"
-    """A word predicts its neighbours, or the mean of the neighbours predicts the word."""
+    """skip-gram: a word predicts its neighbors. cbow: the mean of the neighbors predicts the word."""
     dim: int = Word2VecConfig.dim
     """Length of a word's vector."""
     window: int = Word2VecConfig.window
-    """Farthest neighbour, in words to either side."""
+    """Farthest neighbor, in words to either side."""
     min_count: int = 5
     """Leave out words that occur less often."""
     training: WordTrainConfig = field(default_factory=WordTrainConfig)
@@ -55,8 +54,8 @@ class Command:
             report: dict[str, Any] = {
                 "run": str(run.folder),
                 "words": run.tokenizer.vocab_size - 1,
-                "text": int(run.trainer.counts.sum()),
-                "loss_before": run.trainer.loss(),
+                "text": int(run.trainer.step.counts.sum()),
+                "loss_before": run.trainer.step.loss(),
             }
         self._say(
             f"{report['words']:,} words of {run.corpus.name}, which occur {report['text']:,} times; "
@@ -64,10 +63,10 @@ class Command:
         )
         if run.finished:
             self._say(
-                f"the run is finished: all its {run.trainer.epoch} epochs are done (more are a new run)"
+                f"the run is finished: all its {run.trainer.steps} epochs are done (more are a new run)"
             )
         report |= self._train(run)
-        report |= {"loss": run.trainer.loss(), "vectors": str(run.vectors_path)}
+        report |= {"loss": run.trainer.step.loss(), "vectors": str(run.files.vectors)}
         if self.json:
             print(json.dumps(report))
         else:
@@ -80,51 +79,40 @@ class Command:
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr if self.json else sys.stdout)
 
-    def _say_next(self, run: WordRun, interrupted: bool) -> None:
+    def _say_next(self, run: Run, interrupted: bool) -> None:
         if not interrupted:
-            words = run.tokenizer.words
-            common = next(word for word in words[1:] if len(word) > 4 or word == words[-1])
-            self._say(f"vectors in {run.vectors_path}")
+            words, _ = run.task.vectors(run.model) or ([], None)
+            common = next(word for word in words if len(word) > 4 or word == words[-1])
+            self._say(f"vectors in {run.files.vectors}")
             self._say(f"look at them with: {command_line()} vectors {run.folder} {common}")
             return
-        if run.trainer.epoch:
-            self._say(f"interrupted; go on with: {command_line()} train word2vec --resume {run.folder}")
+        if run.trainer.steps:
+            self._say(f"interrupted; resume with: {command_line()} train word2vec --resume {run.folder}")
         else:
             self._say("interrupted in the first epoch: nothing is kept (a checkpoint follows each epoch)")
         raise SystemExit(130)
 
-    def _new(self) -> WordRun:
+    def _new(self) -> Run:
         folder = self.out or free_folder(Path("runs/word2vec"))
-        size = {"dim": self.dim, "window": self.window}
-        return WordRun.new(
-            folder, load(self.data), self.training, kind=self.model, min_count=self.min_count, **size
-        )
+        sizes: dict[str, Any] = {"dim": self.dim, "window": self.window, "min_count": self.min_count}
+        return Run.new(folder, load(self.data), self.training, self.model, **sizes)
 
-    def _resumed(self, folder: Path) -> WordRun:
-        run = WordRun.resume(folder)
+    def _resumed(self, folder: Path) -> Run:
+        run = Run.resume(folder, word_vectors=True)
         same_folder(self.out, folder)
         if self.data != Command.data and load(self.data) != run.corpus:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
-        of_run = vars(run.model.config) | vars(run.trainer.config) | {"model": run.kind}
-        if run.min_count is not None:
-            of_run["min_count"] = run.min_count
+        of_run = vars(run.model.config) | vars(run.config) | {"model": run.family}
+        of_run |= {name: value for name, value in run.task.facts().items() if value is not None}
         default = vars(Command()) | vars(WordTrainConfig())
         agree(vars(self) | vars(self.training), default, self.given, of_run)
         return run
 
-    def _train(self, run: WordRun) -> dict[str, Any]:
-        words, began = 0, time.monotonic()
-        epochs = run.trainer.config.epochs
-        with Interrupt() as interrupt, Progress("training") as progress, closing(run.train()) as stretches:
-            for done in stretches:
-                words += done.words
-                pace = words / max(time.monotonic() - began, 1e-9)
-                progress.say(f"epoch {done.epoch + 1} of {epochs}, {done.share:.0%}, {pace:,.0f} words/s")
-                if interrupt.asked:
-                    break
-        seconds = time.monotonic() - began
+    def _train(self, run: Run) -> dict[str, Any]:
+        result = run.train(Console(stderr=True, highlight=False))
+        step = run.trainer.step
         return {
-            "seconds": round(seconds, 3),
-            "words_per_second": round(words / max(seconds, 1e-9)),
-            "interrupted": interrupt.asked,
+            "seconds": round(step.seconds, 3),
+            "words_per_second": round(step.words / max(step.seconds, 1e-9)),
+            "interrupted": result.interrupted,
         }

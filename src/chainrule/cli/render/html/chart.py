@@ -1,4 +1,4 @@
-"""Curves as SVG inside a page; colours and sizes of type are the page's (style.py)."""
+"""Curves as SVG inside a page; colors and sizes of type are the page's (style.py)."""
 
 from __future__ import annotations
 

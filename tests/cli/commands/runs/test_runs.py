@@ -14,7 +14,7 @@ import pytest
 from chainrule.cli import main
 from chainrule.data import load
 from chainrule.files import alone
-from chainrule.runs import checkpoint, load_model
+from chainrule.runs import checkpoint, load_language_model
 from chainrule.runs.history import History
 from chainrule.train.log import read
 
@@ -230,7 +230,7 @@ def test_replay_by_command(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
         "batch", "activation", "activation_gradient", "weight", "gradient", "update",
     }  # fmt: skip
     moved = arrays["weight/wte.weight"] + arrays["update/wte.weight"]
-    saved = load_model("runs/one/checkpoints/step_000006")[0].state()["wte.weight"]
+    saved = load_language_model("runs/one/checkpoints/step_000006")[0].state()["wte.weight"]
     np.testing.assert_allclose(moved, saved, rtol=0, atol=1e-7)
     main(["replay", "runs/one", "--step", "1", "--json"])
     found = json.loads(capsys.readouterr().out)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chainrule.cli import main
-from chainrule.runs.load import load_any
+from chainrule.runs.load import load
 
 SIZE = [
     "--n-layer", "1", "--n-head", "2", "--n-embd", "32", "--n-hidden", "64", "--block-size", "24", "--dropout", "0",
@@ -81,7 +81,7 @@ def test_tags_are_kept_by_name(folder: Path, capsys: pytest.CaptureFixture[str])
     assert "label 'YAK', unknown to the model" in capsys.readouterr().err
     start = ["--init", str(folder / "run"), "--max-steps", "1", "--out", str(folder / "zoo")]
     main(["train", "bert-tagger", str(folder / "zoo.conll"), *start])
-    assert load_any(folder / "zoo")[0].config.labels == ("NUM", "O", "VERB", "YAK")
+    assert load(folder / "zoo")[0].config.labels == ("NUM", "O", "VERB", "YAK")
 
 
 @pytest.mark.parametrize(

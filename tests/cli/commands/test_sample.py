@@ -13,8 +13,8 @@ import pytest
 from chainrule.cli import main
 from chainrule.generate import score
 from chainrule.models import Seq2Seq
-from chainrule.runs import load_model
-from chainrule.runs.load import load_any
+from chainrule.runs import load_language_model
+from chainrule.runs.load import load
 from chainrule.tasks.translation import translate_texts
 
 TEXT = "The quick brown fox jumps over the lazy dog.\nUser: hi\nAssistant: hello\n" * 40
@@ -62,7 +62,7 @@ def test_every_option_of_sampling_has_a_flag(sample: Any) -> None:
 
 
 def test_pairs_of_a_bias_follow_one_flag_or_several(sample: Any, run_folder: Path) -> None:
-    third = load_model(run_folder)[1].decode([3])
+    third = load_language_model(run_folder)[1].decode([3])
     flags = ("--prompt", "The", "--max-new-tokens", "9", "--temperature", "0", "--logit-bias")
     assert sample(*flags, "5", "90", "7", "-inf", "3", "99") == f"The{9 * third}\n"
     assert sample(*flags, "5", "90", "--logit-bias", "3", "99") == sample(*flags, "5", "90", "3", "99")
@@ -95,7 +95,7 @@ def test_log_probabilities_of_prompt_and_text(sample: Any, run_folder: Path) -> 
     flags = ("--prompt", "The", "--max-new-tokens", "5", "--logprobs")
     r = json.loads(sample(*flags, "--json"))
     tokens = [*r["prompt_logprobs"], *r["logprobs"]]
-    model, tokenizer = load_model(run_folder)
+    model, tokenizer = load_language_model(run_folder)
     assert tokenizer.decode([t["id"] for t in tokens]) == "The" + r["text"]
     assert tokens[0]["logprob"] is None
     want = score(model, [t["id"] for t in tokens])
@@ -165,7 +165,7 @@ def test_an_encoder_decoder_translates(translator: Path, tmp_path: Path, capsys:
         main(["sample", str(translator), *flags])
         return str(capsys.readouterr().out)
 
-    model, tokenizer = load_any(translator)
+    model, tokenizer = load(translator)
     assert isinstance(model, Seq2Seq)
     sources = ["abc", "d", "abcdabcd"]  # the last fills the context
     (tmp_path / "sources.txt").write_text("\n".join(sources))
@@ -217,7 +217,7 @@ def test_a_conversation(run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsy
 def test_the_context_is_kept(run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     from chainrule.cli.commands.chat import Command, Conversation
 
-    talk = Conversation(Command(run_folder), *load_model(run_folder))
+    talk = Conversation(Command(run_folder), *load_language_model(run_folder))
     first = "".join(talk.answer("hi"))
     assert talk.text == f"User: hi\nAssistant:{first}\n" and "\nUser:" not in first
     answer = talk.answer("lazy dog")

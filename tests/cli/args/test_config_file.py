@@ -10,7 +10,7 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.cli.args.config_file import toml
-from chainrule.runs.load import load_any
+from chainrule.runs.load import load
 from chainrule.scaling.budget import Choice
 from chainrule.text import BPETokenizer
 
@@ -160,7 +160,7 @@ def test_the_record_of_a_run_on_a_budget_repeats_it(
     monkeypatch.delattr("chainrule.cli.args.new_run.choose")  # nothing is left to choose
     main(["train", "gpt", "--config", "first/config.toml", "--out", "second", "--json"])
     assert Path("second/config.toml").read_bytes() == Path("first/config.toml").read_bytes()
-    assert load_any("second")[1] == choice.tokenizer
+    assert load("second")[1] == choice.tokenizer
     main(["train", "gpt", "--resume", "second", "--config", "second/config.toml"])  # agrees with itself
     assert "the run is finished" in capsys.readouterr().out
 

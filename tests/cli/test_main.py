@@ -64,7 +64,7 @@ def test_train_stop_resume_and_sample(folder: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and err == ""
-    assert "go on with:" in out and "train gpt --resume stopped" in out
+    assert "resume with:" in out and "train gpt --resume stopped" in out
     assert (
         sorted(os.listdir("stopped/checkpoints"))[0] == "step_000000"
     )  # of which it could have gone on at once
@@ -106,7 +106,7 @@ def test_the_demo_in_small(capsys: pytest.CaptureFixture[str]) -> None:
         "Corpus",
         "counting pairs of characters",
         "this model",
-        "it goes on from 'The '",
+        "it continues 'The '",
         "Try next",
     ):
         assert expected in out

@@ -15,7 +15,7 @@ from chainrule.cli.args.options import documented
 from chainrule.cli.commands.train.family import command
 from chainrule.data import load
 from chainrule.models import FAMILIES
-from chainrule.runs import load_model
+from chainrule.runs import load_language_model
 from chainrule.text import BPETokenizer
 
 SMALL = {"n_layer": 1, "n_head": 2, "n_kv_head": 1, "n_embd": 16, "n_hidden": 16, "block_size": 16}
@@ -68,7 +68,7 @@ def test_train_and_sample(folder: Path, family: str, capsys: pytest.CaptureFixtu
     assert (said["model"], said["steps"], said["run"]) == (family, 4, f"runs/{family}")
     assert "validation loss" in err
     assert (said["best_step"], said["best_loss"]) == (4, said["nats_per_token"])  # judged once, at the end
-    model, _ = load_model(said["run"])
+    model, _ = load_language_model(said["run"])
     assert model.count() == said["parameters"]
 
     texts = []
@@ -85,7 +85,7 @@ def test_a_run_is_resumed_as_what_it_is(folder: Path, capsys: pytest.CaptureFixt
     main(["train", "gru", "--resume", "run"])
     capsys.readouterr()
     for args, message in [
-        (["train", "--resume", "run"], "run is a run of gru, not of gpt (go on with: "),
+        (["train", "--resume", "run"], "run is a run of gru, not of gpt (resume with: "),
         (
             ["train", "gru", "--resume", "run", "--n-hidden", "8"],
             "--n-hidden is 8, in the run 16 (leave it out)",
@@ -124,7 +124,7 @@ def test_a_tokenizer_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str
     Path("bpe.json").write_text(json.dumps(tokenizer.to_dict()), encoding="utf-8")
     main(["train", "rnn", "text.txt", *flags("rnn"), "--tokenizer", "bpe.json", "--out", "run"])
     assert "nats = " in (out := capsys.readouterr().out) and "bits per byte" in out
-    assert load_model("run")[1] == tokenizer
+    assert load_language_model("run")[1] == tokenizer
     main(["sample", "run", "--prompt", "é", "--max-new-tokens", "40", "--json"])
     assert len(json.loads(capsys.readouterr().out)["text"]) > 10
     main(["train", "rnn", "--resume", "run", "--tokenizer", "bpe.json"])

@@ -15,7 +15,7 @@ import sacrebleu
 
 from chainrule.cli import main
 from chainrule.runs import Run
-from chainrule.runs.load import load_any
+from chainrule.runs.load import load
 from chainrule.tasks.translation import translate_texts
 
 TINY = ["--n-layer", "1", "--n-head", "2", "--n-embd", "32", "--block-size", "16", "--batch-size", "32"]
@@ -62,7 +62,7 @@ def test_pairs_are_learnt_and_judged(capsys: pytest.CaptureFixture[str]) -> None
     assert (judged["pairs"], judged["cut"]) == (others, 0)
     held_back = result("eval", "s", capsys=capsys)
     assert held_back["nats_per_token"] == pytest.approx(found["nats_per_token"], rel=1e-3)
-    model, tokenizer = load_any("s")
+    model, tokenizer = load("s")
     assert translate_texts(model, tokenizer, ["fade", "cab"]) == ["FADE", "CAB"]
     samples = [
         json.loads(line) for line in Path("s/log.jsonl").read_text().splitlines() if '"sample"' in line
@@ -82,7 +82,7 @@ def test_bleu_is_that_of_sacrebleu(capsys: pytest.CaptureFixture[str]) -> None:
     options = [*TINY, "--max-steps", "150", "--lr", "5e-3", "--dropout", "0", "--eval-every", "150"]
     options += ["--out", "s"]
     main(["train", "seq2seq", "pairs.tsv", *options])
-    model, tokenizer = load_any("s")
+    model, tokenizer = load("s")
     written = translate_texts(model, tokenizer, sources)
     found = []
     for name, answers in (("pairs.tsv", targets), ("others.tsv", swapped)):
@@ -132,10 +132,10 @@ def test_a_bert_is_pretrained_then_labels_texts(capsys: pytest.CaptureFixture[st
     main(["train", "bert-classifier", "labels.tsv", "--init", "b", *tune, "--out", "c"])
     assert result("eval", "c", capsys=capsys)["accuracy"] > 0.9
     assert Run.resume("c").finished
-    body = {k: v for k, v in load_any("b")[0].state().items() if "word_embeddings" in k}
+    body = {k: v for k, v in load("b")[0].state().items() if "word_embeddings" in k}
     ((name, before),) = body.items()
-    assert load_any("c")[0].state()[name].shape == before.shape
-    assert load_any("c")[1] == load_any("b")[1]
+    assert load("c")[0].state()[name].shape == before.shape
+    assert load("c")[1] == load("b")[1]
     err = refused(
         "train", "bert-classifier", "labels.tsv", "--init", "b", "--n-embd", "64", "--out", "d", capsys=capsys
     )
@@ -176,7 +176,7 @@ def test_a_classifier_keeps_its_labels_by_name(capsys: pytest.CaptureFixture[str
             "z",
         ]
     )
-    first, new = load_any("c")[0], load_any("z")[0]
+    first, new = load("c")[0], load("z")[0]
     assert new.config.labels == ("yak", "zebra")
     assert not np.allclose(new.state()["classifier.weight"], first.state()["classifier.weight"], atol=1e-3)
     main(
@@ -194,7 +194,7 @@ def test_a_classifier_keeps_its_labels_by_name(capsys: pytest.CaptureFixture[str
             "n",
         ]
     )
-    kept = load_any("n")[0].state()["classifier.weight"]
+    kept = load("n")[0].state()["classifier.weight"]
     np.testing.assert_allclose(kept, first.state()["classifier.weight"], atol=1e-6)
 
 
@@ -202,17 +202,17 @@ def test_a_language_model_goes_on_with_other_data(capsys: pytest.CaptureFixture[
     Path("a.txt").write_text("all work and no play makes jack a dull boy. " * 40)
     Path("b.txt").write_text("a dull boy makes no play. " * 60)
     main(["train", "gpt", "a.txt", *TINY, "--max-steps", "5", "--out", "a"])
-    first = load_any("a")[0].state()
+    first = load("a")[0].state()
     main(["train", "gpt", "b.txt", "--init", "a", "--max-steps", "1", "--lr", "1e-9", "--out", "b"])
-    for name, value in load_any("b")[0].state().items():
+    for name, value in load("b")[0].state().items():
         np.testing.assert_allclose(value, first[name], atol=1e-6)
     again = ["train", "gpt", "b.txt", "--init", "a", "--max-steps", "1", "--lr", "1e-9"]
     main([*again, "--dropout", "0.3", "--out", "flag"])  # how it learns may differ
     Path("d.toml").write_text("dropout = 0.2\n")
     main([*again, "--config", "d.toml", "--out", "file"])
-    assert [load_any(run)[0].config.dropout for run in ("a", "flag", "file")] == [0.0, 0.3, 0.2]
-    assert load_any("flag")[0].h[0].mlp.dropout.p == 0.3
-    for name, value in load_any("flag")[0].state().items():
+    assert [load(run)[0].config.dropout for run in ("a", "flag", "file")] == [0.0, 0.3, 0.2]
+    assert load("flag")[0].h[0].mlp.dropout.p == 0.3
+    for name, value in load("flag")[0].state().items():
         np.testing.assert_allclose(value, first[name], atol=1e-6)
     err = refused(*again, "--n-head", "4", capsys=capsys)  # it would fit, and mean something else
     assert "--n-head is 4, in the model to begin with 2 (must be the same)" in err
@@ -232,7 +232,7 @@ def test_the_context_may_be_another_where_no_weight_belongs_to_a_position(
         main(["train", family, "a.txt", *TINY, "--max-steps", "1", "--out", family])
     other = ["a.txt", "--block-size", "24", "--max-steps", "1", "--init"]
     main(["train", "llama", *other, "llama", "--out", "longer"])
-    assert load_any("longer")[0].config.block_size == 24
+    assert load("longer")[0].config.block_size == 24
     assert "--block-size is 24, in the model to begin with 16" in refused(
         "train", "gpt", *other, "gpt", capsys=capsys
     )

@@ -16,8 +16,7 @@ from chainrule.data import load
 from chainrule.errors import CheckpointError, ConfigError
 from chainrule.files import alone
 from chainrule.io.vectors import read_vectors
-from chainrule.runs import checkpoint
-from chainrule.runs.word_runs import WordRun, load_vectors
+from chainrule.runs import Run, checkpoint, load_vectors
 from chainrule.train import WordTrainConfig, log
 
 SMALL = ["--dim", "8", "--epochs", "2"]
@@ -79,7 +78,7 @@ def test_a_run_that_stopped_goes_on_bit_for_bit(folder: Path, capsys: pytest.Cap
     main(["train", "word2vec", "--resume", "again"])
     for file in ("vectors.txt", "log.jsonl", "checkpoints/step_000003/model.safetensors"):
         assert Path("again", file).read_bytes() == Path("whole", file).read_bytes()
-    assert WordRun.resume("again").trainer.epoch == 3
+    assert Run.resume("again", word_vectors=True).trainer.steps == 3
     before = sorted(Path("again").rglob("*"))
     with pytest.raises(SystemExit):
         main(["train", "word2vec", "--resume", "again/checkpoints/step_000002"])
@@ -104,7 +103,7 @@ def test_a_run_that_stopped_goes_on_bit_for_bit(folder: Path, capsys: pytest.Cap
 def test_a_checkpoint_with_a_wrong_size_is_refused(
     folder: Path, change: dict[str, object], message: str
 ) -> None:
-    run = WordRun.new("run", load("text.txt"), WordTrainConfig(), dim=4)
+    run = Run.new("run", load("text.txt"), WordTrainConfig(), "skip-gram", dim=4)
     run.save()
     saved = checkpoint.load(Path("run"))
     checkpoint.save(Path("run"), replace(saved, config=saved.config | change))
@@ -154,7 +153,7 @@ def test_bad_input_is_one_line(folder: Path, capfd: pytest.CaptureFixture[str], 
 
 @pytest.mark.usefixtures("folder")
 def test_two_processes_cannot_share_a_run() -> None:
-    run = WordRun.new("run", load("text.txt"), WordTrainConfig(epochs=1), dim=4)
+    run = Run.new("run", load("text.txt"), WordTrainConfig(epochs=1), "skip-gram", dim=4)
     with alone(run.folder / ".lock"), pytest.raises(ConfigError, match="another process"):
-        next(run.train())
-    assert [progress.epoch for progress in run.train()][-1] == 0
+        run.train()
+    assert run.train().steps == 1

@@ -10,7 +10,7 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig, model_class
-from chainrule.runs.load import load_any
+from chainrule.runs.load import load
 from chainrule.scaling import Batch, flops, total, training_memory
 from chainrule.scaling.presets import PRESETS
 
@@ -109,7 +109,7 @@ def test_a_run_of_pairs(
     capsys.readouterr()
     found = counted(capsys, "run")
     assert found["batch"]["source"] == found["batch"]["tokens"] == 16
-    assert found["parameters"]["total"] == load_any("run")[0].count()
+    assert found["parameters"]["total"] == load("run")[0].count()
 
 
 def test_a_step_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,7 +70,7 @@ def test_broken_weights_are_named_by_whoever_would_use_them(capsys: pytest.Captu
 @pytest.mark.usefixtures("gpt")
 def test_a_run_goes_on_with_its_own_weights(capsys: pytest.CaptureFixture[str]) -> None:
     err = refused("train", "gpt", "--resume", "gpt", "--init", "other", capsys=capsys)
-    assert "--init is other, the run in gpt goes on with its own weights (leave out one of the two)" in err
+    assert "--init is other, the run in gpt continues with its own weights (leave out one of the two)" in err
     main(["train", "gpt", "text.txt", "--init", "gpt", "--max-steps", "1", "--out", "b"])
     main(["train", "gpt", "--resume", "b", "--config", "b/config.toml"])  # as it began: no contradiction
     assert "the run is finished" in capsys.readouterr().out

@@ -14,9 +14,8 @@ import pytest
 from chainrule.cli import main
 from chainrule.data import load
 from chainrule.errors import ChainruleError
-from chainrule.runs import checkpoint
-from chainrule.runs.word_runs import WordRun
-from chainrule.train import Trainer, WordTrainer
+from chainrule.runs import Run, checkpoint
+from chainrule.train import Trainer, WordVectorStep
 from chainrule.train.log import read
 
 SMALL = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "16", "--batch-size", "4"]
@@ -58,13 +57,13 @@ def test_a_finished_run_says_so_and_can_be_extended(capsys: pytest.CaptureFixtur
     main(["train", "gpt", "--resume", "gpt"])
     out = capsys.readouterr().out
     assert (
-        "the run is finished, at step 2: it is judged again" in out
+        "the run is finished, at step 2: it is evaluated again" in out
         and "train gpt --resume gpt --max-steps 4" in out
     )
     assert "validation loss" in out and Path("gpt/log.jsonl").read_bytes() == before
     main(["train", "gpt", "--resume", "gpt", "--max-steps", "4"])
     out = capsys.readouterr().out
-    assert "planned anew: 4 steps" in out and "from step 2 to step 4; learning rate now" in out
+    assert "new plan: 4 steps" in out and "from step 2 to step 4; learning rate now" in out
     assert [record["step"] for record in read(Path("gpt/log.jsonl")) if "loss" in record] == [1, 2, 3, 4]
     assert checkpoint.load(Path("gpt")).training["train"]["max_steps"] == 4
     err = refused("train", "gpt", "--resume", "gpt", "--max-steps", "3", capsys=capsys)
@@ -77,7 +76,7 @@ def test_after_a_nan_the_command_that_is_named_goes_on(capsys: pytest.CaptureFix
         main(["train", "gpt", *words, "--weight-decay", "0"])
     err = capsys.readouterr().err
     told = re.search(
-        r"go on from the last checkpoint with: .*(train gpt --resume gpt --lr) 1e\+29$", err.strip()
+        r"resume from the last checkpoint with: .*(train gpt --resume gpt --lr) 1e\+29$", err.strip()
     )
     assert told and err.count("\n") == 1
     main([*told[1].split(), "1e-3", "--on-nan", "skip", "--eval-every", "2", "--save-every", "1"])
@@ -124,7 +123,7 @@ def test_a_run_of_another_kind_is_named_with_what_takes_it(capsys: pytest.Captur
         err = refused(*args, capsys=capsys)
         assert model in err and "chainrule sample" in err and "chainrule train gpt --resume" in err
     err = refused("train", "mlp", "--resume", "gpt", capsys=capsys)
-    assert "gpt is a run of gpt, not of mlp (go on with:" in err and "train gpt --resume gpt)" in err
+    assert "gpt is a run of gpt, not of mlp (resume with:" in err and "train gpt --resume gpt)" in err
 
 
 @pytest.mark.usefixtures("gpt")
@@ -165,26 +164,26 @@ def test_word_vectors_go_on_with_their_own_settings_only(capsys: pytest.CaptureF
 def test_interrupted_word_vectors_say_how_to_go_on(
     epoch: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    read = WordTrainer._read
+    read = WordVectorStep.read
 
-    def interrupted(self: WordTrainer, number: int) -> object:
+    def interrupted(self: WordVectorStep, number: int) -> object:
         if number == epoch:
             os.kill(os.getpid(), signal.SIGINT)
         return read(self, number)
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit) as stop:
-        patch.setattr(WordTrainer, "_read", interrupted)
-        patch.setattr("chainrule.train.word2vec.STRETCH", 1000)
+        patch.setattr(WordVectorStep, "read", interrupted)
+        patch.setattr("chainrule.train.word_vectors.STRETCH", 1000)
         main(["train", "word2vec", "text.txt", "--dim", "8", "--epochs", "3", "--json"])
     out, err = capsys.readouterr()
     assert stop.value.code == 130 and json.loads(out)["interrupted"]
     if epoch == 0:
         assert "interrupted in the first epoch: nothing is kept" in err and not Path("runs/word2vec").exists()
         return
-    told = re.search(r"interrupted; go on with: .*(train word2vec --resume \S+)", err)
+    told = re.search(r"interrupted; resume with: .*(train word2vec --resume \S+)", err)
     assert told
     main(told[1].split())
-    assert WordRun.resume("runs/word2vec").finished
+    assert Run.resume("runs/word2vec", word_vectors=True).finished
 
 
 def test_a_plan_on_a_budget_can_be_extended_by_steps(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,9 @@ from chainrule import native
 from chainrule.errors import ChainruleError, ConfigError, DataError, GraphError
 from chainrule.models import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.random import key
-from chainrule.tasks.word_sampling import AliasTable, keep_probability, noise, random_words
-from chainrule.train import WordTrainConfig, WordTrainer
+from chainrule.train import WordTrainConfig, WordVectorStep
+from chainrule.train.word_sampling import AliasTable, keep_probability, noise, random_words
+from chainrule.train.word_vectors import Progress
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "tree", "slept", "barked"]
 
@@ -34,10 +37,15 @@ def model_of(
     return kind(Word2VecConfig(vocab_size=V, dim=dim, window=window))
 
 
+def run(step: WordVectorStep, first: int = 0) -> Iterator[Progress]:
+    for epoch in range(first, step.settings.epochs):
+        yield from step.read(epoch)
+
+
 def trained(kind: type[Word2Vec] = SkipGram, **settings: float) -> Word2Vec:
     model = model_of(kind)
     config = WordTrainConfig(sample=0, **settings)  # type: ignore[arg-type]
-    for _ in WordTrainer(model, sentences(80), config).run():
+    for _ in run(WordVectorStep(model, sentences(80), config)):
         pass
     return model
 
@@ -58,18 +66,18 @@ def test_words_that_share_contexts_end_up_similar(kind: type[Word2Vec]) -> None:
 @pytest.mark.parametrize("kind", [SkipGram, CBOW])
 def test_the_loss_falls(kind: type[Word2Vec]) -> None:
     model = model_of(kind)
-    trainer = WordTrainer(model, sentences(80), WordTrainConfig(epochs=5, sample=0, lr=0.2))
+    trainer = WordVectorStep(model, sentences(80), WordTrainConfig(epochs=5, sample=0, lr=0.2))
     before = trainer.loss()
     assert before == pytest.approx(6 * np.log(2), rel=1e-6)
-    shares = [progress.share for progress in trainer.run()]
+    shares = [progress.share for progress in run(trainer)]
     assert shares == sorted(shares) and shares[-1] == 1
     assert trainer.loss() < 0.9 * before
 
 
 def test_the_learning_rate_falls_linearly_with_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chainrule.train.word2vec.STRETCH", 100)
-    trainer = WordTrainer(model_of(), sentences(80), WordTrainConfig(epochs=3, sample=0, lr=0.2))
-    steps = list(trainer.run())
+    monkeypatch.setattr("chainrule.train.word_vectors.STRETCH", 100)
+    trainer = WordVectorStep(model_of(), sentences(80), WordTrainConfig(epochs=3, sample=0, lr=0.2))
+    steps = list(run(trainer))
     assert [step.epoch for step in steps] == [0] * 6 + [1] * 6 + [2] * 6  # 560 places
     done = [0.0, *(step.share for step in steps)]
     assert done[:3] == pytest.approx([0, 100 / 560 / 3, 200 / 560 / 3]) and done[-1] == 1
@@ -84,7 +92,7 @@ def test_rounds_are_short_where_steps_would_add_up() -> None:
 
     def lanes(kind: type[Word2Vec] = SkipGram, window: int = 2, **settings: float) -> int:
         config = WordTrainConfig(sample=0, **{"lr": 0.1, **settings})  # type: ignore[arg-type]
-        return WordTrainer(model_of(kind, V=1000, window=window), ids, config).lanes
+        return WordVectorStep(model_of(kind, V=1000, window=window), ids, config).lanes
 
     assert lanes() == 8
     assert lanes(lr=2.0) == 1
@@ -96,7 +104,7 @@ def test_a_loss_from_before_cannot_be_sent_back_after_training() -> None:
     model = model_of()
     model.parameters()  # in one block, where nothing but the count of changes tells
     loss = model.loss(np.array([0, 1]), np.array([1, 2]))
-    list(WordTrainer(model, sentences(5), WordTrainConfig(epochs=1)).run())
+    list(run(WordVectorStep(model, sentences(5), WordTrainConfig(epochs=1))))
     with pytest.raises(GraphError, match="changed"):
         loss.backward()
 
@@ -111,18 +119,15 @@ def test_a_small_vocabulary_stays_finite(lr: float) -> None:
 def test_it_goes_on_from_an_epoch_as_if_it_had_never_stopped() -> None:
     config, ids = WordTrainConfig(epochs=3, seed=4), sentences(50)
     whole = model_of()
-    trainer = WordTrainer(whole, ids, config)
-    run = trainer.run()
-    while trainer.epoch < 1:
-        next(run)
+    trainer = WordVectorStep(whole, ids, config)
+    list(trainer.read(0))
     saved = whole.state()
-    list(run)
+    list(run(trainer, 1))
 
     second = model_of()
     second.load(saved)
-    trainer = WordTrainer(second, ids, config)
-    trainer.epoch = 1
-    list(trainer.run())
+    trainer = WordVectorStep(second, ids, config)
+    list(run(trainer, 1))
     for name, table in whole.state().items():
         np.testing.assert_array_equal(second.state()[name], table)
 
@@ -146,7 +151,7 @@ def test_subsampling_keeps_rare_words_and_thins_frequent_ones() -> None:
     np.testing.assert_array_equal(keep_probability(counts, 0), 1)
 
     ids = np.repeat(np.arange(4), counts)
-    trainer = WordTrainer(model_of(V=4), np.append(ids, [NOTHING] * 50))
+    trainer = WordVectorStep(model_of(V=4), np.append(ids, [NOTHING] * 50))
     kept = trainer.kept(0)
     share = np.bincount(kept[kept >= 0], minlength=3)[:2] / counts[:2]
     np.testing.assert_allclose(share, chance[:2], rtol=0.1)
@@ -216,20 +221,20 @@ def test_bad_settings(settings: dict[str, float], message: str) -> None:
 )
 def test_bad_texts(ids: list[int], message: str) -> None:
     with pytest.raises(DataError) as error:
-        WordTrainer(model_of(), ids)
+        WordVectorStep(model_of(), ids)
     assert message in str(error.value)
 
 
 def test_a_window_beyond_the_kernels() -> None:
     with pytest.raises(ConfigError, match="window is 65"):
-        WordTrainer(model_of(window=65), [0, 1, 2])
+        WordVectorStep(model_of(window=65), [0, 1, 2])
 
 
 def test_vectors_that_are_not_finite_are_an_error() -> None:
-    trainer = WordTrainer(
+    trainer = WordVectorStep(
         SkipGram(Word2VecConfig(vocab_size=4, dim=8, window=2)),
         np.arange(400) % 4,
         WordTrainConfig(lr=1e20, epochs=1),
     )
     with np.errstate(all="ignore"), pytest.raises(ChainruleError, match="try a smaller lr than 1e"):
-        list(trainer.run())
+        list(run(trainer))

@@ -1,0 +1,150 @@
+"""How one step of a training is made. A `Trainer` decides when; a step object knows how, and what must be kept of it.
+
+`GradientStep` is the usual one: batch → loss → backward → clip → optimizer. What it does depends on the parameters, the
+optimizer's state, the state the model carries, and the number of the step alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+import numpy as np
+
+from chainrule import random
+from chainrule.autograd import precision
+from chainrule.autograd.types import Array
+from chainrule.data import BatchSource
+from chainrule.doctor.explain import explain
+from chainrule.errors import ConfigError
+from chainrule.models import Model
+from chainrule.models.gradient import backward
+from chainrule.models.microbatch import Batch, State, row_count
+from chainrule.optim import AdamW, clip_global_norm
+from chainrule.tasks.objectives import check_objective
+from chainrule.text import Tokenizer
+from chainrule.train.config import TrainConfig
+from chainrule.train.ema import Average
+from chainrule.train.precision import LossScale, NoScale
+from chainrule.train.skips import Skips
+
+GoingOn = Callable[[str], bool]
+
+
+class Step(Protocol):
+    """How steps are made."""
+
+    by_epoch: bool
+    """A step reads all data once. Its log and checkpoint hold nothing but its number and its result."""
+    rate: float
+    """The learning rate at the end of the last step."""
+    average: Average | None
+    state: State | None
+
+    @property
+    def tokens(self) -> int:
+        """Targets of a step."""
+
+    def __call__(self, number: int, lr: float, going_on: GoingOn) -> tuple[float, float | None] | None:
+        """Make step `number`, counted from 0: its loss, and the norm of its gradient if there is one.
+
+        A long step tells `going_on` how far it is, and is given up (None) if the answer is no.
+        """
+
+    def arrays(self) -> Mapping[str, Array]:
+        """What an optimizer remembers, for a checkpoint."""
+
+
+class GradientStep:
+    """The gradient of a batch, clipped, and one update of AdamW. A step that is not finite is left out."""
+
+    by_epoch = False
+
+    def __init__(
+        self, model: Model, batches: BatchSource, config: TrainConfig, tokenizer: Tokenizer | None = None
+    ) -> None:
+        if config.accumulate > 1 and not model.divisible:
+            fix = "take a smaller batch_size, or recompute, for less memory"
+            rule = f"must be 1 for a {type(model).__name__}: its examples are compared with all others of the batch"
+            raise ConfigError.of("train", {"accumulate": config.accumulate}, f"{rule}; {fix}")
+        for _, part in model.named_layers():
+            if isinstance(part, Model):  # the model, and the body inside it if it is a head on one
+                part.recompute = config.recompute
+        self.model = model
+        self.batches = batches
+        self.config = config
+        self.tokenizer = tokenizer
+        self.optimizer = AdamW(
+            model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
+        )
+        self.rate = 0.0
+        self.scale = LossScale() if config.precision == "fp16" else NoScale()
+        self.average = Average(model.parameters(), config.ema) if config.ema else None
+        self.skips = Skips()
+        self.state: State | None = None
+        """What the model carries from the last batch to the next one; None if it carries nothing."""
+
+    @property
+    def tokens(self) -> int:
+        """Targets of a batch."""
+        return self.batches.tokens
+
+    def __call__(self, number: int, lr: float, going_on: GoingOn = lambda said: True) -> tuple[float, float]:
+        """One update, or none if its loss or gradient is not finite; returns both, the gradient as its norm."""
+        self.rate = lr
+        inputs, targets = self.batches.batch(number)
+        check_objective(self.model, inputs)
+        parameters = self.optimizer.params
+        parameters.zero_grad()
+        self.model.train()
+        buffers = [(buffer, buffer.copy()) for _, buffer in self.model.named_buffers()]
+        factor = self.scale.factor
+        with (
+            random.step(number),
+            precision(self.config.precision),
+            np.errstate(all="ignore"),  # what is not finite is seen below
+        ):
+            batch = Batch(inputs, targets, self._state(number, row_count(inputs)))
+            loss, state = backward(self.model, batch, accumulate=self.config.accumulate, factor=factor)
+        norm = clip_global_norm(parameters, self.config.clip * factor) / factor
+        finite = math.isfinite(loss + norm)
+        if not finite:  # a running mean has taken it in already
+            for buffer, before in buffers:
+                buffer[...] = before
+        self.scale.update(finite)
+        if finite:
+            if factor != 1:
+                parameters.grad *= 1 / factor  # exact: a power of two
+            self.optimizer.step(lr)
+            self.state = state
+            self.skips = Skips()
+            if self.average:
+                self.average.update(self.optimizer.steps)
+        else:
+            self._skip(number, loss, norm, batch)
+        return loss, norm
+
+    def _state(self, number: int, rows: int) -> State | None:
+        """The state that the rows of this batch continue from: that of the last batch, or a new one."""
+        if self.state is None or self.batches.begins(number):
+            return self.model.initial_state(rows)
+        return self.state
+
+    def _skip(self, number: int, loss: float, norm: float, batch: Batch) -> None:
+        """Leave out a step that is not finite; the weights are as before it."""
+        what = f"loss {loss}, gradient norm {norm} at step {number + 1}"
+        if isinstance(self.scale, NoScale):
+            finding = explain(self.model, batch, self.config, number, self.tokenizer)
+            self.skips.add(what, finding, stop=self.config.on_nan == "stop")
+        else:  # it is the way to find the largest scale
+            self.skips.reason = f"{what} in fp16; from now on the loss is scaled by {self.scale.factor:g}"
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """In here the model has the weights that are evaluated and kept: their running mean, if there is one."""
+        return self.average.in_place() if self.average else nullcontext()
+
+    def arrays(self) -> Mapping[str, Any]:
+        """The optimizer's moments."""
+        return self.optimizer.state()

@@ -1,0 +1,29 @@
+"""The help of a command: what must be given, what may be, and what counts without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainrule.cli import main
+
+
+def shown(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main([*words, "--help"])
+    assert stop.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_usage_and_defaults(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = shown("vectors", capsys=capsys)
+    assert out.startswith("usage: chainrule vectors RUN [WORD ...] [OPTIONS]\n")
+    assert "(required)" in out and "--n INT                 Words to show. (default: 10)\n" in out
+    assert "--json " in out and "--no-json" not in out and "None" not in out
+    assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith("Example: "))
+
+
+def test_a_switch_that_is_on_shows_how_to_turn_it_off(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown("train", "gpt", capsys=capsys)
+    assert "--bias, --no-bias" in out and "(default: on)" in out and "--vocab-size" not in out
+    assert "--vocab-size" in shown("count", "gpt", capsys=capsys)
