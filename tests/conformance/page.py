@@ -16,8 +16,8 @@ PAGE = ROOT / "docs" / "reference" / "requirements.md"
 HEAD = """# Requirements
 
 The numbered requirements of the specification, and the tests that settle them: a test carries the number in its mark,
-`@pytest.mark.requirement("R-083")`. `make conformance` runs them and reports what is settled. Tests mirror the folders of
-`src/chainrule`. Written by `python -m tests.conformance.page`.
+`@pytest.mark.requirement("R-083")`. `make conformance` runs them and reports what is settled. Tests mirror the
+folders of `src/chainrule`. Written by `python -m tests.conformance.page`.
 """
 
 
