@@ -20,7 +20,8 @@ from chainrule.scaling import Batch, flops, parameters, step_graph, total
 from chainrule.trace import Given, Value, picture, trace
 from chainrule.trace.interpreter import Interpreter
 from chainrule.trace.lengths import Size, Table, trace_lengths
-from chainrule.trace.lower import Unsupported, lower
+from chainrule.trace.lower import lower
+from chainrule.trace.terms import Unsupported
 
 SIZE = GPTConfig(n_layer=2, n_head=2, n_embd=16, block_size=12, vocab_size=11)
 IDS = np.random.default_rng(0).integers(11, size=12)

@@ -63,8 +63,8 @@ def examine(
     found.append(fits)
     if fits.level == "ok":
         loss, seconds, needed = measure(model, Batch(*first[0]), config)
-        if model.choices and fresh and not steps:
-            found.append(initial_loss(loss, model.choices))
+        if model.n_classes and fresh and not steps:
+            found.append(initial_loss(loss, model.n_classes))
         found.append(_forecast(_plan(config, seconds, eval_batches, steps), needed))
     return found
 

@@ -98,7 +98,7 @@ def diagnose(
 def _n_classes(model: Any, batch: tuple[Any, ...], loss: Loss | None) -> int | None:
     """The number of tokens or labels to choose from; None if the loss has several parts or no such choice."""
     if isinstance(model, Model) and loss is None:
-        return model.choices if len(model.counts(*batch)) == 1 else None
+        return model.n_classes if len(model.counts(*batch)) == 1 else None
     return getattr(getattr(model, "config", None), "vocab_size", None)
 
 

@@ -3,8 +3,8 @@
     score(Y) = ln P(Y) / lp(Y),   lp(Y) = ((5 + |Y|) / 6)^α          (Wu et al. 2016; α = 0.6 in Vaswani et al. 2017)
 
 At each step every kept text is followed by every token. Of these, those among the best `width` that end in a stop
-token are finished, and the best `width` of the others go on. A search ends when `width` texts are finished and none
-that goes on has a better score as it is now. With width 1 that is greedy. |Y| counts the stop token.
+token are finished, and the best `width` of the others continue. A search ends when `width` texts are finished and none
+that continues has a better score as it is now. With width 1 that is greedy. |Y| counts the stop token.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Beam:
     n_best: int = 1
     """Texts to return, at most `width`."""
     length_penalty: float = 0.6
-    """α: 0 compares by log-probability, which favours short texts; the higher, the longer."""
+    """α: 0 compares by log-probability, which favors short texts; the higher, the longer."""
     max_new_tokens: int = 100
-    """Tokens to write at most."""
+    """Tokens to generate at most."""
     stop_tokens: tuple[int, ...] = ()
     """A text is finished by any of these, which is not part of it."""
 
@@ -51,7 +51,7 @@ class Beam:
 
     @property
     def candidates(self) -> int:
-        """So many that enough go on even if every text can be finished by every stop token."""
+        """So many that enough continue even if every text can be finished by every stop token."""
         return self.width * (1 + len(self.stop_tokens))
 
     def score(self, logprob: float, length: int) -> float:
@@ -78,11 +78,11 @@ class Search:
     """The texts that follow one beginning."""
 
     live: list[tuple[tuple[int, ...], float]] = field(default_factory=lambda: [((), 0.0)])
-    """Those that go on: tokens and ln P, the likeliest first. There is a row of the reader for each."""
+    """Unfinished texts: tokens and ln P, the likeliest first. There is a row of the session for each."""
     found: list[Hypothesis] = field(default_factory=list)
 
     def step(self, likeliest: Sequence[Follow], beam: Beam) -> tuple[list[int], list[int]]:
-        """The likeliest that follow each live text -> which row each text that goes on comes from, and its new token"""
+        """The likeliest that follow each live text -> which row each text that continues is from, and its new token"""
         sums = [
             (before + logprob, row, token)
             for row, (_, before) in enumerate(self.live)

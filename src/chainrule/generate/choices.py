@@ -48,7 +48,7 @@ def multiple_choice(
     *,
     tell: Callable[[int], None] = lambda done: None,
 ) -> dict[str, float]:
-    """The share of questions that `answer` answers rightly by each measure, and the share for which guessing is enough
+    """The fraction of questions that `answer` answers rightly by each measure, and the fraction that guessing reaches
 
     Of k choices with the same score each is 1/k of the answer, so that the order of the choices does not matter.
     `tell` hears how many questions are done.

@@ -53,7 +53,7 @@ def documents(
 
 
 def known_share(samples: Sequence[npt.ArrayLike], training: Iterable[npt.ArrayLike]) -> float:
-    """The share of the samples that are documents of the training set: 1 for a model that only remembers."""
+    """The fraction of the samples that are documents of the training set: 1 for a model that only remembers."""
     if not len(samples):
         raise ConfigError("known_share: no samples (must be at least one)")
     known = {tuple(np.asarray(document).tolist()) for document in training}

@@ -52,8 +52,8 @@ def fill_masks(
     if not 1 <= k <= tokenizer.vocab_size:
         raise ConfigError(f"fill: k is {k} (must be from 1 to the {tokenizer.vocab_size} tokens there are)")
     special = SpecialIds.of(tokenizer.special_ids)
-    room = text_limit(model.config.block_size, 1)
-    rows = [_with_gaps(tokenizer, text, special.mask, room) for text in texts]
+    limit = text_limit(model.config.block_size, 1)
+    rows = [_with_gaps(tokenizer, text, special.mask, limit) for text in texts]
     if not rows:
         return []
     batch = segmented(rows, [None] * len(rows), special)
@@ -64,7 +64,7 @@ def fill_masks(
     return [_filled(tokenizer, *each, special.mask, k) for each in zip(rows, of_each, strict=True)]
 
 
-def _with_gaps(tokenizer: Tokenizer, text: str, mask: int, room: int) -> Ids:
+def _with_gaps(tokenizer: Tokenizer, text: str, mask: int, limit: int) -> Ids:
     """The ids of a text (n,) with `mask` where [MASK] stands: a tokenizer itself makes no special tokens of text"""
     first, *others = text.split(MASK)
     if not others:
@@ -73,8 +73,8 @@ def _with_gaps(tokenizer: Tokenizer, text: str, mask: int, room: int) -> Ids:
     for other in others:
         parts += [np.array([mask]), tokenizer.encode_inside(other)]
     ids = np.concatenate(parts)
-    if len(ids) > room:
-        raise DataError(f"fill: {text[:60]!r} has {len(ids)} tokens (must be at most {room}: shorten it)")
+    if len(ids) > limit:
+        raise DataError(f"fill: {text[:60]!r} has {len(ids)} tokens (must be at most {limit}: shorten it)")
     return ids
 
 

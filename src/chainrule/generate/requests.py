@@ -1,6 +1,6 @@
-"""Requests: texts to be gone on with, each with its own options and seed, in one loop with others.
+"""Requests: prompts to continue, each with its own options and seed, in one loop with others.
 
-The draw at position n of a request is a pure function of (its seed, n), and a reader scores a text alike whether it is
+The draw at position n of a request is a pure function of (its seed, n), and a session scores a text alike whether it is
 alone or beside others: so a request gives the same tokens in any company.
 """
 

@@ -1,8 +1,8 @@
-"""Translations: an encoder-decoder reads its sources once, then writes token by token.
+"""Translations: an encoder-decoder reads its sources once, then generates token by token.
 
     translation = Translation(model, source, source_mask)
     logits = translation.read(tokens)                   (B, V): scores of what follows, a row for each source
-    translation.keep(rows)                              go on with these rows only, in this order, some of them twice
+    translation.keep(rows)                              continue these rows only, in this order, some of them twice
 
 Keys and values of the sources are computed once, those of the tokens written so far when they are read.
 """
@@ -66,7 +66,7 @@ class Translation:
     >>> translation = cr.generate.Translation(cr.models.Seq2Seq(config), np.array([[5, 6, 7], [8, 9, 0]]))
     >>> translation.read([1, 1]).shape                  # both begin with token 1
     (2, 10)
-    >>> translation.keep([0, 0, 1])                     # two ways to go on with the first source
+    >>> translation.keep([0, 0, 1])                     # two ways to continue the first source
     >>> translation.read([3, 4, 5]).shape
     (3, 10)
     """
@@ -142,7 +142,7 @@ def translate(
     """source (B, S) -> the best translation of each, up to `end`, which is left out
 
     Found by a search of width `beam` (`generate.beam`); 1 takes the likeliest token again and again. At most
-    `max_new_tokens`, by default as many as the model can write.
+    `max_new_tokens`, by default as many as the model can generate.
     """
     limit = model.config.block_size
     steps = limit if max_new_tokens is None else max_new_tokens

@@ -40,7 +40,7 @@ class Model(Layer):
         self.config = config
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """A subclass with its own loss must set `fused_gradient` itself."""
+        """A subclass with its own loss must set `fused_loss` itself."""
         super().__init_subclass__(**options)
         if {"loss", "losses", "loss_from"} & vars(cls).keys():
             cls.fused_loss = vars(cls).get("fused_loss", False)
@@ -64,10 +64,10 @@ class Model(Layer):
         return two + (layers - 2) * (three - two)
 
     @property
-    def choices(self) -> int | None:
-        """Among how many tokens or labels its loss, or the first part of it, decides: knowing nothing costs ln of them.
+    def n_classes(self) -> int | None:
+        """The number of classes of its loss, or of the first part of it: a uniform guess costs ln(n_classes).
 
-        None if it decides among none.
+        None if there are none.
         """
         of_config = (getattr(self.config, name, None) for name in ("classes", "vocab_size"))
         return next(filter(None, of_config), None)

@@ -40,7 +40,7 @@ class RecurrentConfig:
     n_hidden: int = 256
     """Width of the state of each layer."""
     block_size: int = 128
-    """Steps that gradients go back through time; the state goes on beyond them."""
+    """Steps that gradients go back through time; the state is carried beyond them."""
     vocab_size: int = 256
     """Different tokens."""
     dropout: float = 0.0
@@ -76,7 +76,7 @@ class RecurrentLM(LanguageModel):
         return self.head(self.hidden(ids)[0])
 
     def hidden(self, ids: Array, state: Any = None) -> tuple[Tensor, Any]:
-        """ids (B, T) -> what the head reads (B, T, H), and the state after the last token, to go on from"""
+        """ids (B, T) -> what the head reads (B, T, H), and the state after the last token, to continue from"""
         ids = np.asarray(ids)
         if ids.ndim != 2 or ids.shape[1] == 0:
             raise ShapeError(f"{type(self).__name__}: ids {ids.shape} (must be (B, T) with T at least 1)")
@@ -95,7 +95,7 @@ class RecurrentLM(LanguageModel):
         return (loss,), state
 
     def loss_from(self, state: State | None, ids: Array, targets: Array) -> tuple[Tensor, State]:
-        """The loss of texts that go on from `state`, and their state afterwards.
+        """The loss of texts that continue from `state`, and their state afterwards.
 
         The states are plain arrays: gradients end at the first of these tokens.
         """

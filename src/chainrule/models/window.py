@@ -54,6 +54,6 @@ def contexts(ids: Array, n: int, nothing: int) -> Array:
     if n == 0:
         return np.empty((*ids.shape, 0), np.int64)
     if ids.dtype.kind in "iu":
-        ids = ids.astype(np.int64)  # room for the id of "nothing yet"
+        ids = ids.astype(np.int64)  # large enough for the id of "nothing yet"
     padded = np.pad(ids, ((0, 0), (n - 1, 0)), constant_values=nothing)
     return np.lib.stride_tricks.sliding_window_view(padded, n, axis=1)

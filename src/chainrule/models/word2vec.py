@@ -44,7 +44,7 @@ class Word2VecConfig:
     dim: int = 100
     """Length of a word's vector."""
     window: int = 5
-    """Farthest neighbour, in words to either side."""
+    """Farthest neighbor, in words to either side."""
 
     def __post_init__(self) -> None:
         Check("word2vec", self).at_least(1, "vocab_size", "dim", "window")
@@ -113,14 +113,14 @@ class SkipGram(Word2Vec):
 class CBOW(Word2Vec):
     """The words around it predict a word; their vectors are averaged, so their order is lost."""
 
-    default_lr = 0.075  # each word of a window gets a share of the gradient of the mean only
+    default_lr = 0.075  # each word of a window gets a fraction of the gradient of the mean only
 
     def hidden(self, inputs: Array) -> Tensor:
         """inputs (B, M), NOTHING where there is no word -> mean of the vectors of the others (B, C)"""
         there = (inputs != NOTHING)[..., None]  # (B, M, 1)
-        share = there / np.maximum(there.sum(axis=1, keepdims=True), 1)
+        fraction = there / np.maximum(there.sum(axis=1, keepdims=True), 1)
         vectors = self.input(np.maximum(inputs, 0))  # (B, M, C)
-        return ops.sum(vectors * share.astype(vectors.dtype), axis=1)
+        return ops.sum(vectors * fraction.astype(vectors.dtype), axis=1)
 
     def examples(self, ids: npt.ArrayLike) -> tuple[Array, Array]:
         """ids (n,) -> contexts (B, 2 window), centres (B,)"""

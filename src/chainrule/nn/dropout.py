@@ -10,7 +10,7 @@ from chainrule.random import next_key
 
 
 class Dropout(Layer):
-    """Sets a share `p` of the entries to 0 and scales the rest by 1/(1-p), in training mode only."""
+    """Sets a fraction `p` of the entries to 0 and scales the rest by 1/(1-p), in training mode only."""
 
     def __init__(self, p: float) -> None:
         if not 0 <= p < 1:

@@ -74,7 +74,7 @@ def zeros(shape: Shape, rng: np.random.Generator) -> Array:
 
 
 def ones(shape: Shape, rng: np.random.Generator) -> Array:
-    """All 1: the gains of a normalisation."""
+    """All 1: the gains of a normalization."""
     return np.ones(shape)
 
 

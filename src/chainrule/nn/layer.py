@@ -76,7 +76,7 @@ class Layer:
         """All parameters in one flat block, the same object until the set of (trainable) parameters changes.
 
         Parameters live in one block only, the one asked for last: ask the whole model, not its parts. An
-        optimiser whose parameters have moved to another block says so.
+        optimizer whose parameters have moved to another block says so.
         """
         named = dict(self.named_parameters())
         if self._block is None or not _fits(self._block, named):
@@ -95,13 +95,13 @@ class Layer:
     # -- modes ----------------------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
-        """Training behaviour (dropout on, batch statistics) here and below."""
+        """Training behavior (dropout on, batch statistics) here and below."""
         for _, layer in self.named_layers():
             layer.training = mode
         return self
 
     def eval(self) -> Self:
-        """Evaluation behaviour (no dropout, running statistics) here and below."""
+        """Evaluation behavior (no dropout, running statistics) here and below."""
         return self.train(False)
 
     def freeze(self) -> Self:
@@ -178,7 +178,7 @@ class Layer:
         return "\n".join([f"{first}, {self.count():,} parameters", *rest])
 
     def _tree(self) -> list[str]:
-        """This layer and its parameters, then its sub-layers, equal neighbours of a list as one."""
+        """This layer and its parameters, then its sub-layers, equal neighbors of a list as one."""
         parts = list(self._parts())
         own = ", ".join(f"{name} {p.shape}" for name, p in parts if isinstance(p, Param))
         lines = [f"{type(self).__name__}({own})" if own else type(self).__name__]

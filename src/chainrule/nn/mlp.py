@@ -21,7 +21,7 @@ NORMS: dict[str, Callable[[int], Layer]] = {"batch": BatchNorm, "layer": LayerNo
 
 
 class MLP(Layer):
-    """Linear layers with an activation between them, and optionally a normalisation before each activation.
+    """Linear layers with an activation between them, and optionally a normalization before each activation.
 
     `activation` is one for all hidden layers, or a list: one for each of them, and perhaps one for the output.
 

@@ -39,7 +39,7 @@ class Recurrent(Layer):
         return (np.zeros((B, self.n_hidden), self.bias.dtype),)
 
     def forward(self, x: Tensor, state: tuple[Any, ...] | None = None) -> tuple[Tensor, tuple[Any, ...]]:
-        """x (B, T, X) -> the outputs of all steps (B, T, H), and the state after the last, to go on from"""
+        """x (B, T, X) -> the outputs of all steps (B, T, H), and the state after the last, to continue from"""
         if x.ndim != 3 or x.shape[1] == 0:
             raise ShapeError(
                 f"{type(self).__name__}: x has shape {x.shape} (must be (B, T, X) with T at least 1)"

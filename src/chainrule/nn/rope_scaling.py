@@ -76,8 +76,8 @@ class Llama3Scaling(RopeScaling):
     def slowed(self, frequency: Array) -> Array:
         low, high = self.low_freq_factor, self.high_freq_factor
         turns = self.original_max_position_embeddings * frequency / (2 * math.pi)
-        share = np.clip((turns - low) / (high - low), 0, 1)
-        return frequency * (share + (1 - share) / self.factor)
+        fraction = np.clip((turns - low) / (high - low), 0, 1)
+        return frequency * (fraction + (1 - fraction) / self.factor)
 
 
 KINDS: dict[str, type[RopeScaling]] = {"linear": LinearScaling, "llama3": Llama3Scaling}

@@ -32,6 +32,6 @@ def of_losses(run: Run) -> list[Finding]:
     some = trainer.eval_batches[:: -(-len(trainer.eval_batches) // BATCHES)]
     found = [rules.of_splits(split_losses(run.model, trainer.batches, some, len(some)))]
     losses = [loss for record in read(run.files.log) if (loss := record.get("loss")) is not None]
-    if len(losses) >= CURVE and run.model.choices:
-        found.append(rules.of_curve(curve(losses, run.model.choices)))
+    if len(losses) >= CURVE and run.model.n_classes:
+        found.append(rules.of_curve(curve(losses, run.model.n_classes)))
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from chainrule.models import LanguageModel, make
 
-WINDOW = 64  # tokens that a model is trained and judged on at a time
+WINDOW = 64  # tokens that a model is trained and evaluated on at a time
 
 
 @dataclass(frozen=True)

@@ -36,22 +36,22 @@ def _seconds(config: Any, batch: Batch) -> float:
     keep_freed_memory()
     with seeded(0), one_blas_thread():
         model = _model(config)
-        optimiser = AdamW(model.parameters(), 1e-4)
-        _step(model, optimiser, ids)  # the first one also fetches its memory
+        optimizer = AdamW(model.parameters(), 1e-4)
+        _step(model, optimizer, ids)  # the first one also fetches its memory
         while not times or sum(times) < PATIENCE:
             began = time.perf_counter()
-            _step(model, optimiser, ids)
+            _step(model, optimizer, ids)
             times.append(time.perf_counter() - began)
     return min(times)
 
 
-def _step(model: Any, optimiser: AdamW, ids: Array) -> None:
-    optimiser.zero_grad()
+def _step(model: Any, optimizer: AdamW, ids: Array) -> None:
+    optimizer.zero_grad()
     with fused_gradient(1.0) if model.fused_loss else nullcontext():  # as in training
         loss = model.loss(ids[:, :-1], ids[:, 1:])
     loss.backward()
-    clip_global_norm(optimiser.params, 1.0)
-    optimiser.step()
+    clip_global_norm(optimizer.params, 1.0)
+    optimizer.step()
 
 
 def _model(config: Any) -> Any:

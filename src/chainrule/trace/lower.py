@@ -16,109 +16,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from chainrule.autograd import Param
-from chainrule.autograd.types import Array
-from chainrule.errors import GraphError
 from chainrule.trace.cost import is_causal
 from chainrule.trace.graph import Given, Graph, Node, Value
 from chainrule.trace.lengths import Table
+from chainrule.trace.terms import (
+    Embedded,
+    Heads,
+    Instruction,
+    Matrix,
+    Product,
+    Register,
+    SourceRows,
+    Sum,
+    Unsupported,
+    joined,
+    numbers,
+    padded,
+    scaled,
+    stacked,
+)
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
 MIXING = ("attention", "cross_attention", "recurrent")  # instructions that look at other rows
-
-
-class Unsupported(GraphError):
-    """There is no instruction for this: the interpreter runs it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Matrix:
-    """Matrices (out, in), one above the other. Parameters keep their identity, so that a tied one is packed once."""
-
-    parts: tuple[Param | Array, ...]
-
-    @property
-    def key(self) -> tuple[int, ...]:
-        return tuple(id(part) for part in self.parts)
-
-    def array(self) -> Array:
-        return np.concatenate([_numbers(part) for part in self.parts])
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return sum(len(part) for part in self.parts), self.parts[0].shape[1]
-
-
-@dataclass(frozen=True, eq=False)
-class Register:
-    """Rows of `width` numbers, written once."""
-
-    width: int
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """A step of the extension's `Program`: what it writes and reads, and the rest of its arguments."""
-
-    name: str
-    out: Register
-    reads: tuple[Register, ...] = ()
-    arguments: dict[str, Any] = field(default_factory=dict)
-    base: Register | None = None
-    """What a product is added to."""
-
-    @property
-    def needed(self) -> tuple[Register, ...]:
-        return self.reads if self.base is None else (*self.reads, self.base)
-
-
-@dataclass(frozen=True, eq=False)
-class Product:
-    """f(x Wᵀ + b), not computed yet"""
-
-    x: Register
-    weight: Matrix
-    bias: Array | None
-    activation: str | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Sum:
-    """Rows: registers and products, to be added up when somebody reads them."""
-
-    terms: tuple[Register | Product, ...]
-    width: int
-
-
-@dataclass(frozen=True, eq=False)
-class Embedded:
-    """scale · table[token], plus rows by position"""
-
-    table: Matrix
-    scale: float = 1.0
-    positions: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class SourceRows:
-    """Rows of the source: its memory, or with a weight keys or values of it"""
-
-    weight: Matrix | None = None
-    bias: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Heads:
-    """Rows cut into heads, perhaps turned by their positions"""
-
-    rows: Any
-    heads: int
-    frequency: Array | None = None
 
 
 def lower(graph: Graph) -> list[Instruction]:
@@ -135,7 +60,7 @@ def lower(graph: Graph) -> list[Instruction]:
 
 
 def _last_rows(program: list[Instruction]) -> list[Instruction]:
-    """After the last look at other rows, and as soon as all that is needed is in one register, go on with last rows."""
+    """After the last look at other rows, as soon as all that is needed is in one register, keep last rows only."""
     first = 1 + max((i for i, step in enumerate(program) if step.name in MIXING), default=0)
     for i in range(first, len(program)):
         written = {step.out for step in program[:i]}
@@ -183,7 +108,7 @@ class _Lowering:
         """What depends on no input: computed now; on positions alone: for all of them."""
         args = [self.source(s) for s in node.inputs]
         tables = [x for x in (*args, *node.constants.values()) if isinstance(x, Table)]
-        args = [x.array if isinstance(x, Table) else _numbers(x) for x in args]
+        args = [x.array if isinstance(x, Table) else numbers(x) for x in args]
         constants = {k: x.array if isinstance(x, Table) else x for k, x in node.constants.items()}
         found = np.asarray(node.op(*args, **constants))
         return Table(found, found.ndim - 2, tables[0].of) if tables else found
@@ -201,7 +126,7 @@ class _Lowering:
         weight, bias = self.source(W), self.source(b)
         if node.constants.get("layout", "out_in") != "out_in" or not isinstance(weight, Param | np.ndarray):
             raise Unsupported(f"lower: {node.name} has a weight that is computed")
-        matrix, bias = Matrix((weight,)), None if bias is None else _numbers(bias)
+        matrix, bias = Matrix((weight,)), None if bias is None else numbers(bias)
         if isinstance(self.source(x), SourceRows):
             return SourceRows(matrix, bias)
         return Sum((Product(self.written(x), matrix, bias),), matrix.shape[0])
@@ -227,7 +152,7 @@ class _Lowering:
         terms = self.terms(a)
         if not all(isinstance(term, Product) and term.activation is None for term in terms):
             raise Unsupported(f"lower: {node.name} scales what is no linear layer")
-        return Sum(tuple(_scaled(term, factor) for term in terms), node.shapes[0][-1])  # type: ignore[arg-type]
+        return Sum(tuple(scaled(term, factor) for term in terms), node.shapes[0][-1])  # type: ignore[arg-type]
 
     def _activation(self, node: Node) -> Any:
         terms = self.terms(node.inputs[0])
@@ -239,11 +164,11 @@ class _Lowering:
     def _layernorm(self, node: Node) -> Any:
         if node.constants.get("eps_mode", "inside") != "inside":
             raise Unsupported(f"lower: {node.name} has its eps outside of the root")
-        gamma, beta = (_numbers(self.source(s)) for s in node.inputs[1:])
+        gamma, beta = (numbers(self.source(s)) for s in node.inputs[1:])
         return self.row_step(node, "layernorm", gamma=gamma, beta=beta, eps=node.constants.get("eps", 1e-5))
 
     def _rmsnorm(self, node: Node) -> Any:
-        gamma = _numbers(self.source(node.inputs[1]))
+        gamma = numbers(self.source(node.inputs[1]))
         return self.row_step(node, "rmsnorm", gamma=gamma, eps=node.constants.get("eps", 1e-6))
 
     def _swiglu(self, node: Node) -> Any:
@@ -323,7 +248,7 @@ class _Lowering:
         if not plain or q.frequency is not None or q.heads != k.heads:
             raise Unsupported(f"lower: {node.name} of a source in another way than by linear layers")
         weight = Matrix((*k.rows.weight.parts, *v.rows.weight.parts))
-        bias = _joined([k.rows.bias, v.rows.bias], [len(x.rows.weight.parts[0]) for x in (k, v)])
+        bias = joined([k.rows.bias, v.rows.bias], [len(x.rows.weight.parts[0]) for x in (k, v)])
         x = self.columns(node, [q.rows])
         return self.emit("cross_attention", width, (x,), heads=q.heads, weight=weight, bias=bias)
 
@@ -332,7 +257,7 @@ class _Lowering:
         start, (W_x, W_h, *biases) = rest[:states], rest[states:]
         if any(not isinstance(state, np.ndarray) or state.any() for state in start):
             raise Unsupported(f"lower: {node.name} begins with another state than zeros")
-        b, b_h = (None if b is None else _numbers(b) for b in (*biases, None)[:2])  # type: ignore[arg-type]
+        b, b_h = (None if b is None else numbers(b) for b in (*biases, None)[:2])  # type: ignore[arg-type]
         product = Product(self.written(x), Matrix((W_x,)), b)  # type: ignore[arg-type]
         inputs = self.add_up((product,), len(W_x))  # type: ignore[arg-type]
         kind = node.op.name.removesuffix("_sequence")
@@ -413,47 +338,12 @@ class _Lowering:
                 if beside[place] is None:
                     beside[place] = term
                 else:
-                    extra.append(self._padded(term, place, sums))
+                    extra.append(padded(term, place, sums))
         products = [
-            _stacked([p for p in beside if p is not None])
+            stacked([p for p in beside if p is not None])
             if None not in beside
-            else [self._padded(p, place, sums) for place, p in enumerate(beside) if p is not None]
+            else [padded(p, place, sums) for place, p in enumerate(beside) if p is not None]
             for beside in together.values()
         ]
         flat = [p for each in products for p in (each if isinstance(each, list) else [each])]
         return self.add_up([*flat, *extra], sum(each.width for each in sums))
-
-    def _padded(self, product: Product, place: int, sums: Sequence[Sum]) -> Product:
-        """A product that adds nothing to the columns of others."""
-        before = sum(each.width for each in sums[:place])
-        after = sum(each.width for each in sums[place + 1 :])
-        W = np.pad(product.weight.array(), [(before, after), (0, 0)])
-        bias = None if product.bias is None else np.pad(product.bias, (before, after))
-        return Product(product.x, Matrix((W,)), bias)
-
-
-def _stacked(products: Sequence[Product]) -> Product:
-    """One product whose outputs stand side by side."""
-    weight = Matrix(tuple(part for product in products for part in product.weight.parts))
-    bias = _joined([p.bias for p in products], [p.weight.shape[0] for p in products])
-    return Product(products[0].x, weight, bias)
-
-
-def _joined(biases: Sequence[Array | None], widths: Sequence[int]) -> Array | None:
-    """Biases side by side, 0 for a layer without one; None if no layer has one"""
-    if all(bias is None for bias in biases):
-        return None
-    return np.concatenate(
-        [np.zeros(width, np.float32) if b is None else b for b, width in zip(biases, widths, strict=True)]
-    )
-
-
-def _scaled(product: Product, factor: float) -> Product:
-    if factor == 1:
-        return product
-    bias = None if product.bias is None else product.bias * np.float32(factor)
-    return replace(product, weight=Matrix((product.weight.array() * np.float32(factor),)), bias=bias)
-
-
-def _numbers(x: Param | Array) -> Array:
-    return x.array if isinstance(x, Param) else x

@@ -66,7 +66,7 @@ class Trainer:
         self.eval_batches = eval_batches
         self.tokenizer = tokenizer
         self.step: Any = step or GradientStep(model, batches, config, tokenizer)  # a `Step`
-        self.monitor = Monitor(config, model.choices)
+        self.monitor = Monitor(config, model.n_classes)
         self.config = config
         self.plan = Plan(config)
         self.stopping = EarlyStopping(config.patience) if config.patience else None

@@ -46,7 +46,7 @@ class Decoder:
         self.context = plan.context
         """Tokens that a cache holds at most."""
         self.limited = plan.context < UNLIMITED
-        """False for a recurrent model, whose state goes on."""
+        """False for a recurrent model, whose state has no end."""
         self.vocab_size = plan.vocab_size
         self.lengths = np.zeros(batch, np.int64)
         """Tokens that each sequence has read."""

@@ -18,7 +18,8 @@ from chainrule.trace import Given, Graph, trace
 from chainrule.trace.cost import ATTENTION
 from chainrule.trace.interpreter import Interpreter
 from chainrule.trace.lengths import Table, trace_lengths
-from chainrule.trace.lower import Unsupported, lower
+from chainrule.trace.lower import lower
+from chainrule.trace.terms import Unsupported
 from chainrule.types import Ids
 
 
@@ -62,7 +63,7 @@ class Plan:
 
     @property
     def compiled(self) -> bool:
-        """The extension runs it, as long as nobody looks inside with `capture`."""
+        """The extension runs it, unless `capture` looks inside."""
         return self._compiler is not None and mode.backend == "native" and not mode.captures
 
     def open(self, sequences: int) -> Engine:
@@ -98,7 +99,7 @@ def decoder_graph(model: Model) -> Graph:
 
 
 def is_limited(graph: Graph) -> bool:
-    """A cache and tables by position end somewhere; the state of a recurrent model goes on."""
+    """A cache and tables by position end somewhere; the state of a recurrent model does not."""
     return any(
         node.op.name in ATTENTION
         or any(isinstance(x, Table) for x in (*node.inputs, *node.constants.values()))

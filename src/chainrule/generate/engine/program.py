@@ -12,7 +12,7 @@ from chainrule import native
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
 from chainrule.generate.engine.weights import FORMATS, Floats, Words, pack, pad
-from chainrule.trace.lower import Instruction, Matrix, Register
+from chainrule.trace.terms import Instruction, Matrix, Register
 
 ACTIVATIONS = (None, "gelu", "gelu_tanh", "relu", "silu")  # as in native/decode/decode.hpp
 CELLS = ("rnn", "lstm", "gru", "gru_after")  # as in native/decode/program.hpp
@@ -122,7 +122,7 @@ class Compiler:
 
 
 class _Buffers:
-    """Which buffer of the extension each register has: one that nobody needs any more, or a new one."""
+    """Which buffer of the extension each register has: one that is no longer needed, or a new one."""
 
     def __init__(self, program: Sequence[Instruction]) -> None:
         self.number: dict[Register, int] = {}

@@ -5,7 +5,7 @@
     embedder      vector = mean of the hidden rows, length 1                cosine = dot product
 
 All of them have the body as `bert`, with the names of its weights: `fine_tune` takes it over from a model that has been
-trained. `model.bert = other.bert` even shares it: two heads on one body.
+trained. `model.bert = other.bert` even fractions it: two heads on one body.
 (Devlin et al. 2018; Reimers and Gurevych 2019 for the vectors of texts)
 """
 
@@ -36,7 +36,7 @@ class BERTClassifierConfig(BERTConfig):
     classes: int = 2
     """Different labels."""
     labels: tuple[str, ...] = ()
-    """Their names by number; none where nobody has said."""
+    """Their names by number; empty if unknown."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,7 +128,7 @@ class BERTEmbedder(Model):
     ((2, 16), True)
     """
 
-    choices = None  # the batch decides among how many
+    n_classes = None  # the batch decides among how many
     divisible = False
 
     def __init__(self, config: BERTEmbedderConfig) -> None:
@@ -146,8 +146,8 @@ class BERTEmbedder(Model):
         if not counted.any(axis=1).all():
             row = int(counted.any(axis=1).argmin())
             raise ShapeError(f"BERTEmbedder: row {row} has no token (must have at least one to average)")
-        share = counted / counted.sum(axis=1, keepdims=True)  # (B, T)
-        mean = (hidden * share[..., None].astype(hidden.dtype)).sum(axis=1)  # (B, C)
+        fraction = counted / counted.sum(axis=1, keepdims=True)  # (B, T)
+        mean = (hidden * fraction[..., None].astype(hidden.dtype)).sum(axis=1)  # (B, C)
         return mean / ops.sqrt((mean * mean).sum(axis=-1, keepdims=True) + 1e-12)
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:

@@ -70,7 +70,7 @@ class PretrainingHeads(Layer):
 
 
 class BERTPretraining(Model):
-    """Masked words, and whether the second text follows the first: learnt from text alone.
+    """Masked words, and whether the second text follows the first: learned from text alone.
 
     A batch is `data.Masked` (ids, mask, segments, follows) and targets, which are IGNORE where no word is asked for.
 

@@ -48,8 +48,8 @@ class Additive:
 
     def weights(self, levels: list[Level], tokens: int, start: int) -> Sequence[Weights | None]:
         top = levels[-1]
-        room = top.totals + self.s * tokens  # (c,)
-        own = Weights((top.counts + self.s) / room[top.owners], self.s * tokens / room)
+        total = top.totals + self.s * tokens  # (c,)
+        own = Weights((top.counts + self.s) / total[top.owners], self.s * tokens / total)
         return [*[None] * (len(levels) - 1), own]
 
 
@@ -66,7 +66,7 @@ class GoodTuring:
             lower = _shorter(levels, found, tokens)
             free = 1 - level.sum_by_context(shares)  # (c,)
             rest = 1 - level.sum_by_context(lower)  # what the shorter context gives to tokens not seen here
-            full = rest < 1e-9  # every token was seen here: nobody to leave anything to
+            full = rest < 1e-9  # every token was seen here: no unseen token is left
             shares = np.where(full[level.owners], shares / (1 - free)[level.owners], shares)
             found.append(Weights(shares, np.where(full, 0.0, free / np.where(full, 1.0, rest))))
         return found
@@ -143,7 +143,7 @@ def good_turing(counts: Array) -> Array:
 
 
 def _slope(r: Array, n: Array) -> float:
-    """Of the line through (log r, log Z), Z being N(r) spread over the gap to the neighbours that occur."""
+    """Of the line through (log r, log Z), Z being N(r) spread over the gap to the neighbors that occur."""
     if len(r) < 2:
         return -2.0
     before = np.concatenate([[0], r[:-1]])

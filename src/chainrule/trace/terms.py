@@ -1,0 +1,138 @@
+"""What a value is while a graph is lowered: rows in a register, or rows still to be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Param
+from chainrule.autograd.types import Array
+from chainrule.errors import GraphError
+
+
+class Unsupported(GraphError):
+    """There is no instruction for this: the interpreter runs it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Matrices (out, in), one above the other. Parameters keep their identity, so that a tied one is packed once."""
+
+    parts: tuple[Param | Array, ...]
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        return tuple(id(part) for part in self.parts)
+
+    def array(self) -> Array:
+        return np.concatenate([numbers(part) for part in self.parts])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return sum(len(part) for part in self.parts), self.parts[0].shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Register:
+    """Rows of `width` numbers, written once."""
+
+    width: int
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A step of the extension's `Program`: what it writes and reads, and the rest of its arguments."""
+
+    name: str
+    out: Register
+    reads: tuple[Register, ...] = ()
+    arguments: dict[str, Any] = field(default_factory=dict)
+    base: Register | None = None
+    """What a product is added to."""
+
+    @property
+    def needed(self) -> tuple[Register, ...]:
+        return self.reads if self.base is None else (*self.reads, self.base)
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """f(x Wᵀ + b), not computed yet"""
+
+    x: Register
+    weight: Matrix
+    bias: Array | None
+    activation: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """Rows: registers and products, to be added up when somebody reads them."""
+
+    terms: tuple[Register | Product, ...]
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """scale · table[token], plus rows by position"""
+
+    table: Matrix
+    scale: float = 1.0
+    positions: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SourceRows:
+    """Rows of the source: its memory, or with a weight keys or values of it"""
+
+    weight: Matrix | None = None
+    bias: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """Rows cut into heads, perhaps turned by their positions"""
+
+    rows: Any
+    heads: int
+    frequency: Array | None = None
+
+
+def stacked(products: Sequence[Product]) -> Product:
+    """One product whose outputs stand side by side."""
+    weight = Matrix(tuple(part for product in products for part in product.weight.parts))
+    bias = joined([p.bias for p in products], [p.weight.shape[0] for p in products])
+    return Product(products[0].x, weight, bias)
+
+
+def joined(biases: Sequence[Array | None], widths: Sequence[int]) -> Array | None:
+    """Biases side by side, 0 for a layer without one; None if no layer has one"""
+    if all(bias is None for bias in biases):
+        return None
+    return np.concatenate(
+        [np.zeros(width, np.float32) if b is None else b for b, width in zip(biases, widths, strict=True)]
+    )
+
+
+def scaled(product: Product, factor: float) -> Product:
+    if factor == 1:
+        return product
+    bias = None if product.bias is None else product.bias * np.float32(factor)
+    return replace(product, weight=Matrix((product.weight.array() * np.float32(factor),)), bias=bias)
+
+
+def numbers(x: Param | Array) -> Array:
+    return x.array if isinstance(x, Param) else x
+
+
+def padded(product: Product, place: int, sums: Sequence[Sum]) -> Product:
+    """A product that adds nothing to the columns of others."""
+    before = sum(each.width for each in sums[:place])
+    after = sum(each.width for each in sums[place + 1 :])
+    W = np.pad(product.weight.array(), [(before, after), (0, 0)])
+    bias = None if product.bias is None else np.pad(product.bias, (before, after))
+    return Product(product.x, Matrix((W,)), bias)
