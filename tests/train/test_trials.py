@@ -16,7 +16,7 @@ from chainrule.models import GPT, LSTMLM
 from chainrule.random import generator
 from chainrule.train import Trainer
 from chainrule.train.trials import OneBatch, find_rate, left_open, overfit
-from tests.train.test_loop import model_of, trainer_of
+from tests.train.test_trainer import model_of, trainer_of
 
 
 def untouched(trainer: Trainer, act: Any) -> Any:

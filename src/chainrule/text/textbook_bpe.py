@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.text.tokenizer import Ids
 from chainrule.text.training.merges import Pair, Pieces
 from chainrule.text.training.textbook_bpe import (
     END,
@@ -31,6 +30,7 @@ from chainrule.text.training.textbook_bpe import (
 )
 from chainrule.text.unicode.utf8 import to_utf8
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special
+from chainrule.types import Ids
 
 UNKNOWN = "<unk>"
 
