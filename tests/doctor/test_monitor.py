@@ -13,7 +13,7 @@ from chainrule.doctor import Code, Monitor
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.log import read
 from tests.doctor.helpers import trainer_of, weight
-from tests.train.helpers import new_run
+from tests.runs.helpers import new_run
 from tests.train.test_trainer import Told
 
 
