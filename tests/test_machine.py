@@ -58,7 +58,7 @@ def test_one_blas_thread_and_back() -> None:
 RUN = """
 import sys
 from pathlib import Path
-from tests.train import helpers
+from tests.runs import helpers
 helpers.SIZE |= {"n_embd": 128, "n_head": 4, "block_size": 64}  # large enough for a BLAS to share out
 run = helpers.new_run(Path(sys.argv[1]), max_steps=3, batch_size=16)
 run.train()

@@ -20,7 +20,7 @@ from chainrule.doctor.messages import MESSAGES, finding
 from chainrule.runs.review import of_log
 from chainrule.train import TrainConfig
 from chainrule.train.log import read
-from tests.train.helpers import new_run
+from tests.runs.helpers import new_run
 
 SOURCES = Path(cr.__file__).parent
 

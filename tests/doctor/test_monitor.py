@@ -13,8 +13,8 @@ from chainrule.doctor import Code, Monitor
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.log import read
 from tests.doctor.helpers import trainer_of, weight
-from tests.train.helpers import new_run
-from tests.train.test_loop import Told
+from tests.runs.helpers import new_run
+from tests.train.test_trainer import Told
 
 
 def monitor_of(**options: Any) -> Monitor:
@@ -63,7 +63,7 @@ def test_overfitting_is_validation_that_rises_while_training_falls() -> None:
 
 
 def test_overfitting_of_a_tiny_text(tmp_path: Path) -> None:
-    text = "".join(np.random.default_rng(0).choice(list("abcdefgh"), 400))  # nothing to learn but by heart
+    text = "".join(np.random.default_rng(0).choice(list("abcdefgh"), 400))  # nothing to learn
     (tmp_path / "tiny.txt").write_text(text)
     config = TrainConfig(max_steps=300, batch_size=8, lr=1e-2, warmup=5, eval_every=25)
     size = {"n_layer": 1, "n_head": 2, "n_embd": 32, "block_size": 16}

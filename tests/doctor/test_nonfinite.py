@@ -18,7 +18,7 @@ from chainrule.models import GPT, make
 from chainrule.models.microbatch import Batch
 from chainrule.train import Trainer
 from tests.doctor.helpers import TOKENIZER, id_of, trainer_of, weight
-from tests.train.test_loop import Told
+from tests.train.test_trainer import Told
 
 
 def said(trainer: Trainer) -> str:

@@ -16,7 +16,7 @@ from chainrule.models import make
 from chainrule.text import CharTokenizer
 from chainrule.train import TrainConfig, Trainer
 from tests.doctor.helpers import IDS, SIZES, TEXT, trainer_of, weight
-from tests.train.helpers import corpus
+from tests.runs.helpers import corpus
 
 
 def by_code(findings: list[Finding]) -> dict[Code | None, Finding]:

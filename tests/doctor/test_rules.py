@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
 
-from chainrule.doctor import rules
+import chainrule as cr
+from chainrule.doctor import initial_loss, rules
 from chainrule.doctor.finding import Code, Finding
+from chainrule.doctor.rules import of_curve
+from chainrule.inspect import curve
 from chainrule.inspect.activations import Distribution, LayerReport
 from chainrule.inspect.gradients import ParameterReport
 
@@ -147,3 +151,51 @@ def test_gradients_that_are_no_use() -> None:
     assert [f.code for f in found] == [Code.GRADIENT_NOT_FINITE, Code.GRADIENT_ZERO]
     assert [f.measured for f in found] == ["a: the gradient is not finite", "b: the gradient is 0"]
     assert not list(rules.of_parameters([parameter("c", update=None)]))
+
+
+# -- losses ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_spread_of_the_logits_explains_the_excess() -> None:
+    """Logits N(0, s²) cost about s²/2 above ln V."""
+    logits = 2 * np.random.default_rng(0).normal(size=(20_000, 50))
+    loss = float(cr.ops.cross_entropy(logits, targets=np.zeros(20_000, int)))
+    said = re.search(r"spread of (\S+)", initial_loss(loss, 50).meaning)
+    assert said and float(said[1]) == pytest.approx(2.0, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("losses", "code"),
+    [
+        (np.full(100, 3.3), Code.CURVE_FLAT),
+        (np.r_[np.linspace(3.3, 1.5, 100), np.linspace(1.5, 3.2, 100)], Code.CURVE_DIVERGES),
+        ([3.3, 3.0, math.nan, 2.0], Code.CURVE_NOT_FINITE),
+        ([3.3], Code.CURVE_FLAT),
+        (np.linspace(3.3, 0.981 * 3.3, 19), Code.CURVE_FLAT),
+        (np.linspace(math.log(27) + 2.01, 2.0, 19), Code.CURVE_HOCKEY_STICK),
+        (np.r_[np.linspace(3.3, 1.5, 10), 2.01 * np.ones(9)], Code.CURVE_DIVERGES),
+    ],
+)
+def test_other_shapes(losses: np.ndarray, code: Code) -> None:
+    found = of_curve(curve(losses, 27))
+    assert found.code == code and found.level == "problem" and found.advice
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        np.linspace(3.3, 0.979 * 3.3, 19),  # 2.1% of the first loss
+        np.linspace(math.log(27) + 1.99, 2.0, 19),
+        np.r_[np.linspace(3.3, 1.5, 10), 1.99 * np.ones(9)],  # half a nat of noise
+    ],
+)
+def test_curves_just_within_the_limits(losses: np.ndarray) -> None:
+    found = of_curve(curve(losses, 27))
+    assert found.code == Code.CURVE_OK and found.level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("fraction", "level"), [(1.049, "ok"), (1.051, "problem"), (0.851, "ok"), (0.849, "problem")]
+)
+def test_limits_of_the_first_loss(fraction: float, level: str) -> None:
+    assert initial_loss(fraction * math.log(27), 27).level == level

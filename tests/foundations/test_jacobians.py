@@ -151,7 +151,7 @@ def test_bad_input() -> None:
         jacobians.vjp(np.ones((3, 2)), [1.0, 2.0])
     with pytest.raises(ShapeError, match=r"linear_prediction: shapes \(2,\) and \(1,\)"):
         jacobians.linear_prediction(worked, [1.0, 2.0], [0.1])
-    with pytest.raises(ConfigError, match="does not move"):
+    with pytest.raises(ConfigError, match="does not change"):
         jacobians.chain_rule_probe(lambda x: 1.0, lambda u: u, 0.0, 0.1)
     with pytest.raises(ConfigError, match="step 0"):
         jacobians.jacobian(worked, [1.0, 2.0], h=0.0)

@@ -11,7 +11,7 @@ import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.runs import Run
 from chainrule.train.precision import PATIENCE, LossScale
-from tests.train.helpers import losses, new_run
+from tests.runs.helpers import losses, new_run
 
 
 @pytest.mark.requirement("R-474")

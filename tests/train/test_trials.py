@@ -1,4 +1,4 @@
-"""Trials on a copy: one batch by heart, and the learning rate."""
+"""Trials on a copy: overfit one batch, and the learning rate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainrule.models import GPT, LSTMLM
 from chainrule.random import generator
 from chainrule.train import Trainer
 from chainrule.train.trials import OneBatch, find_rate, left_open, overfit
-from tests.train.test_loop import model_of, trainer_of
+from tests.train.test_trainer import model_of, trainer_of
 
 
 def untouched(trainer: Trainer, act: Any) -> Any:
@@ -27,7 +27,7 @@ def untouched(trainer: Trainer, act: Any) -> Any:
 
 
 @pytest.mark.parametrize("family", ["gpt", "llama", "gru"])
-def test_a_healthy_model_learns_one_batch_by_heart(family: str) -> None:
+def test_a_healthy_model_overfits_one_batch(family: str) -> None:
     finding = untouched(trainer_of(model_of(family), lr=1e-2), overfit)
     assert (finding.level, finding.code) == ("ok", Code.ONE_BATCH_OK), finding
 
@@ -44,7 +44,7 @@ def test_pairs_are_learnt_too() -> None:
 
 
 class Shuffled(GPT):
-    """Its targets are others each time: there is nothing to learn by heart."""
+    """Its targets are others each time: there is nothing to overfit."""
 
     calls = 0
 

@@ -105,7 +105,11 @@ MESSAGES = {
         "ok", "initial loss", _INITIAL_LOSS, "About the loss of a uniform guess, as it should be."
     ),
     Code.INITIAL_LOSS_NOT_FINITE: Message(
-        "problem", "initial loss", _INITIAL_LOSS, "The forward pass overflows.", "Draw smaller weights."
+        "problem",
+        "initial loss",
+        _INITIAL_LOSS,
+        "The forward pass overflows.",
+        "Initialize with smaller weights.",
     ),
     Code.INITIAL_LOSS_HIGH: Message(
         "problem",
@@ -113,7 +117,7 @@ MESSAGES = {
         _INITIAL_LOSS,
         "The untrained model prefers some tokens for no reason; the first steps only unlearn that. "
         "Logits with a spread of {spread} explain it.",
-        "Draw the last layer with small numbers (std 0.02, or 0.01/√fan_in) and its bias as zeros.",
+        "Initialize the last layer with small weights (std 0.02, or 0.01/√fan_in) and a bias of 0.",
     ),
     Code.INITIAL_LOSS_LOW: Message(
         "problem",
@@ -146,7 +150,7 @@ MESSAGES = {
         "problem",
         "loss spike",
         "loss {loss:.3f}, {z:.1f} standard deviations above the {mean:.3f} of the last {steps} steps",
-        "One step threw the model off, or this batch is unlike the others.",
+        "One step was too large, or this batch is unlike the others.",
         "If it comes back: " + _SMALLER_STEPS + ", a lower clip than {clip:g}; else look at the data.",
     ),
     Code.CLIPPING: Message(
@@ -183,7 +187,7 @@ MESSAGES = {
         "loss curve",
         _CURVE,
         "A hockey stick: the first {steps} steps only shrink the logits to those of a uniform guess.",
-        "Draw the last layer with small numbers; the curve then starts at ln V.",
+        "Initialize the last layer with small weights; the curve then starts at ln V.",
     ),
     Code.CURVE_FLAT: Message(
         "problem",
@@ -198,7 +202,7 @@ MESSAGES = {
         "not finite",
         "{weight} is {value}{token}; it is first met in {name}{where}",
         "The weights were broken before this step.",
-        "begin with sound weights, {smaller}",
+        "start from finite weights, {smaller}",
     ),
     Code.NOT_FINITE_FORWARD: Message(
         "problem",
@@ -270,7 +274,7 @@ MESSAGES = {
         "activations",
         "{name} is the first of {layers} with values that are not finite",
         "The forward pass overflows there.",
-        "Draw smaller weights before it, or normalize its input.",
+        "Initialize the layers before it with smaller weights, or normalize its input.",
     ),
     Code.SATURATED: Message(
         "problem",
@@ -278,7 +282,7 @@ MESSAGES = {
         "{fraction:.0%} of {name} is saturated ({layers} over {limit:.0%})",
         "Their inputs are too large: these entries pass less than a fiftieth of the gradient, and the weights "
         "before them hardly learn.",
-        "Draw smaller weights (gain/√fan_in), or normalize before the activation.",
+        "Initialize with smaller weights (gain/√fan_in), or normalize before the activation.",
     ),
     Code.SILENT: Message(
         "problem",
@@ -286,28 +290,28 @@ MESSAGES = {
         "{fraction:.0%} of {name} is silent ({layers} over {limit:.0%})",
         "Their inputs are nearly all negative: these entries pass less than a fiftieth of the gradient, and the "
         "weights before them hardly learn.",
-        "Start biases at 0 (weights gain/√fan_in), or normalize before the activation.",
+        "Initialize biases with 0 and weights with gain/√fan_in, or normalize before the activation.",
     ),
     Code.DEAD_UNITS: Message(
         "problem",
         "dead units",
         "{dead} of {units} units of {name} ({layers} with some)",
-        "No example of {examples:,} moves them, so their weights do not learn. A larger sample may find one.",
-        "Draw smaller weights and zero biases; take a smaller learning rate if they died in training.",
+        "None of {examples:,} examples moves them, so their weights do not learn. A larger sample may find one.",
+        "Initialize with smaller weights and biases of 0; take a smaller learning rate if they died in training.",
     ),
     Code.SPREAD_SHRINKS: Message(
         "problem",
         "spread",
         "the spread of {op} shrinks " + _SPREAD,
         "The weights are too small for this activation; with more layers the signal is lost.",
-        "Draw weights with gain/√fan_in (nn.init.kaiming_normal), or normalize between layers.",
+        "Initialize weights with gain/√fan_in (nn.init.kaiming_normal), or normalize between layers.",
     ),
     Code.SPREAD_GROWS: Message(
         "problem",
         "spread",
         "the spread of {op} grows " + _SPREAD,
         "The weights are too large for this activation; with more layers the signal is lost.",
-        "Draw weights with gain/√fan_in (nn.init.kaiming_normal), or normalize between layers.",
+        "Initialize weights with gain/√fan_in (nn.init.kaiming_normal), or normalize between layers.",
     ),
     Code.GRADIENTS_VANISH: Message(
         "problem",
@@ -320,7 +324,7 @@ MESSAGES = {
         "problem",
         "gradients",
         "at {op} they explode " + _DEPTH,
-        "Early layers are thrown about.",
+        "The updates of early layers are far too large.",
         "Use residual connections and the right gain, and clip the gradient.",
     ),
     Code.GRADIENT_NOT_FINITE: Message(

@@ -1,4 +1,4 @@
-"""The mathematics the lessons stand on, as small exact functions of plain arrays.
+"""The mathematics behind the models, as small exact functions of arrays.
 
 >>> from chainrule.foundations import calculus
 >>> calculus.gradient(lambda x: x @ x, [3.0, 4.0]).round(6).tolist()

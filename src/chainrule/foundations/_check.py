@@ -1,4 +1,4 @@
-"""What every function of this room asks of its arguments, said once."""
+"""Checks of arguments, shared by the functions of this package."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def square(x: npt.ArrayLike, name: str) -> Array:
 
 
 def same_shape(a: Array, b: Array, name: str) -> None:
-    """Raise unless both arrays have one shape."""
+    """Refuse arrays of different shapes."""
     if a.shape != b.shape:
         raise ShapeError(f"{name}: shapes {a.shape} and {b.shape} (must be equal)")

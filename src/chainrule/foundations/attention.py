@@ -1,4 +1,4 @@
-"""Attention step by step on plain arrays: from an average of the past to weights that depend on what is there.
+"""Attention step by step: from an average of the past to weights that depend on the content.
 
 running average   the mean of all rows so far, by a loop, as L̄ X, as softmax(W) X
 attend            softmax(s(q, k)) v for any score s
@@ -25,7 +25,7 @@ Score: TypeAlias = Callable[[Array, Array], Array]  # queries (m, d), keys (n, d
 
 
 def running_average(X: npt.ArrayLike) -> Array:
-    """X (T, C) -> row t is the mean of the rows 0 .. t: what is known at t, in the simplest way. T² C additions.
+    """X (T, C) -> row t is the mean of the rows 0 .. t, by a loop: T² C additions.
 
     >>> running_average([[1.0], [3.0], [5.0]]).tolist()
     [[1.0], [2.0], [3.0]]
@@ -55,7 +55,7 @@ def wei(T: int) -> Array:
 
 
 def dot(q: Array, k: Array) -> Array:
-    """q·k: how far query and key point the same way. Its variance grows with their size d."""
+    """q·k: how similar the directions of query and key are. Its variance grows with their size d."""
     return q @ k.T
 
 
@@ -65,7 +65,7 @@ def scaled_dot(q: Array, k: Array) -> Array:
 
 
 def additive(W_q: npt.ArrayLike, W_k: npt.ArrayLike, w: npt.ArrayLike) -> Score:
-    """The score w·tanh(W_q q + W_k k) of Bahdanau et al. 2014: a small network instead of a product
+    """The score w·tanh(W_q q + W_k k) of Bahdanau et al. 2014: a small network instead of a dot product
 
     W_q (h, d_q), W_k (h, d_k), w (h,): query and key may have different sizes.
     """
@@ -82,7 +82,7 @@ def additive(W_q: npt.ArrayLike, W_k: npt.ArrayLike, w: npt.ArrayLike) -> Score:
 
 
 class Attended(NamedTuple):
-    """What the queries found, and where."""
+    """The output of attention and its weights."""
 
     output: Array
     weights: Array
@@ -91,7 +91,7 @@ class Attended(NamedTuple):
 def attend(
     q: npt.ArrayLike, k: npt.ArrayLike, v: npt.ArrayLike, score: Score = scaled_dot, *, causal: bool = False
 ) -> Attended:
-    """Every query takes an average of the values, weighted by the softmax of its scores with the keys.
+    """For each query the mean of the values, weighted by the softmax of its scores with the keys.
 
     q (m, d), k (n, d), v (n, d_v) -> output (m, d_v) and weights (m, n); causal adds `wei` to the scores.
 
@@ -123,7 +123,7 @@ def self_attend(
     *,
     causal: bool = False,
 ) -> Attended:
-    """X (T, C), W_q and W_k (C, d), W_v (C, d_v): what a token asks for, what it answers to, and what it gives"""
+    """X (T, C), W_q and W_k (C, d), W_v (C, d_v): queries, keys and values of the tokens"""
     X = matrix(X, "self_attend")
     q, k, v = (X @ matrix(W, "self_attend") for W in (W_q, W_k, W_v))
     return attend(q, k, v, score, causal=causal)

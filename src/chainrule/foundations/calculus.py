@@ -1,8 +1,4 @@
-"""Derivatives by small steps, and the few closed forms they are checked against.
-
-A gradient has the shape of its
-variable.
-"""
+"""Numerical derivatives, and closed forms to check them against. A gradient has the shape of its variable."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ CENTRAL_STEP = EPS ** (1 / 3)
 
 
 def limit_table(f: Curve, point: float, steps: Sequence[float] = (0.1, 0.01, 0.001)) -> tuple[Array, Array]:
-    """x and f(x) closing in on `point` from both sides, x increasing; f(point) itself is never asked for."""
+    """x and f(x) closing in on `point` from both sides, x increasing; f(point) itself is never computed."""
     x = np.array([point - h for h in steps] + [point + h for h in reversed(steps)])
     return x, np.array([f(float(xi)) for xi in x])
 
@@ -57,7 +53,7 @@ def secant_slope(f: Curve, x: float, t: float) -> float:
 
 
 def secant_table(f: Curve, x: float, steps: Sequence[float]) -> Array:
-    """The forward quotient for each step: the secant turning into the tangent."""
+    """The forward quotient for each step: the secant approaches the tangent."""
     return np.array([forward_difference(f, x, h) for h in steps])
 
 
@@ -76,7 +72,7 @@ def step_size_study(
     steps: Sequence[float] | None = None,
     quotient: Callable[[Curve, float, float | None], float] = central_difference,
 ) -> StepStudy:
-    """|quotient - exact| for steps from 0.1 to 1e-15: a large step misses the curve, a small one rounds."""
+    """|quotient - exact| for steps from 0.1 to 1e-15: a large step misses the curve, a small one loses digits."""
     h = np.logspace(-1, -15, 57) if steps is None else vector(steps, "step_size_study")
     error = np.array([abs(quotient(f, x, float(hi)) - exact) for hi in h])
     return StepStudy(h, error, float(h[error.argmin()]))
@@ -92,7 +88,7 @@ def polynomial_derivative(coefficients: npt.ArrayLike) -> Array:
 
 
 def nudge(f: Function, x: npt.ArrayLike, index: int | tuple[int, ...], h: float) -> tuple[float, float]:
-    """f(x), and f with entry `index` alone moved by h: the sign of the partial says which is larger."""
+    """f(x), and f with only entry `index` moved by h; the sign of the partial derivative says which is larger."""
     x = array(x)
     moved = x.copy()
     moved[index] += h
@@ -106,7 +102,7 @@ def partial(f: Function, x: npt.ArrayLike, index: int | tuple[int, ...], h: floa
 
 
 def gradient(f: Function, x: npt.ArrayLike, h: float | None = None) -> Array:
-    """∇f for a scalar f; it has the shape of x, whatever that is."""
+    """∇f for a scalar f; it has the shape of x."""
     x = array(x)
     g = np.empty_like(x)
     for index in np.ndindex(*x.shape):
@@ -144,7 +140,7 @@ def gradient_descent(
 
 
 def grad_dot(a: npt.ArrayLike) -> Array:
-    """∇ (a · x) = a, wherever x is."""
+    """∇ (a · x) = a, for every x."""
     return vector(a, "grad_dot").copy()
 
 
@@ -162,7 +158,7 @@ def grad_quadratic_form(A: npt.ArrayLike, x: npt.ArrayLike) -> Array:
 
 
 def grad_norm(x: npt.ArrayLike) -> Array:
-    """∇ |x| = x / |x|, a unit vector; at the origin the norm has a kink and no gradient."""
+    """∇ |x| = x / |x|, a unit vector; at the origin the norm has no gradient."""
     x = vector(x, "grad_norm")
     return x / _length(x, "grad_norm")
 
@@ -182,7 +178,7 @@ def _scalar(y: npt.ArrayLike) -> float:
 
 
 def step(h: float | None, x: float, default: float = CENTRAL_STEP) -> float:
-    """The given step, or one that suits the size of x."""
+    """The given step, or one that fits the size of x."""
     if h == 0:
-        raise ConfigError("difference quotient: step 0 (must not be 0; that is what the limit is for)")
+        raise ConfigError("difference quotient: step 0 (must not be 0)")
     return default * max(1.0, abs(x)) if h is None else h

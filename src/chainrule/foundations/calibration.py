@@ -1,4 +1,4 @@
-"""Does a model know what it knows? Stated confidence against observed accuracy."""
+"""Calibration: the confidence of predictions against their accuracy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainrule.foundations._check import Array
 def reliability_bins(
     confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: int = 10
 ) -> tuple[Array, Array, Array]:
-    """Mean confidence, share of correct predictions and count in each of `bins` intervals of confidence."""
+    """Mean confidence, accuracy and count in each of `bins` intervals of confidence."""
     stated = np.asarray(confidence, dtype=np.float64).ravel()
     outcome = np.asarray(correct, dtype=np.float64).ravel()
     if not 0 < stated.size == outcome.size:
@@ -34,6 +34,6 @@ def reliability_bins(
 
 
 def expected_calibration_error(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: int = 10) -> float:
-    """How far confidence c is from accuracy a, averaged over predictions: Σ (nᵦ/n) |cᵦ - aᵦ|; 0 if calibrated."""
+    """Mean distance of confidence c and accuracy a: Σ (nᵦ/n) |cᵦ - aᵦ|; 0 if calibrated."""
     stated, observed, count = reliability_bins(confidence, correct, bins)
     return float(np.sum(count * np.abs(stated - observed)) / count.sum())

@@ -1,7 +1,6 @@
-"""Surprise and what follows from it: entropy, cross-entropy, KL divergence, perplexity.
+"""Surprise, entropy, cross-entropy, KL divergence and perplexity.
 
-Distributions run along the last axis; the unit is the
-nat (base e) unless a base is given; 0 log 0 counts as 0.
+Distributions run along the last axis; the unit is the nat (base e) unless a base is given; 0 log 0 counts as 0.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from chainrule.foundations.probability import distribution
 
 
 def surprise(p: npt.ArrayLike, base: float = math.e) -> Array:
-    """-log p: 0 for the certain, infinite for the impossible."""
+    """-log p: 0 for a certain event, infinite for an impossible one."""
     p = array(p)
     if not ((p >= 0) & (p <= 1)).all():
         raise ConfigError(f"surprise: probabilities from {p.min()} to {p.max()} (must be from 0 to 1)")
@@ -31,7 +30,7 @@ def entropy(p: npt.ArrayLike, base: float = math.e) -> Array:
 
 
 def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike, base: float = math.e) -> Array:
-    """Σ p(x) (-log q(x)): the mean code length when q is believed and p is true. (..., n) -> (...)"""
+    """Σ p(x) (-log q(x)): the mean code length with a code for q when p is true. (..., n) -> (...)"""
     p, q = distribution(p, "cross_entropy"), distribution(q, "cross_entropy")
     same_shape(p, q, "cross_entropy")
     cost = np.multiply(p, surprise(np.minimum(q, 1), base), out=np.zeros_like(p), where=p > 0)
@@ -49,7 +48,7 @@ def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, base: float = math.e) -> A
 
 
 def perplexity(nats: npt.ArrayLike) -> Array:
-    """exp(mean loss in nats): the number of equally likely choices that would be as hard."""
+    """exp(mean loss in nats): the number of equally likely choices with the same loss."""
     return np.asarray(np.exp(array(nats)))
 
 

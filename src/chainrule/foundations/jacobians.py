@@ -1,7 +1,6 @@
 """Derivatives of arrays by arrays, and the chain rule as a product of Jacobians.
 
-A Jacobian has the output axes
-first, then the input axes; flattening is row by row.
+A Jacobian has the output axes first, then the input axes; flattening is row by row.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def jacobian_matrix(f: Function, x: npt.ArrayLike, h: float | None = None) -> Ar
 
 
 def vjp(J: npt.ArrayLike, dy: npt.ArrayLike) -> Array:
-    """Jᵀ dy: the gradient of the output, carried back to the input. J has the axes of dy first."""
+    """Jᵀ dy: the gradient of the input from that of the output. J has the axes of dy first."""
     J, dy = array(J), array(dy)
     if J.shape[: dy.ndim] != dy.shape:
         raise ShapeError(f"vjp: J {J.shape}, dy {dy.shape} (J must begin with the shape of dy)")
@@ -56,7 +55,7 @@ def vjp(J: npt.ArrayLike, dy: npt.ArrayLike) -> Array:
 
 
 class LinearPrediction(NamedTuple):
-    """What J Δx says, what happened, and the difference, which shrinks with |Δx|²."""
+    """The predicted change J Δx, the true change, and their difference, which shrinks with |Δx|²."""
 
     predicted: Array
     actual: Array
@@ -94,7 +93,7 @@ def chain_rule_probe(inner: Curve, outer: Curve, x: float, dx: float) -> ChainPr
     u, u_new = inner(x), inner(x + step(dx, x))
     y, y_new = outer(u), outer(u_new)
     if u_new == u:
-        raise ConfigError(f"chain_rule_probe: the inner function does not move for dx = {dx} (must change)")
+        raise ConfigError(f"chain_rule_probe: the inner function does not change for dx = {dx} (must change)")
     return ChainProbe(u, y, u_new, y_new, (u_new - u) / dx, (y_new - y) / (u_new - u), (y_new - y) / dx)
 
 

@@ -1,7 +1,6 @@
-"""Vector spaces, lengths and angles, and the two ways to multiply.
+"""Vector spaces, lengths and angles, and two loop orders of matmul.
 
-Vectors are (n,), matrices (m, n); a list
-of vectors is a matrix with one vector per row.
+Vectors are (n,), matrices (m, n); a list of vectors is a matrix with one vector per row.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def vector_space_errors(
     add: Callable[[Array, Array], Array] = np.add,
     scale: Callable[[float, Array], Array] = np.multiply,
 ) -> dict[str, float]:
-    """How far `add` and `scale` miss each of the nine properties of a vector space, for these vectors."""
+    """The error of `add` and `scale` in each of the nine properties of a vector space, for these vectors."""
     u, v, w = array(u), array(v), array(w)
     zero = np.zeros_like(v)
 
@@ -68,7 +67,7 @@ def scaling_probe(f: Map, x: npt.ArrayLike, a: float) -> tuple[Array, Array]:
 
 
 def is_linear(f: Map, n: int, trials: int = 20, seed: int = 0) -> bool:
-    """Does f(a u + b v) = a f(u) + b f(v) hold for random vectors u, v of size n and numbers a, b?"""
+    """Whether f(a u + b v) = a f(u) + b f(v) for random vectors u, v of size n and numbers a, b."""
     rng = generator("is linear", seed=seed)
     for _ in range(trials):
         u, v = rng.normal(size=(2, n))
@@ -87,13 +86,13 @@ def linear_combination(coefficients: npt.ArrayLike, vectors: npt.ArrayLike) -> A
 
 
 def is_independent_set(vectors: npt.ArrayLike) -> bool:
-    """True when no vector is a mixture of the others: only zero coefficients give the zero vector."""
+    """True if no vector is a combination of the others: only zero coefficients give the zero vector."""
     V = matrix(vectors, "is_independent_set")
     return rank(V) == len(V)
 
 
 def is_basis(vectors: npt.ArrayLike) -> bool:
-    """Independent, and as many as the space has dimensions."""
+    """True if the vectors are independent, and as many as the space has dimensions."""
     V = matrix(vectors, "is_basis")
     return V.shape[0] == V.shape[1] and is_independent_set(V)
 
@@ -104,7 +103,7 @@ def standard_basis(n: int) -> Array:
 
 
 def coordinates(v: npt.ArrayLike, basis: npt.ArrayLike) -> Array:
-    """The c with c1 b1 + ... + cn bn = v; `linear_combination(c, basis)` leads back."""
+    """The c with c1 b1 + ... + cn bn = v; `linear_combination(c, basis)` inverts it."""
     B, v = square(basis, "coordinates"), vector(v, "coordinates")
     if not is_basis(B) or len(v) != len(B):
         sizes = f"{len(B)} basis vectors of rank {rank(B)}, vector of size {len(v)}"
@@ -170,8 +169,8 @@ def frobenius(A: npt.ArrayLike) -> float:
 def matvec(A: npt.ArrayLike, x: npt.ArrayLike, order: Order = "rows") -> Array:
     """A x in one of two orders: a dot product per row, or a sum of scaled columns.
 
-    Both give the same numbers. Rows run along memory in a row-major matrix, columns in a column-major one;
-    the order that runs along memory is the faster one (`time_matvec`).
+    Both give the same numbers. Rows are contiguous in a row-major matrix, columns in a column-major one; the order that
+    reads contiguous memory is faster (`time_matvec`).
     """
     A, x = matrix(A, "matvec"), vector(x, "matvec")
     _fit(A, x, "matvec")

@@ -1,4 +1,4 @@
-"""What a matrix does to space: rank, determinant, eigenvectors, singular values.
+"""Matrices as maps of space: rank, determinant, eigenvectors, singular values.
 
 Matrices are (m, n) and act on column vectors: y = A x.
 """
@@ -16,7 +16,7 @@ from chainrule.foundations._check import Array, Matrix, array, matrix, square, v
 
 
 def rank(A: npt.ArrayLike) -> int:
-    """How many independent directions the outputs A x have."""
+    """The number of independent directions of the outputs A x."""
     return int(np.linalg.matrix_rank(matrix(A, "rank")))
 
 
@@ -28,7 +28,7 @@ def null_space(A: npt.ArrayLike) -> Array:
 
 
 def determinant(A: npt.ArrayLike) -> float:
-    """The factor by which A scales areas or volumes; negative when it mirrors, 0 when it flattens space."""
+    """The factor by which A scales areas or volumes; negative if it mirrors, 0 if it flattens space."""
     A = square(A, "determinant")
     if len(A) == 2:
         (a, b), (c, d) = A.tolist()
@@ -40,7 +40,8 @@ def determinant(A: npt.ArrayLike) -> float:
 
 
 def _determinant_by_elimination(U: Array) -> float:
-    """Subtracting rows keeps a determinant, swapping two flips it; a triangle's is read off the diagonal."""
+    """Subtracting rows keeps the determinant, swapping two negates it; a triangular one is the product of its
+    diagonal."""
     sign = 1.0
     for k in range(len(U)):
         pivot = k + int(np.abs(U[k:, k]).argmax())
@@ -63,11 +64,11 @@ def signed_area(polygon: npt.ArrayLike) -> float:
 
 
 class Intent(NamedTuple):
-    """What the shape of a weight matrix makes it do."""
+    """The effect of the shape of a weight matrix."""
 
     kind: Literal["compress", "expand", "mix"]
-    rank: int  # dimension of what comes out
-    lost: int  # dimension of what is mapped to zero
+    rank: int  # dimension of the outputs
+    lost: int  # dimension of the inputs mapped to zero
 
 
 def intent(W: npt.ArrayLike) -> Intent:
@@ -85,9 +86,9 @@ def lift(x: npt.ArrayLike) -> Array:
 
 
 def separator(points: npt.ArrayLike, labels: npt.ArrayLike, epochs: int = 1000) -> tuple[Array, float] | None:
-    """A plane with w·x + b > 0 just where the label is true, by the perceptron rule; None if none is found.
+    """A plane with w·x + b > 0 exactly where the label is true, by the perceptron rule; None if none is found.
 
-    The rule ends after finitely many corrections when a plane exists, and never when none does.
+    The rule ends after finitely many corrections if a plane exists, and never otherwise.
     """
     X, positive = matrix(points, "separator"), np.asarray(labels, dtype=bool)
     if positive.shape != (len(X),):
@@ -121,7 +122,7 @@ def characteristic_polynomial(A: npt.ArrayLike) -> Array:
 
 
 def eigenvalues(A: npt.ArrayLike) -> Matrix:
-    """The roots of the characteristic polynomial, largest first; complex where A turns. For small A."""
+    """The roots of the characteristic polynomial, largest first; complex where A rotates. For small A."""
     roots = np.roots(characteristic_polynomial(A))
     return roots[_largest_first(roots)]
 
@@ -138,7 +139,7 @@ def _largest_first(values: Matrix) -> npt.NDArray[np.intp]:
 
 
 def power_apply(A: npt.ArrayLike, x: npt.ArrayLike, n: int) -> Array:
-    """Aⁿ x without a single matrix product: in the eigenbasis each coordinate is multiplied by λⁿ."""
+    """Aⁿ x without a matmul: in the eigenbasis each coordinate is multiplied by λⁿ."""
     x = vector(x, "power_apply")
     values, V = eigen(A)
     if len(x) != len(V):
@@ -150,7 +151,7 @@ def power_apply(A: npt.ArrayLike, x: npt.ArrayLike, n: int) -> Array:
 
 
 def rotation(theta: float) -> Array:
-    """The turn of the plane by theta radians, (2, 2); eigenvalues e^(±iθ): no real direction stays."""
+    """The rotation of the plane by theta radians, (2, 2); eigenvalues e^(±iθ): no real direction is kept."""
     return np.array([[np.cos(theta), -np.sin(theta)], [np.sin(theta), np.cos(theta)]])
 
 
@@ -160,15 +161,15 @@ def is_orthogonal(Q: npt.ArrayLike, tolerance: float = 1e-12) -> bool:
     return bool(np.abs(Q.T @ Q - np.eye(len(Q))).max() <= tolerance)
 
 
-# Singular values: the stretches a gradient meets on its way back.
+# Singular values: how a matrix scales a gradient that passes it.
 
 
 class Spectrum(NamedTuple):
-    """Singular values, largest first: a gradient passing the matrix is scaled by something in their range."""
+    """Singular values, largest first: they bound the scaling of a gradient that passes the matrix."""
 
     values: Array
-    rank: int  # how many are not zero, up to rounding
-    condition: float  # largest over smallest, infinite for a matrix that loses a direction
+    rank: int  # number of nonzero ones, up to rounding
+    condition: float  # largest over smallest, infinite if a direction is lost
 
 
 def singular_spectra(weights: Mapping[str, npt.ArrayLike]) -> dict[str, Spectrum]:

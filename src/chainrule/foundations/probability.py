@@ -1,7 +1,6 @@
-"""Chance: distributions, averages, spread, the bell curve, and belief that learns.
+"""Probability: distributions, means, variances, the normal distribution, and Bayes' rule.
 
-A distribution is an array of probabilities
-along its last axis.
+A distribution is an array of probabilities along its last axis.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def distribution(p: npt.ArrayLike, name: str = "distribution") -> Array:
         raise ConfigError(f"{name}: smallest probability {p.min()} (must be at least 0)")
     total = p.sum(axis=-1)
     worst = float(total.flat[np.abs(total - 1).argmax()])
-    if abs(worst - 1) > 1e-6:  # leaves room for the rounding of float32
+    if abs(worst - 1) > 1e-6:  # tolerates the rounding of float32
         raise ConfigError(f"{name}: probabilities sum to {worst:.10g} (must be 1)")
     return p
 
@@ -47,14 +46,14 @@ def is_distribution(p: npt.ArrayLike) -> bool:
 
 
 def uniform(n: int) -> Array:
-    """1/n for each of n outcomes: no idea which one it will be."""
+    """1/n for each of n outcomes."""
     if n < 1:
         raise ConfigError(f"uniform: {n} outcomes (must be at least 1)")
     return np.full(n, 1 / n)
 
 
 def softmax(logits: npt.ArrayLike) -> Array:
-    """exp(z_i) / Σ_j exp(z_j) along the last axis; the largest logit is subtracted: nothing overflows."""
+    """exp(z_i) / Σ_j exp(z_j) along the last axis; the largest logit is subtracted to avoid overflow."""
     z = array(logits)
     e = np.exp(z - z.max(axis=-1, keepdims=True))
     return np.asarray(e / e.sum(axis=-1, keepdims=True))
@@ -69,7 +68,7 @@ def sample_categorical(p: npt.ArrayLike, size: int, seed: int | None = None) -> 
     return np.searchsorted(edges / edges[-1], generator("categorical", seed=seed).random(size), side="right")
 
 
-# Averages and spread of a discrete variable: its values and their probabilities.
+# Mean and variance of a discrete variable, from its values and their probabilities.
 
 
 def expectation(values: npt.ArrayLike, p: npt.ArrayLike) -> float:
@@ -103,7 +102,7 @@ class Spread(NamedTuple):
 
 
 def spread_attempts(values: npt.ArrayLike, p: npt.ArrayLike) -> Spread:
-    """Why the variance squares: the mean signed, absolute and squared deviation."""
+    """The mean signed, absolute and squared deviation: why the variance squares."""
     d = array(values) - expectation(values, p)
     return Spread(expectation(d, p), expectation(np.abs(d), p), expectation(d * d, p))
 
@@ -118,7 +117,7 @@ def variance_of_sum(variances: npt.ArrayLike, weights: npt.ArrayLike | None = No
     return float((w * w * v).sum())
 
 
-# The bell curve.
+# The normal distribution.
 
 
 def normal_density(x: npt.ArrayLike, mean: float = 0.0, std: float = 1.0) -> Array:
@@ -128,7 +127,7 @@ def normal_density(x: npt.ArrayLike, mean: float = 0.0, std: float = 1.0) -> Arr
 
 
 def sample_normal(size: int, mean: float = 0.0, std: float = 1.0, seed: int | None = None) -> Array:
-    """`size` draws of N(μ, σ²): standard ones, stretched and shifted."""
+    """`size` draws of N(μ, σ²): standard normal draws, scaled and shifted."""
     if not std >= 0:
         raise ConfigError(f"sample_normal: standard deviation {std} (must be at least 0)")
     return mean + std * generator("normal", seed=seed).standard_normal(size)
@@ -154,7 +153,7 @@ def interval_probability(
 
 
 class CentralLimit(NamedTuple):
-    """Sums of many dice: what theory predicts, what was found, and a histogram of the standardized sums."""
+    """Sums of many dice: predicted and measured moments, and a histogram of the standardized sums."""
 
     expected_mean: float
     expected_std: float
@@ -166,14 +165,14 @@ class CentralLimit(NamedTuple):
 def central_limit(
     dice: int = 100, trials: int = 10_000, sides: int = 6, seed: int | None = None
 ) -> CentralLimit:
-    """Throw `dice` fair dice `trials` times: one die is flat, the sum is a bell."""
+    """Throw `dice` fair dice `trials` times: one die is uniform, the sum nearly normal."""
     if min(dice, trials, sides) < 1:
         raise ConfigError(f"central_limit: {dice} dice, {trials} trials, {sides} sides (must be at least 1)")
     faces = np.arange(1, sides + 1)
     mean = dice * expectation(faces, uniform(sides))
     std = math.sqrt(dice * variance(faces, uniform(sides)))
     sums = generator("dice", seed=seed).integers(1, sides + 1, size=(trials, dice)).sum(axis=1)
-    # bars as wide as whole numbers of points, or some would hold more possible sums than others
+    # bars span whole numbers of points, so that all hold equally many possible sums
     width = max(1, round(std / 2))
     first = math.floor(mean - 4 * std) - 0.5
     edges = np.arange(first, mean + 4 * std + width, width)
@@ -181,11 +180,11 @@ def central_limit(
     return CentralLimit(mean, std, array(sums), density * std, standardize(edges, mean, std))
 
 
-# Belief.
+# Bayes' rule.
 
 
 def chance(event: Callable[[Outcome], bool], outcomes: Collection[Outcome]) -> float:
-    """The share of equally likely outcomes for which the event is true."""
+    """The fraction of equally likely outcomes for which the event is true."""
     if not outcomes:
         raise ConfigError("chance: 0 outcomes (must be at least 1)")
     return sum(map(event, outcomes)) / len(outcomes)
@@ -199,7 +198,7 @@ def conditional(both: float, given: float) -> float:
 
 
 def bayes(prior: npt.ArrayLike, likelihood: npt.ArrayLike) -> Array:
-    """P(h|data) ∝ P(data|h) P(h) over hypotheses (n,): a distribution again, ready for more data."""
+    """P(h|data) ∝ P(data|h) P(h) over hypotheses (n,): again a distribution, the prior for more data."""
     p, q = distribution(prior, "bayes"), array(likelihood)
     same_shape(p, q, "bayes")
     if not ((q >= 0) & (q <= 1)).all():
@@ -211,7 +210,7 @@ def bayes(prior: npt.ArrayLike, likelihood: npt.ArrayLike) -> Array:
 
 
 def sequence_probability(conditionals: npt.ArrayLike) -> float:
-    """P(x1 x2 ... xn) = Π P(x_t | what came before), summed as logarithms."""
+    """P(x1 x2 ... xn) = Π P(x_t | x_1 .. x_t-1), computed by adding logarithms."""
     p = array(conditionals)
     if not ((p >= 0) & (p <= 1)).all():
         raise ConfigError(f"sequence_probability: from {p.min()} to {p.max()} (must be from 0 to 1)")
@@ -219,7 +218,7 @@ def sequence_probability(conditionals: npt.ArrayLike) -> float:
 
 
 def are_independent(joint: npt.ArrayLike, tolerance: float = 1e-12) -> bool:
-    """P(a, b) = P(a) P(b) for every cell of a joint table (A, B)?"""
+    """Whether P(a, b) = P(a) P(b) for every cell of a joint table (A, B)."""
     table = array(joint)
     if table.ndim != 2:
         raise ShapeError(f"are_independent: got shape {table.shape} (must be a table, two axes)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +13,7 @@ from chainrule.generate.sample import Model
 from chainrule.generate.sampling import Sampling
 from chainrule.generate.session import session
 from chainrule.random import generator
-
-Ids = npt.NDArray[np.integer[Any]]
+from chainrule.types import Ids
 
 TOGETHER = 256  # documents in one loop: each has a cache of the whole context
 

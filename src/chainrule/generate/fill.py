@@ -15,8 +15,7 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.models import BERTPretraining
 from chainrule.models.bert.body import rows_at
 from chainrule.text import Tokenizer
-
-Ids = npt.NDArray[np.integer[Any]]
+from chainrule.types import Ids
 
 MASK = "[MASK]"
 

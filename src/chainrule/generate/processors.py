@@ -26,9 +26,9 @@ from chainrule import native, ops
 from chainrule.errors import ChainruleError
 from chainrule.generate.engine.program import runs as native_runs
 from chainrule.generate.sampling import Sampling
+from chainrule.types import Ids
 
 Logits: TypeAlias = npt.NDArray[np.floating[Any]]
-Ids: TypeAlias = npt.NDArray[np.integer[Any]]
 Truths: TypeAlias = npt.NDArray[np.bool_]
 
 FIRST, FURTHER = 512, 8  # likeliest tokens to look at, and how many times more if they are not enough

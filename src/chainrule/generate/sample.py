@@ -22,8 +22,8 @@ from chainrule.generate.sampling import Sampling
 from chainrule.generate.session import session, vocab_size
 from chainrule.models import LanguageModel, NGram
 from chainrule.text import Tokenizer
+from chainrule.types import Ids
 
-Ids = npt.NDArray[np.integer[Any]]
 Model = LanguageModel | NGram
 
 TOGETHER = 16  # requests in one loop, by default: each has a cache of the whole context

@@ -25,9 +25,9 @@ from chainrule.models import LanguageModel, NGram
 from chainrule.models.window import contexts
 from chainrule.text import Tokenizer
 from chainrule.text.unicode.utf8 import to_utf8
+from chainrule.types import Ids
 
 LogProbs = npt.NDArray[np.float64]
-Ids = npt.NDArray[np.integer[Any]]
 By = Literal["total", "token", "byte"]
 
 

@@ -10,7 +10,6 @@ Keys and values of the sources are computed once, those of the tokens written so
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +21,7 @@ from chainrule.generate.beam import Beam, search
 from chainrule.generate.engine.assign import assign
 from chainrule.generate.engine.plan import Engine, Plan
 from chainrule.models import Seq2Seq, Seq2SeqConfig
-
-Ids = npt.NDArray[np.integer[Any]]
+from chainrule.types import Ids
 
 
 class Translator:

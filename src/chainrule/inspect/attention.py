@@ -14,8 +14,7 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.inspect.probe import calls, untouched
 from chainrule.nn import Layer
-
-Ids = npt.NDArray[np.integer[Any]]
+from chainrule.types import Ids
 
 PATTERN = 0.5
 """A map is called by a pattern that holds more than half of what uniform attention leaves open."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.inspect.attention import maps
 from chainrule.nn import Layer
+from chainrule.types import Ids
 
 GATES = {1: ("h",), 3: ("r", "z", "n"), 4: ("i", "f", "g", "o")}  # of RNN, GRU, LSTM
 
@@ -63,7 +64,7 @@ def recurrent_spectra(model: Layer) -> list[Spectrum]:
     return found
 
 
-def attention_spectra(model: Layer, ids: npt.NDArray[np.integer[Any]]) -> list[Spectrum]:
+def attention_spectra(model: Layer, ids: Ids) -> list[Spectrum]:
     """Of every attention map of the first sequence: the largest is 1, the next says how fast mixing forgets."""
     return [
         spectrum(A[0, head], f"{name}[{head}]")

@@ -118,9 +118,7 @@ def bradley_terry_forward(chosen: Array, rejected: Array, *, reduction: str = "m
 
 def bradley_terry_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     z, reduction = saved
-    dz = -spread(dy, z.size, reduction) * _sigmoid(
-        -z
-    )  # the surer the model, the smaller the gradient    [PR.9]
+    dz = -spread(dy, z.size, reduction) * _sigmoid(-z)  # small if the model is sure    [PR.9]
     return dz if needs[0] else None, -dz if needs[1] else None
 
 

@@ -1,4 +1,4 @@
-"""The idea on one screen: reverse-mode differentiation of single numbers, and the oracle of tiny tests."""
+"""Reverse-mode differentiation of single numbers: the whole idea on one screen, and the oracle of small tests."""
 
 from chainrule.scalar import graphs
 from chainrule.scalar.draw import dot, svg

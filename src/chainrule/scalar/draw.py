@@ -1,7 +1,7 @@
-"""A computation graph as a picture: Graphviz text, and SVG without any other program.
+"""Drawing a computation graph: as Graphviz text, and as SVG without any other program.
 
-Boxes hold a name, a value and a gradient; an operation is a small round mark in
-front of the box it produces; edges run from the leaves on the left to the root on the right.
+Boxes hold a name, a value and a gradient; a small round mark before a box is the operation that produced it; edges run
+from the leaves on the left to the root on the right.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from chainrule.errors import ConfigError
 from chainrule.scalar.engine import Value
 from chainrule.scalar.layout import Place, arrange
 
-MAX_NODES = 400  # beyond this a drawing shows nothing and takes long
+MAX_NODES = 400  # a larger drawing is unreadable and slow
 
 FONT = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 CHAR, LINE = 7.25, 17.0  # advance and line height of the 12 px type
@@ -72,7 +72,7 @@ def svg(root: Value) -> str:
 
 
 class _Column:
-    """The horizontal room of a column: operation marks end where the boxes, all equally wide, begin."""
+    """The horizontal extent of a column: operation marks, then boxes of equal width."""
 
     def __init__(self, left: float, ops: float, boxes: float) -> None:
         self.left = left
@@ -132,7 +132,7 @@ def _edge(path: list[Place], at: dict[Place, _Column], lane: float) -> str:
 
 
 def _lanes(edges: list[list[Place]]) -> list[float]:
-    """A small vertical shift that keeps the edges of b + b, which join the same two boxes, apart."""
+    """A small vertical shift that separates the two edges of b + b, which join the same boxes."""
     same: dict[tuple[Place, Place], list[int]] = {}
     for i, path in enumerate(edges):
         same.setdefault((path[0], path[-1]), []).append(i)
@@ -148,7 +148,7 @@ def _text(x: float, y: float, text: str, anchor: str, color: str, bold: bool = F
     if not text:
         return ""
     style = f'text-anchor="{anchor}" fill="{color}"' + (' font-weight="bold"' if bold else "")
-    # textLength pins the width to what the box was made for, whatever monospace font the viewer has
+    # textLength fixes the width to that of the box, for any monospace font
     pinned = f'textLength="{_cells(text) * CHAR:.1f}" lengthAdjust="spacingAndGlyphs"'
     return f'<text x="{x:.1f}" y="{y:.1f}" {style} {pinned}>{escape(text)}</text>'
 
@@ -164,7 +164,7 @@ def _op_width(node: Value) -> float:
 
 
 def _cells(text: str) -> int:
-    """Width in characters: wide (East Asian) ones take two, accents on top of another none."""
+    """Width in characters: wide (East Asian) ones count two, combining accents none."""
     wide = (2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text if not unicodedata.combining(c))
     return sum(wide)
 

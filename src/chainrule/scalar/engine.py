@@ -1,10 +1,10 @@
-"""Back-propagation on one screen: numbers that remember how they were made.
+"""Backpropagation on one screen: numbers that remember how they were computed.
 
 Derivation: docs/derivations/scalar.md
 
-An operation returns a Value that keeps its number, the Values it was made from (its children) and, toward
-each child, the slope: the partial derivative, which is a plain number because the inputs are. So the backward
-pass needs no calculus: multiply the slopes along every path from the root, add up the paths.
+An operation returns a Value with its number, the Values it was computed from (its children) and, for each child, the
+slope: the partial derivative, a plain number. So the backward pass needs no calculus: multiply the slopes along every
+path from the root, and add up the paths.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Value:
     """
 
     __slots__ = ("children", "data", "grad", "label", "op", "slopes")
-    __array_ufunc__ = None  # so that numpy_number * value asks Value, not NumPy
+    __array_ufunc__ = None  # so that numpy_number * value calls Value, not NumPy
 
     data: float
     grad: float
-    op: str  # what made this node; "" for a leaf
+    op: str  # the operation of this node; "" for a leaf
     children: tuple[Value, ...]
     slopes: tuple[float, ...]  # d self / d child, one for each child
     label: str
@@ -55,10 +55,10 @@ class Value:
         for node in self.graph():
             node.grad += flow[node]
             for child, slope in zip(node.children, node.slopes, strict=True):
-                flow[child] += slope * flow[node]  # every path through node adds its share   [SC.2]
+                flow[child] += slope * flow[node]  # every path through node adds a term   [SC.2]
 
     def graph(self) -> list[Value]:
-        """Every node once, users before children: a node comes as soon as all that use it have come."""
+        """All nodes, users before children: a node follows after all nodes that use it."""
         users = {self: 0}
         found = [self]
         while found:
@@ -77,11 +77,11 @@ class Value:
                     ready.append(child)
         if len(order) < len(users):
             left = len(users) - len(order)
-            raise GraphError(f"Value: {left} of {len(users)} nodes lie on or behind a cycle (must be none)")
+            raise GraphError(f"Value: {left} of {len(users)} nodes are on or behind a cycle (must be none)")
         return order
 
     def zero_grad(self) -> None:
-        """Set the gradient of every node of the graph to zero: `backward` only ever adds."""
+        """Set the gradient of every node of the graph to 0; `backward` adds to it."""
         for node in self.graph():
             node.grad = 0.0
 
@@ -164,7 +164,7 @@ class Value:
 
 
 def as_value(x: Value | float) -> Value:
-    """A number becomes a leaf of the graph; a Value stays what it is."""
+    """A number becomes a leaf of the graph; a Value is returned unchanged."""
     return x if isinstance(x, Value) else Value(x)
 
 
@@ -181,7 +181,7 @@ def add(*terms: Value | float) -> Value:
 def multiply(*factors: Value | float) -> Value:
     """The product of any number of factors, as one node: the slope toward one is the product of the others.
 
-    The others are multiplied out, not divided out, so a factor may be 0.
+    It is computed by multiplying, not by dividing, so a factor may be 0.
     """
     children = tuple(as_value(f) for f in factors)
     xs = [c.data for c in children]

@@ -1,6 +1,6 @@
-"""The worked expressions of the source documents, as graphs whose nodes carry the names used there.
+"""Worked examples as graphs with named nodes.
 
-Each function returns its nodes by name, so that values and gradients can be read off:
+Each function returns its nodes by name, to read values and gradients:
 
 >>> nodes = figure_1()
 >>> nodes["L"].backward()
@@ -51,7 +51,7 @@ def fan_out(b: float = 3.0) -> Nodes:
 
 
 def diamond(x: float = 0.5) -> Nodes:
-    """z = y1 y2 with y1 = sin x, y2 = x²: two paths that part and meet again."""
+    """z = y1 y2 with y1 = sin x, y2 = x²: two paths that split and meet."""
     leaf = Value(x)
     y1, y2 = leaf.sin(), leaf**2
     return _named(x=leaf, y1=y1, y2=y2, z=y1 * y2)

@@ -1,8 +1,8 @@
-"""Where to put the nodes of a graph: columns from leaves to root, few crossings, no edge through a box.
+"""Layout of a graph: columns from leaves to root, few crossings, no edge through a box.
 
-The classic layered method: the longest way to the root gives the column, an edge that skips columns gets a
-bend in each of them, sorting each column by its neighbors removes crossings, and pulling every place toward
-its neighbors (but never onto the next one) gives the height.
+The layered method: the longest path to the root gives the column; an edge that skips columns bends in each of them;
+sorting each column by its neighbors removes crossings; pulling every place toward its neighbors, without overlap, gives
+the heights.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Layout:
 
 
 def arrange(root: Value, node_size: float, bend_size: float, gap: float) -> Layout:
-    """Columns, edges and heights of every node below `root`; sizes are the height of a node and of a bend."""
+    """Columns, edges and heights of all nodes below `root`; sizes are the heights of a node and of a bend."""
     order = root.graph()
     depth = {root: 0}
     for node in order:  # users come first, so a node's depth is final when it is reached
@@ -47,7 +47,7 @@ def arrange(root: Value, node_size: float, bend_size: float, gap: float) -> Layo
     last = max(depth.values())
     columns: list[list[Place]] = [[] for _ in range(last + 1)]
     places: dict[Value, Place] = {}
-    for node in reversed(order):  # reversed: a first operand stands above a second one
+    for node in reversed(order):  # reversed: the first operand is above the second
         places[node] = Place(node, node_size)
         columns[last - depth[node]].append(places[node])
     edges = []
@@ -67,7 +67,7 @@ def arrange(root: Value, node_size: float, bend_size: float, gap: float) -> Layo
 
 
 def _sort(columns: list[list[Place]]) -> None:
-    """Order each column by the mean rank of its neighbors, sweeping to and fro; keep the best order."""
+    """Order each column by the mean rank of its neighbors, in sweeps both ways; keep the best order."""
     best, fewest = [column[:] for column in columns], _crossings(columns)
     for sweep in range(SWEEPS):
         leftward = sweep % 2 == 0
@@ -84,7 +84,7 @@ def _sort(columns: list[list[Place]]) -> None:
 
 
 def _crossings(columns: list[list[Place]]) -> int:
-    """How many pairs of edges cross: inversions among the right ends, read in the order of the left ends."""
+    """The number of crossing edges: inversions among the right ends in the order of the left ends."""
     count = 0
     for a, b in pairwise(columns):
         rank = {p: i for i, p in enumerate(b)}
@@ -98,7 +98,7 @@ def _crossings(columns: list[list[Place]]) -> int:
 
 
 def _settle(columns: list[list[Place]], gap: float) -> None:
-    """Put a user level with the middle of its children, a leaf with its users, as far as there is room."""
+    """Put a user level with the middle of its children, a leaf with its users, as far as space allows."""
     for column in columns:
         _spread(column, [p.size * i for i, p in enumerate(column)], gap)
     for sweep in range(2 * SWEEPS):
@@ -111,13 +111,13 @@ def _settle(columns: list[list[Place]], gap: float) -> None:
 
 
 def _spread(column: list[Place], wishes: list[float], gap: float) -> None:
-    """Heights near the wishes that keep `gap` between neighbors: push down, push up, take the middle."""
-    room = [(a.size + b.size) / 2 + gap for a, b in pairwise(column)]
+    """Heights near the wanted ones with `gap` between neighbors: push down, push up, take the middle."""
+    distance = [(a.size + b.size) / 2 + gap for a, b in pairwise(column)]
     down, up = wishes[:], wishes[:]
-    for i, need in enumerate(room):
+    for i, need in enumerate(distance):
         down[i + 1] = max(down[i + 1], down[i] + need)
-    for i in reversed(range(len(room))):
-        up[i] = min(up[i], up[i + 1] - room[i])
+    for i in reversed(range(len(distance))):
+        up[i] = min(up[i], up[i + 1] - distance[i])
     for p, a, b in zip(column, down, up, strict=True):
         p.y = (a + b) / 2
 

@@ -1,7 +1,7 @@
 """A neuron, a layer and a multilayer perceptron made of Values.
 
-A neuron is y = f(w1 x1 + ... + wn xn + b); a layer is neurons side by side that read the same inputs; a
-multilayer perceptron is layers one after the other.
+A neuron is y = f(w1 x1 + ... + wn xn + b); a layer is several neurons with the same inputs; a multilayer
+perceptron is layers one after the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ACTIVATIONS: dict[str, Callable[[Value], Value]] = {
 
 
 class Neuron:
-    """n inputs -> one output; the weights and the bias are given as numbers.
+    """n inputs -> one output; weights and bias are given as numbers.
 
     >>> neuron = Neuron([0.4, 0.6], bias=-0.5, activation="sigmoid")
     >>> round(neuron([0.5, 0.8]).data, 3)
@@ -64,7 +64,7 @@ class Layer:
 
 
 class MLP:
-    """Layers one after the other.
+    """Several layers in sequence.
 
     >>> model = MLP.random([2, 3, 1], seed=0)
     >>> len(model([1.0, 0.5])), len(model.parameters())
@@ -78,7 +78,7 @@ class MLP:
     def random(
         cls, sizes: Sequence[int], activation: str = "tanh", output: str = "linear", seed: int | None = None
     ) -> MLP:
-        """Sizes from input to output; weights N(0, 1/inputs), so that a sum spreads as much as its inputs."""
+        """Sizes from input to output; weights N(0, 1/inputs), so that outputs have the variance of the inputs."""
         if len(sizes) < 2 or min(sizes) < 1:
             raise ConfigError(f"MLP: sizes {list(sizes)} (must be two or more numbers, each at least 1)")
         layers = []
@@ -98,6 +98,6 @@ class MLP:
         return [p for layer in self.layers for p in layer.parameters()]
 
     def zero_grad(self) -> None:
-        """Set every parameter's gradient to zero: `backward` only ever adds."""
+        """Set the gradient of every parameter to 0; `backward` adds to it."""
         for p in self.parameters():
             p.grad = 0.0

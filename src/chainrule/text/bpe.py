@@ -18,10 +18,11 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text.pretokenize import character_classes, check_pattern, split
-from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.training import bpe as reference
 from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.unicode.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
+from chainrule.types import Ids
 
 
 class BPETokenizer(Tokenizer):

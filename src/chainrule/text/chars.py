@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import DataError, FormatError
-from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.tokenizer import Tokenizer
+from chainrule.types import Ids
 
 UNKNOWN = -1
 

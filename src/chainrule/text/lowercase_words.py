@@ -13,8 +13,9 @@ from typing import Any
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.word_rules import WordNumbers, WordRule
+from chainrule.types import Ids
 
 UNKNOWN = "<unk>"  # no word of a text can look like this
 RULE = WordRule(re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*"), number=1)

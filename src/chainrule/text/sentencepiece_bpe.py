@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import DataError, FormatError
-from chainrule.text.tokenizer import Ids, Tokenizer
+from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 from chainrule.text.vocabulary import Vocabulary
+from chainrule.types import Ids
 
 LONGEST = 512
 WORD = re.compile(f"{SPACE}*[^{SPACE}]+|{SPACE}+")

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import DataError, FormatError
-
-Ids = npt.NDArray[np.integer[Any]]
+from chainrule.types import Ids
 
 
 class Tokenizer(ABC):

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import DataError, FormatError
-from chainrule.text.tokenizer import Ids
 from chainrule.text.training.unigram import UNIT, Scores, Settings, train
 from chainrule.text.unicode.utf8 import as_texts, from_utf8, to_utf8
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special
+from chainrule.types import Ids
 
 UNKNOWN = "<unk>"
 SPACE = "▁"

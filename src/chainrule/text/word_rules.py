@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from chainrule import native
-from chainrule.text.tokenizer import Ids
 from chainrule.text.unicode.utf8 import as_texts, batches, from_utf8, joined, to_utf8
+from chainrule.types import Ids
 
 NO_LIMIT = 2**63 - 1
 KINDS = re.compile(r"([^\w\s]+)|([^\W\d_]+)|([\d_]+)|(\s+)")  # in the order of Kind in pretokenize.hpp

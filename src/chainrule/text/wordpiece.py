@@ -17,10 +17,10 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.errors import FormatError
 from chainrule.text.normalize import BertRules
-from chainrule.text.tokenizer import Ids
 from chainrule.text.training.wordpiece import PREFIX, Learner, NativeLearner
 from chainrule.text.unicode.utf8 import joined, to_utf8
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special
+from chainrule.types import Ids
 
 UNKNOWN = "[UNK]"
 SPECIAL = ("[PAD]", UNKNOWN, "[CLS]", "[SEP]", "[MASK]")

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from chainrule.text.tokenizer import Ids
 from chainrule.text.unicode.utf8 import as_texts
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special
 from chainrule.text.word_rules import WordNumbers, WordRule
+from chainrule.types import Ids
 
 UNKNOWN = "<unk>"
 RULE = WordRule(re.compile(r"\w+(?:['’]\w+)*|\n|[^\w\s]"), number=0)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from chainrule import ops
 from chainrule.autograd import Param, scope
@@ -22,8 +21,8 @@ from chainrule.machine import one_blas_thread
 from chainrule.trace.cost import ATTENTION, is_causal
 from chainrule.trace.graph import Given, Graph, Node, Value, origin
 from chainrule.trace.lengths import Size, Table
+from chainrule.types import Ids
 
-Ids = npt.NDArray[np.integer[Any]]
 Env = dict[Value, Array]
 
 # Ops that compute each row from that row alone, so that the last row of a sequence needs no other.

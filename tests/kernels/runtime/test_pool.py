@@ -15,8 +15,8 @@ import chainrule as cr
 from chainrule import native
 from chainrule.runs import Run
 from chainrule.train import TrainConfig
+from tests.runs.helpers import corpus
 from tests.test_native import python
-from tests.train.helpers import corpus
 
 BIG = {
     "n_layer": 2,

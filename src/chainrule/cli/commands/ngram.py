@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
@@ -20,11 +19,10 @@ from chainrule.models import Additive, GoodTuring, KneserNey, NGram, Terminals
 from chainrule.models.ngram.smoothing import Smoothing
 from chainrule.random import generator
 from chainrule.text import CharTokenizer
+from chainrule.types import Ids
 from chainrule.validate import Check
 
 MOST_ORDER = 100  # no text repeats itself for longer in a way that counting could use
-
-Ids = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ float64 is run in NumPy, in float64.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +21,7 @@ from chainrule.generate.engine.plan import Plan
 from chainrule.generate.engine.program import UNLIMITED
 from chainrule.generate.engine.weights import Floats, check_format
 from chainrule.models import LanguageModel
-
-Ids = npt.NDArray[np.integer[Any]]
+from chainrule.types import Ids
 
 
 class Decoder:

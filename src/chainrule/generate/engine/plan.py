@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from chainrule.autograd import Tensor
 from chainrule.autograd.abstract import abstract
@@ -20,8 +19,7 @@ from chainrule.trace.interpreter import Interpreter, check_by_token
 from chainrule.trace.lengths import Table, trace_lengths
 from chainrule.trace.lower import lower
 from chainrule.trace.terms import Unsupported
-
-Ids = npt.NDArray[np.integer[Any]]
+from chainrule.types import Ids
 
 
 class Engine(Protocol):

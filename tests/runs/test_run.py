@@ -20,8 +20,8 @@ from chainrule.runs import Run, checkpoint, load_language_model, replay
 from chainrule.runs.folder import free_folder
 from chainrule.train import TrainConfig
 from chainrule.train.log import read
-from tests.train.helpers import SIZE, corpus, losses, new_run, validations
-from tests.train.survivors import TRAINERS, new, outcome, write_data
+from tests.runs.helpers import SIZE, corpus, losses, new_run, validations
+from tests.runs.survivors import TRAINERS, new, outcome, write_data
 
 
 def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:

@@ -25,7 +25,7 @@ from chainrule.text import (
     WordTokenizer,
 )
 from chainrule.train import TrainConfig
-from tests.train.helpers import SIZE, losses
+from tests.runs.helpers import SIZE, losses
 
 TEXT = load("pydoc").text[:40_000] + "é"
 HELD_OUT = split(TEXT)[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.survivors import TRAINERS, in_a_process, new, outcome, write_data
+from tests.runs.survivors import TRAINERS, in_a_process, new, outcome, write_data
 
 KILLED = -9
 MOMENTS = 40  # the farthest death from a start: two checkpoints and several steps

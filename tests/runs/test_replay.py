@@ -14,8 +14,8 @@ from chainrule.errors import ChainruleError, CheckpointError, ConfigError
 from chainrule.runs import Run, checkpoint, replay
 from chainrule.train import TrainConfig
 from chainrule.train.log import read
-from tests.train.helpers import new_run
-from tests.train.survivors import SETTINGS, TRAINERS, new, write_data
+from tests.runs.helpers import new_run
+from tests.runs.survivors import SETTINGS, TRAINERS, new, write_data
 
 MODELS = [name for name in TRAINERS if name not in ("skip-gram", "cbow")]
 

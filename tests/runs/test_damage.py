@@ -23,8 +23,8 @@ from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, 
 from chainrule.runs import Run, checkpoint, environment, load_language_model
 from chainrule.train import Trainer
 from chainrule.train.log import Log, read
-from tests.train.helpers import corpus, losses, new_run, validations
-from tests.train.survivors import outcome
+from tests.runs.helpers import corpus, losses, new_run, validations
+from tests.runs.survivors import outcome
 
 SMALL = {"max_steps": 6, "save_every": 2, "eval_every": 3, "eval_windows": 8}
 

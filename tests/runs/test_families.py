@@ -20,7 +20,7 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.text import CharTokenizer
 from chainrule.train import TrainConfig
 from tests.models.tiny import tiny
-from tests.train.helpers import corpus, losses, validations
+from tests.runs.helpers import corpus, losses, validations
 
 SMALL = {
     "n_layer": 2,
