@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -182,8 +183,11 @@ class Run:
         else:
             trainer.stopping.patience = patience
 
-    def train(self, console: Console | None = None) -> Result:
-        """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
+    def train(self, console: Console | None = None, progress: Callable[[str], None] | None = None) -> Result:
+        """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory.
+
+        How far a long step is goes to `progress` instead of the console.
+        """
         trainer = self.trainer
         with (
             self.files.at_work(),
@@ -194,6 +198,7 @@ class Run:
                 parameters=self.model.count(),
                 resume_at=trainer.steps,
                 console=console,
+                progress=progress,
             ) as log,
         ):
 
