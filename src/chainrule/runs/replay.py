@@ -64,7 +64,7 @@ class Replay:
     weights: Names = field(repr=False)
     """Before the step."""
     gradients: Names = field(repr=False)
-    """As the optimiser took them, clipped."""
+    """As the optimizer took them, clipped."""
     updates: Names = field(repr=False)
 
     @property

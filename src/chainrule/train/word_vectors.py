@@ -36,7 +36,7 @@ class Progress(NamedTuple):
 
     epoch: int  # being read, from 0
     words: int  # read in this stretch: those that subsampling left
-    share: float  # of the whole training that is done
+    share: float  # fraction of the training that is done
     lr: float  # of this stretch
 
 
@@ -56,7 +56,7 @@ class WordVectorStep:
     by_epoch = True
     average = None
     state = None
-    tokens = 0  # nobody waits for a pace in tokens: an epoch tells its words
+    tokens = 0  # the pace is in words, which an epoch tells itself
 
     def __init__(self, model: Word2Vec, ids: npt.ArrayLike, settings: WordTrainConfig | None = None) -> None:
         self.model = model
