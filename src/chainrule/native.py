@@ -106,9 +106,9 @@ def empty_like(x: Array) -> Array:
 def zeros(size: int, dtype: Any) -> Array:
     """`size` zeros, 64-byte aligned, which NumPy's are not. Needs no extension."""
     dtype = np.dtype(dtype)
-    room = np.zeros(size * dtype.itemsize + LINE, np.uint8)
-    start = -room.ctypes.data % LINE
-    return room[start : start + size * dtype.itemsize].view(dtype)
+    memory = np.zeros(size * dtype.itemsize + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size * dtype.itemsize].view(dtype)
 
 
 def matmul(

@@ -25,7 +25,7 @@ from chainrule.errors import ChainruleError, ConfigError, ShapeError
 
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]
 Backward: TypeAlias = Callable[[Any, Saved, Needs], Grads]
-Cost: TypeAlias = Callable[..., Work]  # (needs, *inputs, **constants), of which shapes are enough
+Cost: TypeAlias = Callable[..., Work]  # (needs, *inputs, **constants); needs only shapes
 Fused: TypeAlias = Callable[..., "tuple[Array, Grads] | None"]  # (dy, needs, *inputs, **constants)
 
 

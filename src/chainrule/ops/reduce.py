@@ -72,8 +72,8 @@ def mean_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> tupl
 
 def mean_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     shape, axes, n = saved
-    share = (dy / n).reshape(_kept(shape, axes))  # forward was: y = Σ x / n                       [RD.2]
-    return (np.broadcast_to(share, shape),)
+    each = (dy / n).reshape(_kept(shape, axes))  # forward was: y = Σ x / n                       [RD.2]
+    return (np.broadcast_to(each, shape),)
 
 
 def mean_composed(x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:

@@ -112,12 +112,12 @@ def _settle(columns: list[list[Place]], gap: float) -> None:
 
 def _spread(column: list[Place], wishes: list[float], gap: float) -> None:
     """Heights near the wanted ones with `gap` between neighbors: push down, push up, take the middle."""
-    room = [(a.size + b.size) / 2 + gap for a, b in pairwise(column)]
+    distance = [(a.size + b.size) / 2 + gap for a, b in pairwise(column)]
     down, up = wishes[:], wishes[:]
-    for i, need in enumerate(room):
+    for i, need in enumerate(distance):
         down[i + 1] = max(down[i + 1], down[i] + need)
-    for i in reversed(range(len(room))):
-        up[i] = min(up[i], up[i + 1] - room[i])
+    for i in reversed(range(len(distance))):
+        up[i] = min(up[i], up[i + 1] - distance[i])
     for p, a, b in zip(column, down, up, strict=True):
         p.y = (a + b) / 2
 

@@ -50,7 +50,8 @@ class WordVectorsTask(Task):
     ) -> Self:
         """Without a tokenizer the vocabulary is that of all words that occur `min_count` times."""
         if tokenizer is None:
-            tokenizer = LowercaseWordTokenizer.train(data.text, min_count=min_count or MIN_COUNT)
+            least = MIN_COUNT if min_count is None else min_count
+            tokenizer = LowercaseWordTokenizer.train(data.text, min_count=least)
             if tokenizer.vocab_size < 3:
                 raise DataError(
                     f"{data.name}: {tokenizer.vocab_size - 1} words occur {min_count} times ",

@@ -114,25 +114,25 @@ class TextbookBPETokenizer(VocabularyTokenizer):
 
     def encode(self, text: str) -> Ids:
         """text -> ids (n,): the merges are applied to each word in the order they were learned"""
-        stranger = len(self.vocabulary)
+        unknown = len(self.vocabulary)
         if native.available():
             ids: Ids = self._encoder.encode(to_utf8(text))
         else:
             get = self.vocabulary.plain.get
-            ids = np.array([get(piece, stranger) for piece in self.pieces(text)], np.int32)
-        strange = ids == stranger
-        if strange.any():
-            ids[strange] = self._id_of_strangers(text)
+            ids = np.array([get(piece, unknown) for piece in self.pieces(text)], np.int32)
+        missing = ids == unknown
+        if missing.any():
+            ids[missing] = self._unknown_id(text)
         return ids
 
-    def _id_of_strangers(self, text: str) -> int:
+    def _unknown_id(self, text: str) -> int:
         if self._unknown is not None:
             return self._unknown
         words = (match[0] for match in WORD_OR_SPACE.finditer(text))
         spelled = (piece for word in words for piece in spell(word, self.end_mark))
-        stranger = next(piece for piece in spelled if piece not in self.vocabulary.plain)
+        unknown = next(piece for piece in spelled if piece not in self.vocabulary.plain)
         raise DataError(
-            f"encode: unknown character {stranger!r} "
+            f"encode: unknown character {unknown!r} "
             f"(must occur in the training text, or train with the special token {UNKNOWN})"
         )
 
@@ -162,15 +162,15 @@ class TextbookBPETokenizer(VocabularyTokenizer):
 
     @cached_property
     def _encoder(self) -> Any:
-        plain, stranger = self.vocabulary.plain, len(self.vocabulary)
+        plain, unknown = self.vocabulary.plain, len(self.vocabulary)
         characters = [(ord(token), id) for token, id in plain.items() if len(token) == 1]
         merges = [(plain[a], plain[b], plain[a + b], rank) for rank, (a, b) in enumerate(self.merges)]
         return native.kernels().textbook_bpe_encoder(
             white_space(),
             np.array(characters, np.int32).reshape(-1, 2),
             np.array(merges, np.int32).reshape(-1, 4),
-            plain.get(END, stranger) if self.end_mark else -1,
-            stranger,
+            plain.get(END, unknown) if self.end_mark else -1,
+            unknown,
         )
 
     def _merge(self, word: list[str]) -> list[str]:

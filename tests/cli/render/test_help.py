@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from chainrule.cli import main
@@ -27,3 +30,17 @@ def test_a_switch_that_is_on_shows_how_to_turn_it_off(capsys: pytest.CaptureFixt
     out = shown("train", "gpt", capsys=capsys)
     assert "--bias, --no-bias" in out and "(default: on)" in out and "--vocab-size" not in out
     assert "--vocab-size" in shown("count", "gpt", capsys=capsys)
+
+
+def test_the_help_of_training_loads_nothing_that_only_training_needs() -> None:
+    code = """
+import sys
+from chainrule.cli import main
+try:
+    main(["train", "gpt", "--help"])
+except SystemExit:
+    rooms = {"data", "doctor", "generate", "io", "runs", "tasks", "text"}
+    print(sorted({"rich", *(f"chainrule.{room}" for room in rooms)} & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n" and "--n-layer INT" in done.stdout

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from chainrule.cli.args.options import Argument
 from chainrule.data import Document, read_documents
@@ -24,21 +23,3 @@ class Sources:
 
     def read(self) -> Iterator[Document]:
         return read_documents(self.files, by=self.by, field=self.field)
-
-
-def show(answer: dict[str, Any], as_json: bool) -> None:
-    """One line per entry for people, or one JSON object for machines."""
-    if as_json:
-        print(json.dumps(answer))
-        return
-    width = max(map(len, answer))
-    for name, value in answer.items():
-        print(f"{name:<{width}}  {_plain(value)}")
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_plain(item)}" for name, item in value.items()) or "none"
-    if isinstance(value, float):
-        return f"{value:,.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -14,11 +14,11 @@ import numpy as np
 
 import chainrule
 from chainrule import native
-from chainrule.cli.args.documents import show
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size, steps
+from chainrule.cli.render.tables import show
 from chainrule.doctor import Finding
 from chainrule.doctor.explain import of_weights
 from chainrule.io import load_tokenizer

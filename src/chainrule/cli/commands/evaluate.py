@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from chainrule.autograd import precision
-from chainrule.cli.args.documents import show
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.unused import given
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.tables import show
 from chainrule.data import read_questions, spread
 from chainrule.errors import ConfigError, Setting
 from chainrule.generate import multiple_choice

@@ -159,8 +159,8 @@ def _weights(folder: Path) -> Arrays:
         if Path(file).name != file or not file.endswith(".safetensors"):
             raise FormatError(f"{folder / INDEX}: names {file!r} (must be a .safetensors file beside it)")
         shard = safetensors.read(folder / file)
-        if strangers := [name for name in shard if places.get(name) != file]:
-            raise FormatError(f"{folder / file}: holds {strangers[0]!r}, which is not listed in the index")
+        if unlisted := [name for name in shard if places.get(name) != file]:
+            raise FormatError(f"{folder / file}: holds {unlisted[0]!r}, which is not listed in the index")
         arrays |= shard
     if missing := places.keys() - arrays.keys():
         raise FormatError(

@@ -53,7 +53,7 @@ def train(texts: Iterable[str], settings: Settings) -> Scores:
     """Pieces and their log probabilities, the most probable first."""
     units = Counter(unit for text in texts for unit in UNIT.findall(text))
     letters = frequent_letters(units, settings.coverage)
-    words = cut_at_strangers(units, letters)
+    words = cut_at_unknown(units, letters)
     counts = letters | frequent_strings(words, settings)
     total = math.log(sum(counts.values()))
     scores = {piece: math.log(count) - total for piece, count in counts.items()}
@@ -86,7 +86,7 @@ def frequent_letters(units: Counter[str], coverage: float) -> dict[str, int]:
     return kept
 
 
-def cut_at_strangers(units: Counter[str], letters: dict[str, int]) -> dict[str, int]:
+def cut_at_unknown(units: Counter[str], letters: dict[str, int]) -> dict[str, int]:
     """Words: units cut at letters that are not pieces."""
     words: Counter[str] = Counter()
     for unit, count in units.items():

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from chainrule.cli.args.documents import Sources, show
+from chainrule.cli.args.documents import Sources
 from chainrule.cli.args.text import find_tokenizer
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.tables import show
 from chainrule.data import Split, build
 from chainrule.runs.folder import free_folder
 

@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chainrule.cli.args.documents import Sources, show
+from chainrule.cli.args.documents import Sources
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.tables import show
 from chainrule.data import RULES, Cleaner
 from chainrule.errors import ConfigError
 from chainrule.files import new_file

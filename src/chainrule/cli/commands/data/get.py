@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from chainrule.cli.args.documents import show
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.tables import show
 from chainrule.data import downloads
 
 

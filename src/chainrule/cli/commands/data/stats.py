@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.cli.args.documents import Sources, show
+from chainrule.cli.args.documents import Sources
 from chainrule.cli.args.text import find_tokenizer
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.tables import show
 from chainrule.data import Cleaner
 from chainrule.data.clean.dedup import COPY, NEAR
 from chainrule.errors import DataError

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from chainrule.cli.args.options import Argument
-from chainrule.cli.commands.runs.list import TITLES, facts, said, table
+from chainrule.cli.commands.runs.list import TITLES, facts, said
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.tables import table
 from chainrule.errors import ConfigError
 from chainrule.runs.history import History
 from chainrule.runs.plot import smooth

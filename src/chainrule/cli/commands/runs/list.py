@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.tables import table
 from chainrule.machine import clock
 from chainrule.runs.history import History, histories
 
@@ -77,17 +77,3 @@ def said(name: str, value: Any) -> str:
     return (
         f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
     )
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as what is in them; numbers stand to the right."""
-    columns = list(zip(head, *rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    right = [all(cell[:1].isdecimal() or cell == "-" for cell in column[1:]) for column in columns]
-    return [
-        "  ".join(
-            cell.rjust(width) if numbers else cell.ljust(width)
-            for cell, width, numbers in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in (head, *rows)
-    ]
