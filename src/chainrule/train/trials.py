@@ -83,7 +83,7 @@ def overfit(trainer: Trainer, *, steps: int = STEPS, said: Progress = lambda tex
 
 
 def left_open(inputs: Any, targets: Array, context: int | None) -> float:
-    """Nats that no model can save: the same tokens, up to `context` of them, followed by different ones in the batch."""
+    """Nats that no model can save: the same tokens, up to `context` of them, followed by others in the batch."""
     if not isinstance(inputs, np.ndarray) or inputs.shape != targets.shape:
         return 0.0
     following: dict[bytes, Counter[int]] = defaultdict(Counter)
