@@ -5,11 +5,7 @@ import signal
 from hypothesis import settings
 
 from chainrule import native
-from tests.conformance.plugin import (
-    pytest_addoption,
-    pytest_collection_modifyitems,
-    pytest_configure,
-)
+from tests.conformance.plugin import pytest_addoption, pytest_collection_modifyitems, pytest_configure
 
 __all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
 

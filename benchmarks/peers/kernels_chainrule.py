@@ -6,14 +6,7 @@ import numpy as np
 
 import chainrule as cr
 from benchmarks.harness import resident_mb
-from benchmarks.peers.kernels import (
-    Call,
-    matmul_factors,
-    normal,
-    serve_kernels,
-    token_ids,
-    worker_arguments,
-)
+from benchmarks.peers.kernels import Call, matmul_factors, normal, serve_kernels, token_ids, worker_arguments
 from chainrule import native
 
 IMPORTED = resident_mb()

@@ -10,14 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.harness import resident_mb
-from benchmarks.peers.kernels import (
-    Call,
-    matmul_factors,
-    normal,
-    serve_kernels,
-    token_ids,
-    worker_arguments,
-)
+from benchmarks.peers.kernels import Call, matmul_factors, normal, serve_kernels, token_ids, worker_arguments
 
 IMPORTED = resident_mb()
 

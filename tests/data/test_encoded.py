@@ -5,9 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import (
-    Encoded,
-)
+from chainrule.data import Encoded
 
 ROWS = st.lists(st.lists(st.integers(0, 99), max_size=12), min_size=1, max_size=15)
 

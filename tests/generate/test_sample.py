@@ -63,12 +63,7 @@ def test_top_k_leaves_the_k_likeliest() -> None:
     assert drawn == {1, 3}
     assert {
         choose(logits, generator("test", i), Sampling(temperature=9.0, top_k=99)) for i in range(200)
-    } == {
-        0,
-        1,
-        2,
-        3,
-    }
+    } == {0, 1, 2, 3}
     assert (
         choose(logits, generator("test"), Sampling(temperature=1.0, top_k=1)) == 1
     )  # of equal ones the first

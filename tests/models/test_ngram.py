@@ -20,12 +20,7 @@ from chainrule.text import CharTokenizer
 from tests.models.words import LETTERS, encode, short_words
 from tests.vectors import vector
 
-SMOOTHERS = {
-    "mle": Additive(0),
-    "add 1": Additive(1),
-    "good-turing": GoodTuring(),
-    "kneser-ney": KneserNey(),
-}
+SMOOTHERS = {"mle": Additive(0), "add 1": Additive(1), "good-turing": GoodTuring(), "kneser-ney": KneserNey()}
 TERMINALS = {
     "one": Terminals(0, 0),
     "pair": Terminals(0, 5),

@@ -81,10 +81,7 @@ def test_same_verdict(backward: Backward) -> None:
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "softmax of a product": (
-        lambda x, w: cr.ops.softmax(x @ w.T),
-        lambda x, w: torch.softmax(x @ w.T, -1),
-    ),
+    "softmax of a product": (lambda x, w: cr.ops.softmax(x @ w.T), lambda x, w: torch.softmax(x @ w.T, -1)),
     "layer norm, then a bend": (
         lambda x, w: cr.ops.gelu(cr.ops.layernorm(x, w[0], w[1])),
         lambda x, w: torch.nn.functional.gelu(torch.nn.functional.layer_norm(x, (3,), w[0], w[1])),

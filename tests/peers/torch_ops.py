@@ -249,12 +249,7 @@ def packed_attention(qkv: Tensor, *, heads: int, causal: bool = True, **options:
 
 @peer
 def rotary(
-    x: Tensor,
-    *,
-    positions: Tensor,
-    base: float = 10000.0,
-    frequency: Any = None,
-    interleaved: bool = False,
+    x: Tensor, *, positions: Tensor, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
 ) -> Tensor:
     """Pairs as complex numbers, turned by multiplication with e^iφ."""
     *lead, D = x.shape

@@ -273,9 +273,7 @@ def test_the_work_is_the_products_that_are_made(config: Any, batch: Batch) -> No
     assert sum(backward.values()) == total(counted).backward + total(counted).recompute
 
 
-def test_many_logits_are_computed_once_where_the_gradient_is_fused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_logits_are_computed_once_where_the_gradient_is_fused(monkeypatch: pytest.MonkeyPatch) -> None:
     config, batch = GPTConfig(1, 2, 8, 8, 20), Batch(2, 8)
     monkeypatch.setitem(linear_cross_entropy.forward.__globals__, "KEEP", 100)
     model = made(config)

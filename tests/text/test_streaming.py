@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainrule.text import (
-    BPETokenizer,
-    CharTokenizer,
-    TextStream,
-    Tokenizer,
-    UnigramTokenizer,
-    WordTokenizer,
-)
+from chainrule.text import BPETokenizer, CharTokenizer, TextStream, Tokenizer, UnigramTokenizer, WordTokenizer
 
 TEXT = "a text 🙂🙂 of words, 中文 too; naïve café " * 3
 TOKENIZER = BPETokenizer.train(TEXT, 300)

@@ -48,9 +48,7 @@ NAMED = {
         "speeches from Shakespeare's plays",
         "public domain",
         _github(
-            "karpathy/char-rnn",
-            "6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e",
-            "data/tinyshakespeare/input.txt",
+            "karpathy/char-rnn", "6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e", "data/tinyshakespeare/input.txt"
         ),
         1115394,
         "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",

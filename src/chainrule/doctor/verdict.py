@@ -12,11 +12,7 @@ Verdict = Literal["underfit", "ok", "overfit"]
 
 
 def verdict(
-    train: float,
-    validation: float,
-    *,
-    equal: float = limits.UNDERFIT_GAP,
-    apart: float = limits.OVERFIT_GAP,
+    train: float, validation: float, *, equal: float = limits.UNDERFIT_GAP, apart: float = limits.OVERFIT_GAP
 ) -> Verdict:
     """underfit: both losses alike, so a larger model could learn more. overfit: the training loss far below.
 

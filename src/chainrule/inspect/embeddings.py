@@ -120,11 +120,7 @@ def similarity_report(vectors: WordVectors, pairs: Sequence[tuple[str, str, floa
         raise DataError(
             f"similarity: all {len(used)} pairs have the same score or cosine (must differ to be ordered)"
         )
-    return {
-        "spearman": correlation,
-        "pairs": len(used),
-        "missing": len(pairs) - len(used),
-    }
+    return {"spearman": correlation, "pairs": len(used), "missing": len(pairs) - len(used)}
 
 
 def analogy_report(vectors: WordVectors, sections: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, Any]:

@@ -16,11 +16,7 @@ from chainrule.random import generator
 
 
 def gradients_by_depth(
-    weights: Sequence[npt.ArrayLike],
-    x: npt.ArrayLike,
-    *,
-    activation: str = "linear",
-    residual: bool = False,
+    weights: Sequence[npt.ArrayLike], x: npt.ArrayLike, *, activation: str = "linear", residual: bool = False
 ) -> npt.NDArray[np.float64]:
     """Norms of the gradient at the input of every layer and at the output, relative to the output: (L + 1,)
 

@@ -62,12 +62,7 @@ class MultiHeadAttention(Layer):
         self.out_proj = Linear(heads * value_size, dim, bias=bias, init=init) if out_proj else None
 
     def forward(
-        self,
-        x: Tensor,
-        context: Tensor | None = None,
-        *,
-        causal: bool = False,
-        mask: Array | None = None,
+        self, x: Tensor, context: Tensor | None = None, *, causal: bool = False, mask: Array | None = None
     ) -> Tensor:
         """x (B, T, C), context (B, S, context_dim), mask as in `ops.attention`, (B, H, T, S) -> (B, T, C)"""
         source = x if context is None else context

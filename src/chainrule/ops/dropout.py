@@ -98,10 +98,5 @@ def abstract_forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) 
 
 
 dropout = Op(
-    "dropout",
-    forward,
-    backward,
-    example,
-    native=(native_forward, native_backward),
-    abstract=abstract_forward,
+    "dropout", forward, backward, example, native=(native_forward, native_backward), abstract=abstract_forward
 )

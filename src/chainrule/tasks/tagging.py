@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from chainrule import ops
-from chainrule.data import (
-    SpecialIds,
-    Tagged,
-    TaggedBatches,
-    encode_words,
-    load_pairs,
-    read_tagged,
-    segmented,
-)
+from chainrule.data import SpecialIds, Tagged, TaggedBatches, encode_words, load_pairs, read_tagged, segmented
 from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier

@@ -49,13 +49,7 @@ class Log:
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        tokens: int,
-        parameters: int,
-        resume_at: int = 0,
-        console: Console | None = None,
+        self, path: Path, *, tokens: int, parameters: int, resume_at: int = 0, console: Console | None = None
     ) -> None:
         self.console = console or Console(highlight=False)
         self.tokens = tokens  # per step

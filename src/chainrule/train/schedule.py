@@ -8,15 +8,7 @@ from where it has come.
 
 from __future__ import annotations
 
-from chainrule.optim.schedules import (
-    Schedule,
-    constant,
-    cosine,
-    inverse_sqrt,
-    linear,
-    step_decay,
-    wsd,
-)
+from chainrule.optim.schedules import Schedule, constant, cosine, inverse_sqrt, linear, step_decay, wsd
 from chainrule.train.config import TrainConfig
 
 FAR = 10**12  # stands for a number of steps that is not known yet

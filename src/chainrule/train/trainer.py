@@ -75,10 +75,7 @@ class Trainer:
         self.going_on: GoingOn = lambda said: True
 
     def run(
-        self,
-        log: Logger,
-        save: Callable[[], object] = lambda: None,
-        sample: Callable[[], str] | None = None,
+        self, log: Logger, save: Callable[[], object] = lambda: None, sample: Callable[[], str] | None = None
     ) -> Result:
         """Train to the end of the plan, or until Ctrl-C; `save` is called when a checkpoint is due, and last.
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chainrule.data import (
-    LabeledBatches,
-    SpecialIds,
-    TwinBatches,
-)
+from chainrule.data import LabeledBatches, SpecialIds, TwinBatches
 from chainrule.errors import DataError
 
 SPECIAL = SpecialIds(cls=1, sep=2, mask=3, pad=0)

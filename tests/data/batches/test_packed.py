@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import (
-    IGNORE,
-    Encoded,
-    PackedBatches,
-    segment_mask,
-)
+from chainrule.data import IGNORE, Encoded, PackedBatches, segment_mask
 from chainrule.errors import DataError
 
 SEEDS = st.integers(0, 2**64 - 1)

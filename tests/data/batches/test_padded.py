@@ -10,16 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chainrule as cr
-from chainrule.data import (
-    IGNORE,
-    DocumentBatches,
-    Encoded,
-    PackedBatches,
-    PairBatches,
-    pad,
-    padded,
-    shift,
-)
+from chainrule.data import IGNORE, DocumentBatches, Encoded, PackedBatches, PairBatches, pad, padded, shift
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import GPT, GPTConfig, language_model
 

@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import (
-    IGNORE,
-    PairBatches,
-)
+from chainrule.data import IGNORE, PairBatches
 from tests.vectors import vector
 
 SEEDS = st.integers(0, 2**64 - 1)

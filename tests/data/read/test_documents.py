@@ -67,10 +67,7 @@ def test_tables_without_quotes_and_without_header(tmp_path: Path) -> None:
     path.write_bytes(b'a "quote\t0\r\nplain\t1\r\n')
     assert texts(path, field="1") == ['a "quote', "plain"]
     path.write_bytes(b"text\tlabel\nfirst\t1\n\nsecond\t0\n")
-    assert list(read_documents(path)) == [
-        Document("first", str(path), 2),
-        Document("second", str(path), 4),
-    ]
+    assert list(read_documents(path)) == [Document("first", str(path), 2), Document("second", str(path), 4)]
 
 
 def test_a_record_over_several_lines_is_found_where_it_begins(tmp_path: Path) -> None:

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chainrule.data import (
-    Labeled,
-    label_ids,
-    read_labeled,
-)
+from chainrule.data import Labeled, label_ids, read_labeled
 from chainrule.errors import DataError
 
 DATA = os.environ.get("CHAINRULE_DATA")  # read here: no test sees the variable

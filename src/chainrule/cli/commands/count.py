@@ -14,15 +14,7 @@ from chainrule.errors import ConfigError
 from chainrule.models import Model
 from chainrule.models.registry import KNOWN, family, model_class
 from chainrule.runs import load
-from chainrule.scaling import (
-    Batch,
-    flops,
-    parameters,
-    running_memory,
-    step_batch,
-    total,
-    training_memory,
-)
+from chainrule.scaling import Batch, flops, parameters, running_memory, step_batch, total, training_memory
 from chainrule.scaling.presets import PRESETS
 from chainrule.scaling.speed import step_seconds
 
