@@ -21,6 +21,14 @@ class _Memory(bytearray):
     nbytes = 0
 
 
+class TooLarge(ConfigError):
+    """An array that no memory can hold. `size` is the number of its values."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(f"an array of shape {shape} (is larger than any memory)")
+        self.size = math.prod(shape)
+
+
 def abstract(shape: Shape, dtype: Any = np.float32) -> Array:
     """An array of this shape in the memory of a single number."""
     dtype = np.dtype(dtype)
@@ -29,7 +37,7 @@ def abstract(shape: Shape, dtype: Any = np.float32) -> Array:
     try:
         return np.ndarray(shape, dtype, buffer=memory, strides=(0,) * len(shape))
     except ValueError:
-        raise ConfigError(f"an array of shape {shape} (is larger than any memory)") from None
+        raise TooLarge(shape) from None
 
 
 def memory_of(x: Array) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from chainrule.autograd import Tensor, checkpoint, no_grad
-from chainrule.autograd.abstract import abstract
+from chainrule.autograd.abstract import TooLarge, abstract
 from chainrule.autograd.types import Array
 from chainrule.models.microbatch import Batch, State
 from chainrule.nn import Layer
@@ -55,12 +55,16 @@ class Model(Layer):
     def n_params(cls, config: Any) -> int:
         """The number of parameters of a model of this size, without making it.
 
-        All layers from the second on are alike: so a file that asks for a billion of them costs no time.
+        All layers from the second on are alike: so a file that asks for a billion of them costs no time. Of a model
+        with an array that no memory holds it is the size of that array.
         """
         layers = getattr(config, "n_layer", 1)
-        if layers <= 3:
-            return cls.abstract(config).count()
-        two, three = (cls.abstract(replace(config, n_layer=n)).count() for n in (2, 3))
+        try:
+            if layers <= 3:
+                return cls.abstract(config).count()
+            two, three = (cls.abstract(replace(config, n_layer=n)).count() for n in (2, 3))
+        except TooLarge as error:
+            return error.size
         return two + (layers - 2) * (three - two)
 
     @property

@@ -49,8 +49,8 @@ class WordVectorStep:
     >>> cr.seed(0)
     >>> model = cr.models.SkipGram(cr.models.Word2VecConfig(vocab_size=4, dim=8, window=2))
     >>> step = cr.train.WordVectorStep(model, [0, 1, 2, 3, -1, 3, 1, 2, 0], cr.train.WordTrainConfig(epochs=3))
-    >>> [progress.words for epoch in range(3) for progress in step.read(epoch)]
-    [1, 1, 1]
+    >>> [progress.epoch for epoch in range(3) for progress in step.read(epoch)]
+    [0, 1, 2]
     """
 
     by_epoch = True
