@@ -13,21 +13,7 @@ from chainrule.autograd.recompute import checkpoint
 from chainrule.autograd.tensor import Tensor
 
 __all__ = [
-    "Capture",
-    "Captured",
-    "Example",
-    "Op",
-    "Param",
-    "Parameters",
-    "Tensor",
-    "backend",
-    "capture",
-    "checkpoint",
-    "enable_grad",
-    "fused_gradient",
-    "gradcheck",
-    "gradcheck_model",
-    "no_grad",
-    "precision",
-    "scope",
-]
+    "Capture", "Captured", "Example", "Op", "Param", "Parameters", "Tensor", "backend", "capture",
+    "checkpoint", "enable_grad", "fused_gradient", "gradcheck", "gradcheck_model", "no_grad", "precision",
+    "scope"
+]  # fmt: skip

@@ -15,18 +15,14 @@ from chainrule.autograd.types import Array, Saved, Shape
 from chainrule.errors import ConfigError
 
 
+class TooLarge(ConfigError):
+    """An array that no memory could hold."""
+
+
 class _Memory(bytearray):
     """One number that stands for all, and the bytes that all would take."""
 
     nbytes = 0
-
-
-class TooLarge(ConfigError):
-    """An array that no memory can hold. `size` is the number of its values."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__(f"an array of shape {shape} (is larger than any memory)")
-        self.size = math.prod(shape)
 
 
 def abstract(shape: Shape, dtype: Any = np.float32) -> Array:
@@ -37,7 +33,7 @@ def abstract(shape: Shape, dtype: Any = np.float32) -> Array:
     try:
         return np.ndarray(shape, dtype, buffer=memory, strides=(0,) * len(shape))
     except ValueError:
-        raise TooLarge(shape) from None
+        raise TooLarge(f"an array of shape {shape} (is larger than any memory)") from None
 
 
 def memory_of(x: Array) -> tuple[int, int]:

@@ -13,14 +13,5 @@ from chainrule.doctor.verdict import verdict
 from chainrule.doctor.watch import Watch
 
 __all__ = [
-    "Code",
-    "Finding",
-    "Monitor",
-    "Report",
-    "Watch",
-    "diagnose",
-    "initial_loss",
-    "limits",
-    "rules",
-    "verdict",
-]
+    "Code", "Finding", "Monitor", "Report", "Watch", "diagnose", "initial_loss", "limits", "rules", "verdict"
+]  # fmt: skip

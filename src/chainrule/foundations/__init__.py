@@ -17,12 +17,6 @@ from chainrule.foundations import (
 )
 
 __all__ = [
-    "attention",
-    "calculus",
-    "calibration",
-    "information",
-    "jacobians",
-    "linear_algebra",
-    "matrices",
-    "probability",
-]
+    "attention", "calculus", "calibration", "information", "jacobians", "linear_algebra", "matrices",
+    "probability"
+]  # fmt: skip

@@ -14,33 +14,8 @@ from chainrule.generate.session import Session, session
 from chainrule.generate.translate import Translation, Translator, translate
 
 __all__ = [
-    "Beam",
-    "Candidate",
-    "Decoder",
-    "Filled",
-    "Guess",
-    "Hypothesis",
-    "Request",
-    "Sampling",
-    "Session",
-    "Translation",
-    "Translator",
-    "answer",
-    "beam_search",
-    "choose",
-    "compare",
-    "complete",
-    "documents",
-    "fill_masks",
-    "generate",
-    "known_share",
-    "multiple_choice",
-    "process",
-    "run",
-    "score",
-    "search",
-    "session",
-    "stream",
-    "translate",
-    "write",
-]
+    "Beam", "Candidate", "Decoder", "Filled", "Guess", "Hypothesis", "Request", "Sampling", "Session",
+    "Translation", "Translator", "answer", "beam_search", "choose", "compare", "complete", "documents",
+    "fill_masks", "generate", "known_share", "multiple_choice", "process", "run", "score", "search",
+    "session", "stream", "translate", "write"
+]  # fmt: skip

@@ -9,11 +9,6 @@ from chainrule.io.tokenizers import load_tokenizer, save_tokenizer
 from chainrule.io.vectors import read_vectors, write_vectors
 
 __all__ = [
-    "load",
-    "load_pretrained",
-    "load_tokenizer",
-    "read_vectors",
-    "save_pretrained",
-    "save_tokenizer",
-    "write_vectors",
-]
+    "load", "load_pretrained", "load_tokenizer", "read_vectors", "save_pretrained", "save_tokenizer",
+    "write_vectors"
+]  # fmt: skip

@@ -10,14 +10,6 @@ from chainrule.lessons.grid_search import Trial, grid_search
 from chainrule.lessons.logits import hand_made_logits
 
 __all__ = [
-    "Trial",
-    "gradients_by_depth",
-    "grid_search",
-    "growth",
-    "hand_made_logits",
-    "initialization",
-    "positions",
-    "random_stack",
-    "score_variance",
-    "sequence_tasks",
-]
+    "Trial", "gradients_by_depth", "grid_search", "growth", "hand_made_logits", "initialization", "positions",
+    "random_stack", "score_variance", "sequence_tasks"
+]  # fmt: skip

@@ -116,11 +116,11 @@ class SelfAttention(Layer):
     def __init__(self, config: LlamaConfig) -> None:
         C, D, (inner, outer) = config.n_embd, config.head_size, config.biases
         self.size = D
+        self.frequencies = config.frequencies
         self.q_proj = Linear(C, config.n_head * D, bias=inner, init=init)
         self.k_proj = Linear(C, config.n_kv_head * D, bias=inner, init=init)
         self.v_proj = Linear(C, config.n_kv_head * D, bias=inner, init=init)
         self.o_proj = Linear(config.n_head * D, C, bias=outer, init=init)
-        self.frequencies = config.frequencies  # last: a size that no weight can have is refused before
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""

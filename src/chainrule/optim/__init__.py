@@ -21,28 +21,7 @@ from chainrule.optim.sgd import SGD, Momentum
 from chainrule.optim.stopping import EarlyStopping
 
 __all__ = [
-    "SGD",
-    "AdaGrad",
-    "Adam",
-    "AdamW",
-    "Choice",
-    "EarlyStopping",
-    "Lion",
-    "Momentum",
-    "Optimizer",
-    "RMSprop",
-    "Schedule",
-    "Sweep",
-    "choose",
-    "clip_global_norm",
-    "clip_value",
-    "constant",
-    "cosine",
-    "global_norm",
-    "inverse_sqrt",
-    "linear",
-    "step_decay",
-    "sweep",
-    "transfer",
-    "wsd",
-]
+    "SGD", "AdaGrad", "Adam", "AdamW", "Choice", "EarlyStopping", "Lion", "Momentum", "Optimizer", "RMSprop",
+    "Schedule", "Sweep", "choose", "clip_global_norm", "clip_value", "constant", "cosine", "global_norm",
+    "inverse_sqrt", "linear", "step_decay", "sweep", "transfer", "wsd"
+]  # fmt: skip

@@ -9,15 +9,6 @@ from chainrule.runs.replay import Replay, replay
 from chainrule.runs.run import Run
 
 __all__ = [
-    "Checkpoint",
-    "History",
-    "Replay",
-    "Run",
-    "RunFolder",
-    "histories",
-    "load",
-    "load_language_model",
-    "load_vectors",
-    "loss_curve",
-    "replay",
-]
+    "Checkpoint", "History", "Replay", "Run", "RunFolder", "histories", "load", "load_language_model",
+    "load_vectors", "loss_curve", "replay"
+]  # fmt: skip

@@ -22,16 +22,6 @@ from chainrule.trace.count import (
 )
 
 __all__ = [
-    "COMPONENTS",
-    "Batch",
-    "Work",
-    "flops",
-    "kept_for_backward",
-    "lora",
-    "parameters",
-    "running_memory",
-    "step_batch",
-    "step_graph",
-    "total",
-    "training_memory",
-]
+    "COMPONENTS", "Batch", "Work", "flops", "kept_for_backward", "lora", "parameters", "running_memory",
+    "step_batch", "step_graph", "total", "training_memory"
+]  # fmt: skip

@@ -16,17 +16,7 @@ from chainrule.tasks.translation import TranslationTask
 from chainrule.tasks.word_vectors import WordVectorsTask
 
 __all__ = [
-    "TASKS",
-    "AnswerOptions",
-    "ClassificationTask",
-    "LanguageModelingTask",
-    "MaskedLMTask",
-    "ScheduledSampling",
-    "TaggingTask",
-    "Task",
-    "TranslationTask",
-    "WordVectorsTask",
-    "count_baselines",
-    "task_of",
-    "task_of_model",
-]
+    "TASKS", "AnswerOptions", "ClassificationTask", "LanguageModelingTask", "MaskedLMTask",
+    "ScheduledSampling", "TaggingTask", "Task", "TranslationTask", "WordVectorsTask", "count_baselines",
+    "task_of", "task_of_model"
+]  # fmt: skip

@@ -18,18 +18,7 @@ from chainrule.text.wordpiece import WordPieceTokenizer
 from chainrule.text.words import WordTokenizer
 
 __all__ = [
-    "BPETokenizer",
-    "BertRules",
-    "CharTokenizer",
-    "LowercaseWordTokenizer",
-    "SentencePieceBPETokenizer",
-    "TextStream",
-    "TextbookBPETokenizer",
-    "Tokenizer",
-    "UnigramTokenizer",
-    "Vocabulary",
-    "WordPieceTokenizer",
-    "WordTokenizer",
-    "few_shot",
-    "from_dict",
-]
+    "BPETokenizer", "BertRules", "CharTokenizer", "LowercaseWordTokenizer", "SentencePieceBPETokenizer",
+    "TextStream", "TextbookBPETokenizer", "Tokenizer", "UnigramTokenizer", "Vocabulary", "WordPieceTokenizer",
+    "WordTokenizer", "few_shot", "from_dict"
+]  # fmt: skip

@@ -13,15 +13,6 @@ from chainrule.models.bert.heads import (
 from chainrule.models.bert.pretraining import BERTPretraining, BERTPretrainingConfig
 
 __all__ = [
-    "BERT",
-    "BERTClassifier",
-    "BERTClassifierConfig",
-    "BERTConfig",
-    "BERTEmbedder",
-    "BERTEmbedderConfig",
-    "BERTPretraining",
-    "BERTPretrainingConfig",
-    "BERTTagger",
-    "BERTTaggerConfig",
-    "fine_tune",
-]
+    "BERT", "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig",
+    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "fine_tune"
+]  # fmt: skip
