@@ -37,7 +37,7 @@ test-peers: $(VENV)/installed-peers  ## Compare with PyTorch (installs torch)
 
 test-reference: $(REFERENCE)/installed  ## Run the battery on an install without the C++ kernels
 	@$(REFERENCE)/bin/python -c "from chainrule import native; assert not native.available()"
-	@OPENBLAS_NUM_THREADS=1 $(REFERENCE)/bin/python -m pytest -q -n $(JOBS) tests/test_battery.py tests/test_package.py
+	@OPENBLAS_NUM_THREADS=1 $(REFERENCE)/bin/python -m pytest -q -n $(JOBS) tests/battery tests/test_package.py
 
 # The kernels compiled with checks of every access, on the inputs of their tests; the pool with checks for races.
 sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and UBSan, the pool under ThreadSanitizer
@@ -46,7 +46,7 @@ sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and U
 	  -o build/pool-test -pthread && build/pool-test
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
-	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/test_battery.py \
+	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/battery \
 	  -k 'not memory'  # the store is bypassed there, and the sanitizer itself needs terabytes of addresses
 
 bench: $(VENV)/installed-peers  ## Race with PyTorch and others and write README's speed table (half an hour; ONLY=decode: one part)

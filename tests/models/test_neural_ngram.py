@@ -15,7 +15,7 @@ from chainrule.errors import ConfigError, ShapeError
 from chainrule.models import IGNORE, NeuralNGram, NeuralNGramConfig, NGram, Terminals
 from chainrule.optim import SGD, Adam
 from chainrule.train import TrainConfig, Trainer
-from tests.scaling.measured import tape
+from tests.trace.measured import tape
 from tests.vectors import vector
 
 TEXT = "the rain in spain stays mainly in the plain and the train in the lane came late again "

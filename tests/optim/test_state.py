@@ -9,7 +9,7 @@ import chainrule as cr
 from chainrule import nn
 from chainrule.errors import CheckpointError, ShapeError
 from chainrule.optim import SGD, Adam, Optimizer
-from tests.optim.test_optimizers import ALL
+from tests.optim.test_optimizer import ALL
 
 DATA = np.random.default_rng(0).normal(size=(32, 5)).astype(np.float32)
 

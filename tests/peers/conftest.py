@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import chainrule as cr
-from tests import battery
+from tests.battery import checks as battery
 
 # These have peers of their own, and skip themselves.
 WITHOUT_TORCH = {"test_subword.py", "test_tokenizers.py", "test_word2vec.py"}
@@ -65,7 +65,7 @@ def recorded(terminalreporter: Any, name: str) -> Iterator[tuple[Any, ...]]:
 
 
 def row(name: str, checked: dict[str, Any], far: dict[Any, Any]) -> tuple[str, ...]:
-    if name not in checked:  # tests/test_battery.py is not part of this run
+    if name not in checked:  # tests/battery is not part of this run
         op = cr.ops.all_ops()[name]
         examples = battery.examples(op)
         checked[name] = len(examples), max(battery.check_gradient(op, example) for example in examples)

@@ -12,7 +12,7 @@ import chainrule as cr
 from chainrule.data import Masked, Segmented
 from chainrule.models import IGNORE, BERTPretrainingConfig, Model, fine_tune, make
 from chainrule.models.bert.heads import BERTClassifier, BERTEmbedder, BERTTagger
-from tests.battery import distance
+from tests.battery.checks import distance
 
 transformers = pytest.importorskip("transformers")
 

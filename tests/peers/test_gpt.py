@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import chainrule as cr
 from chainrule.models import GPT, GPTConfig
-from tests.battery import distance
+from tests.battery.checks import distance
 from tests.peers.training import train_both
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}

@@ -12,7 +12,7 @@ import torch
 
 import chainrule as cr
 from chainrule import nn, random
-from tests.battery import distance
+from tests.battery.checks import distance
 from tests.peers.torch_layers import CASES, STEP, Case
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}

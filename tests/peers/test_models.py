@@ -15,7 +15,7 @@ import chainrule as cr
 from chainrule import models, nn, ops
 from chainrule.lessons.networks.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
 from chainrule.lessons.networks.sequence_classifier import BagOfWords, RecurrentClassifier, SequenceClassifier
-from tests.battery import distance
+from tests.battery.checks import distance
 from tests.peers import torch_models as peers
 from tests.peers.torch_layers import Weights
 from tests.peers.training import RULES, train_both

@@ -11,7 +11,7 @@ import torch
 import chainrule as cr
 from chainrule import native
 from chainrule.autograd import Example, Op, backend
-from tests import battery
+from tests.battery import checks as battery
 from tests.peers.larger import LARGER
 from tests.peers.torch_ops import PEERS
 

@@ -11,7 +11,7 @@ import torch
 
 from chainrule import optim
 from chainrule.autograd import Param, Parameters
-from tests.battery import distance
+from tests.battery.checks import distance
 
 STEPS = 20
 TOLERANCE = {"float64": 1e-12, "float32": 1e-6}

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import chainrule as cr
 from chainrule.models import IGNORE, Seq2Seq, Seq2SeqConfig
-from tests.battery import distance
+from tests.battery.checks import distance
 from tests.peers.torch_layers import in_projection
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}

@@ -13,7 +13,7 @@ from chainrule.generate import generate
 from chainrule.io import load_pretrained, save_pretrained
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.nn import LinearScaling, Llama3Scaling
-from tests.battery import distance
+from tests.battery.checks import distance
 from tests.models.tiny import ids_of
 
 torch = pytest.importorskip("torch")

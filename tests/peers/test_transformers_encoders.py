@@ -15,7 +15,7 @@ from chainrule.models import make
 from chainrule.models.bert import BERT, BERTConfig
 from chainrule.models.seq2seq import Seq2Seq
 from chainrule.models.seq2seq.config import Seq2SeqConfig
-from tests.battery import distance
+from tests.battery.checks import distance
 from tests.peers.test_transformers import TOLERANCE, V, scattered
 
 torch = pytest.importorskip("torch")

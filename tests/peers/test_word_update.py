@@ -11,7 +11,7 @@ from torch import Tensor
 from chainrule.random import key
 from chainrule.train.word_sampling import AliasTable, random_words
 from chainrule.train.word_update import Stretch, learn, reference
-from tests.battery import distance
+from tests.battery.checks import distance
 
 V, C, N = 11, 6, 60
 

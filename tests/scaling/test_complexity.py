@@ -24,7 +24,7 @@ from chainrule.scaling.complexity import (
     operations,
     score_count,
 )
-from tests.scaling.measured import counting, kept_bytes, step_products, tape
+from tests.trace.measured import counting, kept_bytes, step_products, tape
 from tests.vectors import vector
 
 sizes = st.integers(1, 6)

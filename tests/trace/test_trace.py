@@ -14,6 +14,7 @@ from chainrule.autograd import Tensor
 from chainrule.errors import GraphError
 from chainrule.generate import Decoder
 from chainrule.generate.engine.plan import Plan, decoder_graph
+from chainrule.generate.session import WindowSession, session
 from chainrule.models import GPT, GPTConfig, LanguageModel, Llama, make
 from chainrule.nn.init import normal, parameter
 from chainrule.scaling import Batch, flops, parameters, step_graph, total
@@ -108,7 +109,7 @@ def test_what_cannot_be_known_for_other_lengths_is_refused(kind: type[Any]) -> N
 def test_windows_are_not_read_token_by_token() -> None:
     with pytest.raises(GraphError, match=r"embedding.embedding depends on the number of ids"):
         decoder_graph(make("mlp", vocab_size=11))
-    with pytest.raises(GraphError, match="MLPLM does not read token by token"):
+    with pytest.raises(GraphError, match="no embedding reads the ids"):
         decoder_graph(make("mlp", vocab_size=11, block_size=1))
 
 
@@ -130,6 +131,38 @@ def test_resetting_after_the_product() -> None:
     model.cells.layers[0] = nn.GRU(8, 9, reset_after=True)
     model.cells.layers[0].bias_h.data += 0.5
     check_decodes(model)
+
+
+class BothWays(LanguageModel):
+    """Attention to what comes later too."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.wte = nn.Embedding(config.vocab_size, config.n_embd)
+        self.block = nn.TransformerBlock(config.n_embd, 2)
+        self.head = nn.Linear(config.n_embd, config.vocab_size)
+
+    def forward(self, ids: Any) -> Any:
+        return self.head(self.block(self.wte(ids)))
+
+
+class Averaging(BothWays):
+    """Every token sees the mean of all."""
+
+    def forward(self, ids: Any) -> Any:
+        hidden = self.wte(ids)
+        return self.head(hidden + hidden.mean(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize(("kind", "op"), [(BothWays, "block.attn.attention"), (Averaging, "mean")])
+def test_what_sees_later_tokens_has_no_cache(kind: type[Any], op: str) -> None:
+    model = model_of(kind)
+    with pytest.raises(GraphError, match=f"{op} does not read token by token"):
+        decoder_graph(model)
+    texts = session(model)
+    assert isinstance(texts, WindowSession)
+    texts.read([IDS[:3].tolist()])
+    np.testing.assert_allclose(texts.read([IDS[3:5].tolist()])[0], uncached(model, IDS[:5])[-1], atol=1e-5)
 
 
 class WithPrefix(LanguageModel):

@@ -15,6 +15,10 @@ from chainrule.autograd.types import Array, Saved, Shape
 from chainrule.errors import ConfigError
 
 
+class TooLarge(ConfigError):
+    """An array that no memory could hold."""
+
+
 class _Memory(bytearray):
     """One number that stands for all, and the bytes that all would take."""
 
@@ -29,7 +33,7 @@ def abstract(shape: Shape, dtype: Any = np.float32) -> Array:
     try:
         return np.ndarray(shape, dtype, buffer=memory, strides=(0,) * len(shape))
     except ValueError:
-        raise ConfigError(f"an array of shape {shape} (is larger than any memory)") from None
+        raise TooLarge(f"an array of shape {shape} (is larger than any memory)") from None
 
 
 def memory_of(x: Array) -> tuple[int, int]:

@@ -6,6 +6,7 @@ A batch is (inputs, targets). Inputs are an array of ids, or a named tuple of ar
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,12 +15,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from chainrule.autograd import Tensor, checkpoint, no_grad
-from chainrule.autograd.abstract import abstract
+from chainrule.autograd.abstract import TooLarge, abstract
 from chainrule.autograd.types import Array
 from chainrule.models.microbatch import Batch, State
 from chainrule.nn import Layer
 from chainrule.nn.init import abstract_parameters
 from chainrule.types import IGNORE
+
+ABSURD = 1 << 24  # wider than any layer, larger than any vocabulary, longer than any context
 
 
 class Config:
@@ -55,9 +58,20 @@ class Model(Layer):
     def n_params(cls, config: Any) -> int:
         """The number of parameters of a model of this size, without making it.
 
-        All layers from the second on are alike: so a file that asks for a billion of them costs no time.
+        All layers from the second on are alike: so a file that asks for a billion of them costs no time. Of sizes that
+        no memory could hold it is the largest integer.
         """
         layers = getattr(config, "n_layer", 1)
+        sizes = [size for name, size in vars(config).items() if name != "n_layer" and isinstance(size, int)]
+        if max(sizes, default=0) >= ABSURD:
+            return sys.maxsize
+        try:
+            return cls._count(config, layers)
+        except TooLarge:
+            return sys.maxsize
+
+    @classmethod
+    def _count(cls, config: Any, layers: int) -> int:
         if layers <= 3:
             return cls.abstract(config).count()
         two, three = (cls.abstract(replace(config, n_layer=n)).count() for n in (2, 3))

@@ -16,9 +16,10 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Param, scope
 from chainrule.autograd.types import Array
+from chainrule.errors import GraphError
 from chainrule.machine import one_blas_thread
 from chainrule.trace.cost import ATTENTION, is_causal
-from chainrule.trace.graph import Given, Graph, Node, Value
+from chainrule.trace.graph import Given, Graph, Node, Value, origin
 from chainrule.trace.lengths import Size, Table
 from chainrule.types import Ids
 
@@ -27,6 +28,20 @@ Env = dict[Value, Array]
 # Ops that compute each row from that row alone, so that the last row of a sequence needs no other.
 BY_ROW = {"linear", "add", "sub", "mul", "div", "layernorm", "rmsnorm", "swiglu"}
 BY_ROW |= {"gelu", "gelu_tanh", "relu", "silu", "tanh", "sigmoid", "softplus"}
+# Ops that may run on new tokens alone: by row, on heads, or with a cache or a state.
+BY_TOKEN = BY_ROW | {
+    "neg",
+    "exp",
+    "log",
+    "sqrt",
+    "pow",
+    "elu",
+    "leaky_relu",
+    "prelu",
+    "log_sigmoid",
+    "batchnorm_eval",
+}
+BY_TOKEN |= {"embedding", "dropout", "reshape", "transpose", "rotary", "attention", "packed_attention"}
 RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
 
 
@@ -41,6 +56,25 @@ def matrices(graph: Graph) -> set[int]:
         elif node.op.name in RECURRENT:
             found |= {id(x) for x in node.inputs if isinstance(x, Param) and x.ndim == 2}
     return found
+
+
+def check_by_token(graph: Graph) -> None:
+    """Refuse a graph in which a token sees what comes later, or that reads its tokens other than by an embedding."""
+    origins = graph.origins()
+    found = False
+    for i, node in enumerate(graph.nodes):
+        new = ["ids" in origin(source, origins) for source in node.inputs]
+        known = node.op.name in BY_TOKEN or node.op.name in RECURRENT
+        if node.op.name in ATTENTION:
+            known = is_causal(node) or not new[-1]
+        elif node.op.name == "concat":  # features side by side, or a prefix before the tokens
+            features = node.constants.get("axis", 0) in (-1, len(node.shapes[0]) - 1)
+            known = features or (new[-1] and not any(new[:-1]))
+        if "ids" in origins[i] and not known:
+            raise GraphError(f"trace: {node.name} does not read token by token")
+        found = found or any(isinstance(value, Given) for value in node.constants.values())
+    if not found:
+        raise GraphError("trace: no embedding reads the ids (must read token by token)")
 
 
 class Interpreter:

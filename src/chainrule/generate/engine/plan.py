@@ -10,13 +10,12 @@ import numpy as np
 from chainrule.autograd import Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
-from chainrule.errors import GraphError
 from chainrule.generate.engine.program import UNLIMITED, Compiler, runs
 from chainrule.generate.engine.weights import Floats, rounded
 from chainrule.models import Model
-from chainrule.trace import Given, Graph, trace
+from chainrule.trace import Graph, trace
 from chainrule.trace.cost import ATTENTION
-from chainrule.trace.interpreter import Interpreter
+from chainrule.trace.interpreter import Interpreter, check_by_token
 from chainrule.trace.lengths import Table, trace_lengths
 from chainrule.trace.lower import lower
 from chainrule.trace.terms import Unsupported
@@ -91,10 +90,7 @@ def decoder_graph(model: Model) -> Graph:
     lengths = {"ids": length} | ({"memory": length} if "source" in model.reads else {})
     with model.answering():
         graph = trace_lengths(traced, **lengths)
-    if not any(
-        Given("ids") in node.constants.values() for node in graph.nodes if node.op.name == "embedding"
-    ):
-        raise GraphError(f"trace: {type(model).__name__} does not read token by token")
+    check_by_token(graph)
     return graph
 
 

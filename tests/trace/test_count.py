@@ -43,7 +43,7 @@ from chainrule.scaling.complexity import block_parameters, gpt_parameters
 from chainrule.scaling.presets import PRESETS
 from chainrule.trace import Node
 from chainrule.trace.cost import heads_of, work
-from tests.scaling.measured import kept_bytes, step_products
+from tests.trace.measured import kept_bytes, step_products
 from tests.vectors import vector
 
 MODELS: dict[type[Any], type[Any]] = {

@@ -13,10 +13,10 @@ import pytest
 import chainrule as cr
 from chainrule import native
 from chainrule.autograd import Example, Op
-from tests import battery
+from tests.battery import checks as battery
 
 OPS = cr.ops.all_ops()
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.requirement("R-020", "R-039")

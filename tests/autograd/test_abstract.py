@@ -10,8 +10,8 @@ import pytest
 import chainrule as cr
 from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.abstract import abstract, memory_of
-from tests import battery
-from tests.scaling.measured import step_products
+from tests.battery import checks as battery
+from tests.trace.measured import step_products
 
 OPS = cr.ops.all_ops()
 ABSTRACT = [name for name, op in OPS.items() if op.abstract]

@@ -1,7 +1,7 @@
 """The battery: what every op must survive, whoever wrote it. It asks nothing of an op but its own examples.
 
 Each check takes one op and one example and raises `AssertionError` or `GradientError` when the op fails it.
-`tests/test_battery.py` runs all of them over all ops, and over ops planted with mistakes that must be caught.
+`test_ops.py` runs all of them over all ops, and over ops planted with mistakes that must be caught.
 """
 
 from __future__ import annotations
