@@ -187,7 +187,6 @@ def _pieces(tokenizer: Tokenizer) -> list[tuple[bytes, float]]:
     ):
         raise ConfigError(RULE)
     names = [token.replace(SPACE, " ").encode() for token in tokens]
-    names[1:3] = [
-        b"\n%b\n" % name for name in names[1:3]
-    ]  # as llama2.c writes SentencePiece's control tokens
+    # As llama2.c writes SentencePiece's control tokens.
+    names[1:3] = [b"\n%b\n" % name for name in names[1:3]]
     return list(zip(names, tokenizer.scores(), strict=True))

@@ -340,9 +340,8 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example(qkv((2, 2), 4, 6, 3, 3), {"mask": normal(rng, 2, 4, 6)})
     dropped = {"dropout": 0.3, "key": random_key("dropout", 1, seed=7)}
     yield Example(qkv((2, 4), 7, 7, 3, 3, kv=(2, 1)), {"causal": True, **dropped})
-    yield Example(
-        qkv((1, 2), 33, 65, 16, 7, kv=(1, 1)), {"causal": True}
-    )  # several tiles of the native kernel
+    # Several tiles of the native kernel.
+    yield Example(qkv((1, 2), 33, 65, 16, 7, kv=(1, 1)), {"causal": True})
     yield Example(qkv((), 7, 257, 17, 1))
 
 
@@ -359,9 +358,8 @@ def abstract_forward(
 def cost(needs: Needs, q: Array, k: Array, v: Array, *, causal: bool = False, **constants: Any) -> Work:
     """Scores and average forward; dA, dv, dq, dk backward, and recomputed scores."""
     T, S = q.shape[-2], k.shape[-2]
-    seeing = (
-        min(T, S) if causal else T
-    )  # under a causal mask the last query sees all keys, each one before it one less
+    # Under a causal mask the last query sees all keys, each one before it one less.
+    seeing = min(T, S) if causal else T
     pairs = math.prod(q.shape[:-2]) * (seeing * S - (seeing * (seeing - 1) // 2 if causal else 0))
     score, average = 2 * pairs * q.shape[-1], 2 * pairs * v.shape[-1]
     through = bool(needs[0] or needs[1])

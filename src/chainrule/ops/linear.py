@@ -97,9 +97,8 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 4), normal(rng, 1, 4), normal(rng, 1)))
     yield Example((normal(rng, 2, 3, 4), normal(rng, 5, 4)))
     yield Example((normal(rng, 2, 3, 4), normal(rng, 4, 5), normal(rng, 5)), {"layout": "in_out"})
-    yield Example(
-        (normal(rng, 7, 33), normal(rng, 17, 33), normal(rng, 17))
-    )  # whole tiles of the kernel, and remainders
+    # Whole tiles of the kernel, and remainders.
+    yield Example((normal(rng, 7, 33), normal(rng, 17, 33), normal(rng, 17)))
 
 
 def composed(x: Any, W: Any, b: Any = None, *, layout: str = "out_in") -> Any:

@@ -106,9 +106,8 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 7, 3 * 6),), {"heads": 3, "causal": False, "scale": 0.3})
     dropped = {"dropout": 0.3, "key": random_key("dropout", 2, seed=7)}
     yield Example((normal(rng, 2, 9, 3 * 6),), {"heads": 2, **dropped})
-    yield Example(
-        (normal(rng, 1, 33, 3 * 17),), {"heads": 1}
-    )  # whole vectors of the native kernel, and a remainder
+    # Whole vectors of the native kernel, and a remainder.
+    yield Example((normal(rng, 1, 33, 3 * 17),), {"heads": 1})
 
 
 def abstract_forward(qkv: Array, *, heads: int, causal: bool = True, **options: Any) -> tuple[Array, Saved]:

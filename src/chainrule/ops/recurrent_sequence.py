@@ -69,13 +69,8 @@ def _weight_example(rng: np.random.Generator, gates: int, X: int, H: int) -> lis
     return [normal(rng, n, X) / X**0.5, normal(rng, n, H) / H**0.5, normal(rng, n)]
 
 
-SIZES = (
-    (3, 4, 2, 5),
-    (1, 1, 7, 1),
-    (2, 3, 1, 7),
-    (7, 2, 5, 16),
-    (2, 3, 33, 65),
-)  # B, T, X, H of the examples
+# B, T, X, H of the examples
+SIZES = ((3, 4, 2, 5), (1, 1, 7, 1), (2, 3, 1, 7), (7, 2, 5, 16), (2, 3, 33, 65))
 
 
 def _composed(cell: Callable[..., Any], x: Any, states: tuple[Any, ...]) -> Any:
@@ -364,9 +359,8 @@ def gru_native_forward(
 def gru_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
     x, h, W_x, W_h, gates, u_n, y = saved
     dstates, dh, H = dy[0], dy[1].copy(), h.shape[1]
-    parts = native.empty(
-        (*x.shape[:2], (3 if u_n is None else 4) * H)
-    )  # da_r, da_z, da_n, and du_n if it differs
+    # da_r, da_z, da_n, and du_n if it differs
+    parts = native.empty((*x.shape[:2], (3 if u_n is None else 4) * H))
     if u_n is None:
         native.kernels().gru_backward(parts, dh, gates, y, h, W_h, dstates)
     else:

@@ -1,6 +1,6 @@
 """One step of a run once more, opened: its batch, activations, gradients and update.
 
-Nothing of it was kept. But a step depends on the weights, the optimiser and its number alone (train/step.py), so the
+Nothing of it was kept. But a step depends on the weights, the optimizer and its number alone (train/step.py), so the
 nearest checkpoint before it, or the seed, and the learning rates in the log give every step again to the last bit.
 """
 
@@ -64,7 +64,7 @@ class Replay:
     weights: Names = field(repr=False)
     """Before the step."""
     gradients: Names = field(repr=False)
-    """As the optimiser took them, clipped."""
+    """As the optimizer took them, clipped."""
     updates: Names = field(repr=False)
 
     @property

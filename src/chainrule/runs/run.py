@@ -212,7 +212,7 @@ class Run:
         """Before the first step: what can be known already, and a checkpoint to resume from. Later: what was said."""
         trainer = self.trainer
         if trainer.steps and trainer.eval_batches:
-            deque(trainer.monitor.recall(read(self.files.log)), maxlen=0)  # nothing is said twice
+            deque(trainer.monitor.recall(read(self.files.log)), maxlen=0)  # no finding is printed twice
         elif not trainer.steps:
             if trainer.eval_batches:
                 found = trainer.examine(fresh=self.from_seed)

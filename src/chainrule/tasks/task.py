@@ -24,10 +24,8 @@ class Data(Protocol):
 
     @property
     def name(self) -> str: ...
-
     @property
     def version(self) -> str: ...
-
     @property
     def sha256(self) -> str: ...
 

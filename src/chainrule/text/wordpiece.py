@@ -68,9 +68,8 @@ class WordPieceTokenizer(VocabularyTokenizer):
         learner = (NativeLearner if native.available() else Learner)(texts, rules)
         start = with_special([*special_tokens, UNKNOWN], learner.characters)
         check_size("WordPiece", vocab_size, len(start), "special tokens and characters")
-        limit = (
-            vocab_size - len(start) + len(start.special)
-        )  # a token spelled like a special one is not added
+        # A token spelled like a special one is not added.
+        limit = vocab_size - len(start) + len(start.special)
         learned = learner.tokens(limit, None if min_count is None else max(1, min_count))
         tokens = list(dict.fromkeys([*start.tokens, *learned]))[:vocab_size]
         return cls(Vocabulary(tokens, start.special), rules=rules)
