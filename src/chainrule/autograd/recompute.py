@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import random
-from chainrule.autograd.mode import enable_grad, mode, no_grad
+from chainrule.autograd.mode import enable_grad, mode, no_grad, switched
 from chainrule.autograd.tape import now, record, replay, source_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved
@@ -32,12 +32,8 @@ class _Recomputed:
             for arg, array, need in zip(self.args, saved, needs, strict=True)
         ]
         start = now()
-        before, mode.scope = mode.scope, self.scope
-        try:
-            with enable_grad(), random.replay(self.draws):
-                outputs = self.fn(*inputs)
-        finally:
-            mode.scope = before
+        with switched(mode, "scope", self.scope), enable_grad(), random.replay(self.draws):
+            outputs = self.fn(*inputs)
         several = isinstance(outputs, tuple)
         pairs = zip(outputs if several else (outputs,), dy if several else (dy,), strict=True)
         replay([(source_of(y), grad) for y, grad in pairs], since=start)
