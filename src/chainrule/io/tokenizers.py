@@ -64,8 +64,7 @@ def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
     modules: list[Any] = [*HUGGING_FACE.values(), *OTHER_BPE]
     for module in modules:
         if isinstance(tokenizer, module.KIND):
-            described: dict[str, Any] = module.write(tokenizer)
-            return described
+            return dict(module.write(tokenizer))
     kinds = ", ".join(module.KIND.kind for module in modules)
     raise FormatError(f"tokenizer.json: cannot hold a {tokenizer.kind} tokenizer (must be one of {kinds})")
 
