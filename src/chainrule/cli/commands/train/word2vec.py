@@ -6,20 +6,15 @@ import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from chainrule.cli.args.options import Argument, Given
-from chainrule.cli.args.resume import agree, same_folder
-from chainrule.cli.render.progress import Progress
-from chainrule.cli.render.show import command_line
-from chainrule.data import load
 from chainrule.errors import ConfigError
-from chainrule.models import Word2VecConfig
-from chainrule.runs import Run
-from chainrule.runs.folder import free_folder
+from chainrule.models.word2vec import Word2VecConfig
 from chainrule.train.config import WordTrainConfig
+
+if TYPE_CHECKING:
+    from chainrule.runs import Run
 
 
 @dataclass(frozen=True)
@@ -49,6 +44,8 @@ class Command:
     given: Given = frozenset()
 
     def run(self) -> None:
+        from chainrule.cli.render.progress import Progress
+
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
             report: dict[str, Any] = {
@@ -80,6 +77,8 @@ class Command:
         print(text, file=sys.stderr if self.json else sys.stdout)
 
     def _say_next(self, run: Run, interrupted: bool) -> None:
+        from chainrule.cli.render.show import command_line
+
         if not interrupted:
             words, _ = run.task.vectors(run.model) or ([], None)
             common = next(word for word in words if len(word) > 4 or word == words[-1])
@@ -93,11 +92,19 @@ class Command:
         raise SystemExit(130)
 
     def _new(self) -> Run:
+        from chainrule.data import load
+        from chainrule.runs import Run
+        from chainrule.runs.folder import free_folder
+
         folder = self.out or free_folder(Path("runs/word2vec"))
         sizes: dict[str, Any] = {"dim": self.dim, "window": self.window, "min_count": self.min_count}
         return Run.new(folder, load(self.data), self.training, self.model, **sizes)
 
     def _resumed(self, folder: Path) -> Run:
+        from chainrule.cli.args.resume import agree, same_folder
+        from chainrule.data import load
+        from chainrule.runs import Run
+
         run = Run.resume(folder, word_vectors=True)
         same_folder(self.out, folder)
         if self.data != Command.data and load(self.data) != run.corpus:
@@ -109,6 +116,8 @@ class Command:
         return run
 
     def _train(self, run: Run) -> dict[str, Any]:
+        from rich.console import Console
+
         result = run.train(Console(stderr=True, highlight=False))
         step = run.trainer.step
         return {
