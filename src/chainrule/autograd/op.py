@@ -156,11 +156,11 @@ class Op:
 
     def run_forward(self, arrays: Sequence[Array | None], constants: dict[str, Any]) -> tuple[Any, Saved]:
         """The forward pass on arrays, native if possible; on shapes alone in a trace."""
+        forward = self.forward
         if mode.trace is not None and self.abstract is not None:
-            seen: tuple[Any, Saved] = self._called(self.abstract, arrays, constants)
-            return seen
-        floats = all(a is None or is_float(a) for a in arrays)
-        forward = self.native[0] if self.native and floats and self._native_serves(arrays) else self.forward
+            forward = self.abstract
+        elif self.native and all(a is None or is_float(a) for a in arrays) and self._native_serves(arrays):
+            forward = self.native[0]
         found: tuple[Any, Saved] = self._called(forward, arrays, constants)
         return found
 

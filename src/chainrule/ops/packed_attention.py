@@ -54,17 +54,8 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dqkv.transpose(0, 3, 2, 1, 4).reshape(*dy.shape[:2], 3 * dy.shape[2]),)
 
 
-def native_forward(
-    qkv: Array,
-    *,
-    heads: int,
-    causal: bool = True,
-    dropout: float = 0.0,
-    key: tuple[int, ...] | None = None,
-    scale: float | None = None,
-) -> tuple[Array, Saved]:
-    options = {"causal": causal, "dropout": dropout, "key": key, "scale": scale}
-    return _joined(attention_native_forward, qkv, heads, options)
+def native_forward(qkv: Array, *, heads: int, causal: bool = True, **options: Any) -> tuple[Array, Saved]:
+    return _joined(attention_native_forward, qkv, heads, {"causal": causal, **options})
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
