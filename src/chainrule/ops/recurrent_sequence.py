@@ -18,6 +18,7 @@ from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal, rows, sum_lead
 from chainrule.ops.recurrent import (
+    Bias,
     check_reset,
     check_sizes,
     gru_cell,
@@ -36,9 +37,7 @@ from chainrule.ops.shape import concat
 Pair: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]  # forward and backward
 
 
-def _check(
-    op: str, gates: int, x: Array, state: Array, W_x: Array, W_h: Array, *biases: Array | None
-) -> None:
+def _check(op: str, gates: int, x: Array, state: Array, W_x: Array, W_h: Array, *biases: Bias) -> None:
     if x.ndim != 3 or x.shape[1] == 0:
         raise ShapeError(f"{op}: x has shape {x.shape} (must be (B, T, X) with T at least 1)")
     check_sizes(op, gates, x[:, 0], state, W_x, W_h, *biases)
@@ -49,7 +48,7 @@ def _check_cell(h: Array, c: Array) -> None:
         raise ShapeError(f"lstm_sequence: c has shape {c.shape}, h has {h.shape} (must be equal)")
 
 
-def _project(x: Array, W_x: Array, b: Array | None) -> Array:
+def _project(x: Array, W_x: Array, b: Bias) -> Array:
     """x W_xᵀ + b for all steps in one matmul: (B, T, gates·H)    [RC.20]"""
     a = rows(x) @ W_x.T
     return (a if b is None else a + b).reshape(*x.shape[:2], len(W_x))
@@ -151,7 +150,7 @@ def _grads(
 # -- shared by the native pairs, whose kernels do only the loop over time ------------------------------------------
 
 
-def _native_project(x: Array, W_x: Array, b: Array | None) -> Array:
+def _native_project(x: Array, W_x: Array, b: Bias) -> Array:
     return native.matmul(rows(x), W_x.T, bias=b).reshape(*x.shape[:2], len(W_x))  # [RC.20]
 
 
@@ -201,7 +200,7 @@ def _native_grads(
 
 
 def rnn_forward(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, Array], Saved]:
     """h_t = tanh(W_x x_t + W_h h_t-1 + b) from h_0 = h: all the states, and the last one.
 
@@ -230,7 +229,7 @@ def rnn_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
 
 
 def rnn_native_forward(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, Array], Saved]:
     if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
         return rnn_forward(x, h, W_x, W_h, b)
@@ -261,7 +260,7 @@ rnn_sequence = _sequence(
 
 
 def lstm_forward(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, Array, Array], Saved]:
     """`lstm_cell` over a sequence, from the state h, c: all the states h, the last one, and the last c.
 
@@ -296,7 +295,7 @@ def lstm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) ->
 
 
 def lstm_native_forward(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, Array, Array], Saved]:
     if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
         return lstm_forward(x, h, c, W_x, W_h, b)
@@ -330,14 +329,7 @@ lstm_sequence = _sequence(
 
 
 def gru_forward(
-    x: Array,
-    h: Array,
-    W_x: Array,
-    W_h: Array,
-    b: Array | None = None,
-    b_h: Array | None = None,
-    *,
-    reset_after: bool = False,
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
 ) -> tuple[tuple[Array, Array], Saved]:
     """`gru_cell` over a sequence, from the state h: all the states, and the last one.
 
@@ -380,14 +372,7 @@ def gru_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
 
 
 def gru_native_forward(
-    x: Array,
-    h: Array,
-    W_x: Array,
-    W_h: Array,
-    b: Array | None = None,
-    b_h: Array | None = None,
-    *,
-    reset_after: bool = False,
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
 ) -> tuple[tuple[Array, Array], Saved]:
     if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
         return gru_forward(x, h, W_x, W_h, b, b_h, reset_after=reset_after)
