@@ -431,32 +431,17 @@ def _cost(states: int) -> Callable[..., Work]:
 
 
 rnn_sequence = Op(
-    "rnn_sequence",
-    rnn_forward,
-    rnn_backward,
-    rnn_example,
-    composed=rnn_composed,
-    native=(rnn_native_forward, rnn_native_backward),
-    abstract=rnn_abstract,
+    "rnn_sequence", rnn_forward, rnn_backward, rnn_example,
+    composed=rnn_composed, native=(rnn_native_forward, rnn_native_backward), abstract=rnn_abstract,
     cost=_cost(states=1),
-)
+)  # fmt: skip
 lstm_sequence = Op(
-    "lstm_sequence",
-    lstm_forward,
-    lstm_backward,
-    lstm_example,
-    composed=lstm_composed,
-    native=(lstm_native_forward, lstm_native_backward),
-    abstract=lstm_abstract,
+    "lstm_sequence", lstm_forward, lstm_backward, lstm_example,
+    composed=lstm_composed, native=(lstm_native_forward, lstm_native_backward), abstract=lstm_abstract,
     cost=_cost(states=2),
-)
+)  # fmt: skip
 gru_sequence = Op(
-    "gru_sequence",
-    gru_forward,
-    gru_backward,
-    gru_example,
-    composed=gru_composed,
-    native=(gru_native_forward, gru_native_backward),
-    abstract=gru_abstract,
+    "gru_sequence", gru_forward, gru_backward, gru_example,
+    composed=gru_composed, native=(gru_native_forward, gru_native_backward), abstract=gru_abstract,
     cost=_cost(states=1),
-)
+)  # fmt: skip
