@@ -113,13 +113,7 @@ def cost(needs: Needs, qkv: Array, *, heads: int, causal: bool = True, **options
 
 
 packed_attention = Op(
-    "packed_attention",
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    strided=True,
-    abstract=abstract_forward,
+    "packed_attention", forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), strided=True, abstract=abstract_forward,
     cost=cost,
-)
+)  # fmt: skip

@@ -123,14 +123,9 @@ def _sequence(cell: Op, gates: int, states: int, pair: Pair, native_pair: Pair, 
     """The op over x, `states` first states, W_x, W_h and biases, whose steps are those of `cell`."""
     name = cell.name.replace("_cell", "_sequence")
     return Op(
-        name,
-        *pair,
-        example,
-        composed=_composed(cell, states),
-        native=native_pair,
-        abstract=_abstract(name, gates, states),
-        cost=_cost(states),
-    )
+        name, *pair, example, composed=_composed(cell, states), native=native_pair,
+        abstract=_abstract(name, gates, states), cost=_cost(states),
+    )  # fmt: skip
 
 
 def _grads(
