@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -47,8 +47,16 @@ class Log:
     """
 
     def __init__(
-        self, path: Path, *, tokens: int, parameters: int, resume_at: int = 0, console: Console | None = None
+        self,
+        path: Path,
+        *,
+        tokens: int,
+        parameters: int,
+        resume_at: int = 0,
+        console: Console | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
+        self.tell = tell
         self.console = console or Console(highlight=False)
         self.tokens = tokens  # per step
         self.parameters = parameters
@@ -91,7 +99,9 @@ class Log:
 
     def progress(self, said: str) -> None:
         """How far a long step is."""
-        if self._time_to_say():
+        if self.tell:
+            self.tell(said)
+        elif self._time_to_say():
             self._say(said)
 
     def _time_to_say(self) -> bool:
