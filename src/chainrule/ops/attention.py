@@ -368,13 +368,7 @@ def cost(needs: Needs, q: Array, k: Array, v: Array, *, causal: bool = False, **
 
 
 attention = Op(
-    "attention",
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    strided=True,
-    abstract=abstract_forward,
+    "attention", forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), strided=True, abstract=abstract_forward,
     cost=cost,
-)
+)  # fmt: skip

@@ -150,14 +150,9 @@ def abstract_goal(shape: Shape, dtype: Any, targets: Any) -> Goal:
 
 
 cross_entropy = Op(
-    "cross_entropy",
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    abstract=abstract_forward,
-)
+    "cross_entropy", forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), abstract=abstract_forward,
+)  # fmt: skip
 
 
 class Goal(NamedTuple):

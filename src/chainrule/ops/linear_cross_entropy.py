@@ -232,13 +232,7 @@ def cost(needs: Needs, x: Array, W: Array, **constants: Any) -> Work:
 
 
 linear_cross_entropy = Op(
-    NAME,
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    fused=(fused, native_fused),
-    abstract=abstract_forward,
-    cost=cost,
-)
+    NAME, forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), fused=(fused, native_fused),
+    abstract=abstract_forward, cost=cost,
+)  # fmt: skip

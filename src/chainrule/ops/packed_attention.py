@@ -54,17 +54,8 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dqkv.transpose(0, 3, 2, 1, 4).reshape(*dy.shape[:2], 3 * dy.shape[2]),)
 
 
-def native_forward(
-    qkv: Array,
-    *,
-    heads: int,
-    causal: bool = True,
-    dropout: float = 0.0,
-    key: tuple[int, ...] | None = None,
-    scale: float | None = None,
-) -> tuple[Array, Saved]:
-    options = {"causal": causal, "dropout": dropout, "key": key, "scale": scale}
-    return _joined(attention_native_forward, qkv, heads, options)
+def native_forward(qkv: Array, *, heads: int, causal: bool = True, **options: Any) -> tuple[Array, Saved]:
+    return _joined(attention_native_forward, qkv, heads, {"causal": causal, **options})
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -119,13 +110,7 @@ def cost(needs: Needs, qkv: Array, *, heads: int, causal: bool = True, **options
 
 
 packed_attention = Op(
-    "packed_attention",
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    strided=True,
-    abstract=abstract_forward,
+    "packed_attention", forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), strided=True, abstract=abstract_forward,
     cost=cost,
-)
+)  # fmt: skip

@@ -18,6 +18,7 @@ from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal, rows, sum_lead
 from chainrule.ops.recurrent import (
+    Bias,
     check_reset,
     check_sizes,
     gru_cell,
@@ -34,9 +35,7 @@ from chainrule.ops.recurrent import (
 from chainrule.ops.shape import concat
 
 
-def _check(
-    op: str, gates: int, x: Array, state: Array, W_x: Array, W_h: Array, *biases: Array | None
-) -> None:
+def _check(op: str, gates: int, x: Array, state: Array, W_x: Array, W_h: Array, *biases: Bias) -> None:
     if x.ndim != 3 or x.shape[1] == 0:
         raise ShapeError(f"{op}: x has shape {x.shape} (must be (B, T, X) with T at least 1)")
     check_sizes(op, gates, x[:, 0], state, W_x, W_h, *biases)
@@ -47,7 +46,7 @@ def _check_cell(h: Array, c: Array) -> None:
         raise ShapeError(f"lstm_sequence: c has shape {c.shape}, h has {h.shape} (must be equal)")
 
 
-def _project(x: Array, W_x: Array, b: Array | None) -> Array:
+def _project(x: Array, W_x: Array, b: Bias) -> Array:
     """x W_xᵀ + b for all steps in one matmul: (B, T, gates·H)    [RC.20]"""
     a = rows(x) @ W_x.T
     return (a if b is None else a + b).reshape(*x.shape[:2], len(W_x))
@@ -87,7 +86,7 @@ def _composed(cell: Callable[..., Any], x: Any, states: tuple[Any, ...]) -> Any:
 # -- shared by the native pairs, whose kernels do only the loop over time ------------------------------------------
 
 
-def _native_project(x: Array, W_x: Array, b: Array | None) -> Array:
+def _native_project(x: Array, W_x: Array, b: Bias) -> Array:
     return native.matmul(rows(x), W_x.T, bias=b).reshape(*x.shape[:2], len(W_x))  # [RC.20]
 
 
@@ -124,7 +123,7 @@ def _native_sums(da: Array) -> Array:
 
 
 def rnn_forward(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, Array], Saved]:
     """h_t = tanh(W_x x_t + W_h h_t-1 + b) from h_0 = h: all the states, and the last one.
 
@@ -159,7 +158,7 @@ def rnn_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
 
 
 def rnn_native_forward(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, Array], Saved]:
     if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
         return rnn_forward(x, h, W_x, W_h, b)
@@ -198,7 +197,7 @@ def rnn_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 def lstm_forward(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, Array, Array], Saved]:
     """`lstm_cell` over a sequence, from the state h, c: all the states h, the last one, and the last c.
 
@@ -240,7 +239,7 @@ def lstm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) ->
 
 
 def lstm_native_forward(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, Array, Array], Saved]:
     if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
         return lstm_forward(x, h, c, W_x, W_h, b)
@@ -283,14 +282,7 @@ def lstm_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 def gru_forward(
-    x: Array,
-    h: Array,
-    W_x: Array,
-    W_h: Array,
-    b: Array | None = None,
-    b_h: Array | None = None,
-    *,
-    reset_after: bool = False,
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
 ) -> tuple[tuple[Array, Array], Saved]:
     """`gru_cell` over a sequence, from the state h: all the states, and the last one.
 
@@ -333,14 +325,7 @@ def gru_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
 
 
 def gru_native_forward(
-    x: Array,
-    h: Array,
-    W_x: Array,
-    W_h: Array,
-    b: Array | None = None,
-    b_h: Array | None = None,
-    *,
-    reset_after: bool = False,
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
 ) -> tuple[tuple[Array, Array], Saved]:
     if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
         return gru_forward(x, h, W_x, W_h, b, b_h, reset_after=reset_after)
@@ -406,7 +391,7 @@ def _states(x: Array, h: Array, n: int) -> tuple[Array, ...]:
 
 
 def rnn_abstract(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, ...], Saved]:
     _check("rnn_sequence", 1, x, h, W_x, W_h, b)
     outputs = _states(x, h, 1)
@@ -414,7 +399,7 @@ def rnn_abstract(
 
 
 def lstm_abstract(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, ...], Saved]:
     _check("lstm_sequence", 4, x, h, W_x, W_h, b)
     outputs = _states(x, h, 2)
@@ -423,14 +408,7 @@ def lstm_abstract(
 
 
 def gru_abstract(
-    x: Array,
-    h: Array,
-    W_x: Array,
-    W_h: Array,
-    b: Array | None = None,
-    b_h: Array | None = None,
-    *,
-    reset_after: bool = False,
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
 ) -> tuple[tuple[Array, ...], Saved]:
     _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
     outputs = _states(x, h, 1)
@@ -453,32 +431,17 @@ def _cost(states: int) -> Callable[..., Work]:
 
 
 rnn_sequence = Op(
-    "rnn_sequence",
-    rnn_forward,
-    rnn_backward,
-    rnn_example,
-    composed=rnn_composed,
-    native=(rnn_native_forward, rnn_native_backward),
-    abstract=rnn_abstract,
+    "rnn_sequence", rnn_forward, rnn_backward, rnn_example,
+    composed=rnn_composed, native=(rnn_native_forward, rnn_native_backward), abstract=rnn_abstract,
     cost=_cost(states=1),
-)
+)  # fmt: skip
 lstm_sequence = Op(
-    "lstm_sequence",
-    lstm_forward,
-    lstm_backward,
-    lstm_example,
-    composed=lstm_composed,
-    native=(lstm_native_forward, lstm_native_backward),
-    abstract=lstm_abstract,
+    "lstm_sequence", lstm_forward, lstm_backward, lstm_example,
+    composed=lstm_composed, native=(lstm_native_forward, lstm_native_backward), abstract=lstm_abstract,
     cost=_cost(states=2),
-)
+)  # fmt: skip
 gru_sequence = Op(
-    "gru_sequence",
-    gru_forward,
-    gru_backward,
-    gru_example,
-    composed=gru_composed,
-    native=(gru_native_forward, gru_native_backward),
-    abstract=gru_abstract,
+    "gru_sequence", gru_forward, gru_backward, gru_example,
+    composed=gru_composed, native=(gru_native_forward, gru_native_backward), abstract=gru_abstract,
     cost=_cost(states=1),
-)
+)  # fmt: skip

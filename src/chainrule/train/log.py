@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from chainrule.errors import ConfigError
+from chainrule.files import plain
 from chainrule.machine import clock
 
 REFRESH = 0.1  # seconds between updates of the live line
@@ -183,16 +184,8 @@ def shorten(text: str, width: int = 70) -> str:
 
 
 def encode(record: dict[str, Any]) -> str:
-    """A line of the log. JSON has no NaN and no infinity: the norm of a skipped step is null."""
-    return json.dumps(_finite(record), allow_nan=False) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """A line of the log; what is not finite, such as the norm of a skipped step, is null."""
+    return json.dumps(plain(record), allow_nan=False) + "\n"
 
 
 def cut(path: Path, step: int) -> None:
