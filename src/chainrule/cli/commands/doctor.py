@@ -24,7 +24,6 @@ from chainrule.doctor.explain import of_weights
 from chainrule.io import load_tokenizer
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.review import of_log, of_losses
-from chainrule.tasks.registry import task_of
 from chainrule.train import TrainConfig
 from chainrule.train.trials import overfit
 
@@ -64,8 +63,7 @@ class Command:
 
     def _of_data(self, name: str, progress: Progress) -> tuple[str, list[Finding]]:
         tokenizer = None if self.tokenizer is None else load_tokenizer(self.tokenizer)
-        data = task_of(self.family).find(name)
-        run = Run.draft("", data, TrainConfig(), self.family, tokenizer)
+        run = Run.draft("", name, TrainConfig(), self.family, tokenizer)
         findings = [*run.trainer.examine(), overfit(run.trainer, said=progress.say)]
         return f"{size(run.model)}, {run.task.amount()}", findings
 

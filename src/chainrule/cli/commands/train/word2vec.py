@@ -92,22 +92,20 @@ class Command:
         raise SystemExit(130)
 
     def _new(self) -> Run:
-        from chainrule.data import load
         from chainrule.runs import Run
         from chainrule.runs.folder import free_folder
 
         folder = self.out or free_folder(Path("runs/word2vec"))
         sizes: dict[str, Any] = {"dim": self.dim, "window": self.window, "min_count": self.min_count}
-        return Run.new(folder, load(self.data), self.training, self.model, **sizes)
+        return Run.new(folder, self.data, self.training, self.model, **sizes)
 
     def _resumed(self, folder: Path) -> Run:
         from chainrule.cli.args.resume import agree, same_folder
-        from chainrule.data import load
         from chainrule.runs import Run
 
         run = Run.resume(folder, word_vectors=True)
         same_folder(self.out, folder)
-        if self.data != Command.data and load(self.data) != run.corpus:
+        if self.data != Command.data and run.task.find(self.data) != run.corpus:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
         of_run = vars(run.model.config) | vars(run.config) | {"model": run.family}
         of_run |= {name: value for name, value in run.task.facts().items() if value is not None}
@@ -118,7 +116,10 @@ class Command:
     def _train(self, run: Run) -> dict[str, Any]:
         from rich.console import Console
 
-        result = run.train(Console(stderr=True, highlight=False))
+        from chainrule.cli.render.progress import Progress
+
+        with Progress("training") as progress:
+            result = run.train(Console(stderr=True, highlight=False, force_terminal=False), progress.say)
         step = run.trainer.step
         return {
             "seconds": round(step.seconds, 3),
