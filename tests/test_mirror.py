@@ -1,6 +1,6 @@
 """Tests mirror sources: the tests of src/chainrule/ROOM/x.py are in tests/ROOM/test_x.py, and the other way round.
 
-A test file may stand for a folder: tests/models/test_bert.py for src/chainrule/models/bert/. The exceptions are in
+A test file may stand for a folder: tests/models/test_bert.py for src/chainrule/models/bert/. Exceptions are in
 tests/mirror.toml: [themes] are test files named after what they show rather than after one source, [tested_in] says for
 a source without tests of its name where it is tested.
 """
@@ -39,11 +39,20 @@ FILES = places(SOURCES, "*.py")
 
 def has_source(place: str) -> bool:
     """There is a source file or folder of this place; for tests/kernels/ROOM/test_x.py, native/ROOM/x or x.cpp."""
+    room, _, name = place.rpartition("/")
     if place.startswith("kernels/"):
-        room, _, name = place.removeprefix("kernels/").rpartition("/")
-        return any((ROOT / "native" / room).glob(f"{name}*"))
-    commands = place.startswith("cli/")  # the command of a file in cli/commands
-    return place in FILES or (SOURCES / place).is_dir() or commands
+        return any((ROOT / "native" / room.removeprefix("kernels/")).glob(f"{name}*"))
+    parts = name.split("_")
+    shorter = {"_".join(parts[: n + 1]) for n in range(len(parts))}  # test_x_more.py is about x too
+    known = any(f"{room}/{name}".lstrip("/") in FILES or (SOURCES / room / name).is_dir() for name in shorter)
+    return known or Path(room).name == name  # data/test_data.py stands for its folder
+
+
+def named_after(place: str) -> list[str]:
+    """The test files of a source file by their names: its own, and those of the folders it lies in."""
+    folders = [parent.as_posix() for parent in Path(place).parents if parent.parent != Path(".")]
+    names = {place, *folders, *(f"{folder}/{Path(folder).name}" for folder in folders)}
+    return [test for test in TESTS if test in names or test.startswith(f"{place}_")]
 
 
 @pytest.mark.parametrize("place", TESTS)
@@ -56,10 +65,9 @@ def test_a_test_file_is_named_after_its_source_or_is_a_theme(place: str) -> None
 def test_every_source_file_is_tested_where_one_looks_for_it() -> None:
     missing = []
     for place, path in FILES.items():
-        folders = [str(parent) for parent in Path(place).parents if parent.parent != Path(".")]
         listed = any(fnmatchcase(place, pattern) for pattern in TESTED_IN)
         short = len(path.read_text(encoding="utf-8").splitlines()) < SMALL
-        if not (short or listed or {place, *folders} & TESTS.keys()):
+        if not (short or listed or named_after(place)):
             missing.append(place)
     assert missing == [], "no tests of this name (write or move them, or say in mirror.toml where they are)"
 

@@ -15,7 +15,7 @@ from chainrule.models.registry import KNOWN, family
 from chainrule.train import TrainConfig, Trainer
 
 SIZES = {
-    "n_layer": 2,
+    "n_layer": 1,
     "n_head": 2,
     "n_kv_head": 1,
     "n_embd": 8,

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from chainrule.autograd.mode import mode
+from chainrule.autograd.mode import mode, switched
 from chainrule.autograd.types import Array, Saved
 from chainrule.errors import GraphError
 
@@ -87,19 +87,13 @@ class Capture(Mapping[str, Captured]):
 C = TypeVar("C", bound=Capture)
 
 
-@contextmanager
-def capture(*patterns: str) -> Iterator[Capture]:
+def capture(*patterns: str) -> AbstractContextManager[Capture]:
     """Keep the values and gradients of every op called inside, or only of names that match a pattern (`*.attn.*`)."""
-    with shown_to(Capture(patterns)) as seen:
-        yield seen
+    return shown_to(Capture(patterns))
 
 
 @contextmanager
 def shown_to(seen: C) -> Iterator[C]:
     """Pass every op called inside to the given capture, such as one that keeps less."""
-    before = mode.captures
-    mode.captures = (*before, seen)
-    try:
+    with switched(mode, "captures", (*mode.captures, seen)):
         yield seen
-    finally:
-        mode.captures = before

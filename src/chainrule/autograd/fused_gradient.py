@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
+from chainrule.autograd.mode import switched
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import GraphError
@@ -68,15 +69,10 @@ class _Known(threading.local):
 known = _Known()
 
 
-@contextmanager
-def fused_gradient(dy: float) -> Iterator[KnownGradient]:
+def fused_gradient(dy: float) -> AbstractContextManager[KnownGradient]:
     """Promise that a loss computed inside gets the gradient `dy` in one `backward()`, with no zeroing in between.
 
     An op with `Op(fused=)` then computes its gradients together with its value, so that nothing is computed twice. The
     gradients of parameters are added before `backward()` is called.
     """
-    before, known.gradient = known.gradient, KnownGradient(dy)
-    try:
-        yield known.gradient
-    finally:
-        known.gradient = before
+    return switched(known, "gradient", KnownGradient(dy))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from chainrule.errors import ConfigError
 from chainrule.native import PRECISIONS
@@ -38,42 +38,37 @@ mode = _Mode()
 
 
 @contextmanager
-def no_grad() -> Iterator[None]:
+def switched(place: Any, name: str, value: Any) -> Iterator[Any]:
+    """Set an attribute of a thread's mode to `value`, and back to what it was at the end."""
+    before = getattr(place, name)
+    setattr(place, name, value)
+    try:
+        yield value
+    finally:
+        setattr(place, name, before)
+
+
+def no_grad() -> AbstractContextManager[Any]:
     """Compute without recording: `with cr.no_grad(): model(x)` keeps nothing for a backward pass."""
-    before, mode.grad = mode.grad, False
-    try:
-        yield
-    finally:
-        mode.grad = before
+    return switched(mode, "grad", False)
 
 
-@contextmanager
-def enable_grad() -> Iterator[None]:
+def enable_grad() -> AbstractContextManager[Any]:
     """Turn recording on inside a `no_grad` block (used by recomputation)."""
-    before, mode.grad = mode.grad, True
-    try:
-        yield
-    finally:
-        mode.grad = before
+    return switched(mode, "grad", True)
 
 
-@contextmanager
-def backend(name: str) -> Iterator[None]:
+def backend(name: str) -> AbstractContextManager[Any]:
     """Choose the backend: "native" (C++ kernels where available) or "reference" (NumPy everywhere).
 
     >>> import chainrule as cr
     >>> with cr.backend("reference"):
     ...     y = cr.ops.exp(cr.Tensor([0.0]))
     """
-    before, mode.backend = mode.backend, _check_backend(name)
-    try:
-        yield
-    finally:
-        mode.backend = before
+    return switched(mode, "backend", _check_backend(name))
 
 
-@contextmanager
-def precision(name: str) -> Iterator[None]:
+def precision(name: str) -> AbstractContextManager[Any]:
     """`linear`, `matmul` and `linear_cross_entropy` round their inputs to "bf16" or "fp16" and sum in float32.
 
     All other ops, attention and recurrent cells included, stay in float32. The backward pass uses the precision set
@@ -86,19 +81,9 @@ def precision(name: str) -> Iterator[None]:
     """
     if name not in PRECISIONS:
         raise ConfigError(f"precision: got {name!r} (must be one of {', '.join(PRECISIONS)})")
-    before, mode.precision = mode.precision, name
-    try:
-        yield
-    finally:
-        mode.precision = before
+    return switched(mode, "precision", name)
 
 
-@contextmanager
-def scope(name: str) -> Iterator[None]:
+def scope(name: str) -> AbstractContextManager[Any]:
     """Prefix the names of ops called inside; layers use it so that `capture` finds `h.0.attn`."""
-    before = mode.scope
-    mode.scope = f"{before}.{name}" if before and name else before or name
-    try:
-        yield
-    finally:
-        mode.scope = before
+    return switched(mode, "scope", f"{mode.scope}.{name}" if mode.scope and name else mode.scope or name)

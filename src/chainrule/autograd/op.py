@@ -9,8 +9,9 @@ Called with arrays an op only computes; called with Tensors it records itself on
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -50,6 +51,7 @@ class Recorder(Protocol):
     ) -> None: ...
 
 
+@dataclass(eq=False, repr=False)
 class Op:
     """One differentiable operation.
 
@@ -61,36 +63,24 @@ class Op:
     tracing; `cost` counts the matmuls.
     """
 
-    def __init__(
-        self,
-        name: str,
-        forward: Forward,
-        backward: Backward,
-        example: Examples,
-        *,
-        composed: Callable[..., Any] | None = None,
-        native: tuple[Forward, Backward] | None = None,
-        strided: bool = False,
-        recompute: Callable[[Saved], Sequence[Array]] | None = None,
-        fused: tuple[Fused, Fused] | tuple[()] = (),
-        abstract: Forward | None = None,
-        cost: Cost | None = None,
-    ) -> None:
-        self.name = name
-        self.forward = forward
-        self.backward = backward
-        self.example = example
-        self.composed = composed
-        self.native = native
-        self.strided = strided
-        self.recompute = recompute
-        self.fused = fused
-        self.abstract = abstract
-        self.cost = cost
-        kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
+    name: str
+    forward: Forward
+    backward: Backward
+    example: Examples
+    _: KW_ONLY
+    composed: Callable[..., Any] | None = None
+    native: tuple[Forward, Backward] | None = None
+    strided: bool = False
+    recompute: Callable[[Saved], Sequence[Array]] | None = None
+    fused: tuple[Fused, Fused] | tuple[()] = ()
+    abstract: Forward | None = None
+    cost: Cost | None = None
+
+    def __post_init__(self) -> None:
+        kinds = [p.kind for p in inspect.signature(self.forward).parameters.values()]
         self.arity = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self.__name__ = name
-        self.__doc__ = forward.__doc__
+        self.__name__ = self.name
+        self.__doc__ = self.forward.__doc__
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -167,11 +157,11 @@ class Op:
 
     def run_forward(self, arrays: Sequence[Array | None], constants: dict[str, Any]) -> tuple[Any, Saved]:
         """The forward pass on arrays, native if possible; on shapes alone in a trace."""
+        forward = self.forward
         if mode.trace is not None and self.abstract is not None:
-            seen: tuple[Any, Saved] = self._called(self.abstract, arrays, constants)
-            return seen
-        floats = all(a is None or is_float(a) for a in arrays)
-        forward = self.native[0] if self.native and floats and self._native_serves(arrays) else self.forward
+            forward = self.abstract
+        elif self.native and all(a is None or is_float(a) for a in arrays) and self._native_serves(arrays):
+            forward = self.native[0]
         found: tuple[Any, Saved] = self._called(forward, arrays, constants)
         return found
 
@@ -188,7 +178,7 @@ class Op:
         except ChainruleError:
             raise
         except TypeError as error:  # a missing or unknown argument, or a value that is not an array
-            message = str(error).replace(f"{function.__name__}()", f"{self.name}()")
+            message = re.sub(r"^\w+\(\) (?=got|missing|takes)", f"{self.name}() ", str(error))
             if "incompatible function arguments" in message:  # a constant of a type that the kernel rejects
                 given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
                 message = f"a constant has the wrong type ({given})"

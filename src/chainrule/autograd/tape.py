@@ -221,13 +221,8 @@ def _output_gradient(step: Record, index: int, pending: _Pending) -> Array:
 
 def _wanted(step: Record) -> Needs:
     """The gradients that backward must return, with the place in the flat block for parameters."""
-    return tuple(
-        [need and (_place(source) or need) for need, source in zip(step.needs, step.inputs, strict=True)]
-    )
-
-
-def _place(source: Source) -> Into | None:
-    return source.tensor.into() if isinstance(source, Leaf) else None
+    places = [source.tensor.into() if isinstance(source, Leaf) else None for source in step.inputs]
+    return tuple([need and (place or need) for need, place in zip(step.needs, places, strict=True)])
 
 
 def _distribute(step: Record, grads: Grads, wanted: Needs, pending: _Pending) -> None:
@@ -320,6 +315,11 @@ def run_hooks(hooks: Iterable[Hook], grad: Array) -> Array:
 def source_of(tensor: Tensor) -> Source:
     """Where the gradient of `tensor` goes: to its record, to itself if it is a leaf, or nowhere."""
     return _source(tensor) if tensor.requires_grad else None
+
+
+def gradient(tensor: Tensor) -> Array:
+    """The gradient of a leaf after a replay: zeros if none came back."""
+    return np.zeros(tensor.shape, tensor.dtype) if tensor.grad is None else tensor.grad
 
 
 def fingerprint(value: Tensor | Array) -> bytes:

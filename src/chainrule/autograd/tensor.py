@@ -24,6 +24,18 @@ class _Operations(dict[str, "Callable[..., Tensor]"]):
         return self[name]
 
 
+def _operator(name: str) -> tuple[Callable[[Tensor, Any], Tensor], Callable[[Tensor, Any], Tensor]]:
+    """The methods of `self ∘ other` and `other ∘ self`."""
+
+    def operate(self: Tensor, other: Any) -> Tensor:
+        return self.ops[name](self, other)
+
+    def reflected(self: Tensor, other: Any) -> Tensor:
+        return self.ops[name](other, self)
+
+    return operate, reflected
+
+
 class Tensor:
     """A NumPy array that remembers how it was computed.
 
@@ -38,16 +50,8 @@ class Tensor:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_requires_grad",
-        "array",
-        "grad",
-        "hooks",
-        "index",
-        "name",
-        "record",
-        "version",
-    )
+        "__weakref__", "_requires_grad", "array", "grad", "hooks", "index", "name", "record", "version"
+    )  # fmt: skip
     __array_ufunc__ = None  # so that `ndarray + Tensor` calls Tensor instead of looping in NumPy
 
     ops: ClassVar[dict[str, Callable[..., Tensor]]] = _Operations()
@@ -249,44 +253,15 @@ class Tensor:
 
     # -- operations, found by name --------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Tensor:
-        return self.ops["add"](self, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return self.ops["add"](other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return self.ops["sub"](self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return self.ops["sub"](other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return self.ops["mul"](self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return self.ops["mul"](other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return self.ops["div"](self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return self.ops["div"](other, self)
-
-    def __pow__(self, exponent: Any) -> Tensor:
-        return self.ops["pow"](self, exponent)
-
-    def __rpow__(self, base: Any) -> Tensor:
-        return self.ops["pow"](base, self)
+    __add__, __radd__ = _operator("add")
+    __sub__, __rsub__ = _operator("sub")
+    __mul__, __rmul__ = _operator("mul")
+    __truediv__, __rtruediv__ = _operator("div")
+    __pow__, __rpow__ = _operator("pow")
+    __matmul__, __rmatmul__ = _operator("matmul")
 
     def __neg__(self) -> Tensor:
         return self.ops["neg"](self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return self.ops["matmul"](self, other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return self.ops["matmul"](other, self)
 
     def __getitem__(self, index: Any) -> Tensor:
         return self.ops["getitem"](self, index=index)

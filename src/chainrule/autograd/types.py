@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 Saved: TypeAlias = tuple[Any, ...]  # kept by forward for backward: arrays, None or small constants
-Needs: TypeAlias = tuple[
-    Any, ...
-]  # per positional argument: whether its gradient is needed: False, True, or an Into
+# Per positional argument: whether its gradient is needed: False, True, or an Into.
+Needs: TypeAlias = tuple[Any, ...]
 Grads: TypeAlias = tuple[Array | None, ...]  # per positional argument: its gradient, or None if not needed
 Shape: TypeAlias = tuple[int, ...]
 

@@ -123,9 +123,8 @@ def _docstrings() -> tuple[str, ...]:
             summary = (ast.get_docstring(function) or "").split("\n\n")[0]
             if summary and not function.name.startswith("_"):
                 pairs.add((f"def {function.name}({ast.unparse(function.args)}):", " ".join(summary.split())))
-    ordered = sorted(
-        pairs, key=lambda pair: (_digest(pair[0]), pair[1])
-    )  # several summaries may have one head
+    # Several summaries may have one head.
+    ordered = sorted(pairs, key=lambda pair: (_digest(pair[0]), pair[1]))
     return tuple(f'{head}\n    """{summary}"""' for head, summary in ordered)
 
 

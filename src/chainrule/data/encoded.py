@@ -52,7 +52,6 @@ class Encoded(Sequence[Ids]):
 
     @overload
     def __getitem__(self, index: int) -> Ids: ...
-
     @overload
     def __getitem__(self, index: slice) -> list[Ids]: ...
 

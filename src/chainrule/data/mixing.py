@@ -28,7 +28,6 @@ class Domain(Protocol):
 
     @property
     def tokens(self) -> int: ...
-
     def batch(self, step: int) -> tuple[Ids, Ids]: ...
 
 

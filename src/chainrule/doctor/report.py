@@ -11,11 +11,11 @@ import numpy as np
 from chainrule.autograd import no_grad
 from chainrule.doctor import rules
 from chainrule.doctor.finding import Finding
+from chainrule.files import plain
 from chainrule.inspect import gradients
 from chainrule.inspect.activations import ACTIVATIONS, STREAM, LayerReport, layers
 from chainrule.inspect.gradients import ParameterReport
 from chainrule.inspect.losses import OUTPUTS, captured_entropy, expected_loss
-from chainrule.inspect.plain import plain
 from chainrule.inspect.probe import Loss, run, untouched
 from chainrule.models import Model
 from chainrule.optim import Optimizer
@@ -82,13 +82,10 @@ def diagnose(
         spread = _logit_spread(model, batch) if n_classes and step == 0 else None
     findings: list[Finding] = []
     if n_classes:
-        trained = step > 0 and math.isfinite(value)
-        of_loss = (
-            rules.loss_in_training(value, n_classes)
-            if trained
-            else rules.initial_loss(value, n_classes, spread)
-        )
-        findings.append(of_loss)
+        if step > 0 and math.isfinite(value):
+            findings.append(rules.loss_in_training(value, n_classes))
+        else:
+            findings.append(rules.initial_loss(value, n_classes, spread))
     findings += rules.of_layers(found, fresh=step == 0)
     findings += rules.of_parameters(params)
     expected = expected_loss(n_classes) if n_classes else None

@@ -16,15 +16,7 @@ from chainrule.errors import ConfigError, ShapeError
 from chainrule.inspect.probe import op_of
 
 SQUASHING = {"tanh": 1.0, "sigmoid": 0.25, "rnn_cell": 1.0, "rnn_sequence": 1.0}  # with their steepest slope
-RECTIFYING = {
-    "relu": 1.0,
-    "gelu": 1.0,
-    "gelu_tanh": 1.0,
-    "silu": 1.0,
-    "swiglu": 1.0,
-    "elu": 1.0,
-    "softplus": 1.0,
-}
+RECTIFYING = dict.fromkeys(("relu", "gelu", "gelu_tanh", "silu", "swiglu", "elu", "softplus"), 1.0)
 OTHERS = ("leaky_relu", "prelu", "gru_cell", "gru_sequence", "lstm_cell", "lstm_sequence")  # never quite flat
 ACTIVATIONS = (*SQUASHING, *RECTIFYING, *OTHERS)
 STREAM = "add"  # the residual stream is a chain of sums
@@ -114,8 +106,7 @@ class Distribution:
         return cls(mean, std, kept.size == values.size, Histogram.of(kept))
 
     def to_dict(self) -> dict[str, Any]:
-        plain = {"mean": self.mean, "std": self.std, "finite": self.finite}
-        return plain | {"histogram": self.histogram.to_dict()}
+        return vars(self) | {"histogram": self.histogram.to_dict()}
 
 
 def _finite(values: Array) -> Array:
@@ -139,16 +130,8 @@ class LayerReport:
     """Units that are flat for every example."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "op": self.op,
-            "examples": self.examples,
-            "units": self.units,
-            "value": self.value.to_dict(),
-            "grad": self.grad.to_dict() if self.grad else None,
-            "flat": self.flat,
-            "dead": list(self.dead),
-        }
+        grad = self.grad.to_dict() if self.grad else None
+        return vars(self) | {"value": self.value.to_dict(), "grad": grad, "dead": list(self.dead)}
 
 
 def layers(seen: Capture) -> list[LayerReport]:

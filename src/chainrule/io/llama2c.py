@@ -180,14 +180,9 @@ def _pieces(tokenizer: Tokenizer) -> list[tuple[bytes, float]]:
             f"llama2c: cannot hold a {tokenizer.kind} tokenizer (must be {SentencePieceBPETokenizer.kind})"
         )
     tokens = tokenizer.vocabulary.tokens
-    if (
-        tokens[:3] != (UNKNOWN, START, END)
-        or tokens[3:259] != BYTES
-        or tokenizer.special_ids.keys() - set(tokens[:3])
-    ):
+    if tokens[:259] != (UNKNOWN, START, END, *BYTES) or tokenizer.special_ids.keys() - set(tokens[:3]):
         raise ConfigError(RULE)
     names = [token.replace(SPACE, " ").encode() for token in tokens]
-    names[1:3] = [
-        b"\n%b\n" % name for name in names[1:3]
-    ]  # as llama2.c writes SentencePiece's control tokens
+    # As llama2.c writes SentencePiece's control tokens.
+    names[1:3] = [b"\n%b\n" % name for name in names[1:3]]
     return list(zip(names, tokenizer.scores(), strict=True))

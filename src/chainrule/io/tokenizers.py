@@ -64,8 +64,7 @@ def to_hugging_face(tokenizer: Tokenizer) -> dict[str, Any]:
     modules: list[Any] = [*HUGGING_FACE.values(), *OTHER_BPE]
     for module in modules:
         if isinstance(tokenizer, module.KIND):
-            described: dict[str, Any] = module.write(tokenizer)
-            return described
+            return dict(module.write(tokenizer))
     kinds = ", ".join(module.KIND.kind for module in modules)
     raise FormatError(f"tokenizer.json: cannot hold a {tokenizer.kind} tokenizer (must be one of {kinds})")
 
@@ -97,8 +96,7 @@ def described_tokenizer(description: dict[str, Any]) -> Tokenizer:
         raise FormatError(f"model type {kind!r} (must be one of {', '.join(HUGGING_FACE)})")
     other = [module for module in OTHER_BPE if kind == "BPE" and module.matches(description)]
     module: Any = other[0] if other else HUGGING_FACE[kind]
-    read: Tokenizer = module.read(description)
-    return read
+    return module.read(description)
 
 
 def _find(directory: Path) -> Path:

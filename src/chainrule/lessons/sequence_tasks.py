@@ -20,24 +20,17 @@ import numpy.typing as npt
 from chainrule import nn, random
 from chainrule.autograd import no_grad
 from chainrule.autograd.types import Array
+from chainrule.lessons.networks import sequence_classifier as networks
 from chainrule.lessons.networks.rnn_seq2seq import AttentiveEncoderDecoder, EncoderDecoder
-from chainrule.lessons.networks.sequence_classifier import (
-    AttentionClassifier,
-    BagOfWords,
-    EncoderClassifier,
-    OrderlessEncoder,
-    RecurrentClassifier,
-    Retriever,
-    SequenceClassifier,
-)
+from chainrule.lessons.networks.sequence_classifier import RecurrentClassifier, SequenceClassifier
 from chainrule.optim import AdamW, clip_global_norm
 
 ATTENTIVE: dict[str, type[SequenceClassifier]] = {
-    "bag": BagOfWords,
-    "attention": AttentionClassifier,
-    "retriever": Retriever,
-    "encoder": EncoderClassifier,
-    "orderless": OrderlessEncoder,
+    "bag": networks.BagOfWords,
+    "attention": networks.AttentionClassifier,
+    "retriever": networks.Retriever,
+    "encoder": networks.EncoderClassifier,
+    "orderless": networks.OrderlessEncoder,
 }
 PAD = 0
 EVAL = 1 << 20  # batches from this step on are for evaluation; no training gets there

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ import numpy as np
 from chainrule import random
 from chainrule.autograd import Param, no_grad
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.mode import switched
 from chainrule.autograd.types import Array, Shape
 from chainrule.errors import ConfigError
 from chainrule.nn.activation import Activation, activation
@@ -48,24 +49,14 @@ class _Drawing(threading.local):
 _drawing = _Drawing()
 
 
-@contextmanager
-def unfilled() -> Iterator[None]:
+def unfilled() -> AbstractContextManager[Any]:
     """Make a model whose weights are loaded at once: its parameters are 0, and no random numbers are drawn for them."""
-    before, _drawing.off = _drawing.off, True
-    try:
-        yield
-    finally:
-        _drawing.off = before
+    return switched(_drawing, "off", True)
 
 
-@contextmanager
-def abstract_parameters() -> Iterator[None]:
+def abstract_parameters() -> AbstractContextManager[Any]:
     """Make a model to be counted: its parameters have shapes and no values, so it takes no memory at any size."""
-    before, _drawing.abstract = _drawing.abstract, True
-    try:
-        yield
-    finally:
-        _drawing.abstract = before
+    return switched(_drawing, "abstract", True)
 
 
 def zeros(shape: Shape, rng: np.random.Generator) -> Array:

@@ -97,9 +97,8 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 4), normal(rng, 1, 4), normal(rng, 1)))
     yield Example((normal(rng, 2, 3, 4), normal(rng, 5, 4)))
     yield Example((normal(rng, 2, 3, 4), normal(rng, 4, 5), normal(rng, 5)), {"layout": "in_out"})
-    yield Example(
-        (normal(rng, 7, 33), normal(rng, 17, 33), normal(rng, 17))
-    )  # whole tiles of the kernel, and remainders
+    # Whole tiles of the kernel, and remainders.
+    yield Example((normal(rng, 7, 33), normal(rng, 17, 33), normal(rng, 17)))
 
 
 def composed(x: Any, W: Any, b: Any = None, *, layout: str = "out_in") -> Any:
@@ -121,12 +120,6 @@ def cost(needs: Needs, x: Array, W: Array, b: Array | None = None, *, layout: st
 
 
 linear = Op(
-    "linear",
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    abstract=abstract_forward,
-    cost=cost,
-)
+    "linear", forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), abstract=abstract_forward, cost=cost,
+)  # fmt: skip

@@ -144,9 +144,8 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 2, 5, 6),), {"positions": np.arange(5), "frequency": [1.0, 0.0, -0.3]})
     yield Example((normal(rng, 2, 3, 1, 4),), {"positions": np.array([[[4]], [[9]]])})  # (B, 1, 1)
     yield Example((normal(rng, 2, 3, 66),), {"positions": np.arange(3)})  # whole vectors and a remainder
-    yield Example(
-        (normal(rng, 2, 3, 4, 34).transpose(0, 2, 1, 3),), {"positions": np.arange(3)}
-    )  # heads split
+    # Heads split.
+    yield Example((normal(rng, 2, 3, 4, 34).transpose(0, 2, 1, 3),), {"positions": np.arange(3)})
 
 
 def abstract_forward(
@@ -157,12 +156,6 @@ def abstract_forward(
 
 
 rotary = Op(
-    "rotary",
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    strided=True,
-    abstract=abstract_forward,
-)
+    "rotary", forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), strided=True, abstract=abstract_forward,
+)  # fmt: skip

@@ -1,6 +1,6 @@
 """One step of a run once more, opened: its batch, activations, gradients and update.
 
-Nothing of it was kept. But a step depends on the weights, the optimiser and its number alone (train/step.py), so the
+Nothing of it was kept. But a step depends on the weights, the optimizer and its number alone (train/step.py), so the
 nearest checkpoint before it, or the seed, and the learning rates in the log give every step again to the last bit.
 """
 
@@ -64,7 +64,7 @@ class Replay:
     weights: Names = field(repr=False)
     """Before the step."""
     gradients: Names = field(repr=False)
-    """As the optimiser took them, clipped."""
+    """As the optimizer took them, clipped."""
     updates: Names = field(repr=False)
 
     @property
@@ -129,7 +129,7 @@ def _run_before(folder: Path, step: int, last: int) -> Run:
         )
     with random.seeded(run.trainer.config.seed):
         model = type(run.model)(run.model.config)
-    return Run(folder, run.corpus, run.task, model, run.trainer.config)
+    return Run(folder, run.task, model, run.trainer.config)
 
 
 def _rate(run: Run, records: dict[int, dict[str, Any]]) -> float:

@@ -2,8 +2,8 @@
 
 A larger model learns more from a token, a smaller one sees more of them in the same time. Both limits are met about
 where a model sees TOKENS_PER_PARAMETER tokens for each of its parameters. So the sizes of LADDER are
-timed from the smallest on, and the largest is taken that still sees as many. What it will reach is told from what
-counting reaches on the same text, which takes a second to find out.
+timed from the smallest on, and the largest is taken that still sees as many. The loss to expect is estimated from what
+counting reaches on the same text, which takes a second.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LADDER = [  # layers, heads, width, context, windows per batch, highest rate
     (8, 8, 512, 256, 32, 1e-3),
     (12, 12, 768, 512, 32, 6e-4),
 ]
-SHARE = 0.03  # of the budget that may go into timing
+SHARE = 0.03  # fraction of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
 COUNTED = 20_000_000  # characters that are counted, at most
 # A GPT's bits in relation to those of five-grams: at 10¹³ operations, less per factor ten, and give or take.

@@ -132,7 +132,7 @@ class Ladder:
 
 @dataclass
 class _Progress:
-    """What the trainer tells, as a share of all the training of a rung."""
+    """Progress of a rung: the fraction of all its training that is done."""
 
     title: str
     seed: int

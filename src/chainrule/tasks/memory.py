@@ -15,13 +15,17 @@ IDS = 16  # bytes: a token and the place it is taken from, in the whole batch
 FEW = 1 << 20  # tokens that are traced; from there on each row takes as much as the one before
 
 
-def check_memory(config: Any, tokens: int, batch_size: int, accumulate: int, recompute: bool) -> None:
-    """Refuse a batch of rows of `tokens` tokens that needs more than all memory; `config` is that of a model."""
-    needed, there = step_bytes(config, tokens, batch_size, accumulate, recompute), memory()
+def check_memory(sizes: Any, training: Any) -> None:
+    """Refuse a batch of windows that needs more than all memory; `sizes` are those of a model."""
+    T = sizes.block_size
+    needed, there = (
+        step_bytes(sizes, T, training.batch_size, training.accumulate, training.recompute),
+        memory(),
+    )
     if needed > there:
         raise ConfigError(
-            *("train: ", Setting("batch_size"), f" is {batch_size}, "),
-            *(Setting("block_size"), f" {config.block_size}: a step takes "),
+            *("train: ", Setting("batch_size"), f" is {training.batch_size}, "),
+            *(Setting("block_size"), f" {T}: a step takes "),
             f"{needed / 2**30:,.0f} GiB, this machine has {there / 2**30:.0f} (make one of them smaller, or accumulate "
             "larger)",
         )

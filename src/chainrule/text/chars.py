@@ -40,9 +40,8 @@ class CharTokenizer(Tokenizer):
         self.characters = characters
         self.special_tokens = tuple(special_tokens)
         self._codes = _code_points(characters)
-        self._ids = np.full(
-            int(self._codes.max()) + 2, UNKNOWN, np.int32
-        )  # by code point; the last entry serves all above
+        # By code point; the last entry serves all above.
+        self._ids = np.full(int(self._codes.max()) + 2, UNKNOWN, np.int32)
         self._ids[self._codes] = np.arange(len(characters))
 
     @classmethod

@@ -74,9 +74,8 @@ def clean(character: str) -> str:
 
 
 def is_space(character: str) -> bool:
-    return (
-        character.isspace() and not "\x1c" <= character <= "\x1f"
-    )  # Unicode calls those four control characters
+    # Unicode calls those four control characters.
+    return character.isspace() and not "\x1c" <= character <= "\x1f"
 
 
 def is_punctuation(character: str) -> bool:

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import DataError, FormatError
-from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
-from chainrule.text.vocabulary import Vocabulary
+from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer
 from chainrule.types import Ids
 
 LONGEST = 512
@@ -27,7 +26,7 @@ WORD = re.compile(f"{SPACE}*[^{SPACE}]+|{SPACE}+")
 Merges = Mapping[tuple[int, int], tuple[int, int]]
 
 
-class SentencePieceBPETokenizer(Tokenizer):
+class SentencePieceBPETokenizer(VocabularyTokenizer):
     """Pieces, and merges as rows (left, right, rank); the lowest rank merges first.
 
     >>> from chainrule.text import SentencePieceBPETokenizer, Vocabulary
@@ -96,14 +95,6 @@ class SentencePieceBPETokenizer(Tokenizer):
         fixed = {*self.vocabulary.special, *BYTES}
         return [0.0 if token in fixed else found.get(token, last) for token in tokens]
 
-    @property
-    def vocab_size(self) -> int:
-        return len(self.vocabulary)
-
-    @property
-    def special_ids(self) -> Mapping[str, int]:
-        return self.vocabulary.special_ids
-
     def encode(self, text: str) -> Ids:
         """text -> ids (n,)"""
         inside = self.encode_inside(" " + text if self.prefix and text else text)
@@ -121,9 +112,6 @@ class SentencePieceBPETokenizer(Tokenizer):
     def decode_bytes(self, ids: npt.ArrayLike) -> bytes:
         """ids (n,) -> UTF-8, including the space before the text"""
         return b"".join(self._contents[id] for id in self.check_ids(ids))
-
-    def piece(self, id: int) -> str:
-        return self.vocabulary.tokens[id]
 
     def to_dict(self) -> dict[str, Any]:
         merges = [[left, right, rank] for rank, left, right in self.merges]

@@ -98,12 +98,10 @@ class UnigramTokenizer(VocabularyTokenizer):
 
     def encode_inside(self, text: str) -> Ids:
         if native.available():
-            ids: Ids = self._encoder.encode(to_utf8(text))
-            return ids
+            return self._encoder.encode(to_utf8(text))
         ids = np.array([id for unit in self._units(text) for id in self._cut(unit)], np.int32)
-        repeated = (ids[1:] == self._unknown) & (
-            ids[:-1] == self._unknown
-        )  # a run of unknown characters is one <unk>
+        # A run of unknown characters is one <unk>.
+        repeated = (ids[1:] == self._unknown) & (ids[:-1] == self._unknown)
         return np.delete(ids, np.flatnonzero(repeated) + 1)
 
     def decode(self, ids: npt.ArrayLike) -> str:
@@ -161,9 +159,8 @@ class UnigramTokenizer(VocabularyTokenizer):
         """Viterbi, the reference for the native encoder; a tie goes to the cut with the longest last piece."""
         longest = max(map(len, self._ids), default=1)
         unknown_score = min((self.scores[id] for id in self._ids.values()), default=0.0) - PENALTY
-        best = [(0.0, 0, 0)] + [(-math.inf, 0, 0)] * len(
-            text
-        )  # score, start and id of the last piece, by end
+        # Score, start and id of the last piece, by end.
+        best = [(0.0, 0, 0)] + [(-math.inf, 0, 0)] * len(text)
         for start in range(len(text)):
             for end in range(start + 1, min(len(text), start + longest) + 1):
                 id = self._ids.get(text[start:end], -1)

@@ -68,9 +68,8 @@ class WordPieceTokenizer(VocabularyTokenizer):
         learner = (NativeLearner if native.available() else Learner)(texts, rules)
         start = with_special([*special_tokens, UNKNOWN], learner.characters)
         check_size("WordPiece", vocab_size, len(start), "special tokens and characters")
-        limit = (
-            vocab_size - len(start) + len(start.special)
-        )  # a token spelled like a special one is not added
+        # A token spelled like a special one is not added.
+        limit = vocab_size - len(start) + len(start.special)
         learned = learner.tokens(limit, None if min_count is None else max(1, min_count))
         tokens = list(dict.fromkeys([*start.tokens, *learned]))[:vocab_size]
         return cls(Vocabulary(tokens, start.special), rules=rules)
@@ -80,10 +79,8 @@ class WordPieceTokenizer(VocabularyTokenizer):
         if native.available():
             data = to_utf8(text)
             self.rules.native_table(data)
-            ids: Ids = self._encoder.encode(data)
-            return ids
-        cache = self._cache
-        return np.array([id for word in self.rules.split(text) for id in cache[word]], np.int32)
+            return self._encoder.encode(data)
+        return np.array([id for word in self.rules.split(text) for id in self._cache[word]], np.int32)
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text with single spaces between words; case and accents are lost"""

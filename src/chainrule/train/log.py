@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from chainrule.errors import ConfigError
+from chainrule.files import plain
 from chainrule.machine import clock
 
 REFRESH = 0.1  # seconds between updates of the live line
@@ -31,9 +32,7 @@ class Logger(Protocol):
     ) -> None: ...
 
     def progress(self, said: str) -> None: ...
-
     def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None: ...
-
     def note(self, step: int, record: dict[str, Any], *said: str) -> None: ...
 
 
@@ -56,9 +55,9 @@ class Log:
         parameters: int,
         resume_at: int = 0,
         console: Console | None = None,
-        progress: Callable[[str], None] | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
-        self.tell = progress
+        self.tell = tell
         self.console = console or Console(highlight=False)
         self.tokens = tokens  # per step
         self.parameters = parameters
@@ -185,16 +184,8 @@ def shorten(text: str, width: int = 70) -> str:
 
 
 def encode(record: dict[str, Any]) -> str:
-    """A line of the log. JSON has no NaN and no infinity: the norm of a skipped step is null."""
-    return json.dumps(_finite(record), allow_nan=False) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """A line of the log; what is not finite, such as the norm of a skipped step, is null."""
+    return json.dumps(plain(record), allow_nan=False) + "\n"
 
 
 def cut(path: Path, step: int) -> None:

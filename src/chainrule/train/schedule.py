@@ -1,7 +1,7 @@
 """How many steps there will be, and the learning rate of each.
 
 On a time budget the number of steps is not known at the start. The rate rises and stays, which needs no plan,
-until what is left of the time is just what the final decay takes; then the number is fixed. So a run on a
+until the time left is just what the final decay takes; then the number is fixed. So a run on a
 budget is, bit for bit, the run with that many steps; but if the time is too short for its warm-up, the rate falls
 from where it has come.
 """
@@ -12,7 +12,7 @@ from chainrule.optim.schedules import Schedule, constant, cosine, inverse_sqrt, 
 from chainrule.train.config import TrainConfig
 
 FAR = 10**12  # stands for a number of steps that is not known yet
-OVERTIME = 1.2  # share of the budget after which a run on a machine that has become slower is cut short
+OVERTIME = 1.2  # fraction of the budget after which a run on a machine that has become slower is cut short
 
 
 class Plan:

@@ -43,7 +43,7 @@ class Skips:
 
 @contextmanager
 def noted(log: Logger, step: int) -> Iterator[None]:
-    """What is not finite in here is written down; whoever catches it says so."""
+    """A finding about what is not finite in here goes to the log; the error goes on to the caller."""
     try:
         yield
     except NotFinite as error:
@@ -53,7 +53,7 @@ def noted(log: Logger, step: int) -> Iterator[None]:
 
 
 def check_sound(model: Model, config: TrainConfig, step: int, validation: float = 0.0) -> None:
-    """Refuse to keep or to judge a model that an update has broken: its loss and gradient may have been finite."""
+    """Refuse to keep or evaluate a model that an update has broken: its loss and gradient may have been finite."""
     entry = broken(model)
     if entry is None and math.isfinite(validation):
         return

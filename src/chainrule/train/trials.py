@@ -83,7 +83,7 @@ def overfit(trainer: Trainer, *, steps: int = STEPS, said: Progress = lambda tex
 
 
 def left_open(inputs: Any, targets: Array, context: int | None) -> float:
-    """Nats that nobody could know: the same tokens, up to `context` of them, that go on differently in the batch."""
+    """Nats that no model can save: the same tokens, up to `context` of them, followed by others in the batch."""
     if not isinstance(inputs, np.ndarray) or inputs.shape != targets.shape:
         return 0.0
     following: dict[bytes, Counter[int]] = defaultdict(Counter)
@@ -144,7 +144,7 @@ def _copy(trainer: Trainer, batches: Any, *, dropout: float | None = None, **opt
 
 
 def _without(model: Model, dropout: float | None) -> Model:
-    """The same model, with another share of dropout if it has such."""
+    """The same model, with another dropout rate if it has dropout."""
     if dropout is None or not (is_dataclass(model.config) and hasattr(model.config, "dropout")):
         return copy.deepcopy(model)
     new = type(model)(replace(model.config, dropout=dropout))  # type: ignore[type-var]

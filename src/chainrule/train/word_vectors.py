@@ -36,7 +36,7 @@ class Progress(NamedTuple):
 
     epoch: int  # being read, from 0
     words: int  # read in this stretch: those that subsampling left
-    share: float  # of the whole training that is done
+    share: float  # fraction of the training that is done
     lr: float  # of this stretch
 
 
@@ -49,14 +49,14 @@ class WordVectorStep:
     >>> cr.seed(0)
     >>> model = cr.models.SkipGram(cr.models.Word2VecConfig(vocab_size=4, dim=8, window=2))
     >>> step = cr.train.WordVectorStep(model, [0, 1, 2, 3, -1, 3, 1, 2, 0], cr.train.WordTrainConfig(epochs=3))
-    >>> [progress.words for epoch in range(3) for progress in step.read(epoch)]
-    [1, 1, 1]
+    >>> [progress.epoch for epoch in range(3) for progress in step.read(epoch)]
+    [0, 1, 2]
     """
 
     by_epoch = True
     average = None
     state = None
-    tokens = 0  # nobody waits for a pace in tokens: an epoch tells its words
+    tokens = 0  # the pace is in words, which an epoch tells itself
 
     def __init__(self, model: Word2Vec, ids: npt.ArrayLike, settings: WordTrainConfig | None = None) -> None:
         self.model = model

@@ -55,8 +55,7 @@ class Command:
         from chainrule.train.trials import overfit
 
         tokenizer = None if self.tokenizer is None else cr.io.load_tokenizer(self.tokenizer)
-        data = cr.tasks.task_of(self.family).find(name)
-        run = cr.runs.Run.draft("", data, cr.train.TrainConfig(), self.family, tokenizer)
+        run = cr.runs.Run.draft("", name, cr.train.TrainConfig(), self.family, tokenizer)
         findings = [*run.trainer.examine(), overfit(run.trainer, said=progress.say)]
         return f"{size(run.model)}, {run.task.amount()}", findings
 

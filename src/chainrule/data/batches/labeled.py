@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.batches.padded import Bucketed, Mask
+from chainrule.data.batches.padded import Bucketed, Drawing, Mask
 from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented, text_limit, trim
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.order import Items
@@ -35,47 +35,37 @@ class LabeledBatches(Bucketed):
         others: Sequence[npt.ArrayLike] | None = None,
         *,
         special: SpecialIds,
-        batch_size: int,
-        block_size: int,
-        seed: int = 0,
-        pool: int = 1,
+        **drawing: Unpack[Drawing],
     ) -> None:
-        limit = text_limit(block_size, 1 if others is None else 2)
+        limit = text_limit(drawing["block_size"], 1 if others is None else 2)
         if not len(texts) == len(labels) == len(texts if others is None else others):
             seconds = "" if others is None else f", {len(others)} second texts"
             raise DataError(f"labeled: {len(texts)} texts, {len(labels)} labels{seconds} (must be as many)")
         pairs = zip(texts, repeat(None) if others is None else others, strict=others is not None)
         whole = [(_row(a), None if b is None else _row(b)) for a, b in pairs]
-        self.rows = [trim(a, b, limit) for a, b in whole]
+        self.texts = [trim(a, b, limit) for a, b in whole]
         self.labels = np.asarray(labels, np.int32)
         self.special = special
         after, before = (
-            np.array([len(a) + (0 if b is None else len(b)) for a, b in rows]) for rows in (self.rows, whole)
+            np.array([len(a) + (0 if b is None else len(b)) for a, b in rows]) for rows in (self.texts, whole)
         )
         self.truncated = float((after < before).mean())
         """Fraction of the texts that are truncated."""
-        super().__init__(after, batch_size=batch_size, block_size=block_size, seed=seed, pool=pool)
+        super().__init__(after, **drawing)
 
     @property
     def ids(self) -> Ids:
         """All tokens of the texts, one after another (n,)"""
-        return np.concatenate([side for row in self.rows for side in row if side is not None])
+        return np.concatenate([side for row in self.texts for side in row if side is not None])
 
     @property
     def tokens(self) -> int:
         """Number of labels per batch."""
         return self.batch_size
 
-    def batch(self, step: int) -> tuple[Segmented, Ids]:
+    def rows(self, items: Items) -> tuple[Segmented, Ids]:
         """Segmented of ids (B, T), mask (B, T), segments (B, T); labels (B,)"""
-        return self._batch(self.draw(step))
-
-    def once(self) -> Iterator[tuple[Segmented, Ids]]:
-        """Batches for evaluation: every text once."""
-        return map(self._batch, self.in_turn())
-
-    def _batch(self, items: Items) -> tuple[Segmented, Ids]:
-        firsts, seconds = zip(*(self.rows[item] for item in items), strict=True)
+        firsts, seconds = zip(*(self.texts[item] for item in items), strict=True)
         return segmented(firsts, seconds, self.special), self.labels[items]
 
 
@@ -108,18 +98,11 @@ class TwinBatches(BatchSource):
         partners: Sequence[npt.ArrayLike],
         *,
         special: SpecialIds,
-        batch_size: int,
-        block_size: int,
-        seed: int = 0,
+        **drawing: Unpack[Drawing],
     ) -> None:
-        self.block_size = block_size
+        self.block_size = drawing["block_size"]
         zeros = [0] * len(texts)
-        self.sides = [
-            LabeledBatches(
-                side, zeros, special=special, batch_size=batch_size, block_size=block_size, seed=seed
-            )
-            for side in (texts, partners)
-        ]
+        self.sides = [LabeledBatches(side, zeros, special=special, **drawing) for side in (texts, partners)]
 
     @property
     def tokens(self) -> int:

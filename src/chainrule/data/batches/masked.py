@@ -126,9 +126,8 @@ class MaskedBatches(BatchSource):
                 f"documents: none of {len(documents)} has {1 + next_sentence} tokens (must be at least one document)"
             )
         self.starts, self.lengths = starts[enough], lengths[enough]  # of the windows
-        self.of = (
-            np.searchsorted(documents.starts, self.starts, side="right") - 1
-        )  # the document of each window
+        # The document of each window.
+        self.of = np.searchsorted(documents.starts, self.starts, side="right") - 1
         if next_sentence and len(self.starts) < 2:
             raise DataError(
                 "documents: a single window (next sentence needs a second: give more text, a smaller block_size, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +43,18 @@ def shift(ids: Ids, mask: Mask) -> tuple[Ids, Ids]:
     return np.where(mask[:, 1:], ids[:, :-1], PAD), targets
 
 
+class Drawing(TypedDict, total=False):
+    """How batches are drawn; `Bucketed` has the defaults."""
+
+    batch_size: Required[int]
+    block_size: Required[int]
+    seed: int
+    replacement: bool
+    pool: int
+
+
 class Bucketed(BatchSource):
-    """Items drawn `batch_size` at a time: the base of batches of documents and of pairs.
+    """Items drawn `batch_size` at a time: the base of batches of documents, pairs, labeled and tagged texts.
 
     `lengths` are the numbers of targets of the items; with `pool` > 1 the items of a batch are similar in length.
     """
@@ -71,14 +81,19 @@ class Bucketed(BatchSource):
         """Mean number of targets per batch."""
         return max(1, round(self.batch_size * float(self.lengths.mean())))
 
-    def draw(self, step: int) -> Items:
-        """The items of a batch (B,)."""
-        return self.order.bucket(step, self.batch_size, self.lengths, self.pool)
+    def rows(self, items: Items) -> tuple[Any, Ids]:
+        """The inputs and the targets of these items."""
+        raise NotImplementedError
 
-    def in_turn(self) -> Iterator[Items]:
-        """The items of batches for evaluation: every item once, sorted by length so that little is padded."""
+    def batch(self, step: int) -> tuple[Any, Ids]:
+        """The inputs and the targets of random items, as `rows` describes them."""
+        return self.rows(self.order.bucket(step, self.batch_size, self.lengths, self.pool))
+
+    def once(self) -> Iterator[tuple[Any, Ids]]:
+        """Batches for evaluation: every item once, sorted by length so that little is padded."""
         items = np.argsort(self.lengths, kind="stable")
-        return (items[first : first + self.batch_size] for first in range(0, len(items), self.batch_size))
+        for first in range(0, len(items), self.batch_size):
+            yield self.rows(items[first : first + self.batch_size])
 
 
 class DocumentBatches(Bucketed):
@@ -94,57 +109,26 @@ class DocumentBatches(Bucketed):
     [[2, 3, 4], [6, -1, -1]]
     """
 
-    def __init__(
-        self,
-        documents: Encoded,
-        *,
-        batch_size: int,
-        block_size: int,
-        seed: int = 0,
-        replacement: bool = False,
-        pool: int = 1,
-    ) -> None:
+    def __init__(self, documents: Encoded, **drawing: Unpack[Drawing]) -> None:
         self.documents = documents
-        self.items = _with_targets(documents)
-        super().__init__(
-            documents.lengths[self.items] - 1,
-            batch_size=batch_size,
-            block_size=block_size,
-            seed=seed,
-            replacement=replacement,
-            pool=pool,
-        )
+        self.items = np.flatnonzero(documents.lengths >= 2)  # the others have no target
+        if not len(self.items):
+            raise DataError(f"documents: none of {len(documents)} has two tokens (must have one to predict)")
+        super().__init__(documents.lengths[self.items] - 1, **drawing)
 
     @property
     def truncated(self) -> float:
         """Fraction of the documents that are truncated."""
         return float((self.documents.lengths[self.items] - 1 > self.block_size).mean())
 
-    def batch(self, step: int) -> tuple[Ids, Ids]:
+    def rows(self, items: Items) -> tuple[Ids, Ids]:
         """inputs (B, T) and targets (B, T); T is the length of the longest document of the batch"""
-        return _batch(self.documents, self.items[self.draw(step)], self.block_size)
+        return shift(*gather(self.documents, self.items[items], int(self.lengths[items].max()) + 1))
 
 
 def padded(documents: Encoded, *, batch_size: int, block_size: int) -> Iterator[tuple[Ids, Ids]]:
     """Batches for evaluation: every document once, sorted by length so that little is padded."""
-    check_sizes(batch_size, block_size)
-    items = _with_targets(documents)
-    items = items[np.argsort(documents.lengths[items], kind="stable")]
-    for first in range(0, len(items), batch_size):
-        yield _batch(documents, items[first : first + batch_size], block_size)
-
-
-def _with_targets(documents: Encoded) -> Items:
-    """The documents of two or more tokens: the others have no target."""
-    items = np.flatnonzero(documents.lengths >= 2)
-    if not len(items):
-        raise DataError(f"documents: none of {len(documents)} has two tokens (must have one to predict)")
-    return items
-
-
-def _batch(documents: Encoded, items: Items, block_size: int) -> tuple[Ids, Ids]:
-    longest = int(documents.lengths_of(items).max())
-    return shift(*gather(documents, items, min(longest, block_size + 1)))
+    return DocumentBatches(documents, batch_size=batch_size, block_size=block_size).once()
 
 
 def gather(documents: Encoded, items: Items, length: int, value: int = PAD) -> tuple[Ids, Mask]:

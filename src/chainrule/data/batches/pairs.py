@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Unpack
 
 import numpy.typing as npt
 
-from chainrule.data.batches.padded import Bucketed, Mask, gather, shift
+from chainrule.data.batches.padded import Bucketed, Drawing, Mask, gather, shift
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Items
 from chainrule.errors import DataError
@@ -39,11 +39,7 @@ class PairBatches(Bucketed):
         *,
         start: int,
         end: int,
-        batch_size: int,
-        block_size: int,
-        seed: int = 0,
-        replacement: bool = False,
-        pool: int = 1,
+        **drawing: Unpack[Drawing],
     ) -> None:
         self.sources = Encoded.of(sources)
         self.targets = Encoded.of(targets, start=start, end=end)
@@ -51,14 +47,7 @@ class PairBatches(Bucketed):
             raise DataError(
                 f"pairs: {len(self.sources)} sources, {len(self.targets)} targets (must be equal)"
             )
-        super().__init__(
-            self.targets.lengths - 1,
-            batch_size=batch_size,
-            block_size=block_size,
-            seed=seed,
-            replacement=replacement,
-            pool=pool,
-        )
+        super().__init__(self.targets.lengths - 1, **drawing)
 
     @property
     def truncated(self) -> float:
@@ -66,15 +55,8 @@ class PairBatches(Bucketed):
         cut = (self.sources.lengths > self.block_size) | (self.targets.lengths - 1 > self.block_size)
         return float(cut.mean())
 
-    def batch(self, step: int) -> tuple[Pair, Ids]:
+    def rows(self, items: Items) -> tuple[Pair, Ids]:
         """Pair of source (B, S), mask (B, S), decoder inputs (B, T); targets (B, T). S and T are at most block_size."""
-        return self._batch(self.draw(step))
-
-    def once(self) -> Iterator[tuple[Pair, Ids]]:
-        """Batches for evaluation: every pair once."""
-        return map(self._batch, self.in_turn())
-
-    def _batch(self, items: Items) -> tuple[Pair, Ids]:
         longest = min(int(self.sources.lengths_of(items).max()), self.block_size)
         source, mask = gather(self.sources, items, longest)
         inputs, targets = shift(*gather(self.targets, items, int(self.lengths[items].max()) + 1))

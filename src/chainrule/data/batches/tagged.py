@@ -5,11 +5,12 @@ A tag belongs to the first token of its word; the other tokens of the word have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
-from chainrule.data.batches.padded import Bucketed, pad
+from chainrule.data.batches.padded import Bucketed, Drawing, pad
 from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented, text_limit
 from chainrule.data.order import Items
 from chainrule.errors import DataError
@@ -58,24 +59,21 @@ class TaggedBatches(Bucketed):
         sentences: Sequence[tuple[Ids, Ids, Sequence[int]]],
         *,
         special: SpecialIds,
-        batch_size: int,
-        block_size: int,
-        seed: int = 0,
-        pool: int = 1,
+        **drawing: Unpack[Drawing],
     ) -> None:
-        limit = text_limit(block_size, 1)
+        limit = text_limit(drawing["block_size"], 1)
         self.special = special
-        self.rows = [np.asarray(ids, np.int32)[:limit] for ids, _, _ in sentences]
+        self.texts = [np.asarray(ids, np.int32)[:limit] for ids, _, _ in sentences]
         self.labels = [_spread(np.asarray(ids), firsts, tags)[:limit] for ids, firsts, tags in sentences]
-        lengths = np.array([len(row) for row in self.rows])
+        lengths = np.array([len(row) for row in self.texts])
         self.truncated = float(np.mean([len(ids) > limit for ids, _, _ in sentences]))
         """Fraction of the sentences that are truncated."""
-        super().__init__(lengths, batch_size=batch_size, block_size=block_size, seed=seed, pool=pool)
+        super().__init__(lengths, **drawing)
 
     @property
     def ids(self) -> Ids:
         """All tokens of the sentences, one after another (n,)"""
-        return np.concatenate(self.rows)
+        return np.concatenate(self.texts)
 
     @property
     def tokens(self) -> int:
@@ -83,16 +81,9 @@ class TaggedBatches(Bucketed):
         words = np.mean([np.count_nonzero(row != IGNORE) for row in self.labels])
         return max(1, round(self.batch_size * float(words)))
 
-    def batch(self, step: int) -> tuple[Segmented, Ids]:
+    def rows(self, items: Items) -> tuple[Segmented, Ids]:
         """Segmented of ids (B, T), mask (B, T), segments (B, T); labels (B, T), IGNORE where no word begins"""
-        return self._batch(self.draw(step))
-
-    def once(self) -> Iterator[tuple[Segmented, Ids]]:
-        """Batches for evaluation: every sentence once."""
-        return map(self._batch, self.in_turn())
-
-    def _batch(self, items: Items) -> tuple[Segmented, Ids]:
-        rows = segmented([self.rows[item] for item in items], [None] * len(items), self.special)
+        rows = segmented([self.texts[item] for item in items], [None] * len(items), self.special)
         around = [np.concatenate([[IGNORE], self.labels[item], [IGNORE]]) for item in items]
         return rows, pad(around, value=IGNORE)[0]
 

@@ -63,7 +63,7 @@ def read_documents(
         listed = NAMED.get(Path(name).stem)
         for path in find_files(name):
             unit = by or (listed.by if listed else "file")
-            yield from _reader(path)(path, unit, field, numbers)
+            yield from READERS.get(kind(path), _text)(path, unit, field, numbers)
 
 
 def find_files(name: Name) -> list[Path]:
@@ -71,7 +71,8 @@ def find_files(name: Name) -> list[Path]:
     path = Path(name)
     if path.is_dir():
         inside = (Path(folder, file) for folder, _, files in os.walk(path) for file in files)
-        found = [p for p in inside if kind(p) in READERS and not _hidden(p.relative_to(path))]
+        shown = (p for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts))
+        found = [p for p in shown if kind(p) in READERS]
         if not found:
             raise DataError(f"{path}: no {', '.join(READERS)} in this directory (must hold at least one)")
         return sorted(found)
@@ -81,10 +82,6 @@ def find_files(name: Name) -> list[Path]:
             raise DataError(f"{name}: no file matches (must match at least one)")
         return sorted(found)
     return [corpora.find(name)]
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _text(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
@@ -150,19 +147,10 @@ def _string(value: Any, where: str, field: str, numbers: bool) -> str:
 
 
 Reader = Callable[[Path, str, str, bool], Iterator[Document]]
-READERS: dict[str, Reader] = {
-    ".txt": _text,
-    ".jsonl": _jsonl,
-    ".csv": _table,
-    ".tsv": _table,
-    ".parquet": _parquet,
-}
-
-
-def _reader(path: Path) -> Reader:
-    return READERS.get(kind(path), _text)
+TABLES: dict[str, Reader] = {".jsonl": _jsonl, ".csv": _table, ".tsv": _table, ".parquet": _parquet}
+READERS: dict[str, Reader] = {".txt": _text, **TABLES}
 
 
 def is_table(path: Path) -> bool:
     """Whether the file holds records with fields rather than plain text."""
-    return _reader(path) is not _text
+    return kind(path) in TABLES

@@ -21,13 +21,9 @@ from chainrule.data.read.documents import is_table, read_documents, text_lines
 from chainrule.errors import DataError
 
 NAMED = (
-    ("source", "target"),
-    ("src", "tgt"),
-    ("instruction", "output"),
-    ("input", "output"),
-    ("prompt", "completion"),
-    ("question", "answer"),
-)
+    ("source", "target"), ("src", "tgt"), ("instruction", "output"), ("input", "output"),
+    ("prompt", "completion"), ("question", "answer"),
+)  # fmt: skip
 PLACES = ("1", "2")
 # Names of columns: two different ones in the first row of a table are a header, not a pair. Language codes that are
 # also words, such as "it" and "es", are not in the list.

@@ -41,14 +41,11 @@ TIED = {
 
 def read_config(settings: Settings) -> BERTConfig:
     """Our config from a `config.json`; options that BERT lacks are refused."""
-    for name, value in (
-        ("hidden_act", "gelu"),
-        ("position_embedding_type", "absolute"),
-        ("is_decoder", False),
-        ("add_cross_attention", False),
-        ("tie_word_embeddings", True),
-    ):
-        settings.must(name, value)
+    settings.must("hidden_act", "gelu")
+    settings.must("position_embedding_type", "absolute")
+    settings.must("is_decoder", False)
+    settings.must("add_cross_attention", False)
+    settings.must("tie_word_embeddings", True)
     sizes: dict[str, Any] = {
         "n_layer": settings.integer("num_hidden_layers", default=12),
         "n_head": settings.integer("num_attention_heads", default=12),
@@ -72,8 +69,7 @@ def read_config(settings: Settings) -> BERTConfig:
         sizes["next_sentence"] = head == "BertForPreTraining"
     if issubclass(kind, BERTClassifierConfig):
         sizes |= _labels(settings)
-    config: BERTConfig = kind(**sizes)
-    return config
+    return kind(**sizes)
 
 
 def _labels(settings: Settings) -> dict[str, Any]:

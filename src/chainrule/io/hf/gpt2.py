@@ -15,12 +15,7 @@ PREFIX, HEAD = "transformer.", "lm_head.weight"
 TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
 LAYERS = (*TRANSPOSED, "ln_1.weight", "ln_2.weight", "ln_f.weight")  # every weight with a bias
 UNUSED = (".attn.bias", ".attn.masked_bias")  # older files store the causal mask
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-}
+ACTIVATIONS = {"gelu": "gelu"} | dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast"), "gelu_tanh")
 
 
 def read_config(settings: Settings) -> GPTConfig:

@@ -26,10 +26,8 @@ def read_config(settings: Settings) -> LlamaConfig:
     """Our config from a `config.json`; options that Llama lacks are refused."""
     qwen = settings.values.get("model_type") == "qwen2"
     settings = Settings(QWEN | settings.values) if qwen else settings
-    width, heads = (
-        settings.integer("hidden_size", default=4096),
-        settings.integer("num_attention_heads", default=32),
-    )
+    width = settings.integer("hidden_size", default=4096)
+    heads = settings.integer("num_attention_heads", default=32)
     size = settings.integer("head_dim") if settings.has("head_dim") else None
     settings.must("hidden_act", "silu")
     settings.must("mlp_bias", False)

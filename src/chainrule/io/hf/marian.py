@@ -32,13 +32,10 @@ def read_config(settings: Settings) -> Seq2SeqConfig:
     """Our config from a `config.json`; options that Seq2Seq lacks are refused."""
     layers, heads = settings.integer("encoder_layers"), settings.integer("encoder_attention_heads")
     width, inside = settings.integer("d_model"), settings.integer("encoder_ffn_dim")
-    for name, value in (
-        ("decoder_layers", layers),
-        ("decoder_attention_heads", heads),
-        ("decoder_ffn_dim", inside),
-        ("normalize_embedding", False),
-    ):
-        settings.must(name, value)
+    settings.must("decoder_layers", layers)
+    settings.must("decoder_attention_heads", heads)
+    settings.must("decoder_ffn_dim", inside)
+    settings.must("normalize_embedding", False)
     ours = settings.section("chainrule")
     rows = settings.integer("vocab_size")
     tied = settings.flag("tie_word_embeddings", True)
@@ -70,15 +67,8 @@ def write_config(config: Seq2SeqConfig) -> dict[str, Any] | None:
     shared = config.source_vocab_size is None
     if config.positions != "sinusoidal" or config.norm_eps != EPS or (kind == "pegasus" and not shared):
         return None
-    sides = {
-        f"{side}_{name}": value
-        for side in ("encoder", "decoder")
-        for name, value in (
-            ("layers", config.n_layer),
-            ("attention_heads", config.n_head),
-            ("ffn_dim", config.inside),
-        )
-    }
+    sizes = {"layers": config.n_layer, "attention_heads": config.n_head, "ffn_dim": config.inside}
+    sides = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in sizes.items()}
     return {
         "model_type": kind,
         "architectures": [CLASSES[kind]],

@@ -117,9 +117,8 @@ class BERTPretraining(Model):
         if not self.config.next_sentence:
             return (words,)
         follows = np.asarray(follows)
-        wanted = np.where(
-            follows == IGNORE, IGNORE, 1 - follows
-        )  # in published weights class 0 says: it follows
+        # In published weights class 0 says: it follows.
+        wanted = np.where(follows == IGNORE, IGNORE, 1 - follows)
         return words, ops.cross_entropy(self._pairs(hidden), targets=wanted, ignore_index=IGNORE)
 
     def counts(self, inputs: Any, targets: Array) -> tuple[int, ...]:

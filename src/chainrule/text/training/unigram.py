@@ -19,9 +19,8 @@ from itertools import groupby
 
 import numpy as np
 
-UNIT = re.compile(
-    r"\n+| *[^ \n]+| +"
-)  # no piece crosses a unit: line ends, or spaces and the word after them
+# No piece crosses a unit: line ends, or spaces and the word after them.
+UNIT = re.compile(r"\n+| *[^ \n]+| +")
 LEAST_COUNT = 0.5  # a piece with a lower expected count is dropped
 SEEDS_PER_PIECE = 20
 
@@ -120,10 +119,8 @@ def expect(words: dict[str, int], scores: Scores) -> Scores:
         cuts = [
             (i, j) for i in range(n) for j in range(i + 1, min(n, i + longest) + 1) if word[i:j] in scores
         ]
-        alpha, beta = (
-            np.full(n + 1, -np.inf),
-            np.full(n + 1, -np.inf),
-        )  # log sums over the cuts before and after each place
+        # Log sums over the cuts before and after each place.
+        alpha, beta = np.full(n + 1, -np.inf), np.full(n + 1, -np.inf)
         alpha[0] = beta[n] = 0
         for i, j in cuts:
             alpha[j] = np.logaddexp(alpha[j], alpha[i] + scores[word[i:j]])

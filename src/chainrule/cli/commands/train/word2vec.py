@@ -13,7 +13,7 @@ from chainrule.cli.args.options import Argument, Given
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line
 from chainrule.errors import ConfigError
-from chainrule.models import Word2VecConfig
+from chainrule.models.word2vec import Word2VecConfig
 from chainrule.train.config import WordTrainConfig
 
 
@@ -44,6 +44,8 @@ class Command:
     given: Given = frozenset()
 
     def run(self) -> None:
+        from chainrule.cli.render.progress import Progress
+
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
             report: dict[str, Any] = {
@@ -90,14 +92,14 @@ class Command:
     def _new(self) -> cr.runs.Run:
         folder = self.out or cr.runs.folder.free_folder(Path("runs/word2vec"))
         sizes: dict[str, Any] = {"dim": self.dim, "window": self.window, "min_count": self.min_count}
-        return cr.runs.Run.new(folder, cr.data.load(self.data), self.training, self.model, **sizes)
+        return cr.runs.Run.new(folder, self.data, self.training, self.model, **sizes)
 
     def _resumed(self, folder: Path) -> cr.runs.Run:
         from chainrule.cli.args.resume import agree, same_folder
 
         run = cr.runs.Run.resume(folder, word_vectors=True)
         same_folder(self.out, folder)
-        if self.data != Command.data and cr.data.load(self.data) != run.corpus:
+        if self.data != Command.data and run.task.find(self.data) != run.corpus:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
         of_run = vars(run.model.config) | vars(run.config) | {"model": run.family}
         of_run |= {name: value for name, value in run.task.facts().items() if value is not None}

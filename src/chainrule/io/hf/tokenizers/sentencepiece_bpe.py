@@ -72,22 +72,14 @@ def write(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:
 def _start(description: Description) -> str | None:
     """The special token that the post-processor puts before a text."""
     single = part(description, "post_processor").get("single")
-    first = (
-        single[0].get("SpecialToken") if isinstance(single, list) and isinstance(single[0], dict) else None
-    )
-    return str(first.get("id")) if isinstance(first, dict) else None
+    first = single[0] if isinstance(single, list) and isinstance(single[0], dict) else {}
+    token = first.get("SpecialToken")
+    return str(token.get("id")) if isinstance(token, dict) else None
 
 
 def _before(start: str, id: int) -> dict[str, Any]:
     """A post-processor that puts a token before a text."""
-    token, a, b = (
-        {"SpecialToken": {"id": start, "type_id": 0}},
-        *({"Sequence": {"id": x, "type_id": 0}} for x in "AB"),
-    )
-    special = {start: {"id": start, "ids": [id], "tokens": [start]}}
-    return {
-        "type": "TemplateProcessing",
-        "single": [token, a],
-        "pair": [token, a, token, b],
-        "special_tokens": special,
-    }
+    token = {"SpecialToken": {"id": start, "type_id": 0}}
+    a, b = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    template = {"type": "TemplateProcessing", "single": [token, a], "pair": [token, a, token, b]}
+    return template | {"special_tokens": {start: {"id": start, "ids": [id], "tokens": [start]}}}
