@@ -44,8 +44,6 @@ class Command:
     given: Given = frozenset()
 
     def run(self) -> None:
-        from chainrule.cli.render.progress import Progress
-
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
             report: dict[str, Any] = {
