@@ -138,6 +138,7 @@ public:
 
     // Source i is the next counts[i] rows of memory.
     void read(ConstMatrix memory, Ids counts) {
+        if (!program_.memory_width()) throw std::invalid_argument("the program attends to no source");
         same(memory.shape(1), program_.memory_width());
         Batch batch;
         for (size_t i = 0; i < counts.size(); ++i) {

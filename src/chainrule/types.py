@@ -9,3 +9,8 @@ import numpy.typing as npt
 
 Ids: TypeAlias = npt.NDArray[np.integer[Any]]
 IGNORE = -1  # a target that does not count, such as padding
+
+
+def as_ids(ids: Any) -> Any:
+    """Lists become an array; what has a shape stays as it is, so that a trace sees it reach its embedding."""
+    return ids if hasattr(ids, "shape") else np.asarray(ids)

@@ -18,7 +18,7 @@ from chainrule.generate.session import WindowSession, session
 from chainrule.models import GPT, GPTConfig, LanguageModel, Llama, make
 from chainrule.nn.init import normal, parameter
 from chainrule.scaling import Batch, flops, parameters, step_graph, total
-from chainrule.trace import Given, Value, picture, trace
+from chainrule.trace import Given, NotStreamable, Value, picture, trace
 from chainrule.trace.interpreter import Interpreter
 from chainrule.trace.lengths import Size, Table, trace_lengths
 from chainrule.trace.lower import lower
@@ -100,17 +100,27 @@ class Peeking(GPT):
         return super().forward(ids) * Tensor((np.asarray(ids) == 0).astype(np.float32)[..., None])
 
 
-@pytest.mark.parametrize("kind", [Counting, Peeking])
-def test_what_cannot_be_known_for_other_lengths_is_refused(kind: type[Any]) -> None:
-    with pytest.raises(GraphError, match="depends on the number of ids"):
+@pytest.mark.parametrize(
+    ("kind", "message"), [(Counting, "depends on the number of ids"), (Peeking, "NumPy reads the numbers")]
+)
+def test_what_cannot_be_known_for_other_texts_is_refused(kind: type[Any], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
         decoder_graph(model_of(kind))
 
 
 def test_windows_are_not_read_token_by_token() -> None:
-    with pytest.raises(GraphError, match=r"embedding.embedding depends on the number of ids"):
-        decoder_graph(make("mlp", vocab_size=11))
-    with pytest.raises(GraphError, match="no embedding reads the ids"):
-        decoder_graph(make("mlp", vocab_size=11, block_size=1))
+    for block_size in (8, 1):
+        with pytest.raises(NotStreamable, match=rf"NumPy reads the numbers of an array \(1, {block_size}\)"):
+            decoder_graph(make("mlp", vocab_size=11, block_size=block_size))
+
+
+def test_a_model_that_reads_no_ids_has_no_cache() -> None:
+    class Deaf(GPT):
+        def forward(self, ids: Any) -> Any:
+            return super().forward(np.zeros(ids.shape, int))
+
+    with pytest.raises(NotStreamable, match="no embedding reads the ids"):
+        decoder_graph(model_of(Deaf))
 
 
 @pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])

@@ -46,9 +46,13 @@ Examples: TypeAlias = Callable[[np.random.Generator], Iterable[Example]]
 class Recorder(Protocol):
     """Receives every call while a model is traced on abstract values."""
 
+    def opened(
+        self, args: tuple[Any, ...], constants: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
+
     def add(
         self, op: Op, name: str, args: tuple[Any, ...], constants: dict[str, Any], results: list[Any]
-    ) -> None: ...
+    ) -> list[Any]: ...
 
 
 @dataclass(eq=False, repr=False)
@@ -88,6 +92,8 @@ class Op:
     def __call__(self, *args: Any, **constants: Any) -> Any:
         if len(args) < self.arity:  # an omitted optional argument (a bias) is None in both passes
             args += (None,) * (self.arity - len(args))
+        if mode.trace is not None:
+            args, constants = mode.trace.opened(args, constants)
         arrays: list[Any] = []
         needs: list[bool] = []
         grad, tensors, plain = mode.grad, False, True
@@ -122,7 +128,7 @@ class Op:
         for capture in mode.captures:
             capture.add(name, args, tuple(values), saved, tuple(r for r in results if isinstance(r, Tensor)))
         if mode.trace is not None:
-            mode.trace.add(self, name, args, constants, results)
+            results = mode.trace.add(self, name, args, constants, results)
         return results[0] if single else tuple(results)
 
     def _fuse_gradient(

@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.autograd import no_grad
-from chainrule.errors import ConfigError, GraphError, Setting
+from chainrule.errors import ConfigError, Setting
 from chainrule.generate.engine.assign import assign
 from chainrule.generate.engine.decoder import Decoder
 from chainrule.models import LanguageModel, NGram
+from chainrule.trace import NotStreamable
 
 Logits = npt.NDArray[np.floating[Any]]
 Pieces = Sequence[Sequence[int]]
@@ -143,7 +144,7 @@ def session(model: Any, weights: str = "fp32", batch: int = 1) -> Session:
     if not isinstance(model, NGram):
         try:
             return DecoderSession(Decoder(model, weights, batch))
-        except GraphError:
+        except NotStreamable:
             pass
     check_fp32(model, weights)
     return CountSession(model) if isinstance(model, NGram) else WindowSession(model)

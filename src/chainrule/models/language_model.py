@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Model
 from chainrule.nn import Embedding, Linear
-from chainrule.types import IGNORE
+from chainrule.types import IGNORE, as_ids
 
 
 class LanguageModel(Model):
@@ -54,7 +52,7 @@ class TransformerLM(LanguageModel):
 
     def checked(self, ids: Any) -> Array:
         """ids (B, T) that fit into the context"""
-        ids, longest = np.asarray(ids), self.config.block_size
+        ids, longest = as_ids(ids), self.config.block_size
         if ids.ndim != 2 or not 1 <= ids.shape[1] <= longest:
             name = type(self).__name__
             raise ShapeError(f"{name}: ids {ids.shape} (must be (B, T) with T from 1 to {longest})")

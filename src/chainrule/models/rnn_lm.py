@@ -14,8 +14,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
-import numpy as np
-
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
@@ -25,7 +23,7 @@ from chainrule.models.microbatch import Batch, State
 from chainrule.nn import GRU, LSTM, RNN, Embedding, Linear, Stack
 from chainrule.nn.init import normal
 from chainrule.nn.recurrent import Recurrent
-from chainrule.types import IGNORE
+from chainrule.types import IGNORE, as_ids
 from chainrule.validate import Check
 
 
@@ -77,7 +75,7 @@ class RecurrentLM(LanguageModel):
 
     def hidden(self, ids: Array, state: Any = None) -> tuple[Tensor, Any]:
         """ids (B, T) -> what the head reads (B, T, H), and the state after the last token, to continue from"""
-        ids = np.asarray(ids)
+        ids = as_ids(ids)
         if ids.ndim != 2 or ids.shape[1] == 0:
             raise ShapeError(f"{type(self).__name__}: ids {ids.shape} (must be (B, T) with T at least 1)")
         hidden, state = self.cells(self.embedding(ids), state)

@@ -10,14 +10,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from chainrule.autograd import Op, Param, Tensor, backend
 from chainrule.autograd.abstract import memory_of
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Needs, Saved, Shape
+from chainrule.errors import GraphError
+
+
+class NotStreamable(GraphError):
+    """A forward pass that cannot read a text token by token: it reads all of it again for each token."""
+
+
+class Opaque(NDArrayOperatorsMixin):
+    """An array that shows its shape; its numbers are for ops alone, since a trace does not see what NumPy computes."""
+
+    def __init__(self, array: Array) -> None:
+        self.hidden = array
+        self.shape, self.dtype, self.ndim, self.size = array.shape, array.dtype, array.ndim, array.size
+
+    def __len__(self) -> int:
+        return len(self.hidden)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotStreamable(
+            f"trace: NumPy reads the numbers of an array {self.shape} (must be computed by cr.ops to be traced)"
+        )
+
+    __array__ = __array_ufunc__ = __getitem__ = __bool__ = __int__ = __float__ = __index__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refuse()
 
 
 class Value(NamedTuple):
@@ -93,7 +122,8 @@ def origin(source: Any, origins: list[frozenset[str]]) -> frozenset[str]:
 
 
 class _Recorder:
-    def __init__(self, given: dict[str, Any]) -> None:
+    def __init__(self, given: dict[str, Any], opaque: bool) -> None:
+        self.opaque = opaque
         self.nodes: list[Node] = []
         self.sources: dict[int, Source] = {}  # by the identity of an array
         self.alive: list[Any] = []  # so that an identity stays one
@@ -101,9 +131,22 @@ class _Recorder:
         for name, x in given.items():
             self._remember(x, Given(name))
 
+    def opened(
+        self, args: tuple[Any, ...], constants: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if not self.opaque:
+            return args, constants
+        return tuple(map(_opened, args)), {key: _opened(value) for key, value in constants.items()}
+
+    def closed(self, x: Any) -> Any:
+        """A result or an input as the traced function sees it."""
+        if not self.opaque or x is None:
+            return x
+        return Tensor.wrap(Opaque(x.array)) if isinstance(x, Tensor) else Opaque(x)  # type: ignore[arg-type]
+
     def add(
         self, op: Op, name: str, args: tuple[Any, ...], constants: dict[str, Any], results: list[Any]
-    ) -> None:
+    ) -> list[Any]:
         record = getattr(results[0], "record", None)
         self.nodes.append(
             Node(
@@ -119,6 +162,7 @@ class _Recorder:
         )
         for i, result in enumerate(results):
             self._remember(result, Value(len(self.nodes) - 1, i))
+        return [self.closed(result) for result in results]
 
     def source(self, arg: Any) -> Source:
         if arg is None or isinstance(arg, Param):
@@ -135,18 +179,28 @@ class _Recorder:
             self.alive.append(x)
 
 
-def trace(function: Callable[..., Any], **given: Any) -> Graph:
-    """The graph of `function(**given)`: arrays of ids, or Tensors of which only the shape matters."""
-    recorder = _Recorder(given)
+def trace(function: Callable[..., Any], *, opaque: bool = False, **given: Any) -> Graph:
+    """The graph of `function(**given)`: arrays of ids, or Tensors of which only the shape matters.
+
+    `opaque` refuses a function that computes anything of them outside of ops; it needs no gradients.
+    """
+    recorder = _Recorder(given, opaque)
     before = mode.trace, mode.captures
     try:
         with backend("reference"):
             mode.trace, mode.captures = recorder, ()
-            results = function(**given)
+            results = function(**{name: recorder.closed(x) for name, x in given.items()})
     finally:
         mode.trace, mode.captures = before
     results = results if isinstance(results, tuple) else (results,)
-    return Graph(tuple(recorder.nodes), tuple([recorder.source(result) for result in results]))
+    return Graph(tuple(recorder.nodes), tuple([recorder.source(_opened(result)) for result in results]))
+
+
+def _opened(x: Any) -> Any:
+    array: Any = x.array if isinstance(x, Tensor) else x
+    if not isinstance(array, Opaque):
+        return x
+    return Tensor.wrap(array.hidden) if isinstance(x, Tensor) else array.hidden
 
 
 def _array(x: Any) -> Any:

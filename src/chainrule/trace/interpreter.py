@@ -16,33 +16,14 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Param, scope
 from chainrule.autograd.types import Array
-from chainrule.errors import GraphError
 from chainrule.machine import one_blas_thread
+from chainrule.trace.by_token import BY_ROW, RECURRENT, check_by_token, concat_axis
 from chainrule.trace.cost import ATTENTION, is_causal
-from chainrule.trace.graph import Given, Graph, Node, Value, origin
+from chainrule.trace.graph import Given, Graph, Node, Value
 from chainrule.trace.lengths import Size, Table
 from chainrule.types import Ids
 
 Env = dict[Value, Array]
-
-# Ops that compute each row from that row alone, so that the last row of a sequence needs no other.
-BY_ROW = {"linear", "add", "sub", "mul", "div", "layernorm", "rmsnorm", "swiglu"}
-BY_ROW |= {"gelu", "gelu_tanh", "relu", "silu", "tanh", "sigmoid", "softplus"}
-# Ops that may run on new tokens alone: by row, on heads, or with a cache or a state.
-BY_TOKEN = BY_ROW | {
-    "neg",
-    "exp",
-    "log",
-    "sqrt",
-    "pow",
-    "elu",
-    "leaky_relu",
-    "prelu",
-    "log_sigmoid",
-    "batchnorm_eval",
-}
-BY_TOKEN |= {"embedding", "dropout", "reshape", "transpose", "rotary", "attention", "packed_attention"}
-RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
 
 
 def matrices(graph: Graph) -> set[int]:
@@ -50,31 +31,12 @@ def matrices(graph: Graph) -> set[int]:
     found = set()
     for node in graph.nodes:
         if node.op.name == "linear" or (
-            node.op.name == "embedding" and node.constants["ids"] == Given("ids")
+            node.op.name == "embedding" and isinstance(node.constants["ids"], Given)
         ):
             found.add(id(node.inputs[1 if node.op.name == "linear" else 0]))
         elif node.op.name in RECURRENT:
             found |= {id(x) for x in node.inputs if isinstance(x, Param) and x.ndim == 2}
     return found
-
-
-def check_by_token(graph: Graph) -> None:
-    """Refuse a graph in which a token sees what comes later, or that reads its tokens other than by an embedding."""
-    origins = graph.origins()
-    found = False
-    for i, node in enumerate(graph.nodes):
-        new = ["ids" in origin(source, origins) for source in node.inputs]
-        known = node.op.name in BY_TOKEN or node.op.name in RECURRENT
-        if node.op.name in ATTENTION:
-            known = is_causal(node) or not new[-1]
-        elif node.op.name == "concat":  # features side by side, or a prefix before the tokens
-            features = node.constants.get("axis", 0) in (-1, len(node.shapes[0]) - 1)
-            known = features or (new[-1] and not any(new[:-1]))
-        if "ids" in origins[i] and not known:
-            raise GraphError(f"trace: {node.name} does not read token by token")
-        found = found or any(isinstance(value, Given) for value in node.constants.values())
-    if not found:
-        raise GraphError("trace: no embedding reads the ids (must read token by token)")
 
 
 class Interpreter:
@@ -91,6 +53,7 @@ class Interpreter:
             for param, _, _ in graph.parameters()
         }
         self.origins = graph.origins()
+        self.axes = check_by_token(graph)
         self.tail = 1 + max(
             (i for i, node in enumerate(graph.nodes) if node.op.name not in BY_ROW), default=-1
         )
@@ -165,8 +128,9 @@ class _Pass:
 
     def _keep_last_rows(self) -> None:
         for value, x in self.env.items():
-            if "ids" in self.owner.origins[value.node] and x.ndim == 3:
-                self.env[value] = x[:, -1:]
+            axis = self.owner.axes[value.node]
+            if axis is not None:
+                self.env[value] = np.take(x, [-1], axis)
 
     def _call(self, i: int, node: Node) -> None:
         args = [self._resolved(source) for source in node.inputs]
@@ -177,9 +141,10 @@ class _Pass:
                 found = self._attend(i, node, args, constants)
             elif node.op.name in RECURRENT:
                 found = self._recur(i, node, args, constants)
-            elif node.op.name == "concat" and self.start:
-                new = [x for x, source in zip(args, node.inputs, strict=True) if not self._is_prefix(source)]
-                found = node.op(*new, **constants)
+            elif node.op.name == "concat" and self.start and self._is_prefixed(i, node):
+                found = args[
+                    -1
+                ]  # after the first call a prefix, such as trained keys, is in the cache already
             else:
                 found = node.op(*args, **constants)
         for output, value in enumerate(found if isinstance(found, tuple) else (found,)):
@@ -201,11 +166,9 @@ class _Pass:
             return type(source)(self._resolved(x) for x in source)
         return source
 
-    def _is_prefix(self, source: Any) -> bool:
-        """What comes before all tokens, such as trained keys: after the first call it is in the cache already."""
-        return isinstance(source, Param) or (
-            isinstance(source, Value) and "ids" not in self.owner.origins[source.node]
-        )
+    def _is_prefixed(self, i: int, node: Node) -> bool:
+        """True for what comes before all tokens; False for features side by side."""
+        return concat_axis(node) == self.owner.axes[i]
 
     def _attend(self, i: int, node: Node, args: list[Array], constants: dict[str, Any]) -> Array:
         """Attention of the new queries to the keys and values of all positions so far."""
@@ -223,7 +186,7 @@ class _Pass:
                 for old, new in zip(past, (k, v), strict=True)
             )
         else:
-            prefix = np.asarray(k.shape[-2] - q.shape[-2])
+            prefix = np.asarray(k.shape[-2] - self.lengths["ids"])
         self.owner.state[i, self.sequence] = k, v, prefix
         mixed: Array = ops.attention(q, k, v, **constants | {"causal": True})
         return mixed.transpose(0, 2, 1, 3).reshape(B, T, -1) if packed else mixed

@@ -2,7 +2,8 @@
 
 The same function is traced at two lengths. A number that has become smaller with the length is a `Size`; an array that
 has become shorter is a `Table` with an entry for each position, such as learned or sinusoidal encodings and
-`np.arange(T)`. So decoding knows what to do with tokens at positions 7 and 8 although no model says so.
+`np.arange(T)`. Anything else must be equal in both. So decoding knows what to do with tokens at positions 7 and 8
+although no model says so.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.types import Array
-from chainrule.errors import GraphError
-from chainrule.trace.graph import Graph, Node
+from chainrule.trace.graph import Graph, NotStreamable
 
 
 @dataclass(frozen=True)
@@ -41,44 +41,54 @@ class Table:
 def trace_lengths(make: Callable[..., Graph], **lengths: int) -> Graph:
     """`make(**lengths)` is a trace of inputs of these lengths -> the same with `Size` and `Table` in their places"""
     graph = make(**lengths)
-    for name, length in lengths.items():
-        if length > 1:
-            graph = _marked(graph, make(**lengths | {name: length - 1}), name, length)
-    return graph
-
-
-def _marked(graph: Graph, shorter: Graph, name: str, length: int) -> Graph:
-    if [node.name for node in graph.nodes] != [node.name for node in shorter.nodes]:
-        raise GraphError(f"trace: other ops are called when {name} is {length - 1} than when it is {length}")
-
-    def marked(node: Node, a: Any, b: Any) -> Any:
-        if (
-            isinstance(a, tuple | list)
-            and type(a) is type(b)
-            and len(a) == len(b)
-            and not hasattr(a, "_fields")
-        ):
-            return type(a)(marked(node, x, y) for x, y in zip(a, b, strict=True))
-        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-            if a is b or (a.shape == b.shape and np.array_equal(a, b)):
-                return a
-            axes = [i for i, (n, m) in enumerate(zip(a.shape, b.shape, strict=False)) if n != m]
-            if a.ndim == b.ndim and len(axes) == 1 and a.shape[axes[0]] == length:
-                table = Table(a, axes[0], name)
-                if np.array_equal(table.rows(0, length - 1), b):
-                    return table
-        elif not isinstance(a, int) or isinstance(a, bool) or a == b:
-            return a
-        elif (a, b) == (length, length - 1):
-            return Size(name)
-        raise GraphError(f"trace: {node.name} depends on the number of {name} in a way that is not known")
-
-    nodes = [
-        replace(
-            node,
-            inputs=tuple(marked(node, a, b) for a, b in zip(node.inputs, other.inputs, strict=True)),
-            constants={key: marked(node, a, other.constants[key]) for key, a in node.constants.items()},
-        )
-        for node, other in zip(graph.nodes, shorter.nodes, strict=True)
-    ]
+    shorter = {name: make(**lengths | {name: n - 1}) for name, n in lengths.items() if n > 1}
+    for name, other in shorter.items():
+        if _calls(graph) != _calls(other):
+            n = lengths[name]
+            raise NotStreamable(f"trace: other ops are called when {name} is {n - 1} than when it is {n}")
+    nodes = []
+    for i, node in enumerate(graph.nodes):
+        others = {name: other.nodes[i] for name, other in shorter.items()}
+        inputs = _marked(node.name, node.inputs, {k: x.inputs for k, x in others.items()}, lengths)
+        constants = {
+            key: _marked(node.name, a, {k: x.constants[key] for k, x in others.items()}, lengths)
+            for key, a in node.constants.items()
+        }
+        nodes.append(replace(node, inputs=inputs, constants=constants))
+    _marked("the result", graph.outputs, {k: x.outputs for k, x in shorter.items()}, lengths)
     return Graph(tuple(nodes), graph.outputs)
+
+
+def _calls(graph: Graph) -> list[tuple[str, list[str]]]:
+    return [(node.name, sorted(node.constants)) for node in graph.nodes]
+
+
+def _marked(place: str, a: Any, others: dict[str, Any], lengths: dict[str, int]) -> Any:
+    """`a`, or what it is if it is another one in the traces where an input is shorter by one"""
+    if _is_list(a) and all(_is_list(b) and len(a) == len(b) for b in others.values()):
+        return type(a)(
+            _marked(place, x, {name: b[i] for name, b in others.items()}, lengths) for i, x in enumerate(a)
+        )
+    unlike = [name for name, b in others.items() if not _equal(a, b)]
+    if not unlike:
+        return a
+    name, b, length = unlike[0], others[unlike[0]], lengths[unlike[0]]
+    if len(unlike) == 1 and type(a) is int and (a, b) == (length, length - 1):
+        return Size(name)
+    if len(unlike) == 1 and isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.ndim == b.ndim:
+        axes = [i for i, (n, m) in enumerate(zip(a.shape, b.shape, strict=True)) if n != m]
+        if len(axes) == 1 and a.shape[axes[0]] == length:
+            table = Table(a, axes[0], name)
+            if np.array_equal(table.rows(0, length - 1), b):
+                return table
+    raise NotStreamable(f"trace: {place} depends on the number of {name} in a way that is not known")
+
+
+def _is_list(x: Any) -> bool:
+    return isinstance(x, tuple | list) and not hasattr(x, "_fields")
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return a is b or (type(a) is type(b) and a.dtype == b.dtype and np.array_equal(a, b))
+    return a is b or (type(a) is type(b) and bool(a == b))

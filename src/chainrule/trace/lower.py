@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd import Param
+from chainrule.trace.by_token import ELEMENTWISE, ROWWISE
 from chainrule.trace.cost import is_causal
 from chainrule.trace.graph import Given, Graph, Node, Value
-from chainrule.trace.lengths import Table
+from chainrule.trace.lengths import Size, Table
 from chainrule.trace.terms import (
     Embedded,
     Heads,
@@ -35,6 +36,7 @@ from chainrule.trace.terms import (
     SourceRows,
     Sum,
     Unsupported,
+    fits,
     joined,
     numbers,
     padded,
@@ -56,6 +58,9 @@ def lower(graph: Graph) -> list[Instruction]:
     if not isinstance(value, Sum) or not all(isinstance(term, Product) for term in value.terms):
         raise Unsupported("lower: a program ends in a linear layer")
     lowering.written(result)
+    for i, step in enumerate(lowering.instructions):
+        if not fits(step) or (step.name == "embedding") != (i == 0):
+            raise Unsupported(f"lower: {step.name} does not fit its registers, or is not where it must be")
     return _last_rows(lowering.instructions)
 
 
@@ -78,6 +83,10 @@ def _last_rows(program: list[Instruction]) -> list[Instruction]:
             ]
             return [*program[:i], Instruction("last", new, (old,)), *rest]
     raise Unsupported("lower: no one register holds what a last row needs")
+
+
+def _has_size(constants: dict[str, Any]) -> bool:
+    return any(isinstance(x, Size) for c in constants.values() for x in (c if type(c) is tuple else (c,)))
 
 
 class _Lowering:
@@ -108,6 +117,9 @@ class _Lowering:
         """What depends on no input: computed now; on positions alone: for all of them."""
         args = [self.source(s) for s in node.inputs]
         tables = [x for x in (*args, *node.constants.values()) if isinstance(x, Table)]
+        by_row = node.op.name == "embedding" or node.op.name in ELEMENTWISE | ROWWISE
+        if (tables or _has_size(node.constants)) and not by_row:
+            raise Unsupported(f"lower: {node.name} of what depends on positions")
         args = [x.array if isinstance(x, Table) else numbers(x) for x in args]
         constants = {k: x.array if isinstance(x, Table) else x for k, x in node.constants.items()}
         found = np.asarray(node.op(*args, **constants))
@@ -119,12 +131,16 @@ class _Lowering:
         return SourceRows() if isinstance(source, Given) else source
 
     def _embedding(self, node: Node) -> Any:
-        return Embedded(Matrix((node.inputs[0],)))  # type: ignore[arg-type]
+        table = self.source(node.inputs[0])
+        if not isinstance(table, Param | np.ndarray):
+            raise Unsupported(f"lower: {node.name} has a table that is computed")
+        return Embedded(Matrix((table,)))
 
     def _linear(self, node: Node) -> Any:
         x, W, b = node.inputs
         weight, bias = self.source(W), self.source(b)
-        if node.constants.get("layout", "out_in") != "out_in" or not isinstance(weight, Param | np.ndarray):
+        plain = isinstance(weight, Param | np.ndarray) and isinstance(bias, Param | np.ndarray | None)
+        if node.constants.get("layout", "out_in") != "out_in" or not plain:
             raise Unsupported(f"lower: {node.name} has a weight that is computed")
         matrix, bias = Matrix((weight,)), None if bias is None else numbers(bias)
         if isinstance(self.source(x), SourceRows):
@@ -178,7 +194,8 @@ class _Lowering:
     def _reshape(self, node: Node) -> Any:
         value, shape = self.source(node.inputs[0]), node.shapes[0]
         if isinstance(value, Heads):  # joined again
-            if len(shape) == 3 and shape[-1] == node.arrays[0].shape[-1] * value.heads:
+            whole = len(shape) == 3 and shape[-1] == node.arrays[0].shape[-1] * value.heads
+            if whole and not value.transposed and value.frequency is None:
                 return value.rows
         elif shape == node.arrays[0].shape:
             return value
@@ -190,7 +207,7 @@ class _Lowering:
         value = self.source(node.inputs[0])
         if not isinstance(value, Heads) or tuple(node.constants["axes"] or ()) != (0, 2, 1, 3):
             raise Unsupported(f"lower: {node.name} by {node.constants['axes']}")
-        return value  # the rows are where they were
+        return replace(value, transposed=not value.transposed)  # the rows are where they were
 
     def _rotary(self, node: Node) -> Any:
         value, constants = self.source(node.inputs[0]), node.constants
@@ -198,7 +215,8 @@ class _Lowering:
         plain = isinstance(positions, Table) and np.array_equal(
             positions.array, np.arange(len(positions.array))
         )
-        if not isinstance(value, Heads) or not plain or constants.get("interleaved"):
+        fresh = isinstance(value, Heads) and value.transposed and value.frequency is None
+        if not fresh or not plain or constants.get("interleaved"):
             raise Unsupported(f"lower: {node.name} of other pairs or positions")
         D = node.shapes[0][-1]
         frequency = constants.get("frequency")
@@ -216,7 +234,7 @@ class _Lowering:
         q, k, v = map(self.source, node.inputs)
         self._check_attention(node, node.arrays[0].shape[-1])
         if (
-            not all(isinstance(x, Heads) for x in (q, k, v))
+            not all(isinstance(x, Heads) and x.transposed for x in (q, k, v))
             or node.arrays[2].shape[-1] != node.arrays[0].shape[-1]
         ):
             raise Unsupported(f"lower: {node.name} of queries, keys and values that are no heads of one size")
@@ -229,7 +247,7 @@ class _Lowering:
             x = self.columns(node, [q.rows, k.rows, v.rows])
             arguments = {"heads": q.heads, "kv_heads": k.heads, "frequency": q.frequency}
             out = self.emit("attention", width, (x,), **arguments)
-        return Heads(out, q.heads)
+        return Heads(out, q.heads, transposed=True)
 
     def _check_attention(self, node: Node, size: int) -> None:
         scale = node.constants.get("scale")
@@ -257,6 +275,8 @@ class _Lowering:
         start, (W_x, W_h, *biases) = rest[:states], rest[states:]
         if any(not isinstance(state, np.ndarray) or state.any() for state in start):
             raise Unsupported(f"lower: {node.name} begins with another state than zeros")
+        if not all(isinstance(weight, Param | np.ndarray | None) for weight in (W_x, W_h, *biases)):
+            raise Unsupported(f"lower: {node.name} has a weight that is computed")
         b, b_h = (None if b is None else numbers(b) for b in (*biases, None)[:2])  # type: ignore[arg-type]
         product = Product(self.written(x), Matrix((W_x,)), b)  # type: ignore[arg-type]
         inputs = self.add_up((product,), len(W_x))  # type: ignore[arg-type]
@@ -286,14 +306,19 @@ class _Lowering:
 
     def terms(self, source: Any) -> tuple[Register | Product, ...]:
         """What is to be added up; written down first if others read it too."""
+        if not isinstance(source, Value):
+            raise Unsupported("lower: an array that is no parameter of a layer cannot be added")
         if self.uses[source] > 1 or not isinstance(self.values.get(source), Sum):
             return (self.written(source),)
         value: Sum = self.values[source]
         return value.terms
 
     def lazy(self, source: Any) -> Any:
-        value = self.values[source]
-        return value if isinstance(value, SourceRows) else Sum(self.terms(source), value.width)
+        value = self.source(source)
+        if isinstance(value, SourceRows):
+            return value
+        terms = self.terms(source)
+        return Sum(terms, self.values[source].width)
 
     def written(self, source: Any) -> Register:
         """The register that holds a value, written now if it is not there yet."""

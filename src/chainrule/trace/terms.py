@@ -95,11 +95,47 @@ class SourceRows:
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """Rows cut into heads, perhaps turned by their positions"""
+    """Rows cut into heads (B, T, H, D), or transposed (B, H, T, D), perhaps turned by their positions"""
 
     rows: Any
     heads: int
+    transposed: bool = False
     frequency: Array | None = None
+
+
+def fits(step: Instruction) -> bool:
+    """Whether the widths of what a step reads and writes are those of its weights, as the extension demands."""
+    get, out = step.arguments.get, step.out.width
+    read = step.reads[0].width if step.reads else 0
+    weight: tuple[int, ...] = () if get("weight") is None else step.arguments["weight"].shape
+    if step.base is not None and step.base.width != out:
+        return False
+    match step.name:
+        case "embedding":
+            rows = get("positions")
+            return step.arguments["table"].shape[1] == out and (rows is None or rows.shape[1] == out)
+        case "layernorm" | "rmsnorm":
+            return read == out and all(
+                _is_row(step.arguments[x], out) for x in ("gamma", "beta") if x in step.arguments
+            )
+        case "linear":
+            return weight == (out, read) and (get("bias") is None or _is_row(get("bias"), out))
+        case "attention":
+            heads, kv_heads, frequency = (step.arguments[x] for x in ("heads", "kv_heads", "frequency"))
+            size = out // heads
+            even = frequency is None or frequency.shape == (size / 2,)
+            return out % heads == heads % kv_heads == 0 and read == (heads + 2 * kv_heads) * size and even
+        case "cross_attention":
+            return read == out and out % step.arguments["heads"] == 0 and weight[0] == 2 * out
+        case "swiglu":
+            return read == 2 * out
+        case "recurrent":
+            return weight == (read, out)
+    return read == out
+
+
+def _is_row(x: Any, width: int) -> bool:
+    return isinstance(x, np.ndarray) and x.shape == (width,)
 
 
 def stacked(products: Sequence[Product]) -> Product:

@@ -14,8 +14,9 @@ from chainrule.generate.engine.program import UNLIMITED, Compiler, runs
 from chainrule.generate.engine.weights import Floats, rounded
 from chainrule.models import Model
 from chainrule.trace import Graph, trace
+from chainrule.trace.by_token import check_by_token
 from chainrule.trace.cost import ATTENTION
-from chainrule.trace.interpreter import Interpreter, check_by_token
+from chainrule.trace.interpreter import Interpreter
 from chainrule.trace.lengths import Table, trace_lengths
 from chainrule.trace.lower import lower
 from chainrule.trace.terms import Unsupported
@@ -84,7 +85,7 @@ def decoder_graph(model: Model) -> Graph:
         if memory:
             dtype = next(p.dtype for _, p in model.named_parameters())
             given["memory"] = Tensor.wrap(abstract((1, memory, model.config.n_embd), dtype))
-        return trace(lambda **given: model.decoder(*given.values()), **given)
+        return trace(lambda **given: model.decoder(*given.values()), opaque=True, **given)
 
     length = int(model.config.block_size)
     lengths = {"ids": length} | ({"memory": length} if "source" in model.reads else {})

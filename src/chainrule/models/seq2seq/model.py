@@ -40,7 +40,7 @@ from chainrule.nn import (
     activation,
 )
 from chainrule.nn.init import normal, parameter, zeros
-from chainrule.types import IGNORE
+from chainrule.types import IGNORE, as_ids
 
 Through: TypeAlias = Callable[..., Tensor]  # `Model.through`: calls a block, and may do so again in backward
 STD = 0.02  # of the matrix that makes logits: small, so that the first loss is near ln V
@@ -174,7 +174,7 @@ class Seq2Seq(Model):
     def decode(self, target: Array, memory: Tensor, source_mask: Array | None = None) -> Tensor:
         """target (B, T), memory (B, S, C), source_mask (B, S) -> what the head reads (B, T, C)"""
         mask = visible(source_mask, memory.shape[:2])
-        return self.model["decoder"](np.asarray(target), self.table("decoder"), self.through, memory, mask)
+        return self.model["decoder"](as_ids(target), self.table("decoder"), self.through, memory, mask)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden (..., C) -> (..., V)"""

@@ -1,0 +1,85 @@
+"""Which graphs read a text token by token: no token sees what comes later, and each keeps its place on one axis."""
+
+from __future__ import annotations
+
+import math
+
+from chainrule.trace.cost import is_causal
+from chainrule.trace.graph import Given, Graph, Node, NotStreamable, Value
+from chainrule.trace.lengths import Table
+
+# Ops that compute each row from that row alone, so that the last row of a sequence needs no other.
+BY_ROW = {"linear", "add", "sub", "mul", "div", "layernorm", "rmsnorm", "swiglu"}
+BY_ROW |= {"gelu", "gelu_tanh", "relu", "silu", "tanh", "sigmoid", "softplus"}
+# Ops of each number alone.
+ELEMENTWISE = BY_ROW - {"linear", "layernorm", "rmsnorm"}
+ELEMENTWISE |= {"neg", "exp", "log", "sqrt", "pow", "elu", "leaky_relu", "log_sigmoid", "dropout"}
+# Ops of the last axis.
+ROWWISE = {"linear", "layernorm", "rmsnorm", "batchnorm_eval", "prelu", "rotary"}
+RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
+
+
+def check_by_token(graph: Graph) -> list[int | None]:
+    """Of each node the axis of the tokens in its outputs, counted from the end; None if it depends on none.
+
+    A graph is refused in which a token sees what comes later, or that reads its tokens other than by an embedding.
+    """
+    axes: list[int | None] = []
+    for node in graph.nodes:
+        found = [axes[s.node] if isinstance(s, Value) else None for s in node.inputs]
+        axis = None
+        if Given("ids") in [x for x in (*node.inputs, *node.constants.values()) if isinstance(x, Given)]:
+            axis = -2 if node.op.name == "embedding" else 0
+        elif any(axis is not None for axis in found):
+            axis = _token_axis(node, found) or 0
+        if axis == 0:
+            raise NotStreamable(f"trace: {node.name} does not read token by token")
+        axes.append(axis)
+    (result,) = graph.outputs
+    if not isinstance(result, Value) or axes[result.node] is None:
+        raise NotStreamable("trace: no embedding reads the ids (must read token by token)")
+    if axes[result.node] != -2 or len(graph.nodes[result.node].shapes[0]) != 3:
+        raise NotStreamable(f"trace: the result of {graph.nodes[result.node].name} has no row for each token")
+    return axes
+
+
+def _token_axis(node: Node, found: list[int | None]) -> int | None:
+    """Where the tokens are in the outputs, by where they are in the inputs; None if the op mixes them."""
+    kind, (first, *rest) = node.op.name, found
+    axis = next(x for x in found if x is not None)
+    alike, alone = set(found) <= {axis, None}, first is not None and set(rest) <= {None}
+    if kind in ELEMENTWISE:
+        return axis if alike else None
+    if kind == "concat":  # features side by side, or a prefix before the tokens
+        features = concat_axis(node) != axis
+        prefix = found[-1] is not None and set(found[:-1]) <= {None}
+        return axis if alike and (features or prefix) else None
+    if kind == "attention":
+        seen = {-2} if is_causal(node) else {None}
+        masked = isinstance(node.constants.get("mask"), Table)
+        return -2 if first == -2 and set(rest) == seen and not masked else None
+    if not alone:
+        return None
+    if kind == "transpose":
+        order = node.constants["axes"] or range(len(node.shapes[0]))[::-1]
+        return [n % len(order) for n in order].index(axis % len(order)) - len(order)
+    if kind == "reshape":
+        return _axis_after(node, axis)
+    if kind in ROWWISE:
+        return axis if axis != -1 else None
+    known = kind in RECURRENT or (kind == "packed_attention" and is_causal(node))
+    return axis if known and axis == -2 else None
+
+
+def concat_axis(node: Node) -> int:
+    """Counted from the end."""
+    return int(node.constants.get("axis", 0) % len(node.shapes[0]) - len(node.shapes[0]))
+
+
+def _axis_after(node: Node, axis: int) -> int | None:
+    """A reshape keeps tokens apart if as many numbers are before and within their axis as there were."""
+    old, new = node.arrays[0].shape, node.shapes[0]
+    for i, n in enumerate(new):
+        if n == old[axis] and math.prod(new[:i]) == math.prod(old[:axis]):
+            return i - len(new)
+    return None
