@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from chainrule import random
 from chainrule.autograd import precision
@@ -29,7 +29,7 @@ from chainrule.train.interrupt import Interrupt
 from chainrule.train.log import Logger, shorten
 from chainrule.train.schedule import Plan
 from chainrule.train.skips import check_sound, noted
-from chainrule.train.step import GoingOn, GradientStep
+from chainrule.train.step import GoingOn, GradientStep, Step
 from chainrule.types import Ids
 
 
@@ -60,12 +60,12 @@ class Trainer:
         eval_batches: Sequence[tuple[Any, Ids]],
         config: TrainConfig,
         tokenizer: Tokenizer | None = None,
-        step: Any = None,
+        step: Step | None = None,
     ) -> None:
         self.model = model
         self.eval_batches = eval_batches
         self.tokenizer = tokenizer
-        self.step: Any = step or GradientStep(model, batches, config, tokenizer)  # a `Step`
+        self.step: Step = step or GradientStep(model, batches, config, tokenizer)
         self.monitor = Monitor(config, model.n_classes)
         self.config = config
         self.plan = Plan(config)
@@ -136,7 +136,7 @@ class Trainer:
     def _look(self, log: Logger, loss: float, norm: float, lr: float) -> None:
         """What the doctor and the watch see after a step."""
         self.tell(log, self.monitor.step(loss, norm))
-        if reason := self.step.skips.reason:
+        if reason := self.gradient.skips.reason:
             log.note(self.steps, {"skipped": reason}, f"skipped: {reason}")
         if self.config.watch_every and (seen := self.look(lr)):
             log.note(self.steps, seen, *seen["watch"]["problems"])
@@ -154,14 +154,18 @@ class Trainer:
         return made
 
     @property
+    def gradient(self) -> GradientStep:
+        """The step of a training on batches; an epoch of word vectors has no batch and no optimizer."""
+        return cast(GradientStep, self.step)
+
+    @property
     def batches(self) -> BatchSource:
         """What is learned from."""
-        found: BatchSource = self.step.batches
-        return found
+        return self.gradient.batches
 
     @batches.setter
     def batches(self, batches: BatchSource) -> None:
-        self.step.batches = batches
+        self.gradient.batches = batches
 
     @property
     def config(self) -> TrainConfig:
@@ -187,8 +191,8 @@ class Trainer:
         log.evaluation(self.steps, validation, seconds=self.seconds, entropy=self.entropy())
         self._check(log, validation)
         self.tell(log, self.monitor.evaluation(self.steps, validation))
-        if not self.step.skips.reason:  # the gradient is that of a step that was taken
-            self.tell(log, self.monitor.weights(self.model.parameters(), self.step.optimizer))
+        if not self.gradient.skips.reason:  # the gradient is that of a step that was taken
+            self.tell(log, self.monitor.weights(self.model.parameters(), self.gradient.optimizer))
         if self.stopping:
             self.stopping(self.steps, validation)
             if self.stopping.best_step == self.steps:
@@ -216,7 +220,9 @@ class Trainer:
         watch = Watch(self.config.watch_every)
         if not watch.due(self.steps):
             return None
-        return watch.observe(self.steps, self.model, self.batches.batch(self.steps), self.step.optimizer, lr)
+        return watch.observe(
+            self.steps, self.model, self.batches.batch(self.steps), self.gradient.optimizer, lr
+        )
 
     def evaluate(self) -> float:
         """The mean loss on the evaluation batches, of the averaged weights if there are such; NaN without batches."""
@@ -233,5 +239,4 @@ class Trainer:
 
     def averaged(self) -> AbstractContextManager[None]:
         """In here the model has the weights that are evaluated and kept: their running mean, if there is one."""
-        context: AbstractContextManager[None] = self.step.averaged()
-        return context
+        return self.step.averaged()

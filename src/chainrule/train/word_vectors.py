@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from chainrule.errors import ChainruleError, ConfigError, DataError, Setting
 from chainrule.models import CBOW, NOTHING, Word2Vec
+from chainrule.models.microbatch import State
 from chainrule.random import generator, key
 from chainrule.tasks.word_vectors import WordVectorsTask
 from chainrule.train.config import TrainConfig, WordTrainConfig
+from chainrule.train.ema import Average
 from chainrule.train.step import GoingOn
 from chainrule.train.trainer import Trainer
 from chainrule.train.word_sampling import AliasTable, keep_probability, noise
@@ -54,8 +56,9 @@ class WordVectorStep:
     """
 
     by_epoch = True
-    average = None
-    state = None
+    average: Average | None = None
+    state: State | None = None
+    config: TrainConfig
     tokens = 0  # the pace is in words, which an epoch tells itself
 
     def __init__(self, model: Word2Vec, ids: npt.ArrayLike, settings: WordTrainConfig | None = None) -> None:

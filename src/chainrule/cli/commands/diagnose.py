@@ -65,7 +65,7 @@ def of_run(folder: Path) -> tuple[str, int, Report, list[Finding]]:
     step = trainer.steps
     lr = trainer.plan.lr(step) or trainer.config.lr  # at the end of a run it has fallen to 0
     report = diagnose(
-        run.model, trainer.batches.batch(step), optimizer=trainer.step.optimizer, lr=lr, step=step
+        run.model, trainer.batches.batch(step), optimizer=trainer.gradient.optimizer, lr=lr, step=step
     )
     return _title(run.model), step, report, of_losses(run)
 

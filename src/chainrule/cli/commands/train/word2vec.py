@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from chainrule.cli.args.options import Argument, Given
 from chainrule.errors import ConfigError
@@ -15,6 +15,7 @@ from chainrule.train.config import WordTrainConfig
 
 if TYPE_CHECKING:
     from chainrule.runs import Run
+    from chainrule.train import WordVectorStep
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,12 @@ class Command:
 
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
+            step = cast("WordVectorStep", run.trainer.step)
             report: dict[str, Any] = {
                 "run": str(run.folder),
                 "words": run.tokenizer.vocab_size - 1,
-                "text": int(run.trainer.step.counts.sum()),
-                "loss_before": run.trainer.step.loss(),
+                "text": int(step.counts.sum()),
+                "loss_before": step.loss(),
             }
         self._say(
             f"{report['words']:,} words of {run.corpus.name}, which occur {report['text']:,} times; "
@@ -62,8 +64,8 @@ class Command:
             self._say(
                 f"the run is finished: all its {run.trainer.steps} epochs are done (more are a new run)"
             )
-        report |= self._train(run)
-        report |= {"loss": run.trainer.step.loss(), "vectors": str(run.files.vectors)}
+        report |= self._train(run, step)
+        report |= {"loss": step.loss(), "vectors": str(run.files.vectors)}
         if self.json:
             print(json.dumps(report))
         else:
@@ -113,14 +115,13 @@ class Command:
         agree(vars(self) | vars(self.training), default, self.given, of_run)
         return run
 
-    def _train(self, run: Run) -> dict[str, Any]:
+    def _train(self, run: Run, step: WordVectorStep) -> dict[str, Any]:
         from rich.console import Console
 
         from chainrule.cli.render.progress import Progress
 
         with Progress("training") as progress:
             result = run.train(Console(stderr=True, highlight=False, force_terminal=False), progress.say)
-        step = run.trainer.step
         return {
             "seconds": round(step.seconds, 3),
             "words_per_second": round(step.words / max(step.seconds, 1e-9)),
