@@ -27,8 +27,7 @@ def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
         rule = f"must be word pieces for a {family}: leave it out"
         raise ConfigError("train: ", Setting("tokenizer"), f" is char, which has no [CLS] ({rule})")
     data, training, tokenizer, sizes = _chosen(asked) or _given(asked)
-    make = Run.draft if draft else Run.new
-    run = make(folder, data, training, family, tokenizer, asked.init, **sizes)
+    run = Run.new(folder, data, training, family, tokenizer, asked.init, draft=draft, **sizes)
     if asked.planned != asked.training:  # said of a run that is there
         said = f"starts from {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
         asked.say(f"{said} (--lr for another)")

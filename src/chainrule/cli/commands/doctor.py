@@ -63,7 +63,7 @@ class Command:
 
     def _of_data(self, name: str, progress: Progress) -> tuple[str, list[Finding]]:
         tokenizer = None if self.tokenizer is None else load_tokenizer(self.tokenizer)
-        run = Run.draft("", name, TrainConfig(), self.family, tokenizer)
+        run = Run.new("", name, TrainConfig(), self.family, tokenizer, draft=True)
         findings = [*run.trainer.examine(), overfit(run.trainer, said=progress.say)]
         return f"{size(run.model)}, {run.task.amount()}", findings
 
