@@ -1,8 +1,12 @@
-"""Text from a model, one token at a time."""
+"""Text from a model, one token at a time: sampling, beam search, translation, filling masks, scoring.
+
+`session` holds texts being decoded, `requests` runs many in one loop, `processors` turns logits into a token;
+`engine/` runs the model with its KV cache or recurrent state.
+"""
 
 from chainrule.generate.beam import Beam, Hypothesis, beam_search, search
 from chainrule.generate.choices import answer, multiple_choice
-from chainrule.generate.documents import documents, known_share
+from chainrule.generate.documents import documents, known_fraction
 from chainrule.generate.engine.decoder import Decoder
 from chainrule.generate.fill import Filled, Guess, fill_masks
 from chainrule.generate.processors import choose, process
@@ -16,6 +20,6 @@ from chainrule.generate.translate import Translation, Translator, translate
 __all__ = [
     "Beam", "Candidate", "Decoder", "Filled", "Guess", "Hypothesis", "Request", "Sampling", "Session",
     "Translation", "Translator", "answer", "beam_search", "choose", "compare", "complete", "documents",
-    "fill_masks", "generate", "known_share", "multiple_choice", "process", "run", "score", "search",
+    "fill_masks", "generate", "known_fraction", "multiple_choice", "process", "run", "score", "search",
     "session", "stream", "translate", "write"
 ]  # fmt: skip

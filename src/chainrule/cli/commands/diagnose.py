@@ -91,7 +91,7 @@ def tables(report: Report) -> list[str]:
 
 
 def draw(report: Report, folder: Path, *, quiet: bool) -> None:
-    """Both figures of a report."""
+    """Draw layers.png and parameters.png."""
     from chainrule.cli.render.plots.canvas import save
     from chainrule.cli.render.plots.report import layers, parameters
 
