@@ -27,7 +27,7 @@ struct Batch {
         pieces.push_back(next);
     }
 
-    size_t rows() const { return piece.size(); }
+    size_t rows(bool last = false) const { return last ? pieces.size() : piece.size(); }  // last: one for each piece
     size_t position(size_t row) const { return pieces[piece[row]].past + row - pieces[piece[row]].row; }
 };
 

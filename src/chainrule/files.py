@@ -1,13 +1,14 @@
-"""Atomic writing: files and folders appear completely or not at all, even after a crash."""
+"""Atomic writing: files and folders appear completely or not at all, even after a crash; and numbers for JSON."""
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from chainrule.errors import ConfigError
 
@@ -113,6 +114,15 @@ def flush_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def plain(value: Any) -> Any:
+    """The same dicts, lists and numbers for JSON, which has no NaN and no infinity: None stands for these."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _partial(path: Path) -> Path:

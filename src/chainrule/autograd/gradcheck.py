@@ -17,7 +17,7 @@ import numpy as np
 
 from chainrule.autograd.mode import backend, no_grad
 from chainrule.autograd.param import Parameters
-from chainrule.autograd.tape import replay, source_of
+from chainrule.autograd.tape import gradient, replay, source_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Shape
 from chainrule.errors import GradientError
@@ -160,11 +160,7 @@ def _backward(
     ]
     outputs = zip(_tensors(fn(*tensors)), seeds, strict=True)
     replay([(source_of(y), v) for y, v in outputs])
-    return {i: _gradient(tensors[i]) for i in positions}
-
-
-def _gradient(tensor: Tensor) -> Array:
-    return np.zeros_like(tensor.array) if tensor.grad is None else tensor.grad
+    return {i: gradient(tensors[i]) for i in positions}
 
 
 def _compare(what: str, analytic: float, numeric: float, scale: float, rtol: float) -> float:

@@ -9,6 +9,7 @@ Called with arrays an op only computes; called with Tensors it records itself on
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -156,11 +157,11 @@ class Op:
 
     def run_forward(self, arrays: Sequence[Array | None], constants: dict[str, Any]) -> tuple[Any, Saved]:
         """The forward pass on arrays, native if possible; on shapes alone in a trace."""
+        forward = self.forward
         if mode.trace is not None and self.abstract is not None:
-            seen: tuple[Any, Saved] = self._called(self.abstract, arrays, constants)
-            return seen
-        floats = all(a is None or is_float(a) for a in arrays)
-        forward = self.native[0] if self.native and floats and self._native_serves(arrays) else self.forward
+            forward = self.abstract
+        elif self.native and all(a is None or is_float(a) for a in arrays) and self._native_serves(arrays):
+            forward = self.native[0]
         found: tuple[Any, Saved] = self._called(forward, arrays, constants)
         return found
 
@@ -177,7 +178,7 @@ class Op:
         except ChainruleError:
             raise
         except TypeError as error:  # a missing or unknown argument, or a value that is not an array
-            message = str(error).replace(f"{function.__name__}()", f"{self.name}()")
+            message = re.sub(r"^\w+\(\) (?=got|missing|takes)", f"{self.name}() ", str(error))
             if "incompatible function arguments" in message:  # a constant of a type that the kernel rejects
                 given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
                 message = f"a constant has the wrong type ({given})"

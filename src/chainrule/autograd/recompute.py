@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from chainrule import random
 from chainrule.autograd.mode import enable_grad, mode, no_grad, switched
-from chainrule.autograd.tape import now, record, replay, source_of
+from chainrule.autograd.tape import gradient, now, record, replay, source_of
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 
@@ -37,17 +35,13 @@ class _Recomputed:
         several = isinstance(outputs, tuple)
         pairs = zip(outputs if several else (outputs,), dy if several else (dy,), strict=True)
         replay([(source_of(y), grad) for y, grad in pairs], since=start)
-        return tuple(_gradient(tensor) if need else None for tensor, need in zip(inputs, needs, strict=True))
+        return tuple(gradient(tensor) if need else None for tensor, need in zip(inputs, needs, strict=True))
 
 
 def _leaf(array: Any, need: bool) -> Tensor:
     tensor = Tensor.wrap(array)
     tensor.requires_grad = need
     return tensor
-
-
-def _gradient(tensor: Tensor) -> Any:
-    return np.zeros(tensor.shape, tensor.dtype) if tensor.grad is None else tensor.grad
 
 
 def checkpoint(fn: Callable[..., Any], *args: Any) -> Any:

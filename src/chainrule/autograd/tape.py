@@ -317,6 +317,11 @@ def source_of(tensor: Tensor) -> Source:
     return _source(tensor) if tensor.requires_grad else None
 
 
+def gradient(tensor: Tensor) -> Array:
+    """The gradient of a leaf after a replay: zeros if none came back."""
+    return np.zeros(tensor.shape, tensor.dtype) if tensor.grad is None else tensor.grad
+
+
 def fingerprint(value: Tensor | Array) -> bytes:
     """A few bytes that change with the values: a hash of all of them up to a megabyte, of 64 samples beyond.
 

@@ -120,7 +120,7 @@ MESSAGES = {
         "It had been down to {lowest:.3f} and rose again.",
         "Take a smaller learning rate."),
     Code.CURVE_HOCKEY_STICK: Message("problem", "loss curve", _CURVE,
-        "A hockey stick: the first {steps} steps only shrink the logits to those of a uniform guess.",
+        "A hockey stick: the first {steps_to_uniform} steps only shrink the logits to those of a uniform guess.",
         "Initialize the last layer with small weights; the curve then starts at ln V."),
     Code.CURVE_FLAT: Message("problem", "loss curve", _CURVE,
         "It does not learn.",

@@ -155,13 +155,10 @@ def _unused(tokenizer: Tokenizer, rows: dict[str, Array]) -> Iterator[Finding]:
     counts[spared] += 1
     missing = np.flatnonzero(counts == 0)
     fraction = len(missing) / tokenizer.vocab_size
-    yield finding(
-        Code.UNUSED_TOKENS_OK if fraction <= limits.UNUSED else Code.UNUSED_TOKENS,
-        missing=len(missing),
-        size=tokenizer.vocab_size,
-        fraction=fraction,
-        examples=", ".join(repr(tokenizer.piece(int(id))) for id in missing[:5]),
-    )
+    code = Code.UNUSED_TOKENS_OK if fraction <= limits.UNUSED else Code.UNUSED_TOKENS
+    examples = ", ".join(repr(tokenizer.piece(int(id))) for id in missing[:5])
+    said = {"missing": len(missing), "size": tokenizer.vocab_size, "fraction": fraction}
+    yield finding(code, **said, examples=examples)
 
 
 # -- the first step ----------------------------------------------------------------------------------------------

@@ -11,11 +11,11 @@ import numpy as np
 from chainrule.autograd import no_grad
 from chainrule.doctor import rules
 from chainrule.doctor.finding import Finding
+from chainrule.files import plain
 from chainrule.inspect import gradients
 from chainrule.inspect.activations import ACTIVATIONS, STREAM, LayerReport, layers
 from chainrule.inspect.gradients import ParameterReport
 from chainrule.inspect.losses import OUTPUTS, captured_entropy, expected_loss
-from chainrule.inspect.plain import plain
 from chainrule.inspect.probe import Loss, run, untouched
 from chainrule.models import Model
 from chainrule.optim import Optimizer

@@ -55,15 +55,7 @@ def of_curve(curve: Curve) -> Finding:
         code = Code.CURVE_FLAT
     else:
         code = Code.CURVE_OK
-    return finding(
-        code,
-        first=curve.first,
-        lowest=curve.lowest,
-        last=curve.last,
-        n_classes=curve.n_classes,
-        expected=curve.expected,
-        steps=curve.steps_to_uniform,
-    )
+    return finding(code, **vars(curve), expected=curve.expected)
 
 
 def of_splits(losses: SplitLosses) -> Finding:
@@ -113,15 +105,8 @@ def _dead(layers: Sequence[LayerReport]) -> Iterator[Finding]:
         return
     worst = max(over, key=lambda layer: len(layer.dead) / layer.units)
     many = len(worst.dead) / worst.units > limits.DEAD_FRACTION
-    yield finding(
-        Code.DEAD_UNITS,
-        "problem" if many else "note",
-        dead=len(worst.dead),
-        units=worst.units,
-        name=worst.name,
-        layers=_layers(over),
-        examples=worst.examples,
-    )
+    said = {"dead": len(worst.dead), "units": worst.units, "name": worst.name, "examples": worst.examples}
+    yield finding(Code.DEAD_UNITS, "problem" if many else "note", **said, layers=_layers(over))
 
 
 def _stacks(layers: Sequence[LayerReport]) -> Iterator[tuple[str, list[LayerReport]]]:

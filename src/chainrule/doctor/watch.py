@@ -6,7 +6,7 @@ from typing import Any
 
 from chainrule.doctor.report import Report, diagnose
 from chainrule.errors import ConfigError
-from chainrule.inspect.plain import plain
+from chainrule.files import plain
 from chainrule.optim import Optimizer
 
 

@@ -96,8 +96,7 @@ def described_tokenizer(description: dict[str, Any]) -> Tokenizer:
         raise FormatError(f"model type {kind!r} (must be one of {', '.join(HUGGING_FACE)})")
     other = [module for module in OTHER_BPE if kind == "BPE" and module.matches(description)]
     module: Any = other[0] if other else HUGGING_FACE[kind]
-    read: Tokenizer = module.read(description)
-    return read
+    return module.read(description)
 
 
 def _find(directory: Path) -> Path:

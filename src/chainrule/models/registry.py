@@ -23,10 +23,14 @@ from chainrule.suggest import hinted
 
 
 class Family(NamedTuple):
-    """A class of models and the dataclass with its sizes."""
+    """A class of models, the dataclass with its sizes, and how it is trained unless told otherwise."""
 
     model: type[Model]
     config: type[Any]
+    lr: float = 3e-3
+    """Highest learning rate."""
+    word_pieces: bool = False
+    """It reads word pieces; all others characters."""
 
 
 FAMILIES = {  # language models
@@ -38,12 +42,12 @@ FAMILIES = {  # language models
     "gru": Family(GRULM, RecurrentConfig),
     "lstm": Family(LSTMLM, RecurrentConfig),
 }
-PAIRS = {"seq2seq": Family(Seq2Seq, Seq2SeqConfig)}  # what reads one sequence and writes another
+PAIRS = {"seq2seq": Family(Seq2Seq, Seq2SeqConfig, lr=1e-3)}  # what reads one sequence and writes another
 ENCODERS = {  # what reads in both directions
-    "bert": Family(BERTPretraining, BERTPretrainingConfig),
-    "bert-classifier": Family(BERTClassifier, CONFIGS[BERTClassifier]),
-    "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger]),
-    "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder]),
+    "bert": Family(BERTPretraining, BERTPretrainingConfig, lr=1e-3, word_pieces=True),
+    "bert-classifier": Family(BERTClassifier, CONFIGS[BERTClassifier], lr=1e-3, word_pieces=True),
+    "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger], lr=1e-3, word_pieces=True),
+    "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder], lr=1e-3, word_pieces=True),
 }
 KNOWN = FAMILIES | PAIRS | ENCODERS  # the models of text
 WORD_VECTORS = {"skip-gram": Family(SkipGram, Word2VecConfig), "cbow": Family(CBOW, Word2VecConfig)}

@@ -14,8 +14,7 @@ import numpy as np
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
-from chainrule.models.gpt import GPT
-from chainrule.models.llama import Llama
+from chainrule.models.language_model import TransformerLM
 from chainrule.nn import Layer, Linear
 from chainrule.nn.init import normal
 
@@ -30,7 +29,7 @@ class Reward(Layer):
     (2,)
     """
 
-    def __init__(self, body: GPT | Llama) -> None:
+    def __init__(self, body: TransformerLM) -> None:
         self.body = body
         self.score = Linear(body.config.n_embd, 1, bias=False, init=partial(normal, std=0.02))
 

@@ -55,14 +55,10 @@ def sigmoid_composed(x: Any) -> Any:
 
 
 sigmoid = Op(
-    "sigmoid",
-    sigmoid_forward,
-    sigmoid_backward,
-    smooth_example,
-    composed=sigmoid_composed,
-    native=native_map("sigmoid", "sigmoid_backward", saves_output=True),
+    "sigmoid", sigmoid_forward, sigmoid_backward, smooth_example,
+    composed=sigmoid_composed, native=native_map("sigmoid", "sigmoid_backward", saves_output=True),
     abstract=saves_output,
-)
+)  # fmt: skip
 
 
 def tanh_forward(x: Array) -> tuple[Array, Saved]:
@@ -82,14 +78,10 @@ def tanh_composed(x: Any) -> Any:
 
 
 tanh = Op(
-    "tanh",
-    tanh_forward,
-    tanh_backward,
-    smooth_example,
-    composed=tanh_composed,
-    native=native_map("tanh", "tanh_backward", saves_output=True),
+    "tanh", tanh_forward, tanh_backward, smooth_example,
+    composed=tanh_composed, native=native_map("tanh", "tanh_backward", saves_output=True),
     abstract=saves_output,
-)
+)  # fmt: skip
 
 
 def relu_forward(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
@@ -129,13 +121,9 @@ def relu_abstract(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
 
 
 relu = Op(
-    "relu",
-    relu_forward,
-    relu_backward,
-    _kinked,
-    native=(relu_native_forward, relu_native_backward),
-    abstract=relu_abstract,
-)
+    "relu", relu_forward, relu_backward, _kinked,
+    native=(relu_native_forward, relu_native_backward), abstract=relu_abstract,
+)  # fmt: skip
 
 
 def leaky_relu_forward(x: Array, *, slope: float = 0.01) -> tuple[Array, Saved]:
@@ -278,15 +266,10 @@ def silu_composed(x: Any) -> Any:
 
 
 silu = Op(
-    "silu",
-    silu_forward,
-    silu_backward,
-    smooth_example,
-    composed=silu_composed,
-    native=native_map("silu_forward", "silu_backward"),
-    recompute=lambda saved: saved,
+    "silu", silu_forward, silu_backward, smooth_example,
+    composed=silu_composed, native=native_map("silu_forward", "silu_backward"), recompute=lambda saved: saved,
     abstract=saves_inputs,
-)
+)  # fmt: skip
 
 
 def swiglu_forward(gate: Array, up: Array) -> tuple[Array, Saved]:
@@ -335,12 +318,7 @@ def swiglu_composed(gate: Any, up: Any) -> Any:
 
 
 swiglu = Op(
-    "swiglu",
-    swiglu_forward,
-    swiglu_backward,
-    swiglu_example,
-    composed=swiglu_composed,
-    native=(swiglu_native_forward, swiglu_native_backward),
-    recompute=lambda saved: saved,
-    abstract=saves_inputs,
-)
+    "swiglu", swiglu_forward, swiglu_backward, swiglu_example,
+    composed=swiglu_composed, native=(swiglu_native_forward, swiglu_native_backward),
+    recompute=lambda saved: saved, abstract=saves_inputs,
+)  # fmt: skip

@@ -111,13 +111,9 @@ def batchnorm_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 batchnorm = Op(
-    "batchnorm",
-    batchnorm_forward,
-    batchnorm_backward,
-    batchnorm_example,
-    composed=batchnorm_composed,
-    native=(batchnorm_native_forward, batchnorm_native_backward),
-)
+    "batchnorm", batchnorm_forward, batchnorm_backward, batchnorm_example,
+    composed=batchnorm_composed, native=(batchnorm_native_forward, batchnorm_native_backward),
+)  # fmt: skip
 
 
 def batchnorm_eval_forward(
@@ -158,12 +154,9 @@ def batchnorm_eval_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 batchnorm_eval = Op(
-    "batchnorm_eval",
-    batchnorm_eval_forward,
-    batchnorm_eval_backward,
-    batchnorm_eval_example,
+    "batchnorm_eval", batchnorm_eval_forward, batchnorm_eval_backward, batchnorm_eval_example,
     composed=batchnorm_eval_composed,
-)
+)  # fmt: skip
 
 
 def update_running(

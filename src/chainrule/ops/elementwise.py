@@ -113,13 +113,9 @@ def mul_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 mul = Op(
-    "mul",
-    mul_forward,
-    mul_backward,
-    _pairs,
-    native=(mul_native_forward, mul_native_backward),
-    abstract=saves_inputs,
-)
+    "mul", mul_forward, mul_backward, _pairs,
+    native=(mul_native_forward, mul_native_backward), abstract=saves_inputs,
+)  # fmt: skip
 
 
 def div_forward(a: Array, b: Array) -> tuple[Array, Saved]:

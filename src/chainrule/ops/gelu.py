@@ -105,14 +105,9 @@ def _slope(x: Array) -> Array:
 
 
 gelu = Op(
-    "gelu",
-    gelu_forward,
-    gelu_backward,
-    smooth_example,
-    native=native_map("gelu_forward", "gelu_backward"),
-    recompute=lambda saved: saved,
-    abstract=saves_inputs,
-)
+    "gelu", gelu_forward, gelu_backward, smooth_example,
+    native=native_map("gelu_forward", "gelu_backward"), recompute=lambda saved: saved, abstract=saves_inputs,
+)  # fmt: skip
 
 ROOT_2_PI = math.sqrt(2 / math.pi)
 CUBIC = 0.044715
@@ -151,12 +146,7 @@ def gelu_tanh_composed(x: Any) -> Any:
 
 
 gelu_tanh = Op(
-    "gelu_tanh",
-    gelu_tanh_forward,
-    gelu_tanh_backward,
-    smooth_example,
-    composed=gelu_tanh_composed,
-    native=native_map("gelu_tanh_forward", "gelu_tanh_backward"),
-    recompute=lambda saved: saved,
-    abstract=saves_inputs,
-)
+    "gelu_tanh", gelu_tanh_forward, gelu_tanh_backward, smooth_example,
+    composed=gelu_tanh_composed, native=native_map("gelu_tanh_forward", "gelu_tanh_backward"),
+    recompute=lambda saved: saved, abstract=saves_inputs,
+)  # fmt: skip

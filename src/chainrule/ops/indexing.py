@@ -120,14 +120,10 @@ def embedding_abstract(W: Array, *, ids: Any) -> tuple[Array, Saved]:
 
 
 embedding = Op(
-    "embedding",
-    embedding_forward,
-    embedding_backward,
-    embedding_example,
-    composed=embedding_composed,
-    native=(embedding_native_forward, embedding_native_backward),
+    "embedding", embedding_forward, embedding_backward, embedding_example,
+    composed=embedding_composed, native=(embedding_native_forward, embedding_native_backward),
     abstract=embedding_abstract,
-)
+)  # fmt: skip
 
 
 def gather_forward(x: Array, *, ids: Any) -> tuple[Array, Saved]:

@@ -128,12 +128,7 @@ def abstract_forward(
 
 
 layernorm = Op(
-    "layernorm",
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    recompute=lambda saved: saved[:3],
+    "layernorm", forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), recompute=lambda saved: saved[:3],
     abstract=abstract_forward,
-)
+)  # fmt: skip

@@ -120,12 +120,6 @@ def cost(needs: Needs, x: Array, W: Array, b: Array | None = None, *, layout: st
 
 
 linear = Op(
-    "linear",
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    abstract=abstract_forward,
-    cost=cost,
-)
+    "linear", forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), abstract=abstract_forward, cost=cost,
+)  # fmt: skip

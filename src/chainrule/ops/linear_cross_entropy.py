@@ -55,9 +55,8 @@ def forward(
     x (..., C), W (V, C), targets (...) or (..., V); the rest as in `cross_entropy`.
     """
     shape = _logits_shape(x, W)
-    goal = read_goal(
-        NAME, shape, x.dtype, targets, weights, ignore_index, label_smoothing, exclude_true, reduction
-    )
+    options = (targets, weights, ignore_index, label_smoothing, exclude_true, reduction)
+    goal = read_goal(NAME, shape, x.dtype, *options)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), x.dtype)
     logits = np.empty((len(X), len(W)), x.dtype) if _kept(shape) else None
@@ -232,13 +231,7 @@ def cost(needs: Needs, x: Array, W: Array, **constants: Any) -> Work:
 
 
 linear_cross_entropy = Op(
-    NAME,
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    fused=(fused, native_fused),
-    abstract=abstract_forward,
-    cost=cost,
-)
+    NAME, forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), fused=(fused, native_fused),
+    abstract=abstract_forward, cost=cost,
+)  # fmt: skip

@@ -124,12 +124,6 @@ def cost(needs: Needs, a: Array, b: Array) -> Work:
 
 
 matmul = Op(
-    "matmul",
-    forward,
-    backward,
-    example,
-    native=(native_forward, native_backward),
-    strided=True,
-    abstract=abstract_forward,
-    cost=cost,
-)
+    "matmul", forward, backward, example,
+    native=(native_forward, native_backward), strided=True, abstract=abstract_forward, cost=cost,
+)  # fmt: skip

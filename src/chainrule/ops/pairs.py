@@ -92,12 +92,9 @@ def negative_sampling_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 negative_sampling = Op(
-    "negative_sampling",
-    negative_sampling_forward,
-    negative_sampling_backward,
-    negative_sampling_example,
+    "negative_sampling", negative_sampling_forward, negative_sampling_backward, negative_sampling_example,
     composed=negative_sampling_composed,
-)
+)  # fmt: skip
 
 
 # -- Bradley-Terry ------------------------------------------------------------------------------------------
@@ -134,9 +131,6 @@ def bradley_terry_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 bradley_terry = Op(
-    "bradley_terry",
-    bradley_terry_forward,
-    bradley_terry_backward,
-    bradley_terry_example,
+    "bradley_terry", bradley_terry_forward, bradley_terry_backward, bradley_terry_example,
     composed=bradley_terry_composed,
-)
+)  # fmt: skip

@@ -7,7 +7,7 @@ b (gates·H,) or none. Leading axes are a batch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from chainrule.ops._util import normal, sum_lead
 from chainrule.ops.activations import sigmoid, tanh
 from chainrule.ops.elementwise import add, mul, sub
 from chainrule.ops.linear import linear
+
+Bias: TypeAlias = Array | None
 
 
 def _sigmoid(x: Array) -> Any:
@@ -35,9 +37,7 @@ def weight_grad(da: Array, x: Array) -> Array:
     return da.reshape(-1, da.shape[-1]).T @ x.reshape(-1, x.shape[-1])  # (out, in)
 
 
-def check_sizes(
-    op: str, gates: int, x: Array, h: Array, W_x: Array, W_h: Array, *biases: Array | None
-) -> None:
+def check_sizes(op: str, gates: int, x: Array, h: Array, W_x: Array, W_h: Array, *biases: Bias) -> None:
     if 0 in (x.ndim, h.ndim) or x.shape[:-1] != h.shape[:-1]:
         raise ShapeError(f"{op}: x has shape {x.shape}, h {h.shape} (must agree in all but the last axis)")
     X, H = x.shape[-1], h.shape[-1]
@@ -59,7 +59,7 @@ def _example(rng: np.random.Generator, gates: int, *lead: int, X: int, H: int) -
 # -- plain ---------------------------------------------------------------------------------------------------
 
 
-def rnn_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Array | None = None) -> tuple[Array, Saved]:
+def rnn_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None) -> tuple[Array, Saved]:
     """h' = tanh(W_x x + W_h h + b): x (..., X), h (..., H), W_x (H, X), W_h (H, H), b (H,) -> h' (..., H)"""
     check_sizes("rnn_cell", 1, x, h, W_x, W_h, b)
     a = x @ W_x.T + h @ W_h.T  # (..., H)
@@ -97,7 +97,7 @@ rnn_cell = Op("rnn_cell", rnn_forward, rnn_backward, rnn_example, composed=rnn_c
 
 
 def lstm_forward(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array | None = None
+    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
 ) -> tuple[tuple[Array, Array], Saved]:
     """c' = f c + i g,  h' = o tanh(c'), with i, f, o = σ(·) and g = tanh(·) of W_x x + W_h h + b.
 
@@ -166,14 +166,7 @@ lstm_cell = Op("lstm_cell", lstm_forward, lstm_backward, lstm_example, composed=
 
 
 def gru_forward(
-    x: Array,
-    h: Array,
-    W_x: Array,
-    W_h: Array,
-    b: Array | None = None,
-    b_h: Array | None = None,
-    *,
-    reset_after: bool = False,
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
 ) -> tuple[Array, Saved]:
     """h' = (1 - z) h + z n, with r, z = σ(W_x x + W_h h + b) and n = tanh(W_x x + W_h (r h) + b).
 
@@ -203,12 +196,12 @@ def gru_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     )
 
 
-def check_reset(op: str, b_h: Array | None, reset_after: bool) -> None:
+def check_reset(op: str, b_h: Bias, reset_after: bool) -> None:
     if b_h is not None and not reset_after:
         raise ConfigError(f"{op}: b_h is given, reset_after is False (b is the only bias there)")
 
 
-def gru_step(a: Array, h: Array, W_h: Array, b_h: Array | None, reset_after: bool) -> tuple[Any, ...]:
+def gru_step(a: Array, h: Array, W_h: Array, b_h: Bias, reset_after: bool) -> tuple[Any, ...]:
     """h', the gates r, z, n and, with `reset_after`, u_n (else None), from a = W_x x + b (..., 3H) and h (..., H)"""
     H = h.shape[-1]
     a_r, a_z, a_n = split_gates(a, 3)

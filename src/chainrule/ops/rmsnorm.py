@@ -92,12 +92,7 @@ def abstract_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> tuple[Arra
 
 
 rmsnorm = Op(
-    "rmsnorm",
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    recompute=lambda saved: saved[:2],
+    "rmsnorm", forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), recompute=lambda saved: saved[:2],
     abstract=abstract_forward,
-)
+)  # fmt: skip

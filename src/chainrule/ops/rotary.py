@@ -156,12 +156,6 @@ def abstract_forward(
 
 
 rotary = Op(
-    "rotary",
-    forward,
-    backward,
-    example,
-    composed=composed,
-    native=(native_forward, native_backward),
-    strided=True,
-    abstract=abstract_forward,
-)
+    "rotary", forward, backward, example,
+    composed=composed, native=(native_forward, native_backward), strided=True, abstract=abstract_forward,
+)  # fmt: skip

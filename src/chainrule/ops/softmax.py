@@ -75,12 +75,9 @@ def softmax_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 softmax = Op(
-    "softmax",
-    softmax_forward,
-    softmax_backward,
-    softmax_example,
+    "softmax", softmax_forward, softmax_backward, softmax_example,
     native=(softmax_native_forward, softmax_native_backward),
-)
+)  # fmt: skip
 
 
 def log_softmax_forward(x: Array, *, axis: int = -1) -> tuple[Array, Saved]:
@@ -129,13 +126,9 @@ def log_softmax_composed(x: Any, *, axis: int = -1) -> Any:
 
 
 log_softmax = Op(
-    "log_softmax",
-    log_softmax_forward,
-    log_softmax_backward,
-    log_softmax_example,
-    composed=log_softmax_composed,
-    native=(log_softmax_native_forward, log_softmax_native_backward),
-)
+    "log_softmax", log_softmax_forward, log_softmax_backward, log_softmax_example,
+    composed=log_softmax_composed, native=(log_softmax_native_forward, log_softmax_native_backward),
+)  # fmt: skip
 
 
 def softmax_jacobian(p: Any) -> Array:

@@ -24,7 +24,7 @@ from chainrule.runs.folder import RunFolder
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Data
 from chainrule.tasks.word_vectors import known_vectors
-from chainrule.text import Tokenizer
+from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
 
 D = TypeVar("D", bound=Data)
@@ -128,6 +128,13 @@ def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
             " (must be equal)"
         )
     return model, tokenizer
+
+
+def is_tokenizer(asked: Tokenizer | str | None, tokenizer: Tokenizer) -> bool:
+    """No other one is asked for, by its path, as char, or itself."""
+    if asked is None or asked == "char":
+        return asked is None or isinstance(tokenizer, CharTokenizer)
+    return tokenizer == (io.load_tokenizer(asked) if isinstance(asked, str) else asked)
 
 
 @contextmanager

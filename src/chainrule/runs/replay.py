@@ -129,7 +129,7 @@ def _run_before(folder: Path, step: int, last: int) -> Run:
         )
     with random.seeded(run.trainer.config.seed):
         model = type(run.model)(run.model.config)
-    return Run(folder, run.corpus, run.task, model, run.trainer.config)
+    return Run(folder, run.task, model, run.trainer.config)
 
 
 def _rate(run: Run, records: dict[int, dict[str, Any]]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.console import Console
 from chainrule.data import BatchSource
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
-from chainrule.io import write_vectors
+from chainrule.io import load_tokenizer, write_vectors
 from chainrule.io.hf import pretrained
 from chainrule.machine import check_memory
 from chainrule.models import Model, describe, make, n_params
@@ -25,10 +26,9 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
-from chainrule.runs.warm_start import begun_with, check_family
+from chainrule.runs.warm_start import begun_with, check_family, load_start
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.task import Data, Task, facts_of
-from chainrule.tasks.word_vectors import WordVectorsTask
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
 from chainrule.train.log import Log, read
@@ -47,10 +47,10 @@ class Run:
     >>> run.train()  # doctest: +SKIP
     """
 
-    def __init__(self, folder: Path, data: Data, task: Task, model: Model, config: AnyConfig) -> None:
+    def __init__(self, folder: Path, task: Task, model: Model, config: AnyConfig) -> None:
         self.folder = folder
         self.files = RunFolder(folder)
-        self.corpus = data
+        self.corpus: Data = task.corpus
         self.task = task.fitted(model)
         self.tokenizer = self.task.tokenizer
         self.model: Any = model
@@ -66,20 +66,21 @@ class Run:
     def new(
         cls,
         folder: str | Path,
-        data: Data,
+        data: Data | str | Path,
         config: AnyConfig | None = None,
         model: str = "gpt",
-        tokenizer: Tokenizer | None = None,
-        start: Model | None = None,
+        tokenizer: Tokenizer | str | None = None,
+        start: Model | str | Path | None = None,
         **size: Any,
     ) -> Run:
         """Start in an empty or new directory.
 
-        `model` is the name of a family, `size` the fields of its config but for those that the data decide, such as
-        the vocabulary. Without a tokenizer every character of a corpus is a token; shards have their own. With `start`
-        the run begins with the weights of that model, or with its body and a new head.
+        `data` may be a name or a path, `model` is the name of a family, `size` the fields of its config but for those
+        that the data decide, such as the vocabulary. Without a tokenizer, or the path of one, every character of a
+        corpus is a token; shards have their own. With `start`, a model or the path of one, the run begins with its
+        weights, or with its body and a new head.
         """
-        run = cls.draft(folder, data, config or defaults(model), model, tokenizer, start, **size)
+        run = cls.draft(folder, data, config, model, tokenizer, start, **size)
         run.files.make()
         return run
 
@@ -87,34 +88,31 @@ class Run:
     def draft(
         cls,
         folder: str | Path,
-        data: Data,
-        config: AnyConfig,
+        data: Data | str | Path,
+        config: AnyConfig | None = None,
         model: str = "gpt",
-        tokenizer: Tokenizer | None = None,
-        start: Model | None = None,
+        tokenizer: Tokenizer | str | None = None,
+        start: Model | str | Path | None = None,
         **size: Any,
     ) -> Run:
         """What `new` would start; nothing is written."""
+        config = config or defaults(model)
+        if isinstance(start, str | Path):
+            start, tokenizer = load_start(start, tokenizer)
         if start is not None:
             check_family(start, model)
         kind = task_of(model)
         options = {name: size.pop(name) for name in kind.options if name in size}
-        task = kind.of(data, tokenizer, **options)
-        seed(config.seed)
+        task = kind.open(data, tokenizer, load_tokenizer, **options)
         sizes = size | task.sizes()
+        seed(config.seed)
         if start is None:
             check_memory(n_params({"model_type": model} | sizes))
-            if isinstance(config, TrainConfig):
-                task.check(
-                    family_of(model).config(**sizes),
-                    batch_size=config.batch_size,
-                    accumulate=config.accumulate,
-                    recompute=config.recompute,
-                )
+            task.check(family_of(model).config(**sizes), config)
             made = make(model, **sizes)
         else:
             made = begun_with(start, model, sizes)
-        run = cls(Path(folder), data, task, made, config)
+        run = cls(Path(folder), task, made, config)
         run.from_seed = start is None
         return run
 
@@ -129,11 +127,10 @@ class Run:
         """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved)
         task = task_of_model(model)
-        word_vectors = issubclass(task, WordVectorsTask)
-        name, sha256, config = trained_on(saved, folder, WordTrainConfig if word_vectors else TrainConfig)
+        name, sha256, config = trained_on(saved, folder, WordTrainConfig if task.by_epoch else TrainConfig)
         data = unchanged(folder, task.find, name, sha256)
         options: dict[str, Any] = {name: saved.training.get(name) for name in task.options}
-        run = cls(Path(folder), data, task.of(data, tokenizer, **options), model, config)
+        run = cls(Path(folder), task.of(data, tokenizer, **options), model, config)
         restore(run.trainer, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)
         return run
@@ -182,8 +179,11 @@ class Run:
         else:
             trainer.stopping.patience = patience
 
-    def train(self, console: Console | None = None) -> Result:
-        """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory."""
+    def train(self, console: Console | None = None, tell: Callable[[str], None] | None = None) -> Result:
+        """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory.
+
+        How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
+        """
         trainer = self.trainer
         with (
             self.files.at_work(),
@@ -194,6 +194,7 @@ class Run:
                 parameters=self.model.count(),
                 resume_at=trainer.steps,
                 console=console,
+                tell=tell,
             ) as log,
         ):
 

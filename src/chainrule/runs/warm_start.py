@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from chainrule.errors import ConfigError, Setting
 from chainrule.models import Model, describe, fine_tune, n_params
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import fits_head
+from chainrule.runs.load import is_tokenizer, load
+from chainrule.tasks.task import own_tokenizer
+from chainrule.text import Tokenizer
 
 HEAD = ("classes", "labels")  # what the head of a classifier follows from
 
 # Fields of a model's config that say how it learns, not what it computes once it has learned.
 LEARNING = {"dropout", "label_smoothing", "scheduled_sampling"}
+
+
+def load_start(path: str | Path, tokenizer: Tokenizer | str | None) -> tuple[Model, Tokenizer]:
+    """The model to begin with and its tokenizer; no other one fits its weights."""
+    start, own = load(path)
+    if not is_tokenizer(tokenizer, own):
+        raise own_tokenizer(tokenizer, path)
+    return start, own
 
 
 def check_family(start: Model, family: str) -> None:

@@ -99,11 +99,11 @@ class LanguageModelingTask(Task):
         """The tokenizer decides the vocabulary."""
         return {"vocab_size": self.tokenizer.vocab_size}
 
-    def check(self, config: Any, *, batch_size: int, accumulate: int = 1, recompute: bool = False) -> None:
+    def check(self, sizes: Any, training: Any) -> None:
         """A row has more tokens than the context, and a step fits into memory."""
-        check_length("training text", self.training, config.block_size)
-        check_length("validation text", self.validation, config.block_size)
-        check_memory(config, config.block_size, batch_size, accumulate, recompute)
+        check_length("training text", self.training, sizes.block_size)
+        check_length("validation text", self.validation, sizes.block_size)
+        check_memory(sizes, training)
 
     def amount(self) -> str:
         """How much data there are, in words."""

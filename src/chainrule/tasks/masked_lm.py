@@ -60,9 +60,9 @@ class MaskedLMTask(Task):
         """The tokenizer decides the vocabulary."""
         return {"vocab_size": self.tokenizer.vocab_size}
 
-    def check(self, config: Any, *, batch_size: int, accumulate: int = 1, recompute: bool = False) -> None:
+    def check(self, sizes: Any, training: Any) -> None:
         """A batch is drawn whole, however few windows the text has."""
-        check_memory(config, config.block_size, batch_size, accumulate, recompute)
+        check_memory(sizes, training)
 
     def batches(
         self, model: BERTPretraining, *, batch_size: int, seed: int = 0, steps: int | None = None

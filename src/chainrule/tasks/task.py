@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from chainrule.data import BatchSource
-from chainrule.errors import ConfigError
+from chainrule.data import BatchSource, Shards
+from chainrule.errors import ConfigError, Setting
 from chainrule.tasks.answers import Answer, AnswerOptions
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
@@ -59,9 +59,27 @@ class Task:
     """The answers are texts that the model writes, token by token; all options of sampling apply."""
     reads: ClassVar[tuple[str, ...]] = ()
     """The fields of `Sampling` that matter to a model that does not write."""
+    by_epoch: ClassVar[bool] = False
+    """Training reads all data in each step, not a batch."""
+    corpus: Any
     tokenizer: Tokenizer
 
     # -- data ------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls, data: Any, tokenizer: Tokenizer | str | None, read: Callable[[str], Tokenizer], **options: Any
+    ) -> Self:
+        """The task with these data, or with those that `find` finds by their name.
+
+        A tokenizer may be "char", each character a token, or the path of a file for `read`.
+        """
+        found = cls.find(data) if isinstance(data, str | os.PathLike) else data
+        if isinstance(tokenizer, str):
+            if isinstance(found, Shards):
+                raise own_tokenizer(tokenizer, data)
+            tokenizer = None if tokenizer == "char" else read(tokenizer)
+        return cls.of(found, tokenizer, **options)
 
     @classmethod
     def find(cls, name: str | os.PathLike[str]) -> Data:
@@ -77,8 +95,8 @@ class Task:
         """The fields of a model's config that follow from the data, with their values."""
         raise NotImplementedError
 
-    def check(self, config: Any, *, batch_size: int, accumulate: int = 1, recompute: bool = False) -> None:
-        """Refuse what the data or the memory are too small for, before a model of this config is made."""
+    def check(self, sizes: Any, training: Any) -> None:
+        """Refuse what the data or the memory are too small for, before a model of these sizes is made."""
 
     def fitted(self, model: Any) -> Self:
         """The task with what the model knows already, such as the numbers of its labels."""
@@ -173,6 +191,12 @@ class Task:
     ) -> Iterator[str] | None:
         """A single text as it is written, piece by piece; None if the model does not write in this way."""
         return None
+
+
+def own_tokenizer(tokenizer: object, owner: object) -> ConfigError:
+    """A tokenizer is asked for where there is one already."""
+    said = f" is {tokenizer}, {owner} has its own (leave it out)"
+    return ConfigError("train: ", Setting("tokenizer"), said)
 
 
 def accuracy(answers: Iterable[tuple[Ids, Ids]]) -> float:

@@ -25,6 +25,7 @@ class WordVectorsTask(Task):
 
     default: ClassVar[str] = "pydoc"
     options: ClassVar[tuple[str, ...]] = ("min_count",)
+    by_epoch: ClassVar[bool] = True
     model: ClassVar[str] = "word vectors"
     command: ClassVar[str] = "word2vec"
     used_by: ClassVar[str] = "vectors"

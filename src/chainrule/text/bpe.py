@@ -128,8 +128,7 @@ class BPETokenizer(Tokenizer):
             position, byte = next((i, byte) for i, byte in enumerate(data) if byte in self.missing_bytes)
             raise DataError(f"encode: byte 0x{byte:02x} at {position} has no token (the vocabulary lacks it)")
         if native.available():
-            ids: Ids = self._encoder.encode(data)
-            return ids
+            return self._encoder.encode(data)
         return np.array([id for word in split(data, self.pattern) for id in self.encode_word(word)], np.int32)
 
     def encode_word(self, word: bytes) -> list[int]:
@@ -146,8 +145,7 @@ class BPETokenizer(Tokenizer):
         """ids (n,) -> bytes"""
         array = self.check_ids(ids)
         if native.available():
-            data: bytes = self._encoder.decode(np.ascontiguousarray(array, np.int32))
-            return data
+            return self._encoder.decode(np.ascontiguousarray(array, np.int32))
         return b"".join(self.tokens[id] for id in array)
 
     def to_dict(self) -> dict[str, Any]:
@@ -200,8 +198,7 @@ class BPETokenizer(Tokenizer):
 
     def _rank_merges(self) -> npt.NDArray[np.int32]:
         if native.available():
-            merges: npt.NDArray[np.int32] = native.kernels().bpe_rank_merges(*self._joined(special=False))
-            return merges
+            return native.kernels().bpe_rank_merges(*self._joined(special=False))
         return np.array(reference.rank_merges(self.ids), np.int32).reshape(-1, 4)
 
     def _joined(self, special: bool) -> Joined:

@@ -97,9 +97,8 @@ class TextbookBPETokenizer(VocabularyTokenizer):
             check_size("textbook BPE", vocab_size, len(start), "the characters of the text")
             limit = min(vocab_size - len(start), vocab_size if n_merges is None else n_merges)
         merges = list(learner.merges(limit, start.special))
-        return cls(
-            Vocabulary([*start.tokens, *map("".join, merges)], start.special), merges, end_mark=end_mark
-        )
+        vocabulary = Vocabulary([*start.tokens, *map("".join, merges)], start.special)
+        return cls(vocabulary, merges, end_mark=end_mark)
 
     def pieces(self, text: str) -> list[str]:
         """The tokens of a text as strings."""
@@ -148,17 +147,13 @@ class TextbookBPETokenizer(VocabularyTokenizer):
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> TextbookBPETokenizer:
         merges = description.get("merges")
-        pairs = isinstance(merges, list) and all(
+        if not isinstance(merges, list) or not all(
             isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
             for pair in merges
-        )
-        if not pairs:
+        ):
             raise FormatError("textbook BPE: merges must be a list of pairs of strings")
-        return cls(
-            Vocabulary.from_dict(description),
-            [(a, b) for a, b in merges or ()],
-            end_mark=description.get("end_mark") is True,
-        )
+        end_mark = description.get("end_mark") is True
+        return cls(Vocabulary.from_dict(description), [(a, b) for a, b in merges], end_mark=end_mark)
 
     @cached_property
     def _encoder(self) -> Any:

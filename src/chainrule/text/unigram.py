@@ -98,8 +98,7 @@ class UnigramTokenizer(VocabularyTokenizer):
 
     def encode_inside(self, text: str) -> Ids:
         if native.available():
-            ids: Ids = self._encoder.encode(to_utf8(text))
-            return ids
+            return self._encoder.encode(to_utf8(text))
         ids = np.array([id for unit in self._units(text) for id in self._cut(unit)], np.int32)
         # A run of unknown characters is one <unk>.
         repeated = (ids[1:] == self._unknown) & (ids[:-1] == self._unknown)

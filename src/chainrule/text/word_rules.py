@@ -56,8 +56,7 @@ class WordNumbers:
     def encode(self, text: str) -> Ids:
         """text of n words -> ids (n,)"""
         if native.available():
-            ids: Ids = self._encoder.encode(to_utf8(text))
-            return ids
+            return self._encoder.encode(to_utf8(text))
         words = self._rule.split(text)
         return np.fromiter((self._ids.get(word, self._unknown) for word in words), np.int32, len(words))
 

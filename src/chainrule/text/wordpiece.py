@@ -79,10 +79,8 @@ class WordPieceTokenizer(VocabularyTokenizer):
         if native.available():
             data = to_utf8(text)
             self.rules.native_table(data)
-            ids: Ids = self._encoder.encode(data)
-            return ids
-        cache = self._cache
-        return np.array([id for word in self.rules.split(text) for id in cache[word]], np.int32)
+            return self._encoder.encode(data)
+        return np.array([id for word in self.rules.split(text) for id in self._cache[word]], np.int32)
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text with single spaces between words; case and accents are lost"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from chainrule.models.registry import KNOWN, WORD_VECTORS
 from chainrule.native import PRECISIONS
 from chainrule.validate import Check
 
@@ -13,8 +14,6 @@ Seconds = Annotated[float, "seconds"]  # a command line may say 10m or 2h
 SCHEDULES = ("wsd", "cosine", "linear", "constant", "step", "inverse_sqrt")
 ON_NAN = ("stop", "skip")
 MOST_NEGATIVES = 1000
-# Highest learning rates of families where that of small language models is too high.
-RATES = dict.fromkeys(("seq2seq", "bert", "bert-classifier", "bert-tagger"), 1e-3)
 
 
 @dataclass(frozen=True)
@@ -142,6 +141,8 @@ class WordTrainConfig:
         check.seed()
 
 
-def defaults(family: str) -> TrainConfig:
+def defaults(family: str) -> TrainConfig | WordTrainConfig:
     """How a family is trained unless told otherwise."""
-    return TrainConfig(lr=RATES[family]) if family in RATES else TrainConfig()
+    if family in WORD_VECTORS:
+        return WordTrainConfig()
+    return TrainConfig(lr=KNOWN[family].lr) if family in KNOWN else TrainConfig()

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from chainrule.errors import ConfigError
+from chainrule.files import plain
 from chainrule.machine import clock
 
 REFRESH = 0.1  # seconds between updates of the live line
@@ -47,8 +48,16 @@ class Log:
     """
 
     def __init__(
-        self, path: Path, *, tokens: int, parameters: int, resume_at: int = 0, console: Console | None = None
+        self,
+        path: Path,
+        *,
+        tokens: int,
+        parameters: int,
+        resume_at: int = 0,
+        console: Console | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
+        self.tell = tell
         self.console = console or Console(highlight=False)
         self.tokens = tokens  # per step
         self.parameters = parameters
@@ -63,7 +72,7 @@ class Log:
         self.said = time.monotonic()
 
     def __enter__(self) -> Log:
-        terminal = self.console.is_terminal and not self.console.is_dumb_terminal
+        terminal = self.console.is_terminal and not self.console.is_dumb_terminal and not self.tell
         self.live = Live(console=self.console, auto_refresh=False, transient=True) if terminal else None
         if self.live:
             self.live.start()
@@ -91,7 +100,9 @@ class Log:
 
     def progress(self, said: str) -> None:
         """How far a long step is."""
-        if self._time_to_say():
+        if self.tell:
+            self.tell(said)
+        elif self._time_to_say():
             self._say(said)
 
     def _time_to_say(self) -> bool:
@@ -173,16 +184,8 @@ def shorten(text: str, width: int = 70) -> str:
 
 
 def encode(record: dict[str, Any]) -> str:
-    """A line of the log. JSON has no NaN and no infinity: the norm of a skipped step is null."""
-    return json.dumps(_finite(record), allow_nan=False) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """A line of the log; what is not finite, such as the norm of a skipped step, is null."""
+    return json.dumps(plain(record), allow_nan=False) + "\n"
 
 
 def cut(path: Path, step: int) -> None:

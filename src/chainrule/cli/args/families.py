@@ -9,11 +9,6 @@ from chainrule.cli.args.kinds import kind_of
 from chainrule.models.registry import KNOWN
 
 NAMES = [name for name in KNOWN if name != "bert-embedder"]  # in the order they are named to people
-WORD_PIECES = (
-    "bert",
-    "bert-classifier",
-    "bert-tagger",
-)  # they read word pieces; all others characters, unless told
 DECIDED = ("vocab_size", "source_vocab_size", "classes", "labels")  # sizes that follow from the data
 
 

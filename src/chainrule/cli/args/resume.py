@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.cli.args.config_file import read_settings, toml
-from chainrule.cli.args.new_run import allows
 from chainrule.cli.args.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
 from chainrule.errors import ConfigError, Setting
 from chainrule.files import alone, write
 from chainrule.runs import Run, RunFolder
-from chainrule.tasks.registry import task_of
+from chainrule.runs.load import is_tokenizer
 
 # Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
 FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "patience")
@@ -36,10 +35,9 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             ),
             "(leave out one of the two)",
         )
-    kind = task_of(asked.family)
-    if asked.data != kind.default and kind.find(asked.data) != run.corpus:
+    if asked.data != run.task.default and run.task.find(asked.data) != run.corpus:
         raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
-    if not allows(asked, run.tokenizer):
+    if not is_tokenizer(asked.tokenizer, run.tokenizer):
         other = f" is {asked.tokenizer}, the run has another (leave it out)"
         raise ConfigError("resume: ", Setting("tokenizer"), other)
     said, default = _flat(asked), _flat(type(asked)())

@@ -6,7 +6,8 @@ import numpy as np
 
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.batches.windows import cut
-from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.data.order import check_sizes
+from chainrule.errors import DataError, Setting
 from chainrule.random import generator
 from chainrule.types import Ids
 
@@ -26,9 +27,7 @@ class Streams(BatchSource):
     """
 
     def __init__(self, ids: Ids, *, batch_size: int, block_size: int, seed: int = 0) -> None:
-        for name, value in (("batch_size", batch_size), ("block_size", block_size)):
-            if value < 1:
-                raise ConfigError.of("batches", {name: value}, "must be at least 1")
+        check_sizes(batch_size, block_size)
         if len(ids) <= batch_size * block_size:
             raise DataError(
                 f"training text: {len(ids)} tokens, ",

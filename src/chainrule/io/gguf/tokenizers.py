@@ -122,5 +122,4 @@ def _numbers(settings: Settings, name: str, count: int, default: float) -> list[
         return [default] * count
     if not isinstance(value, np.ndarray) or len(value) != count or not np.isfinite(value).all():
         raise FormatError(f"{PREFIX}{name} is not a list of {count} numbers (must be one for each token)")
-    numbers: list[float] = value.tolist()
-    return numbers
+    return list(value.tolist())

@@ -69,8 +69,7 @@ def read_config(settings: Settings) -> BERTConfig:
         sizes["next_sentence"] = head == "BertForPreTraining"
     if issubclass(kind, BERTClassifierConfig):
         sizes |= _labels(settings)
-    config: BERTConfig = kind(**sizes)
-    return config
+    return kind(**sizes)
 
 
 def _labels(settings: Settings) -> dict[str, Any]:

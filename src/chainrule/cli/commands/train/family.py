@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from chainrule.cli.args.families import DECIDED, NAMES, WORD_PIECES, data_of
+from chainrule.cli.args.families import DECIDED, NAMES, data_of
 from chainrule.cli.args.options import Argument, Help, Without
 from chainrule.cli.args.training import TrainOptions
 from chainrule.errors import ConfigError
@@ -136,7 +136,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         f"Train a model of the family {family}. Other families: {others}, word2vec, each with options of its own.\n\n"
         f"Example: chainrule train {family} {kind.example} --max-steps 5000 --out runs/mine"
     )
-    tokens = PIECES if family in WORD_PIECES else CHARACTERS
+    tokens = PIECES if KNOWN[family].word_pieces else CHARACTERS
     more: list[Any] = [
         ("data", Annotated[str, Argument("DATA"), Help(kind.about)], field(default=kind.default)),
         ("tokenizer", Annotated[str | None, Help(tokens)], field(default=None)),
