@@ -46,7 +46,7 @@ RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
 
 
 def matrices(graph: Graph) -> set[int]:
-    """The parameters, by identity, that are matrices of products or tables of tokens: what a weight format rounds."""
+    """Parameters, by identity, that a weight format rounds: matrices of linear layers and embedding tables."""
     found = set()
     for node in graph.nodes:
         if node.op.name == "linear" or (
