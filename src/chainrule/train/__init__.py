@@ -14,12 +14,8 @@ __all__ = ["Log", "Result", "TrainConfig", "Trainer", "WordTrainConfig", "WordVe
 
 __getattr__ = lazy.names(
     __name__,
-    {
-        "Log": "log",
-        "Result": "trainer",
-        "TrainConfig": "config",
-        "Trainer": "trainer",
-        "WordTrainConfig": "config",
-        "WordVectorStep": "word_vectors",
-    },
+    config="TrainConfig WordTrainConfig",
+    log="Log",
+    trainer="Result Trainer",
+    word_vectors="WordVectorStep",
 )

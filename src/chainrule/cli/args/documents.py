@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
-from chainrule.data import Document, read_documents
 
 
 @dataclass(frozen=True)
@@ -21,5 +21,5 @@ class Sources:
     field: str = "text"
     """Field of a .jsonl, column of a table; a number for the column of a table without a header."""
 
-    def read(self) -> Iterator[Document]:
-        return read_documents(self.files, by=self.by, field=self.field)
+    def read(self) -> Iterator[cr.data.Document]:
+        return cr.data.read_documents(self.files, by=self.by, field=self.field)
