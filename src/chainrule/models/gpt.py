@@ -49,7 +49,7 @@ class GPTConfig(Config):
     vocab_size: int = 256
     """Different tokens."""
     dropout: float = 0.0
-    """Share of attention weights and of MLP activations set to 0 in training."""
+    """Fraction of attention weights and of MLP activations set to 0 in training."""
     bias: bool = True
     """Biases in linear layers and norms."""
     activation: str = "gelu"

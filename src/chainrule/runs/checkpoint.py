@@ -113,7 +113,7 @@ def before(run: Path, step: int) -> Checkpoint | None:
 
 
 def _newest_good(candidates: list[Path]) -> tuple[Checkpoint | None, CheckpointError | None]:
-    """With the error of the newest if that is damaged; an older one comes with a warning."""
+    """The newest checkpoint that loads, and the error of the newest one if it is damaged; then also warns."""
     damaged = None
     for candidate in reversed(candidates):
         try:

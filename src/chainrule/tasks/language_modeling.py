@@ -75,8 +75,8 @@ class LanguageModelingTask(Task):
         """The text is split before it is encoded, so every tokenizer is evaluated on the same text."""
         if tokenizer.vocab_size < 2 and not eval_only:
             raise DataError(
-                f"{corpus.name}: a vocabulary of one token, {tokenizer.piece(0)!r} (must be at least two: where there "
-                "is no choice nothing is learned; bring a text of several characters)"
+                f"{corpus.name}: a vocabulary of one token, {tokenizer.piece(0)!r} (must be at least two: with one "
+                "token there is nothing to learn; give a text of several characters)"
             )
         training, validation = ("", corpus.text) if eval_only else split(corpus.text)
         size = len(validation.encode("utf-8", "surrogatepass"))

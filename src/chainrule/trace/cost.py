@@ -41,7 +41,7 @@ def _component(node: Node, attending: set[str]) -> str:
 
 
 def _part(layer: str) -> str:
-    """Of a layer in a numbered layer its first names, `h.0.attn`; of others nothing."""
+    """`h.0.attn` for a layer inside a numbered layer; empty for other layers."""
     names = layer.split(".")
     number = next((i for i, name in enumerate(names) if name.isdigit()), None)
     return "" if number is None else ".".join(names[: number + 2])
@@ -84,7 +84,7 @@ def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:
 
 
 def heads_of(node: Node) -> tuple[Array, Array, Array]:
-    """Queries, keys and values of attention, (..., heads, positions, size) each, of which the shapes are known."""
+    """Queries, keys and values of attention, (..., heads, positions, size) each; only shapes are known."""
     if node.op.name == "attention":
         q, k, v = node.arrays
         return q, k, v

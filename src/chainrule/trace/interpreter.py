@@ -34,7 +34,7 @@ BY_TOKEN |= {"batchnorm_eval", "embedding", "dropout", "reshape", "transpose", "
 
 
 def matrices(graph: Graph) -> set[int]:
-    """The parameters, by identity, that are matrices of products or tables of tokens: what a weight format rounds."""
+    """Parameters, by identity, that a weight format rounds: matrices of linear layers and embedding tables."""
     found = set()
     for node in graph.nodes:
         if node.op.name == "linear" or (

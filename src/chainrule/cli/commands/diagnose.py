@@ -87,7 +87,7 @@ def tables(report: cr.doctor.Report) -> list[str]:
 
 
 def draw(report: cr.doctor.Report, folder: Path, *, quiet: bool) -> None:
-    """Both figures of a report."""
+    """Draw layers.png and parameters.png."""
     from chainrule.cli.render.plots.canvas import save
     from chainrule.cli.render.plots.report import layers, parameters
 

@@ -54,7 +54,7 @@ class Command:
     seed: int = 0
     """The same seed writes the same documents."""
     plot: Path | None = None
-    """Folder for a heat map and a transition graph (needs matplotlib)."""
+    """Directory for a heat map and a transition graph (needs matplotlib)."""
     json: bool = False
     """Print one JSON object."""
 

@@ -103,5 +103,5 @@ def show_evaluation(report: dict[str, Any]) -> None:
         f"{report['accuracy']:.1%} of {report['questions']} analogies, {report['missing']} with unknown words"
     )
     for name, section in report["sections"].items():
-        share = "-" if section["accuracy"] is None else f"{section['accuracy']:.1%}"
-        print(f"  {share:>6} of {section['questions']:>5}  {name}")
+        accuracy = "-" if section["accuracy"] is None else f"{section['accuracy']:.1%}"
+        print(f"  {accuracy:>6} of {section['questions']:>5}  {name}")

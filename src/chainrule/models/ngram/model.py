@@ -174,4 +174,6 @@ class NGram:
 def _one_level(level: Level, weights: Weights, numbers: Array, tokens: Array, p: Array) -> Array:
     """P(token | context) from the probabilities `p` after the shorter context."""
     grams = np.where(numbers < 0, -1, find(level.grams, numbers * level.width + tokens))
-    return np.where(grams >= 0, weights.shares[grams], np.where(numbers >= 0, weights.left[numbers] * p, p))
+    return np.where(
+        grams >= 0, weights.probabilities[grams], np.where(numbers >= 0, weights.left[numbers] * p, p)
+    )

@@ -38,32 +38,24 @@ class Command:
             raise ConfigError(f"runs compare: got {len(self.runs)} run (must be at least two)")
         with Progress("reading"):
             found = [cr.runs.History.of(folder) for folder in self.runs]
-        if self.json:
-            results = {str(history.folder): facts(history) for history in found}
-            differ = {"settings": settings(found), "machine": machines(found)}
-            print(json.dumps(differ | {"results": results}))
-            return
         names = [str(history.folder) for history in found]
+        settings = different([history.settings for history in found])
+        machines = different([history.machine for history in found])
+        if self.json:
+            results = dict(zip(names, map(facts, found), strict=True))
+            print(json.dumps({"settings": settings, "machine": machines, "results": results}))
+            return
         parts = [
-            _lines("setting", names, settings(found)) or ["the settings are the same"],
-            _lines("machine", names, machines(found)),
+            _lines("setting", names, settings) or ["the settings are the same"],
+            _lines("machine", names, machines),
             results_table(found, names),
             curves(found, names),
         ]
         print("\n\n".join("\n".join(part) for part in parts if part))
 
 
-def settings(found: Sequence[cr.runs.History]) -> dict[str, list[Any]]:
-    """The settings that are not the same in all runs, with their values."""
-    return _different([history.settings for history in found])
-
-
-def machines(found: Sequence[cr.runs.History]) -> dict[str, list[Any]]:
-    """What else may make a difference: code, libraries, processor, data."""
-    return _different([history.machine for history in found])
-
-
-def _different(found: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+def different(found: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """What is not the same in all runs, with its values."""
     names = dict.fromkeys(name for each in found for name in each)
     values = {name: [each.get(name) for each in found] for name in names}
     return {name: each for name, each in values.items() if any(value != each[0] for value in each)}
@@ -105,8 +97,8 @@ def bars(steps: Any, losses: Any, reach: tuple[float, float], last: float) -> st
     text = ""
     for column in range(WIDTH):
         inside = losses[place == column]
-        share = (inside.mean() - low) / (high - low or 1) if len(inside) else -1
-        text += BARS[min(int(share * len(BARS)), len(BARS) - 1)] if share >= 0 else " "
+        height = (inside.mean() - low) / (high - low or 1) if len(inside) else -1
+        text += BARS[min(int(height * len(BARS)), len(BARS) - 1)] if height >= 0 else " "
     return text.rstrip()
 
 

@@ -14,7 +14,7 @@ from chainrule.cli.args.text import find_tokenizer, read_input
 from chainrule.errors import ConfigError
 from chainrule.validate import Check
 
-COLOURS = (
+COLORS = (
     "black on bright_cyan",
     "black on bright_yellow",
     "black on bright_green",
@@ -75,7 +75,7 @@ class Command:
         shown = Text()
         for place, piece in enumerate(pieces):
             visible = piece.replace("\n", "⏎\n") if console.is_terminal else f"[{piece}]"
-            shown.append(visible, COLOURS[place % len(COLOURS)])
+            shown.append(visible, COLORS[place % len(COLORS)])
         console.print(shown)
         each = len(text) / max(len(ids), 1)
         console.print(f"{len(ids):,} tokens for {len(text):,} characters, {each:.2f} each")
