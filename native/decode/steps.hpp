@@ -14,137 +14,88 @@
 namespace chainrule::steps {
 
 constexpr size_t ROWS = 8;              // of a block of a step that works on each row alone
-constexpr size_t PRODUCT_ROWS = 252;     // of a block of a matrix product: whole tiles at every CPU level
+constexpr size_t MATMUL_ROWS = 252;      // of a block of a matmul: whole tiles for every ISA
 constexpr size_t BLOCK_BYTES = 1 << 16;  // of weights, at least, in a block
 
 inline size_t blocks_of(size_t n, size_t size) { return (n + size - 1) / size; }
 
-class RowStep : public Step {
+// A step that works on each row alone: row(batch, r).
+template <class Row>
+class EachRow : public Step {
 public:
-    explicit RowStep(bool last) : last_(last) {}
-    size_t blocks(const Batch& batch) const override { return blocks_of(rows(batch), ROWS); }
+    EachRow(bool last, Row row) : last_(last), row_(row) {}
+    size_t blocks(const Batch& batch) const override { return blocks_of(batch.rows(last_), ROWS); }
     void run(const Batch& batch, size_t block, float*) const override {
-        const size_t first = block * ROWS;
-        run_rows(batch, first, std::min(ROWS, rows(batch) - first));
+        const size_t end = std::min((block + 1) * ROWS, batch.rows(last_));
+        for (size_t r = block * ROWS; r < end; ++r) row_(batch, r);
     }
-
-protected:
-    size_t rows(const Batch& batch) const { return last_ ? batch.pieces.size() : batch.rows(); }
-    virtual void run_rows(const Batch& batch, size_t first, size_t count) const = 0;
 
 private:
     const bool last_;
+    const Row row_;
 };
 
-class Embedding : public RowStep {
-public:
-    Embedding(Buffer& out, Weights table, float scale, const float* position_tc)
-        : RowStep(false), out_(out), table_(table), scale_(scale), position_tc_(position_tc) {}
+template <class Row>
+std::unique_ptr<Step> each_row(bool last, Row row) {
+    return std::make_unique<EachRow<Row>>(last, row);
+}
 
-    void run_rows(const Batch& batch, size_t first, size_t count) const override {
-        for (size_t r = first; r < first + count; ++r) {
-            const size_t token = batch.token[r];
-            float* out = out_.row(r);
-            panels().column(out, table_.panel(token / PANEL), table_.format, token % PANEL, table_.K());
-            if (scale_ != 1)
-                for (size_t c = 0; c < out_.width; ++c) out[c] *= scale_;
-            if (!position_tc_) continue;
-            const float* position_c = position_tc_ + batch.position(r) * out_.width;
-            for (size_t c = 0; c < out_.width; ++c) out[c] += position_c[c];
-        }
-    }
+inline auto embedding(Buffer& out, Weights table, float scale, const float* position_tc) {
+    return each_row(false, [=, &out](const Batch& batch, size_t r) {
+        const size_t token = batch.token[r];
+        float* y = out.row(r);
+        panels().column(y, table.panel(token / PANEL), table.format, token % PANEL, table.K());
+        if (scale != 1)
+            for (size_t c = 0; c < out.width; ++c) y[c] *= scale;
+        if (!position_tc) return;
+        const float* position_c = position_tc + batch.position(r) * out.width;
+        for (size_t c = 0; c < out.width; ++c) y[c] += position_c[c];
+    });
+}
 
-private:
-    Buffer& out_;
-    const Weights table_;
-    const float scale_;
-    const float* const position_tc_;
-};
-
-class Norm : public RowStep {  // RMS norm if there is no beta
-public:
-    Norm(bool last, Buffer& out, Buffer& in, const float* gamma, const float* beta, float eps)
-        : RowStep(last), out_(out), in_(in), gamma_(gamma), beta_(beta), eps_(eps) {}
-
-    void run_rows(const Batch&, size_t first, size_t count) const override {
+inline auto layernorm(bool last, Buffer& out, Buffer& in, const float* gamma, const float* beta, float eps) {
+    return each_row(last, [=, &out, &in](const Batch&, size_t r) {
         float mean, rstd;
-        for (size_t r = first; r < first + count; ++r)
-            if (beta_)
-                layernorm().forward(out_.row(r), &mean, &rstd, in_.row(r), gamma_, beta_, eps_, 1, in_.width);
-            else
-                rmsnorm().forward(out_.row(r), &rstd, in_.row(r), gamma_, eps_, 1, in_.width);
-    }
+        chainrule::layernorm().forward(out.row(r), &mean, &rstd, in.row(r), gamma, beta, eps, 1, in.width);
+    });
+}
 
-private:
-    Buffer &out_, &in_;
-    const float *const gamma_, *const beta_;
-    const float eps_;
-};
+inline auto rmsnorm(bool last, Buffer& out, Buffer& in, const float* gamma, float eps) {
+    return each_row(last, [=, &out, &in](const Batch&, size_t r) {
+        float rstd;
+        chainrule::rmsnorm().forward(out.row(r), &rstd, in.row(r), gamma, eps, 1, in.width);
+    });
+}
 
-class Swiglu : public RowStep {
-public:
-    Swiglu(bool last, Buffer& out, Buffer& in) : RowStep(last), out_(out), in_(in) {}
+inline auto swiglu(bool last, Buffer& out, Buffer& in) {
+    return each_row(last, [&out, &in](const Batch&, size_t r) {
+        activations().swiglu_forward(out.row(r), in.row(r), in.row(r) + out.width, out.width);
+    });
+}
 
-    void run_rows(const Batch&, size_t first, size_t count) const override {
-        for (size_t r = first; r < first + count; ++r)
-            activations().swiglu_forward(out_.row(r), in_.row(r), in_.row(r) + out_.width, out_.width);
-    }
+inline auto add(bool last, Buffer& out, Buffer& a, Buffer& b) {
+    return each_row(last, [&out, &a, &b](const Batch&, size_t r) {
+        const float *a_c = a.row(r), *b_c = b.row(r);
+        float* out_c = out.row(r);
+        for (size_t c = 0; c < out.width; ++c) out_c[c] = a_c[c] + b_c[c];
+    });
+}
 
-private:
-    Buffer &out_, &in_;
-};
+inline auto activation(bool last, Buffer& out, Buffer& in, Activation kind) {
+    return each_row(last, [=, &out, &in](const Batch&, size_t r) {
+        const auto forward = kind == Activation::gelu        ? gelu().forward
+                             : kind == Activation::gelu_tanh ? gelu().tanh_forward
+                             : kind == Activation::relu      ? activations().relu_forward
+                                                             : activations().silu_forward;
+        forward(out.row(r), in.row(r), out.width);
+    });
+}
 
-class Add : public RowStep {
-public:
-    Add(bool last, Buffer& out, Buffer& a, Buffer& b) : RowStep(last), out_(out), a_(a), b_(b) {}
-
-    void run_rows(const Batch&, size_t first, size_t count) const override {
-        for (size_t r = first; r < first + count; ++r) {
-            const float *a = a_.row(r), *b = b_.row(r);
-            float* out = out_.row(r);
-            for (size_t c = 0; c < out_.width; ++c) out[c] = a[c] + b[c];
-        }
-    }
-
-private:
-    Buffer &out_, &a_, &b_;
-};
-
-class Activate : public RowStep {
-public:
-    Activate(bool last, Buffer& out, Buffer& in, Activation activation)
-        : RowStep(last), out_(out), in_(in), activation_(activation) {}
-
-    void run_rows(const Batch&, size_t first, size_t count) const override {
-        for (size_t r = first; r < first + count; ++r) {
-            float* y = out_.row(r);
-            const float* x = in_.row(r);
-            if (activation_ == Activation::gelu) gelu().forward(y, x, out_.width);
-            if (activation_ == Activation::gelu_tanh) gelu().tanh_forward(y, x, out_.width);
-            if (activation_ == Activation::relu) activations().relu_forward(y, x, out_.width);
-            if (activation_ == Activation::silu) activations().silu_forward(y, x, out_.width);
-        }
-    }
-
-private:
-    Buffer &out_, &in_;
-    const Activation activation_;
-};
-
-class Last : public RowStep {
-public:
-    Last(Buffer& out, Buffer& in) : RowStep(true), out_(out), in_(in) {}
-
-    void run_rows(const Batch& batch, size_t first, size_t count) const override {
-        for (size_t i = first; i < first + count; ++i) {
-            const float* from = in_.row(batch.pieces[i].row + batch.pieces[i].count - 1);
-            std::copy(from, from + in_.stride, out_.row(i));
-        }
-    }
-
-private:
-    Buffer &out_, &in_;
-};
+inline auto last(Buffer& out, Buffer& in) {
+    return each_row(true, [&out, &in](const Batch& batch, size_t i) {
+        std::copy_n(in.row(batch.pieces[i].row + batch.pieces[i].count - 1), in.stride, out.row(i));
+    });
+}
 
 class Linear : public Step {
 public:
@@ -153,13 +104,13 @@ public:
           panels_(std::max<size_t>(1, BLOCK_BYTES / (4 * panel_words(weights.format, weights.K())))) {}
 
     size_t blocks(const Batch& batch) const override {
-        return blocks_of(weights_.panels(), panels_) * blocks_of(rows(batch), PRODUCT_ROWS);
+        return blocks_of(weights_.panels(), panels_) * blocks_of(batch.rows(last_), MATMUL_ROWS);
     }
 
-    // Neighbouring blocks share rows, which then stay in the cache while the weights stream past.
+    // Neighboring blocks share rows, which then stay in the cache while the weights stream past.
     void run(const Batch& batch, size_t block, float* product_rp) const override {
         const size_t groups = blocks_of(weights_.panels(), panels_);
-        const size_t first = block / groups * PRODUCT_ROWS, R = std::min(PRODUCT_ROWS, rows(batch) - first);
+        const size_t first = block / groups * MATMUL_ROWS, R = std::min(MATMUL_ROWS, batch.rows(last_) - first);
         const size_t begin = block % groups * panels_, end = std::min(begin + panels_, weights_.panels());
         for (size_t p = begin; p < end; ++p) {
             panels().multiply(product_rp, in_.row(first), in_.stride, weights_.panel(p), weights_.format, R,
@@ -170,8 +121,6 @@ public:
     }
 
 private:
-    size_t rows(const Batch& batch) const { return last_ ? batch.pieces.size() : batch.rows(); }
-
     const bool last_;
     Buffer &out_, &in_;
     const Weights weights_;
@@ -189,28 +138,19 @@ struct Heads {
     const KVCache& caches;
 };
 
-class Remember : public RowStep {
-public:
-    Remember(Heads heads, const float* cos, const float* sin) : RowStep(false), h_(heads), cos_(cos), sin_(sin) {}
-
-    void run_rows(const Batch& batch, size_t first, size_t count) const override {
-        const size_t D = h_.D;
-        for (size_t r = first; r < first + count; ++r) {
-            float *q = h_.qkv.row(r), *k = q + h_.heads * D, *v = k + h_.kv_heads * D;
-            const size_t sequence = batch.pieces[batch.piece[r]].sequence;
-            const size_t position = batch.position(r), angles = position * (D / 2);
-            if (cos_)
-                for (float* head = q; head < v; head += D)
-                    rotary().rotate_halves(head, head, D, cos_ + angles, sin_ + angles, 1, 1, D / 2);
-            for (size_t h = 0; h < h_.kv_heads; ++h)
-                decode().remember(h_.caches.at(sequence, h), k + h * D, v + h * D, position, D);
-        }
-    }
-
-private:
-    const Heads h_;
-    const float *const cos_, *const sin_;
-};
+// The keys of each row, turned by its position if there are angles, and its values: into the cache.
+inline auto remember(Heads heads, const float* cos, const float* sin) {
+    return each_row(false, [=](const Batch& batch, size_t r) {
+        const size_t D = heads.D, position = batch.position(r), angles = position * (D / 2);
+        const size_t sequence = batch.pieces[batch.piece[r]].sequence;
+        float *q = heads.qkv.row(r), *k = q + heads.heads * D, *v = k + heads.kv_heads * D;
+        if (cos)
+            for (float* head = q; head < v; head += D)
+                rotary().rotate_halves(head, head, D, cos + angles, sin + angles, 1, 1, D / 2);
+        for (size_t h = 0; h < heads.kv_heads; ++h)
+            decode().remember(heads.caches.at(sequence, h), k + h * D, v + h * D, position, D);
+    });
+}
 
 class Attend : public Step {
 public:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 
-def names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package; `homes` says in which of its modules each name is."""
+def names(package: str, **modules: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package; `modules` lists the names that are found in each of its modules."""
+    homes = {name: module for module, found in modules.items() for name in found.split()}
+
+    class Package(ModuleType):
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not (
+                name in homes and isinstance(value, ModuleType)
+            ):  # generate.score is the function, not its module
+                super().__setattr__(name, value)
+
+    sys.modules[package].__class__ = Package
 
     def find(name: str) -> Any:
         if name not in homes:

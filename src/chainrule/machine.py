@@ -53,8 +53,9 @@ def check_memory(parameters: int) -> None:
     """Refuse a model too large to train here: values, gradients and two moments of the optimizer in float32."""
     needed, there = 16 * parameters, memory()
     if needed > there:
+        least = "more than " if parameters == sys.maxsize else ""  # counted no further
         raise ConfigError(
-            f"model: {parameters:,} parameters take {needed / 2**30:,.0f} GiB to train, this machine has "
+            f"model: {least}{parameters:,} parameters take {least}{needed / 2**30:,.0f} GiB to train, this machine has "
             f"{there / 2**30:.0f} (make the model smaller)"
         )
 

@@ -11,9 +11,9 @@ import pytest
 from chainrule.data import Corpus
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import GPT, GPTConfig, NeuralNGram, NeuralNGramConfig
-from chainrule.scaling.ladder import Ladder, LadderConfig
+from chainrule.scaling.ladder import Ladder
 from chainrule.scaling.ladder_networks import FAMILIES, multiply_adds
-from chainrule.scaling.rungs import Rung, table
+from chainrule.scaling.rungs import LadderConfig, Rung, table
 
 # Every sentence is one of a few, so more context is worth something at once.
 SENTENCES = ("the cat sat on the mat. ", "a dog ran to the café. ", "the dog sat. ", "a cat ran on. ")

@@ -9,6 +9,7 @@ Called with arrays an op only computes; called with Tensors it records itself on
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -177,7 +178,7 @@ class Op:
         except ChainruleError:
             raise
         except TypeError as error:  # a missing or unknown argument, or a value that is not an array
-            message = str(error).replace(f"{function.__name__}()", f"{self.name}()")
+            message = re.sub(r"^\w+\(\) (?=got|missing|takes)", f"{self.name}() ", str(error))
             if "incompatible function arguments" in message:  # a constant of a type that the kernel rejects
                 given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
                 message = f"a constant has the wrong type ({given})"

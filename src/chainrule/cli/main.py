@@ -20,6 +20,15 @@ from typing import Any, NoReturn
 from chainrule.errors import ChainruleError, ConfigError, Setting
 from chainrule.suggest import closest
 
+PLAIN = (
+    "gpt",
+    "llama",
+    "ngram",
+    "mlp",
+    "rnn",
+    "gru",
+    "lstm",
+)  # families that the overview does not list one by one
 # Every command: the file under `commands` with its dataclass `Command`, or FILE:NAME for what `command(NAME, WORDS)` of
 # that file returns; and what it does.
 COMMANDS = {
@@ -28,13 +37,7 @@ COMMANDS = {
         "train.family:",
         "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama",
     ),
-    "train gpt": ("train.family:gpt", ""),
-    "train llama": ("train.family:llama", ""),
-    "train ngram": ("train.family:ngram", ""),
-    "train mlp": ("train.family:mlp", ""),
-    "train rnn": ("train.family:rnn", ""),
-    "train gru": ("train.family:gru", ""),
-    "train lstm": ("train.family:lstm", ""),
+    **{f"train {name}": (f"train.family:{name}", "") for name in PLAIN},
     "train seq2seq": (
         "train.family:seq2seq",
         "train an encoder-decoder on pairs of texts, such as translations",
@@ -60,7 +63,7 @@ COMMANDS = {
         "look inside a model: losses, activations, gradients, and what to do about them",
     ),
     "replay": ("replay", "repeat one step of a run and open it: batch, activations, gradients"),
-    "runs list": ("runs.list", "list the runs in a folder with their results"),
+    "runs list": ("runs.list", "list the runs in a directory with their results"),
     "runs compare": ("runs.compare", "show what differs between runs, and their results side by side"),
     "runs report": ("runs.report", "write a run as one page: curves, samples, configuration"),
     "figures": ("figures", "draw the figures of the lessons"),
@@ -167,6 +170,8 @@ def _run(name: str, words: list[str]) -> None:
     except ChainruleError as error:
         see = f"; see {program} --help" if isinstance(error, UsageError) else ""
         _refuse(f"{error.spelled(spell)}{see}")
+    with _quick_to_leave():
+        importlib.import_module("chainrule.autograd")  # NumPy and the kernels: every room needs them
     try:
         made.run()
     except ChainruleError as error:
@@ -175,8 +180,7 @@ def _run(name: str, words: list[str]) -> None:
 
 @contextmanager
 def _quick_to_leave() -> Iterator[None]:
-    """While modules load, Ctrl-C ends the process at once: there is nothing to clean up, and an import may lose or
-    disguise an exception."""
+    """While modules load, Ctrl-C ends the process at once: an import may lose or disguise an exception."""
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield

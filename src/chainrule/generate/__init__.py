@@ -1,21 +1,46 @@
-"""Text from a model, one token at a time."""
+"""Text from a model, one token at a time: sampling, beam search, translation, filling masks, scoring.
 
-from chainrule.generate.beam import Beam, Hypothesis, beam_search, search
-from chainrule.generate.choices import answer, multiple_choice
-from chainrule.generate.documents import documents, known_share
-from chainrule.generate.engine.decoder import Decoder
-from chainrule.generate.fill import Filled, Guess, fill_masks
-from chainrule.generate.processors import choose, process
-from chainrule.generate.requests import Request, run
-from chainrule.generate.sample import complete, generate, stream, write
-from chainrule.generate.sampling import Sampling
-from chainrule.generate.score import Candidate, compare, score
-from chainrule.generate.session import Session, session
-from chainrule.generate.translate import Translation, Translator, translate
+`session` holds texts being decoded, `requests` runs many in one loop, `processors` turns logits into a token;
+`engine/` runs the model with its KV cache or recurrent state.
+"""
+
+from typing import TYPE_CHECKING
+
+from chainrule import lazy
+
+if TYPE_CHECKING:
+    from chainrule.generate.beam import Beam, Hypothesis, beam_search, search
+    from chainrule.generate.choices import answer, multiple_choice
+    from chainrule.generate.documents import documents, known_fraction
+    from chainrule.generate.engine import Decoder
+    from chainrule.generate.fill import Filled, Guess, fill_masks
+    from chainrule.generate.processors import choose, process
+    from chainrule.generate.requests import Request, run
+    from chainrule.generate.sample import complete, generate, stream, write
+    from chainrule.generate.sampling import Sampling
+    from chainrule.generate.score import Candidate, compare, score
+    from chainrule.generate.session import Session, session
+    from chainrule.generate.translate import Translation, Translator, translate
 
 __all__ = [
     "Beam", "Candidate", "Decoder", "Filled", "Guess", "Hypothesis", "Request", "Sampling", "Session",
     "Translation", "Translator", "answer", "beam_search", "choose", "compare", "complete", "documents",
-    "fill_masks", "generate", "known_share", "multiple_choice", "process", "run", "score", "search",
+    "fill_masks", "generate", "known_fraction", "multiple_choice", "process", "run", "score", "search",
     "session", "stream", "translate", "write"
 ]  # fmt: skip
+
+__getattr__ = lazy.names(
+    __name__,
+    beam="Beam Hypothesis beam_search search",
+    choices="answer multiple_choice",
+    documents="documents known_fraction",
+    engine="Decoder",
+    fill="Filled Guess fill_masks",
+    processors="choose process",
+    requests="Request run",
+    sample="complete generate stream write",
+    sampling="Sampling",
+    score="Candidate compare score",
+    session="Session session",
+    translate="Translation Translator translate",
+)

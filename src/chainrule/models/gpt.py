@@ -18,13 +18,11 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ShapeError
-from chainrule.models.language_model import LanguageModel
+from chainrule.models.language_model import TransformerLM
 from chainrule.models.model import Config
 from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
 from chainrule.nn.init import normal
 from chainrule.random import next_key
-from chainrule.types import IGNORE
 from chainrule.validate import Check
 
 ACTIVATIONS = {"gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh}
@@ -51,7 +49,7 @@ class GPTConfig(Config):
     vocab_size: int = 256
     """Different tokens."""
     dropout: float = 0.0
-    """Share of attention weights and of MLP activations set to 0 in training."""
+    """Fraction of attention weights and of MLP activations set to 0 in training."""
     bias: bool = True
     """Biases in linear layers and norms."""
     activation: str = "gelu"
@@ -123,7 +121,7 @@ class Block(Layer):
         return hidden + self.mlp(self.ln_2(hidden))
 
 
-class GPT(LanguageModel):
+class GPT(TransformerLM):
     """A language model: for each position, scores of what comes next.
 
     >>> import chainrule as cr, numpy as np
@@ -131,8 +129,6 @@ class GPT(LanguageModel):
     >>> cr.models.GPT(config)(np.array([[1, 2, 3]])).shape
     (1, 3, 10)
     """
-
-    fused_loss = True
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)
@@ -146,31 +142,15 @@ class GPT(LanguageModel):
 
     @property
     def head(self) -> Embedding | Linear:
-        """Whose matrix turns the last hidden row into logits."""
         return self.wte if self.config.tied else self.lm_head
-
-    def forward(self, ids: Array) -> Tensor:
-        """ids (B, T) -> logits (B, T, V)"""
-        return ops.linear(self.hidden(ids), self.head.weight)
 
     def hidden(self, ids: Array) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C)"""
-        ids = np.asarray(ids)
-        if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.config.block_size:
-            raise ShapeError(
-                f"GPT: ids {ids.shape} (must be (B, T) with T from 1 to {self.config.block_size})"
-            )
+        ids = self.checked(ids)
         hidden = self.wte(ids) + self.wpe(np.arange(ids.shape[1]))  # (B, T, C) + (T, C)
         for block in self.h:
             hidden = self.through(block, hidden)
         return self.ln_f(hidden)
-
-    def loss(self, inputs: Array, targets: Array) -> Tensor:
-        """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
-        # The logits are never stored: they would be the largest array by far.
-        return ops.linear_cross_entropy(
-            self.hidden(inputs), self.head.weight, targets=targets, ignore_index=IGNORE
-        )
 
 
 def residual_std(config: GPTConfig) -> float:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
+from chainrule.errors import ShapeError
 from chainrule.models.model import Model
+from chainrule.nn import Embedding, Linear
 from chainrule.types import IGNORE
 
 
@@ -32,3 +36,35 @@ class LanguageModel(Model):
     def loss(self, inputs: Array, targets: Array) -> Tensor:
         """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets that count, in nats"""
         return ops.cross_entropy(self(inputs), targets=targets, ignore_index=IGNORE)
+
+
+class TransformerLM(LanguageModel):
+    """A model of text whose loss needs no stored logits: they would be the largest array by far."""
+
+    fused_loss = True
+
+    @property
+    def head(self) -> Embedding | Linear:
+        """Whose matrix turns the last hidden row into logits."""
+        raise NotImplementedError
+
+    def hidden(self, ids: Array) -> Tensor:
+        """ids (B, T) -> what the head reads (B, T, C)"""
+        raise NotImplementedError
+
+    def checked(self, ids: Any) -> Array:
+        """ids (B, T) that fit into the context"""
+        ids, longest = np.asarray(ids), self.config.block_size
+        if ids.ndim != 2 or not 1 <= ids.shape[1] <= longest:
+            name = type(self).__name__
+            raise ShapeError(f"{name}: ids {ids.shape} (must be (B, T) with T from 1 to {longest})")
+        return ids
+
+    def forward(self, ids: Array) -> Tensor:
+        """ids (B, T) -> logits (B, T, V)"""
+        return ops.linear(self.hidden(ids), self.head.weight)
+
+    def loss(self, inputs: Array, targets: Array) -> Tensor:
+        """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
+        hidden = self.hidden(inputs)
+        return ops.linear_cross_entropy(hidden, self.head.weight, targets=targets, ignore_index=IGNORE)

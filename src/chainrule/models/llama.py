@@ -20,8 +20,8 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError, ShapeError
-from chainrule.models.language_model import LanguageModel
+from chainrule.errors import ConfigError
+from chainrule.models.language_model import TransformerLM
 from chainrule.models.model import Config
 from chainrule.nn import (
     Embedding,
@@ -34,7 +34,6 @@ from chainrule.nn import (
     rope_scaling,
 )
 from chainrule.nn.init import normal
-from chainrule.types import IGNORE
 from chainrule.validate import Check
 
 COUNTS = ("n_layer", "n_head", "n_kv_head", "n_embd", "n_hidden", "block_size", "vocab_size", "head_dim")
@@ -149,7 +148,7 @@ class Block(Layer):
         return hidden + self.mlp(self.post_attention_layernorm(hidden))
 
 
-class Llama(LanguageModel):
+class Llama(TransformerLM):
     """A language model: for each position, scores of what comes next.
 
     >>> import chainrule as cr, numpy as np
@@ -157,8 +156,6 @@ class Llama(LanguageModel):
     >>> cr.models.Llama(config)(np.array([[1, 2, 3]])).shape
     (1, 3, 10)
     """
-
-    fused_loss = True
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)
@@ -170,28 +167,11 @@ class Llama(LanguageModel):
 
     @property
     def head(self) -> Embedding | Linear:
-        """Whose matrix turns the last hidden row into logits."""
         return self.embed_tokens if self.config.tied else self.lm_head
-
-    def forward(self, ids: Array) -> Tensor:
-        """ids (B, T) -> logits (B, T, V)"""
-        return ops.linear(self.hidden(ids), self.head.weight)
 
     def hidden(self, ids: Array) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C)"""
-        ids = np.asarray(ids)
-        if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.config.block_size:
-            raise ShapeError(
-                f"Llama: ids {ids.shape} (must be (B, T) with T from 1 to {self.config.block_size})"
-            )
-        hidden = self.embed_tokens(ids)  # (B, T, C)
+        hidden = self.embed_tokens(self.checked(ids))  # (B, T, C)
         for block in self.layers:
             hidden = self.through(block, hidden)
         return self.norm(hidden)
-
-    def loss(self, inputs: Array, targets: Array) -> Tensor:
-        """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
-        # The logits are never stored: they would be the largest array by far.
-        return ops.linear_cross_entropy(
-            self.hidden(inputs), self.head.weight, targets=targets, ignore_index=IGNORE
-        )

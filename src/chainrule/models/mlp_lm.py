@@ -41,7 +41,7 @@ class MLPConfig(Config):
     vocab_size: int = 256
     """Different tokens."""
     batch_norm: bool = True
-    """Normalise what goes into each tanh by the statistics of the batch."""
+    """Normalize the input of each tanh over the batch."""
 
     def __post_init__(self) -> None:
         Check("MLP", self).at_least(1, "block_size", "n_embd", "n_hidden", "n_layer", "vocab_size")

@@ -14,8 +14,7 @@ import numpy as np
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
-from chainrule.models.gpt import GPT
-from chainrule.models.llama import Llama
+from chainrule.models.language_model import TransformerLM
 from chainrule.nn import Layer, Linear
 from chainrule.nn.init import normal
 
@@ -30,12 +29,15 @@ class Reward(Layer):
     (2,)
     """
 
-    def __init__(self, body: GPT | Llama) -> None:
+    def __init__(self, body: TransformerLM) -> None:
         self.body = body
         self.score = Linear(body.config.n_embd, 1, bias=False, init=partial(normal, std=0.02))
 
     def forward(self, ids: Array, mask: Array | None = None) -> Tensor:
-        """ids (B, T), mask (B, T) True where a token is, padding behind (default: none) -> rewards (B,)"""
+        """ids (B, T), mask (B, T) -> rewards (B,)
+
+        The mask is True at tokens, False at the padding after them (default: no padding).
+        """
         ids = np.asarray(ids)
         lengths = np.full(len(ids), ids.shape[1]) if mask is None else _lengths(np.asarray(mask, bool), ids)
         hidden = self.body.hidden(ids)  # (B, T, C)

@@ -44,7 +44,7 @@ class RecurrentConfig:
     vocab_size: int = 256
     """Different tokens."""
     dropout: float = 0.0
-    """Share of what passes from a layer to the next, and to the head, set to 0 in training."""
+    """Fraction of the values passed from layer to layer, and to the head, set to 0 in training."""
 
     def __post_init__(self) -> None:
         check = Check("recurrent model", self)

@@ -49,10 +49,7 @@ def forward(
     scores. `causal` lets query t see the keys up to t + S - T: the last query sees all of them. A query without
     any key gives zeros. `dropout` is the rate at which weights are dropped, at places chosen by `key`.
     """
-    _check(q, k, v)
-    _check_dropout(dropout, key)
-    mask = _as_mask(mask, _scores_shape(q, k), q.dtype)
-    scale = _scale(scale, q)
+    causal, mask, scale, dropout, key = constants = _checked(q, k, v, causal, mask, scale, dropout, key)
     weights, total, lse = _softmax(_scores(q, k, causal, mask, scale))
     if dropout:
         weights *= _kept(q, k, dropout, key)
@@ -60,7 +57,7 @@ def forward(
     o = weights @ v  # (..., Hk, G·T, Dv)
     o /= total  # the (T, Dv) outputs instead of the (T, S) weights    [AT.3]
     o = o.reshape(*q.shape[:-1], v.shape[-1])  # (..., H, T, Dv)
-    return o, (q, k, v, o, lse.reshape(q.shape[:-1]), causal, mask, scale, dropout, key)
+    return o, (q, k, v, o, lse.reshape(q.shape[:-1]), *constants)
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -90,23 +87,9 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return dq, dk, dv
 
 
-def native_forward(
-    q: Array,
-    k: Array,
-    v: Array,
-    *,
-    causal: bool = False,
-    mask: Any = None,
-    scale: float | None = None,
-    dropout: float = 0.0,
-    key: tuple[int, ...] | None = None,
-) -> tuple[Array, Saved]:
-    _check(q, k, v)
-    _check_dropout(dropout, key)
-    mask = _as_mask(mask, _scores_shape(q, k), q.dtype)
-    scale = _scale(scale, q)
+def native_forward(q: Array, k: Array, v: Array, **options: Any) -> tuple[Array, Saved]:
+    constants = _checked(q, k, v, **options)
     o, lse = _empty((*q.shape[:-1], v.shape[-1])), native.empty(q.shape[:-1])
-    constants = (causal, mask, scale, dropout, key)
     native.kernels().attention_forward(_four(o), lse, *_native_arguments(q, k, v, *constants))
     return o, (q, k, v, o, lse, *constants)
 
@@ -126,14 +109,7 @@ def native_gradients(grads: Grads, dy: Array, saved: Saved) -> None:
 
 
 def _native_arguments(
-    q: Array,
-    k: Array,
-    v: Array,
-    causal: bool,
-    mask: Array | None,
-    scale: float,
-    dropout: float,
-    key: tuple[int, ...] | None,
+    q: Array, k: Array, v: Array, causal: bool, mask: Array | None, scale: float, dropout: float, key: Any
 ) -> tuple[Any, ...]:
     """The last arguments of both kernels: q, k, v, scale, causal, allowed, added, dropout, key, threshold."""
     allowed = added = None
@@ -254,11 +230,23 @@ def _check(q: Array, k: Array, v: Array) -> None:
             raise ShapeError(f"attention: q has {H} heads, k has {Hk} (must divide)")
 
 
-def _check_dropout(dropout: float, key: tuple[int, ...] | None) -> None:
+def _checked(
+    q: Array,
+    k: Array,
+    v: Array,
+    causal: bool = False,
+    mask: Any = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    key: tuple[int, ...] | None = None,
+) -> tuple[bool, Array | None, float, float, tuple[int, ...] | None]:
+    """The constants as they are saved: causal, mask as an array, scale as a number, dropout and key"""
+    _check(q, k, v)
     if not 0 <= dropout < 1:
         raise ConfigError(f"attention: dropout is {dropout} (must be at least 0 and below 1)")
     if dropout and key is None:
         raise ConfigError(f"attention: dropout is {dropout}, key is None (needs a key: chainrule.random.key)")
+    return causal, _as_mask(mask, _scores_shape(q, k), q.dtype), _scale(scale, q), dropout, key
 
 
 def causal_mask(T: int, S: int | None = None) -> Array:
@@ -278,13 +266,10 @@ def attention_weights(
 ) -> Array:
     """The attention maps A = softmax(Z), (..., H, T, S), for inspection; arguments as in `attention`."""
     q, k = (x.array if isinstance(x, Tensor) else np.asarray(x) for x in (q, k))
-    _check(q, k, k)
-    shape = _scores_shape(q, k)
-    mask = _as_mask(mask, shape, q.dtype)
-    scale = _scale(scale, q)
+    causal, mask, scale, *_ = _checked(q, k, k, causal, mask, scale)
     A, total, _ = _softmax(_scores(q, k, causal, mask, scale))
     A /= total  # [AT.2]
-    return A.reshape(shape)
+    return A.reshape(_scores_shape(q, k))
 
 
 def composed(
@@ -296,7 +281,7 @@ def composed(
     mask: Any = None,
     scale: float | None = None,
     dropout: float = 0.0,
-    key: tuple[int, ...] | None = None,
+    key: Any = None,
 ) -> Any:
     """The composition from matmul and softmax, with every matrix stored."""
     shape = _scores_shape(q, k)
@@ -345,14 +330,9 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example(qkv((), 7, 257, 17, 1))
 
 
-def abstract_forward(
-    q: Array, k: Array, v: Array, *, mask: Any = None, scale: float | None = None, **constants: Any
-) -> tuple[Array, Saved]:
-    _check(q, k, v)
-    mask = _as_mask(mask, _scores_shape(q, k), q.dtype)
+def abstract_forward(q: Array, k: Array, v: Array, **options: Any) -> tuple[Array, Saved]:
     o, lse = abstract((*q.shape[:-1], v.shape[-1]), q.dtype), abstract(q.shape[:-1], q.dtype)
-    options = {"causal": False, "dropout": 0.0, "key": None} | constants
-    return o, (q, k, v, o, lse, options["causal"], mask, _scale(scale, q), options["dropout"], options["key"])
+    return o, (q, k, v, o, lse, *_checked(q, k, v, **options))
 
 
 def cost(needs: Needs, q: Array, k: Array, v: Array, *, causal: bool = False, **constants: Any) -> Work:

@@ -46,17 +46,8 @@ def forward(
     `smooth_labels`.
     """
     x = logits.reshape(-1, logits.shape[-1])  # (N, V)
-    goal = read_goal(
-        "cross_entropy",
-        logits.shape,
-        logits.dtype,
-        targets,
-        weights,
-        ignore_index,
-        label_smoothing,
-        exclude_true,
-        reduction,
-    )
+    options = (targets, weights, ignore_index, label_smoothing, exclude_true, reduction)
+    goal = read_goal("cross_entropy", logits.shape, logits.dtype, *options)
     losses, peak, total = row_losses(x, goal)
     return reduced(losses, logits.shape, reduction), (logits, peak, total, *goal)
 
@@ -133,12 +124,8 @@ def abstract_forward(
 ) -> tuple[Array, Saved]:
     goal = abstract_goal(logits.shape, logits.dtype, targets)
     losses, peak, total = abstract((3, len(goal.target)), logits.dtype)
-    return abstract((), losses.dtype) if reduction != "none" else losses.reshape(logits.shape[:-1]), (
-        logits,
-        peak,
-        total,
-        *goal,
-    )
+    loss = abstract((), losses.dtype) if reduction != "none" else losses.reshape(logits.shape[:-1])
+    return loss, (logits, peak, total, *goal)
 
 
 def abstract_goal(shape: Shape, dtype: Any, targets: Any) -> Goal:

@@ -55,9 +55,8 @@ def forward(
     x (..., C), W (V, C), targets (...) or (..., V); the rest as in `cross_entropy`.
     """
     shape = _logits_shape(x, W)
-    goal = read_goal(
-        NAME, shape, x.dtype, targets, weights, ignore_index, label_smoothing, exclude_true, reduction
-    )
+    options = (targets, weights, ignore_index, label_smoothing, exclude_true, reduction)
+    goal = read_goal(NAME, shape, x.dtype, *options)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), x.dtype)
     logits = np.empty((len(X), len(W)), x.dtype) if _kept(shape) else None

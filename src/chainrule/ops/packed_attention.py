@@ -19,12 +19,10 @@ from chainrule.autograd.types import Array, Grads, Needs, Saved, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import normal
 from chainrule.ops.attention import abstract_forward as attention_abstract
-from chainrule.ops.attention import backward as attention_backward
+from chainrule.ops.attention import attention, native_gradients
 from chainrule.ops.attention import composed as attention_composed
 from chainrule.ops.attention import cost as attention_cost
-from chainrule.ops.attention import forward as attention_forward
 from chainrule.ops.attention import native_forward as attention_native_forward
-from chainrule.ops.attention import native_gradients
 from chainrule.ops.shape import reshape, transpose
 from chainrule.random import key as random_key
 
@@ -43,19 +41,18 @@ def forward(
     qkv (B, T, 3C) -> (B, T, C); the last axis of qkv holds q, k and v, each `heads` heads of C / heads numbers.
     `causal=False` lets every position see all others; the other options are those of `attention`.
     """
-    options = {"causal": causal, "dropout": dropout, "key": key, "scale": scale}
-    return _joined(attention_forward, qkv, heads, options)
+    return _joined(attention.forward, qkv, heads, causal, dropout, key, scale)
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     q = saved[0]
-    parts: Any = attention_backward(_split(dy, 1, q.shape[1])[0], saved, (True,) * 3)
+    parts: Any = attention.backward(_split(dy, 1, q.shape[1])[0], saved, (True,) * 3)
     dqkv = np.stack(parts, axis=2)  # (B, H, 3, T, D)
     return (dqkv.transpose(0, 3, 2, 1, 4).reshape(*dy.shape[:2], 3 * dy.shape[2]),)
 
 
-def native_forward(qkv: Array, *, heads: int, causal: bool = True, **options: Any) -> tuple[Array, Saved]:
-    return _joined(attention_native_forward, qkv, heads, {"causal": causal, **options})
+def native_forward(qkv: Array, **options: Any) -> tuple[Array, Saved]:
+    return _joined(attention_native_forward, qkv, **options)
 
 
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -66,13 +63,19 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def _joined(
-    attend: Callable[..., Any], qkv: Array, heads: int, options: dict[str, Any]
+    attend: Callable[..., Any],
+    qkv: Array,
+    heads: int,
+    causal: bool = True,
+    dropout: float = 0.0,
+    key: Any = None,
+    scale: float | None = None,
 ) -> tuple[Array, Saved]:
     if qkv.ndim != 3 or heads < 1 or qkv.shape[2] % (3 * heads):
         raise ShapeError(
             f"packed_attention: qkv {qkv.shape}, {heads} heads (must be (B, T, 3C) with heads dividing C)"
         )
-    o, saved = attend(*_split(qkv, 3, heads), **options)
+    o, saved = attend(*_split(qkv, 3, heads), causal=causal, dropout=dropout, key=key, scale=scale)
     B, H, T, D = o.shape
     return o.transpose(0, 2, 1, 3).reshape(B, T, H * D), saved
 
@@ -101,8 +104,8 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 1, 33, 3 * 17),), {"heads": 1})
 
 
-def abstract_forward(qkv: Array, *, heads: int, causal: bool = True, **options: Any) -> tuple[Array, Saved]:
-    return _joined(attention_abstract, qkv, heads, {"causal": causal, **options})
+def abstract_forward(qkv: Array, **options: Any) -> tuple[Array, Saved]:
+    return _joined(attention_abstract, qkv, **options)
 
 
 def cost(needs: Needs, qkv: Array, *, heads: int, causal: bool = True, **options: Any) -> Work:

@@ -7,7 +7,7 @@ loop, and the gradients of the weights are one matmul each after it; only the ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from chainrule.ops.recurrent import (
     weight_grad,
 )
 from chainrule.ops.shape import concat
+
+Pair: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]  # forward and backward
 
 
 def _check(op: str, gates: int, x: Array, state: Array, W_x: Array, W_h: Array, *biases: Bias) -> None:
@@ -62,25 +64,82 @@ def _backwards(steps: list[Any]) -> Array:
     return np.stack(steps[::-1], axis=1)
 
 
-def _weight_example(rng: np.random.Generator, gates: int, X: int, H: int) -> list[Array]:
-    """W_x, W_h, b, scaled so that states stay moderate"""
-    n = gates * H
-    return [normal(rng, n, X) / X**0.5, normal(rng, n, H) / H**0.5, normal(rng, n)]
-
-
 # B, T, X, H of the examples
 SIZES = ((3, 4, 2, 5), (1, 1, 7, 1), (2, 3, 1, 7), (7, 2, 5, 16), (2, 3, 33, 65))
 
 
-def _composed(cell: Callable[..., Any], x: Any, states: tuple[Any, ...]) -> Any:
-    """The cells one after the other, with joined outputs."""
-    B, T, _ = x.shape
-    outputs = []
-    for t in range(T):
-        after = cell(x[:, t], *states)
-        states = after if isinstance(after, tuple) else (after,)
-        outputs.append(states[0].reshape(B, 1, states[0].shape[-1]))
-    return concat(*outputs, axis=1), *states
+def _examples(rng: np.random.Generator, gates: int, states: int) -> Iterator[list[Array]]:
+    """x, the states, W_x, W_h and perhaps b; weights scaled so that states stay moderate"""
+    for B, T, X, H in SIZES:
+        n = gates * H
+        weights = [normal(rng, n, X) / X**0.5, normal(rng, n, H) / H**0.5, normal(rng, n)]
+        inputs = [normal(rng, B, T, X), *(normal(rng, B, H) for _ in range(states))]
+        yield [*inputs, *weights[: 2 if B == 1 else 3]]
+
+
+def _composed(cell: Op, states: int) -> Callable[..., Any]:
+    """The composition from cells with this many states, their outputs joined."""
+
+    def composed(x: Any, *rest: Any, **constants: Any) -> Any:
+        state, weights = rest[:states], rest[states:]
+        outputs = []
+        for t in range(x.shape[1]):
+            after = cell(x[:, t], *state, *weights, **constants)
+            state = after if isinstance(after, tuple) else (after,)
+            outputs.append(state[0].reshape(x.shape[0], 1, state[0].shape[-1]))  # (B, 1, H)
+        return concat(*outputs, axis=1), *state
+
+    return composed
+
+
+def _abstract(op: str, gates: int, states: int) -> Callable[..., Any]:
+    """The forward pass on shapes alone. Gates are saved by LSTM and GRU, with c or, in PyTorch's GRU, u_n."""
+
+    def abstract_forward(x: Array, *rest: Any, reset_after: bool = False) -> tuple[Any, Saved]:
+        h, *weights = rest[0], *rest[states:]
+        _check(op, gates, x, h, *weights)
+        y = abstract((*x.shape[:2], h.shape[1]), x.dtype)
+        saved: Saved = (x, *rest[: states + 2])
+        if gates > 1:
+            beside = abstract(y.shape, x.dtype) if states == 2 or reset_after else None
+            saved += (abstract((*x.shape[:2], len(weights[0])), x.dtype), beside)
+        return (y, *(abstract(h.shape, x.dtype) for _ in range(states))), (*saved, y)
+
+    return abstract_forward
+
+
+def _cost(states: int) -> Callable[..., Work]:
+    def cost(needs: Needs, *inputs: Any, reset_after: bool = False) -> Work:
+        B, T, _ = inputs[0].shape
+        W_x, W_h = (2 * B * T * W.size for W in inputs[states + 1 : states + 3])
+        dW_x, dW_h = (bool(need) for need in needs[states + 1 : states + 3])
+        # Backward goes through every state, needed or not.
+        return Work(W_x + W_h, W_x * (bool(needs[0]) + dW_x) + W_h * (1 + dW_h))
+
+    return cost
+
+
+def _sequence(cell: Op, gates: int, states: int, pair: Pair, native_pair: Pair, example: Any) -> Op:
+    """The op over x, `states` first states, W_x, W_h and biases, whose steps are those of `cell`."""
+    name = cell.name.replace("_cell", "_sequence")
+    return Op(
+        name, *pair, example, composed=_composed(cell, states), native=native_pair,
+        abstract=_abstract(name, gates, states), cost=_cost(states),
+    )  # fmt: skip
+
+
+def _grads(
+    needs: Needs, x: Array, h: Array, W_x: Array, W_h: Array, y: Array, da: Array, *dstates: Array
+) -> Grads:
+    """The gradients of x, the first states, W_x, W_h and b, from da (B, T, gates·H), of what goes into the gates"""
+    need_x, *need_states, need_W_x, need_W_h, need_b = needs
+    return (
+        da @ W_x if need_x else None,
+        *(dstate if need else None for dstate, need in zip(dstates, need_states, strict=True)),
+        weight_grad(da, x) if need_W_x else None,  # one matmul over all B T rows    [RC.22]
+        weight_grad(da, _before(h, y)) if need_W_h else None,
+        sum_lead(da) if need_b else None,
+    )
 
 
 # -- shared by the native pairs, whose kernels do only the loop over time ------------------------------------------
@@ -119,6 +178,19 @@ def _native_sums(da: Array) -> Array:
     return sums
 
 
+def _native_grads(
+    needs: Needs, x: Array, h: Array, W_x: Array, W_h: Array, y: Array, da: Array, *dstates: Array
+) -> Grads:
+    need_x, *need_states, need_W_x, need_W_h, need_b = needs
+    return (
+        _native_times(da, W_x) if need_x else None,
+        *(dstate if need else None for dstate, need in zip(dstates, need_states, strict=True)),
+        _native_weight_grad(need_W_x, W_x, (da, x)) if need_W_x else None,
+        _native_weight_grad(need_W_h, W_h, (da, _native_before(h, y))) if need_W_h else None,
+        _native_sums(da) if need_b else None,
+    )
+
+
 # -- plain ---------------------------------------------------------------------------------------------------
 
 
@@ -148,13 +220,7 @@ def rnn_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
         steps.append(dh * (1 - y[:, t] ** 2))  # [RC.2]
         dh = steps[-1] @ W_h
     da = _backwards(steps)  # (B, T, H)
-    return (
-        da @ W_x if needs[0] else None,
-        dh if needs[1] else None,
-        weight_grad(da, x) if needs[2] else None,  # one matmul over all B T rows    [RC.22]
-        weight_grad(da, _before(h, y)) if needs[3] else None,
-        sum_lead(da) if needs[4] else None,
-    )
+    return _grads(needs, x, h, W_x, W_h, y, da, dh)
 
 
 def rnn_native_forward(
@@ -173,24 +239,16 @@ def rnn_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
     dstates, dh = dy[0], dy[1].copy()
     da = native.empty_like(y)
     native.kernels().rnn_backward(da, dh, y, W_h, dstates)
-    return (
-        _native_times(da, W_x) if needs[0] else None,
-        dh if needs[1] else None,
-        _native_weight_grad(needs[2], W_x, (da, x)) if needs[2] else None,
-        _native_weight_grad(needs[3], W_h, (da, _native_before(h, y))) if needs[3] else None,
-        _native_sums(da) if needs[4] else None,
-    )
-
-
-def rnn_composed(x: Any, h: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
-    """The composition from cells."""
-    return _composed(lambda x, h: rnn_cell(x, h, W_x, W_h, b), x, (h,))
+    return _native_grads(needs, x, h, W_x, W_h, y, da, dh)
 
 
 def rnn_example(rng: np.random.Generator) -> Iterator[Example]:
-    for B, T, X, H in SIZES:
-        weights = _weight_example(rng, 1, X, H)[: 2 if B == 1 else 3]
-        yield Example((normal(rng, B, T, X), normal(rng, B, H), *weights))
+    return (Example(tuple(inputs)) for inputs in _examples(rng, 1, 1))
+
+
+rnn_sequence = _sequence(
+    rnn_cell, 1, 1, (rnn_forward, rnn_backward), (rnn_native_forward, rnn_native_backward), rnn_example
+)
 
 
 # -- LSTM ----------------------------------------------------------------------------------------------------
@@ -228,14 +286,7 @@ def lstm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) ->
         steps.append(da)
         dh = da @ W_h
     da = _backwards(steps)  # (B, T, 4H)
-    return (
-        da @ W_x if needs[0] else None,
-        dh if needs[1] else None,
-        dc if needs[2] else None,
-        weight_grad(da, x) if needs[3] else None,  # [RC.22]
-        weight_grad(da, _before(h, y)) if needs[4] else None,
-        sum_lead(da) if needs[5] else None,
-    )
+    return _grads(needs, x, h, W_x, W_h, y, da, dh, dc)
 
 
 def lstm_native_forward(
@@ -257,25 +308,16 @@ def lstm_native_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Ne
     dstates, dh, dc = dy[0], dy[1].copy(), dy[2].copy()
     da = native.empty_like(gates)
     native.kernels().lstm_backward(da, dh, dc, gates, cells, c, W_h, dstates)
-    return (
-        _native_times(da, W_x) if needs[0] else None,
-        dh if needs[1] else None,
-        dc if needs[2] else None,
-        _native_weight_grad(needs[3], W_x, (da, x)) if needs[3] else None,
-        _native_weight_grad(needs[4], W_h, (da, _native_before(h, y))) if needs[4] else None,
-        _native_sums(da) if needs[5] else None,
-    )
-
-
-def lstm_composed(x: Any, h: Any, c: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
-    """The composition from cells."""
-    return _composed(lambda x, h, c: lstm_cell(x, h, c, W_x, W_h, b), x, (h, c))
+    return _native_grads(needs, x, h, W_x, W_h, y, da, dh, dc)
 
 
 def lstm_example(rng: np.random.Generator) -> Iterator[Example]:
-    for B, T, X, H in SIZES:
-        weights = _weight_example(rng, 4, X, H)[: 2 if B == 1 else 3]
-        yield Example((normal(rng, B, T, X), normal(rng, B, H), normal(rng, B, H), *weights))
+    return (Example(tuple(inputs)) for inputs in _examples(rng, 4, 2))
+
+
+lstm_sequence = _sequence(
+    lstm_cell, 4, 2, (lstm_forward, lstm_backward), (lstm_native_forward, lstm_native_backward), lstm_example
+)
 
 
 # -- GRU -----------------------------------------------------------------------------------------------------
@@ -367,81 +409,13 @@ def gru_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
     )
 
 
-def gru_composed(
-    x: Any, h: Any, W_x: Any, W_h: Any, b: Any = None, b_h: Any = None, *, reset_after: bool = False
-) -> Any:
-    """The composition from cells."""
-    return _composed(lambda x, h: gru_cell(x, h, W_x, W_h, b, b_h, reset_after=reset_after), x, (h,))
-
-
 def gru_example(rng: np.random.Generator) -> Iterator[Example]:
-    for B, T, X, H in SIZES:
-        weights = _weight_example(rng, 3, X, H)[: 2 if B == 1 else 3]
-        yield Example((normal(rng, B, T, X), normal(rng, B, H), *weights))
-        after = [*weights, normal(rng, 3 * H)] if B > 2 else weights
-        yield Example((normal(rng, B, T, X), normal(rng, B, H), *after), {"reset_after": True})
+    for x, h, *weights in _examples(rng, 3, 1):
+        yield Example((x, h, *weights))
+        after = [*weights, normal(rng, 3 * h.shape[1])] if len(h) > 2 else weights
+        yield Example((normal(rng, *x.shape), normal(rng, *h.shape), *after), {"reset_after": True})
 
 
-# -- on shapes alone -------------------------------------------------------------------------------------------
-
-
-def _states(x: Array, h: Array, n: int) -> tuple[Array, ...]:
-    """y (B, T, H) and n last states (B, H)"""
-    return abstract((*x.shape[:2], h.shape[1]), x.dtype), *(abstract(h.shape, x.dtype) for _ in range(n))
-
-
-def rnn_abstract(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, ...], Saved]:
-    _check("rnn_sequence", 1, x, h, W_x, W_h, b)
-    outputs = _states(x, h, 1)
-    return outputs, (x, h, W_x, W_h, outputs[0])
-
-
-def lstm_abstract(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, ...], Saved]:
-    _check("lstm_sequence", 4, x, h, W_x, W_h, b)
-    outputs = _states(x, h, 2)
-    gates = abstract((*x.shape[:2], len(W_x)), x.dtype)
-    return outputs, (x, h, c, W_x, W_h, gates, abstract(outputs[0].shape, x.dtype), outputs[0])
-
-
-def gru_abstract(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
-) -> tuple[tuple[Array, ...], Saved]:
-    _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
-    outputs = _states(x, h, 1)
-    gates = abstract((*x.shape[:2], len(W_x)), x.dtype)
-    u_n = abstract(outputs[0].shape, x.dtype) if reset_after else None
-    return outputs, (x, h, W_x, W_h, gates, u_n, outputs[0])
-
-
-def _cost(states: int) -> Callable[..., Work]:
-    """The cost of an op with inputs x, n states, W_x, W_h and biases"""
-
-    def cost(needs: Needs, *inputs: Any, reset_after: bool = False) -> Work:
-        B, T, _ = inputs[0].shape
-        W_x, W_h = (2 * B * T * W.size for W in inputs[states + 1 : states + 3])
-        dW_x, dW_h = (bool(need) for need in needs[states + 1 : states + 3])
-        # Backward goes through every state, needed or not.
-        return Work(W_x + W_h, W_x * (bool(needs[0]) + dW_x) + W_h * (1 + dW_h))
-
-    return cost
-
-
-rnn_sequence = Op(
-    "rnn_sequence", rnn_forward, rnn_backward, rnn_example,
-    composed=rnn_composed, native=(rnn_native_forward, rnn_native_backward), abstract=rnn_abstract,
-    cost=_cost(states=1),
-)  # fmt: skip
-lstm_sequence = Op(
-    "lstm_sequence", lstm_forward, lstm_backward, lstm_example,
-    composed=lstm_composed, native=(lstm_native_forward, lstm_native_backward), abstract=lstm_abstract,
-    cost=_cost(states=2),
-)  # fmt: skip
-gru_sequence = Op(
-    "gru_sequence", gru_forward, gru_backward, gru_example,
-    composed=gru_composed, native=(gru_native_forward, gru_native_backward), abstract=gru_abstract,
-    cost=_cost(states=1),
-)  # fmt: skip
+gru_sequence = _sequence(
+    gru_cell, 3, 1, (gru_forward, gru_backward), (gru_native_forward, gru_native_backward), gru_example
+)

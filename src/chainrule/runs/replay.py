@@ -88,7 +88,7 @@ class Replay:
 
 
 def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda done: None) -> Replay:
-    """Make step `step` of a run again; `tell` hears of every step made on the way to it.
+    """Replay step `step` of a run; `tell` is called with every step on the way to it.
 
     >>> import chainrule as cr
     >>> cr.runs.replay("runs/mine", 812).report.problems  # doctest: +SKIP

@@ -18,7 +18,8 @@ from chainrule.data import Batches, Corpus, split
 from chainrule.errors import ConfigError
 from chainrule.machine import one_blas_thread
 from chainrule.models import make
-from chainrule.scaling.ladder import Ladder, LadderConfig
+from chainrule.scaling.ladder import Ladder
+from chainrule.scaling.rungs import LadderConfig
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.trainer import Trainer

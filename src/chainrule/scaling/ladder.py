@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -25,39 +25,13 @@ from chainrule.models import KneserNey, LanguageModel, NGram, Terminals
 from chainrule.models.window import contexts
 from chainrule.random import seeded
 from chainrule.scaling.ladder_networks import FAMILIES, WINDOW, Family, multiply_adds
-from chainrule.scaling.rungs import Rung
+from chainrule.scaling.rungs import LadderConfig, Rung
 from chainrule.tasks.language_modeling import LanguageModelingTask, text_batches
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.trainer import Trainer
-from chainrule.validate import Check
 
 MOST = 20  # times the updates of the GPT that a cheap model gets at equal compute
-
-
-@dataclass(frozen=True)
-class LadderConfig:
-    """What the models of the ladder have in common."""
-
-    match: Literal["parameters", "compute"] = "parameters"
-    """What the networks have alike: parameters and updates, or multiply-adds of training."""
-    params: int = 100_000
-    """Parameters of each network, at most; the nearest its family allows."""
-    steps: int = 2000
-    """Updates of each network; at equal compute, of the GPT."""
-    batch_size: int = 16
-    """Windows of 64 tokens per update."""
-    seeds: int = 3
-    """Times each network is trained, from other initial weights and with batches in another order."""
-    order: int = 5
-    """Order of the longest counted n-gram."""
-
-    def __post_init__(self) -> None:
-        check = Check("ladder", self)
-        check.at_least(1, "params", "steps", "batch_size", "seeds")
-        check.require(self.order >= 3, "order", rule="must be at least 3: 1 and 2 are rungs already")
-
-
 Tell = Callable[[str, float], None]  # which model, and how far its training is, from 0 to 1
 
 
@@ -85,7 +59,7 @@ class Ladder:
             )
         self.eval_batches = list(windows(validation, batch_size=64, block_size=WINDOW, limit=1000))
 
-    def climb(self, tell: Tell = lambda title, share: None) -> Iterator[Rung]:
+    def climb(self, tell: Tell = lambda title, fraction: None) -> Iterator[Rung]:
         """Every rung, from the lowest."""
         yield from self.counted()
         for family in FAMILIES:
@@ -117,7 +91,7 @@ class Ladder:
             count += targets.size
         return total / count
 
-    def trained(self, family: Family, tell: Tell = lambda title, share: None) -> Rung:
+    def trained(self, family: Family, tell: Tell = lambda title, fraction: None) -> Rung:
         """A network, once per seed."""
         losses, began = [], time.perf_counter()
         for seed in range(self.config.seeds):

@@ -1,4 +1,4 @@
-"""What a kind of model reached on the ladder, with its interval, and all of them as a table."""
+"""The settings of the ladder; what a kind of model reached on it, with its interval, and all of them as a table."""
 
 from __future__ import annotations
 
@@ -6,9 +6,35 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+from chainrule.validate import Check
 
 # 97.5 % points of Student's t for 1, 2, ... degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+
+
+@dataclass(frozen=True)
+class LadderConfig:
+    """What the models of the ladder have in common."""
+
+    match: Literal["parameters", "compute"] = "parameters"
+    """What the networks have alike: parameters and updates, or multiply-adds of training."""
+    params: int = 100_000
+    """Parameters of each network, at most; the nearest its family allows."""
+    steps: int = 2000
+    """Updates of each network; at equal compute, of the GPT."""
+    batch_size: int = 16
+    """Windows of 64 tokens per update."""
+    seeds: int = 3
+    """Times each network is trained, from other initial weights and with batches in another order."""
+    order: int = 5
+    """Order of the longest counted n-gram."""
+
+    def __post_init__(self) -> None:
+        check = Check("ladder", self)
+        check.at_least(1, "params", "steps", "batch_size", "seeds")
+        check.require(self.order >= 3, "order", rule="must be at least 3: 1 and 2 are rungs already")
 
 
 @dataclass(frozen=True)

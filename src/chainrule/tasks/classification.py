@@ -160,9 +160,9 @@ class ClassificationTask(Task):
         Of a text beyond the model's context its beginning is read.
         """
         special = SpecialIds.of(tokenizer.special_ids)
-        room = text_limit(model.config.block_size, 1)
+        limit = text_limit(model.config.block_size, 1)
         names = label_names(model)
-        rows = [tokenizer.encode(prompt)[:room] for prompt in prompts]
+        rows = [tokenizer.encode(prompt)[:limit] for prompt in prompts]
         with model.answering():
             probabilities = ops.softmax(model(*segmented(rows, [None] * len(rows), special))).numpy()
         found = []

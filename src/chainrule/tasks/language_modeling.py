@@ -75,8 +75,8 @@ class LanguageModelingTask(Task):
         tokenizer = tokenizer or CharTokenizer.train(data.text)
         if tokenizer.vocab_size < 2 and not eval_only:
             raise DataError(
-                f"{data.name}: a vocabulary of one token, {tokenizer.piece(0)!r} (must be at least two: where there "
-                "is no choice nothing is learned; bring a text of several characters)"
+                f"{data.name}: a vocabulary of one token, {tokenizer.piece(0)!r} (must be at least two: with one "
+                "token there is nothing to learn; give a text of several characters)"
             )
         size = len(validation.encode("utf-8", "surrogatepass"))
         return cls(data, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)

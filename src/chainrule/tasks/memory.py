@@ -12,6 +12,7 @@ from chainrule.models.model import Config
 from chainrule.trace.count import step_batch, training_memory
 
 IDS = 16  # bytes: a token and the place it is taken from, in the whole batch
+FEW = 1 << 20  # tokens that are traced; from there on each row takes as much as the one before
 
 
 def check_memory(sizes: Any, training: Any) -> None:
@@ -31,12 +32,18 @@ def check_memory(sizes: Any, training: Any) -> None:
 
 
 def step_bytes(config: Any, tokens: int, batch_size: int, accumulate: int, recompute: bool) -> int:
-    """What a step holds at least; of a family whose config does not say which it is, the batch alone."""
+    """What a step holds at least: the batch alone if a row of it is too much, or the config does not say its family."""
     batch = IDS * batch_size * tokens
-    if batch > memory() or not isinstance(config, Config):
+    if IDS * tokens > memory() or not isinstance(config, Config):
         return batch
     if recompute:  # one block at a time
         config = replace(config, n_layer=1)  # type: ignore[type-var]
     model = model_class(config).abstract(config)
-    rows = -(-batch_size // accumulate)
-    return batch + sum(training_memory(model, step_batch(model, rows, tokens)).values())
+
+    def held(rows: int) -> int:
+        return sum(training_memory(model, step_batch(model, rows, tokens)).values())
+
+    rows, few = -(-batch_size // accumulate), max(1, FEW // tokens)
+    if rows <= 2 * few:
+        return batch + held(rows)
+    return batch + held(few) + (rows - few) * (held(2 * few) - held(few)) // few

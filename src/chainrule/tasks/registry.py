@@ -5,6 +5,7 @@ from __future__ import annotations
 from chainrule.errors import ConfigError
 from chainrule.models import Model, describe
 from chainrule.models.registry import FAMILIES, WORD_VECTORS
+from chainrule.suggest import hinted
 from chainrule.tasks.classification import ClassificationTask
 from chainrule.tasks.language_modeling import LanguageModelingTask
 from chainrule.tasks.masked_lm import MaskedLMTask
@@ -26,7 +27,8 @@ TASKS: dict[str, type[Task]] = {
 def task_of(family: str) -> type[Task]:
     """The task of a family."""
     if family not in TASKS:
-        raise ConfigError(f"model {family!r}: has no task (must be one of {', '.join(TASKS)})")
+        rule = hinted(f"must be one of {', '.join(TASKS)}", family, TASKS)
+        raise ConfigError(f"model {family!r}: no such family to train ({rule})")
     return TASKS[family]
 
 

@@ -104,7 +104,7 @@ def _drawn(
 
 
 def fitted(options: Options, limit: int, end: int) -> Options:
-    """At most as many tokens as the model can write, up to the end of the translation"""
+    """The options with at most `limit` tokens, and `end` as a stop token"""
     most = min(limit, options.max_new_tokens)
     return replace(options, max_new_tokens=most, stop_tokens=(*options.stop_tokens, end))
 

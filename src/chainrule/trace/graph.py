@@ -47,7 +47,7 @@ class Node:
     constants: dict[str, Any]
     """Keyword arguments; those that are an input of the traced function are `Given`."""
     arrays: tuple[Any, ...]
-    """The inputs as they came, of which shapes and dtypes are known."""
+    """The inputs; only shapes and dtypes are known."""
     shapes: tuple[Shape, ...]
     """Of the outputs."""
     needs: Needs = ()
@@ -136,7 +136,7 @@ class _Recorder:
 
 
 def trace(function: Callable[..., Any], **given: Any) -> Graph:
-    """The graph of `function(**given)`: arrays of ids, or Tensors of which only the shape matters."""
+    """The graph of `function(**given)`: arrays of ids, or Tensors; only their shapes matter."""
     recorder = _Recorder(given)
     before = mode.trace, mode.captures
     try:

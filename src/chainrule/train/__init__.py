@@ -1,4 +1,8 @@
-"""Training: the loop, its settings and its log."""
+"""Training: `trainer` is the loop, `step` one update, `config` the settings.
+
+`schedule` decides the number of steps and the rate; `log` writes log.jsonl; `precision`, `ema` and `skips` belong to a
+step; `trials` finds a learning rate or overfits one batch; `word_*` trains word2vec.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -14,12 +18,8 @@ __all__ = ["Log", "Result", "TrainConfig", "Trainer", "WordTrainConfig", "WordVe
 
 __getattr__ = lazy.names(
     __name__,
-    {
-        "Log": "log",
-        "Result": "trainer",
-        "TrainConfig": "config",
-        "Trainer": "trainer",
-        "WordTrainConfig": "config",
-        "WordVectorStep": "word_vectors",
-    },
+    config="TrainConfig WordTrainConfig",
+    log="Log",
+    trainer="Result Trainer",
+    word_vectors="WordVectorStep",
 )

@@ -72,7 +72,7 @@ class Log:
         self.said = time.monotonic()
 
     def __enter__(self) -> Log:
-        terminal = self.console.is_terminal and not self.console.is_dumb_terminal
+        terminal = self.console.is_terminal and not self.console.is_dumb_terminal and not self.tell
         self.live = Live(console=self.console, auto_refresh=False, transient=True) if terminal else None
         if self.live:
             self.live.start()

@@ -140,3 +140,10 @@ def test_bad_input_is_one_line(words: tuple[str, ...], said: str, capsys: pytest
         main(["count", *words])
     err = capsys.readouterr().err
     assert stop.value.code == 2 and said in err and err.count("\n") == 1
+
+
+def test_the_keys_that_scripts_read_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["count", "gpt", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["flops"]["attention"]) == {"forward", "backward", "again"}
+    assert {"optimiser", "gradients"} <= set(found["training_bytes"])

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from chainrule.cli import main
-from chainrule.cli.commands import diagnose
 from chainrule.data import load
 from chainrule.models import GPTConfig
 
@@ -54,7 +53,7 @@ def test_without_a_run_a_new_model_is_examined(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     size = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16}
-    monkeypatch.setattr(diagnose, "GPTConfig", lambda **options: GPTConfig(**size, **options))
+    monkeypatch.setattr("chainrule.models.GPTConfig", lambda **options: GPTConfig(**size, **options))
     main(["diagnose"])
     out = capsys.readouterr().out
     assert "before its first step" in out and "ok       initial loss" in out and "PROBLEM" not in out

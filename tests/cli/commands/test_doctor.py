@@ -107,3 +107,10 @@ def test_a_curve_in_text() -> None:
     lines = curve([4.0] * 30 + [1.0] * 30, ceiling=3.0)
     assert len(lines) == HEIGHT and lines[0] == f"{3.0:8.3f} " + "•" * 30
     assert lines[-1] == f"{1.0:8.3f} " + " " * 30 + "•" * 30 and WIDTH == 60
+
+
+def test_a_family_that_is_not_known_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["doctor", "pydoc", "--family", "lstmm"])
+    assert "'lstmm': no such family to train (must be one of gpt, " in (err := capsys.readouterr().err)
+    assert err.endswith("; did you mean lstm?)\n")

@@ -6,23 +6,21 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from chainrule.data import load
-from chainrule.data.corpora import BUILT_IN, DEFAULT
-from chainrule.data.read.files import reading
+import chainrule as cr
 from chainrule.errors import DataError
-from chainrule.io import load_tokenizer
-from chainrule.text import CharTokenizer, Tokenizer
 
 PIECE = 1 << 20  # characters
 
 
 def read_input(source: str) -> str:
     """The text of a file as it is but for a byte order mark, of a corpus by its name, or of standard input for '-'."""
+    from chainrule.data.read.files import reading
+
     path = Path(source)
     if source == "-":
         content = sys.stdin.buffer.read()
-    elif source in BUILT_IN or not path.is_file():
-        return load(source).text
+    elif source in cr.data.BUILT_IN or not path.is_file():
+        return cr.data.load(source).text
     else:
         with reading(path) as file:  # unpacks .gz
             content = file.read()
@@ -34,12 +32,17 @@ def read_input(source: str) -> str:
         raise DataError(f"{what}: line {line} is not UTF-8, byte 0x{content[error.start]:02x}") from error
 
 
-def find_tokenizer(vocab: str | Path | None, texts: Iterable[str] | None = None) -> Tokenizer:
+def find_tokenizer(vocab: str | Path | None, texts: Iterable[str] | None = None) -> cr.text.Tokenizer:
     """The tokenizer in a file; for none, or `char`, the characters of the texts, or of the built-in one."""
     if vocab is not None and vocab != "char":
-        return load_tokenizer(vocab)
+        return cr.io.load_tokenizer(vocab)
     characters: set[str] = set()
-    for text in [load(DEFAULT).text] if texts is None else texts:
+    for text in [cr.data.load(cr.data.corpora.DEFAULT).text] if texts is None else texts:
         for start in range(0, len(text), PIECE):  # a thread that tells the progress gets its turn in between
             characters.update(text[start : start + PIECE])
-    return CharTokenizer("".join(sorted(characters)))
+    return cr.text.CharTokenizer("".join(sorted(characters)))
+
+
+def byte_count(text: str) -> int:
+    """The bytes of a text in UTF-8."""
+    return len(text.encode("utf-8", "surrogatepass"))

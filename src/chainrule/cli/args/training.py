@@ -33,7 +33,7 @@ class TrainOptions:
     resume: Path | None = None
     """Resume this run, with its data and settings, from its newest checkpoint."""
     config: Path | None = None
-    """A TOML file with options, such as n_layer = 6; a flag on the command line counts more."""
+    """A TOML file with options, such as n_layer = 6; flags override it."""
     print_config: bool = False
     """Print the settings as a file for --config, and do nothing else."""
     overfit: bool = False

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
+from chainrule.errors import ConfigError, Setting
+
 
 def given(options: Any, but: Collection[str] = ()) -> Iterator[str]:
     """The fields of a dataclass that are not as by default, those of its parts too, in their order."""
@@ -17,3 +19,9 @@ def given(options: Any, but: Collection[str] = ()) -> Iterator[str]:
             default = field.default if field.default_factory is MISSING else field.default_factory()
             if value != default:
                 yield field.name
+
+
+def refuse(command: str, options: Any, why: str, but: Collection[str] = ()) -> None:
+    """Refuse the first option that is given, except `but`: it would be ignored."""
+    for name in given(options, but):
+        raise ConfigError(f"{command}: ", Setting(name), f" is given {why}")

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.commands.sample import Weights
 from chainrule.errors import DataError
-from chainrule.generate import Request, Sampling, Session, run, session
-from chainrule.generate.sample import Model
-from chainrule.generate.session import vocab_size
-from chainrule.runs import load_language_model
-from chainrule.text import Tokenizer
+from chainrule.generate import Sampling
 from chainrule.validate import Check
+
+if TYPE_CHECKING:
+    from chainrule.generate.sample import Model
 
 HELP = "/reset forgets the conversation, /quit ends it (as does Ctrl-D); Ctrl-C ends an answer"
 
@@ -47,7 +47,7 @@ class Command:
     def run(self) -> None:
         named = bool(self.user and self.assistant)
         Check("chat", self).require(named, "user", "assistant", rule="must be names, not empty")
-        model, tokenizer = load_language_model(self.run_folder)
+        model, tokenizer = cr.runs.load_language_model(self.run_folder)
         talk = Conversation(self, model, tokenizer)
         talk.check()
         if sys.stdin.isatty():
@@ -60,9 +60,7 @@ class Command:
             try:
                 for piece in talk.answer(message):
                     print(piece, end="", flush=True)
-            except (
-                DataError
-            ) as error:  # a character the model does not know: the conversation continues without it
+            except DataError as error:  # an unknown character: the conversation continues without it
                 print(f" ({error})", end="")
             except KeyboardInterrupt:
                 pass
@@ -72,11 +70,13 @@ class Command:
 class Conversation:
     """What was said so far, as a text."""
 
-    def __init__(self, options: Command, model: Model, tokenizer: Tokenizer) -> None:
+    def __init__(self, options: Command, model: Model, tokenizer: cr.text.Tokenizer) -> None:
+        from chainrule.generate.session import vocab_size
+
         self.options = options
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size(model)
-        self.session: Session = session(model, options.weights)
+        self.session: cr.generate.Session = cr.generate.session(model, options.weights)
         self.sampling = replace(options.sampling, stop=(*options.sampling.stop, f"\n{options.user}:"))
         self.reset()
 
@@ -94,15 +94,15 @@ class Conversation:
         request = self._request(asked)
         self.session.keep([])
         try:
-            for _ in run(self.session, [request]):
+            for _ in cr.generate.run(self.session, [request]):
                 yield request.piece
         finally:
             self.text = f"{asked}{request.text}\n"
             self.turn += 1
 
-    def _request(self, text: str) -> Request:
+    def _request(self, text: str) -> cr.generate.Request:
         sampling = replace(self.sampling, seed=self.sampling.seed + self.turn)
-        return Request(self.tokenizer.encode(text), sampling, self.vocab_size, self.tokenizer)
+        return cr.generate.Request(self.tokenizer.encode(text), sampling, self.vocab_size, self.tokenizer)
 
 
 def messages(prompt: str) -> Iterator[str]:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, make_dataclass
+from dataclasses import asdict, dataclass, field, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.numbers import amount, size
 from chainrule.errors import ConfigError
-from chainrule.models import Model
-from chainrule.models.registry import KNOWN, family, model_class
-from chainrule.runs import load
-from chainrule.scaling import Batch, flops, parameters, running_memory, step_batch, total, training_memory
+from chainrule.models.registry import KNOWN
 from chainrule.scaling.presets import PRESETS
-from chainrule.scaling.speed import step_seconds
+from chainrule.suggest import hinted
+from chainrule.validate import Check
 
-COUNTED = list(KNOWN)
+KEYS = {"recompute": "again", "optimizer": "optimiser"}  # in JSON, as scripts know them
 
 
 @dataclass(frozen=True)
@@ -48,54 +47,51 @@ class Count:
     def run(self) -> None:
         model, tokens = self._model()
         tokens = tokens if self.tokens is None else self.tokens
-        for name, n in (("batch_size", self.batch_size), ("tokens", tokens)):
-            if n < 1:
-                raise ConfigError.of("count", {name: n}, "must be at least 1")
+        Check("count", replace(self, tokens=tokens)).at_least(1, "batch_size", "tokens")
         context = max(model.config.block_size, getattr(model, "training_window", 1))
         if tokens > context:
             raise ConfigError.of("count", {"tokens": tokens}, f"the model's context is {context}")
-        batch = step_batch(model, self.batch_size, tokens)
+        batch = cr.scaling.step_batch(model, self.batch_size, tokens)
         found = report(model, batch, self.weights)
         if self.measure and self.what in PRESETS:
             raise ConfigError("count: only a family or a run can be measured (leave --measure out)")
         if self.measure:
             found["measured"] = measured(model.config, batch, found["flops"]["step"])
-        print(json.dumps({"model": self.what} | found) if self.json else table(self.what, found))
+        print(json.dumps({"model": self.what} | for_scripts(found)) if self.json else table(self.what, found))
 
-    def _model(self) -> tuple[Model, int]:
+    def _model(self) -> tuple[cr.models.Model, int]:
         """The model without its values, and the tokens in a row of its training."""
         if self.sizes is not None:
-            model = family(self.what).model.abstract(self.sizes)
+            model = cr.models.family(self.what).model.abstract(self.sizes)
         elif self.what in PRESETS:
             sizes, tokens = PRESETS[self.what]
-            return model_class(sizes).abstract(sizes), tokens
+            return cr.models.model_class(sizes).abstract(sizes), tokens
         elif Path(self.what).exists():
-            trained = load(self.what)[0]
+            trained = cr.runs.load(self.what)[0]
             model = type(trained).abstract(trained.config)
         else:
-            known = ", ".join([*COUNTED, *PRESETS])
-            raise ConfigError(
-                f"count: {self.what}: no such model or run (must be one of {known}, or a directory)"
-            )
+            known = [*KNOWN, *PRESETS]
+            rule = hinted(f"must be one of {', '.join(known)}, or a directory", self.what, known)
+            raise ConfigError(f"count: {self.what}: no such model or run ({rule})")
         return model, getattr(model, "training_window", model.config.block_size)
 
 
 def command(_: str, words: Sequence[str]) -> type[Count]:
     """`Count` with the sizes of the family that the words begin with as flags."""
     what = words[0] if words and not words[0].startswith("-") else "gpt"
-    if what not in COUNTED:
+    if what not in KNOWN:
         return Count
     config = KNOWN[what].config
     sizes = [("sizes", config, field(default_factory=config))]
     return make_dataclass("Command", sizes, bases=(Count,), namespace={"__doc__": Count.__doc__}, frozen=True)
 
 
-def report(model: Model, batch: Batch, weights: str) -> dict[str, Any]:
+def report(model: cr.models.Model, batch: cr.scaling.Batch, weights: str) -> dict[str, Any]:
     """Everything that is printed, in numbers."""
-    numbers, works = parameters(model), flops(model, batch)
-    step = total(works)
+    numbers, works = cr.scaling.parameters(model), cr.scaling.flops(model, batch)
+    step = cr.scaling.total(works)
     tokens = batch.rows * batch.tokens
-    writing = Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
+    writing = cr.scaling.Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
     return {
         "batch": asdict(batch),
         "parameters": with_total(numbers),
@@ -105,17 +101,24 @@ def report(model: Model, batch: Batch, weights: str) -> dict[str, Any]:
             "forward_per_token": step.forward // tokens,
             "step_per_token": step.total // tokens,
         },
-        "training_bytes": with_total(training_memory(model, batch)),
-        "running_bytes": with_total(running_memory(model, writing, weights)),
+        "training_bytes": with_total(cr.scaling.training_memory(model, batch)),
+        "running_bytes": with_total(cr.scaling.running_memory(model, writing, weights)),
     }
+
+
+def for_scripts(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with the keys of JSON."""
+    return {KEYS.get(k, k): for_scripts(v) if isinstance(v, Mapping) else v for k, v in found.items()}
 
 
 def with_total(numbers: Mapping[str, int]) -> dict[str, int]:
     return dict(numbers) | {"total": sum(numbers.values())}
 
 
-def measured(config: Any, batch: Batch, work: int) -> dict[str, float]:
+def measured(config: Any, batch: cr.scaling.Batch, work: int) -> dict[str, float]:
     """Seconds of a step on this machine, and what follows from them."""
+    from chainrule.scaling.speed import step_seconds
+
     seconds = step_seconds(config, batch)
     return {
         "seconds_per_step": seconds,

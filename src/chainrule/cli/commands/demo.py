@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import chainrule as cr
 from chainrule.cli.render.show import command_line, size
-from chainrule.data import load
 from chainrule.errors import ChainruleError
-from chainrule.generate import write
-from chainrule.runs import Run, loss_curve
-from chainrule.runs.folder import free_folder
-from chainrule.train import Result, TrainConfig
 from chainrule.validate import Check
 
 # The lowest validation loss of six settings that were each given 160 seconds of one core, one seed each.
 SIZE: dict[str, Any] = {"n_layer": 3, "n_head": 4, "n_embd": 96, "block_size": 64}
+TRAINING: dict[str, Any] = {"batch_size": 16, "lr": 5e-3, "warmup": 50}
 PROMPTS = ("The ", "If the ", "class ")
 LENGTH = 250  # characters per sample
 
@@ -38,9 +35,10 @@ class Command:
 
     def run(self) -> None:
         Check("demo", self).positive("minutes")
-        corpus = load("pydoc")
-        config = TrainConfig(budget=60 * self.minutes, batch_size=16, lr=5e-3, warmup=50, seed=self.seed)
-        run = Run.new(self.out or free_folder(Path("runs/demo")), corpus, config, **SIZE)
+        corpus = cr.data.load("pydoc")
+        config = cr.train.TrainConfig(budget=60 * self.minutes, seed=self.seed, **TRAINING)
+        folder = self.out or cr.runs.folder.free_folder(Path("runs/demo"))
+        run = cr.runs.Run.new(folder, corpus, config, **SIZE)
         print(
             f"Corpus  {len(corpus.text):,} characters of Python's help topics ({corpus.version}), no download"
         )
@@ -56,7 +54,7 @@ class Command:
             raise SystemExit(130)
 
 
-def print_losses(result: Result, baselines: dict[str, float]) -> None:
+def print_losses(result: cr.train.Result, baselines: dict[str, float]) -> None:
     names = {
         "uniform": "every character equally likely",
         "unigram": "counting characters",
@@ -69,24 +67,24 @@ def print_losses(result: Result, baselines: dict[str, float]) -> None:
         print(f"  {name:<40}  {loss:6.3f} {loss / math.log(2):6.3f}")
 
 
-def print_samples(run: Run, seed: int) -> None:
+def print_samples(run: cr.runs.Run, seed: int) -> None:
     for prompt in PROMPTS:
         print(f"\n--- it continues {prompt!r}:\n{prompt}", end="", flush=True)
-        for piece in write(run.model, run.tokenizer, prompt, LENGTH, seed=seed):
+        for piece in cr.generate.write(run.model, run.tokenizer, prompt, LENGTH, seed=seed):
             print(piece, end="", flush=True)
         print()
 
 
-def draw(run: Run, baselines: dict[str, float]) -> None:
+def draw(run: cr.runs.Run, baselines: dict[str, float]) -> None:
     png = run.folder / "loss.png"
     try:
-        loss_curve(run.files.log, png, baselines)
+        cr.runs.loss_curve(run.files.log, png, baselines)
         print(f"\nLoss curve  {png}")
     except ChainruleError as error:  # no matplotlib: the demonstration does without the picture
         print(f"\n{error}")
 
 
-def print_next(run: Run) -> None:
+def print_next(run: cr.runs.Run) -> None:
     chainrule = command_line()
     print(f"Log         {run.files.log}\n")
     print("Try next")

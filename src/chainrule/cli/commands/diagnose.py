@@ -7,16 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from chainrule import random
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
-from chainrule.data import Batches, load
-from chainrule.doctor import Finding, Report, diagnose
-from chainrule.models import GPT, GPTConfig
-from chainrule.runs import Run
-from chainrule.runs.review import of_losses
-from chainrule.text import CharTokenizer
 
 
 @dataclass(frozen=True)
@@ -48,23 +42,25 @@ class Command:
             draw(report, self.plot, quiet=self.json)
 
 
-def fresh() -> tuple[str, int, Report, list[Finding]]:
+def fresh() -> tuple[str, int, cr.doctor.Report, list[cr.doctor.Finding]]:
     """A new GPT of default size on the default corpus."""
-    text = load("pydoc").text
-    tokenizer = CharTokenizer.train(text)
-    with random.seeded(0):
-        model = GPT(GPTConfig(vocab_size=tokenizer.vocab_size))
-    batches = Batches(tokenizer.encode(text), batch_size=8, block_size=model.config.block_size)
-    return _title(model), 0, diagnose(model, batches.batch(0)), []
+    text = cr.data.load("pydoc").text
+    tokenizer = cr.text.CharTokenizer.train(text)
+    with cr.random.seeded(0):
+        model = cr.models.GPT(cr.models.GPTConfig(vocab_size=tokenizer.vocab_size))
+    batches = cr.data.Batches(tokenizer.encode(text), batch_size=8, block_size=model.config.block_size)
+    return _title(model), 0, cr.doctor.diagnose(model, batches.batch(0)), []
 
 
-def of_run(folder: Path) -> tuple[str, int, Report, list[Finding]]:
+def of_run(folder: Path) -> tuple[str, int, cr.doctor.Report, list[cr.doctor.Finding]]:
     """The newest checkpoint of a run: the model on the batch that is next, its losses, and its log."""
-    run = Run.resume(folder)
+    from chainrule.runs.review import of_losses
+
+    run = cr.runs.Run.resume(folder)
     trainer = run.trainer
     step = trainer.steps
     lr = trainer.plan.lr(step) or trainer.config.lr  # at the end of a run it has fallen to 0
-    report = diagnose(
+    report = cr.doctor.diagnose(
         run.model, trainer.batches.batch(step), optimizer=trainer.gradient.optimizer, lr=lr, step=step
     )
     return _title(run.model), step, report, of_losses(run)
@@ -74,7 +70,7 @@ def _title(model: Any) -> str:
     return f"{type(model).__name__} with {model.count():,} parameters"
 
 
-def tables(report: Report) -> list[str]:
+def tables(report: cr.doctor.Report) -> list[str]:
     """Layers and matrices, a line each."""
     lines = [f"{'layer':<32}{'spread':>10}{'gradient':>12}{'flat':>8}{'dead':>14}"]
     for layer in report.layers:
@@ -90,8 +86,8 @@ def tables(report: Report) -> list[str]:
     return lines
 
 
-def draw(report: Report, folder: Path, *, quiet: bool) -> None:
-    """Both figures of a report."""
+def draw(report: cr.doctor.Report, folder: Path, *, quiet: bool) -> None:
+    """Draw layers.png and parameters.png."""
     from chainrule.cli.render.plots.canvas import save
     from chainrule.cli.render.plots.report import layers, parameters
 

@@ -10,22 +10,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
-
-import chainrule
-from chainrule import native
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size, steps
 from chainrule.cli.render.tables import show
-from chainrule.doctor import Finding
-from chainrule.doctor.explain import of_weights
-from chainrule.io import load_tokenizer
-from chainrule.runs import Run, RunFolder
-from chainrule.runs.review import of_log, of_losses
-from chainrule.train import TrainConfig
-from chainrule.train.trials import overfit
 
 
 @dataclass(frozen=True)
@@ -52,7 +42,7 @@ class Command:
             show(report(), self.json)
             return
         with Progress("examining") as progress:
-            if RunFolder(Path(self.subject)).log.exists():
+            if cr.runs.RunFolder(Path(self.subject)).log.exists():
                 title, findings = of_run(Path(self.subject))
             else:
                 title, findings = self._of_data(self.subject, progress)
@@ -61,18 +51,23 @@ class Command:
         else:
             print("\n".join([title, "", *map(words, findings)]))
 
-    def _of_data(self, name: str, progress: Progress) -> tuple[str, list[Finding]]:
-        tokenizer = None if self.tokenizer is None else load_tokenizer(self.tokenizer)
-        run = Run.new("", name, TrainConfig(), self.family, tokenizer, draft=True)
+    def _of_data(self, name: str, progress: Progress) -> tuple[str, list[cr.doctor.Finding]]:
+        from chainrule.train.trials import overfit
+
+        tokenizer = None if self.tokenizer is None else cr.io.load_tokenizer(self.tokenizer)
+        run = cr.runs.Run.new("", name, cr.train.TrainConfig(), self.family, tokenizer, draft=True)
         findings = [*run.trainer.examine(), overfit(run.trainer, said=progress.say)]
         return f"{size(run.model)}, {run.task.amount()}", findings
 
 
-def of_run(folder: Path) -> tuple[str, list[Finding]]:
+def of_run(folder: Path) -> tuple[str, list[cr.doctor.Finding]]:
     """How the training went, and its newest checkpoint; `chainrule diagnose` looks inside the model."""
-    if not RunFolder(folder).saved():
+    from chainrule.doctor.explain import of_weights
+    from chainrule.runs.review import of_log, of_losses
+
+    if not cr.runs.RunFolder(folder).saved():
         return f"{folder}: a run without a checkpoint", of_log(folder)
-    run = Run.resume(folder)
+    run = cr.runs.Run.resume(folder)
     findings = [*of_log(folder, run), *of_losses(run), of_weights(run.model)]
     about = f"{size(run.model)}, {run.task.amount()}, after {steps(run.trainer.steps)}"
     return f"{about}; for its inside: chainrule diagnose {folder}", findings
@@ -80,15 +75,17 @@ def of_run(folder: Path) -> tuple[str, list[Finding]]:
 
 def report() -> dict[str, str]:
     """What there is, by name."""
+    import numpy as np
+
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    on = f"on, ISA {native.isa()} (of {', '.join(native.isas())})"
+    on = f"on, ISA {cr.native.isa()} (of {', '.join(cr.native.isas())})"
     return {
-        "chainrule": chainrule.__version__,
+        "chainrule": cr.__version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "system": platform.platform(),
         "cpu": _cpu(),
-        "threads": f"{native.get_threads()} of {os.cpu_count()} (set with CHAINRULE_THREADS)",
-        "native": on if native.available() else f"off, NumPy does the work: {native.why_missing()}",
+        "threads": f"{cr.native.get_threads()} of {os.cpu_count()} (set with CHAINRULE_THREADS)",
+        "native": on if cr.native.available() else f"off, NumPy does the work: {cr.native.why_missing()}",
         "blas": f"{blas.get('name')} {blas.get('version')}",
         **{name: _version(name) for name in ("numpy", "safetensors", "rich", "matplotlib")},
     }

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from chainrule.autograd import precision
+import chainrule as cr
 from chainrule.cli.args.options import Argument
-from chainrule.cli.args.unused import given
+from chainrule.cli.args.unused import refuse
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
-from chainrule.data import read_questions, spread
 from chainrule.errors import ConfigError, Setting
-from chainrule.generate import multiple_choice
-from chainrule.runs.load import is_run, load_language_model, open_model, trained_on, unchanged
-from chainrule.tasks.registry import task_of_model
-from chainrule.train import TrainConfig
 from chainrule.validate import Check
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
@@ -37,7 +31,7 @@ class Command:
     run_folder: Annotated[Path, Argument("RUN")]
     """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
     data: Annotated[str | None, Argument("DATA")] = None
-    """Other data of the same kind, all of which is used; with --choices a file of questions."""
+    """Other data of the same kind; all of it is used; with --choices a file of questions."""
     limit: int = 10_000
     """Windows, pairs, texts or questions at most."""
     batch_size: int = 32
@@ -53,52 +47,46 @@ class Command:
         Check("eval", self).at_least(1, "limit")
         with Progress("evaluating") as progress:
             found = self._choose(progress) if self.choices else self._evaluate()
-        if self.json:
-            print(json.dumps(found))
-        else:
-            show(found | in_words(found), as_json=False)
+        show(found if self.json else found | in_words(found), self.json)
 
     def _choose(self, progress: Progress) -> dict[str, Any]:
         """How often the right choice is the one that the model expects most."""
         if self.data is None:
-            said = " is given without DATA (must be a file of questions)"
-            raise ConfigError("eval: ", Setting("choices"), said)
-        for name in given(self, but=(*ALWAYS, "choices", "between")):
-            said = " is given with choices (questions are read one by one: leave it out)"
-            raise ConfigError("eval: ", Setting(name), said)
-        questions = read_questions(Path(self.data))
-        some = [questions[i] for i in spread(len(questions), self.limit)]
-        model, tokenizer = load_language_model(self.run_folder)
-        found = multiple_choice(
-            model,
-            tokenizer,
-            some,
-            self.between,
-            tell=lambda done: progress.say(f"{done:,} of {len(some):,} questions"),
-        )
+            raise ConfigError(
+                "eval: ", Setting("choices"), " is given without DATA (must be a file of questions)"
+            )
+        why = "with choices (questions are read one by one: leave it out)"
+        refuse("eval", self, why, but=(*ALWAYS, "choices", "between"))
+        questions = cr.data.read_questions(Path(self.data))
+        some = [questions[i] for i in cr.data.spread(len(questions), self.limit)]
+        model, tokenizer = cr.runs.load_language_model(self.run_folder)
+
+        def tell(done: int) -> None:
+            progress.say(f"{done:,} of {len(some):,} questions")
+
+        found = cr.generate.multiple_choice(model, tokenizer, some, self.between, tell=tell)
         return {"run": str(self.run_folder), "data": self.data} | found
 
     def _evaluate(self) -> dict[str, Any]:
-        for name in given(self, but=(*ALWAYS, "batch_size")):
-            said = " is given without choices (must be with it, or left out)"
-            raise ConfigError("eval: ", Setting(name), said)
+        from chainrule.runs.load import is_run, open_model, trained_on, unchanged
+
+        why = "without choices (must be with it, or left out)"
+        refuse("eval", self, why, but=(*ALWAYS, "batch_size"))
         if self.data is None and not is_run(self.run_folder):
             raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
         model, tokenizer, saved = open_model(self.run_folder)
-        kind = task_of_model(model)
+        kind = cr.tasks.task_of_model(model)
         name, sha256, config = (
-            ("", "", TrainConfig()) if saved is None else trained_on(saved, self.run_folder)
+            trained_on(saved, self.run_folder) if saved else ("", "", cr.train.TrainConfig())
         )
-        other = self.data is not None
         data = kind.find(self.data) if self.data else unchanged(self.run_folder, kind.find, name, sha256)
-        task = kind.of(data, tokenizer, eval_only=other).fitted(model)
+        task = kind.of(data, tokenizer, eval_only=self.data is not None).fitted(model)
         for size, value in task.sizes().items():
-            if getattr(model.config, size) not in (value, ()):  # nor need a model know names of labels
-                raise ConfigError(
-                    f"eval: {size} is {value} in the data, {getattr(model.config, size)} in the model"
-                )
+            known = getattr(model.config, size)
+            if known not in (value, ()):  # nor need a model know names of labels
+                raise ConfigError(f"eval: {size} is {value} in the data, {known} in the model")
         batches = task.eval_batches(model, batch_size=self.batch_size, limit=self.limit)
-        with precision(config.precision):
+        with cr.autograd.precision(config.precision):
             found = task.evaluate(model, batches)
         return {"run": str(self.run_folder), "data": self.data or name} | found
 

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size
 from chainrule.errors import ChainruleWarning, ConfigError
 from chainrule.files import new_folder
-from chainrule.io import gguf, llama2c, save_pretrained
-from chainrule.io.hf.architectures import has_twin
-from chainrule.models import GPT, Model
-from chainrule.runs import load
-from chainrule.text import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -44,10 +40,10 @@ class Command:
             said = {"weights": self.weights, "format": self.format}
             raise ConfigError.of("export", said, "must be f32, or gguf")
         with Progress(f"read {self.run_folder}"):
-            model, tokenizer = load(self.run_folder)
+            model, tokenizer = cr.runs.load(self.run_folder)
         with Progress(f"write {self.out}"):
             self._write(model, tokenizer)
-        if self.format == "gguf" and isinstance(model, GPT) and model.config.activation == "gelu":
+        if self.format == "gguf" and isinstance(model, cr.models.GPT) and model.config.activation == "gelu":
             warnings.warn(
                 "llama.cpp will compute a little else: this GPT has the exact GELU, there is only the approximate one "
                 "(train with --activation gelu_tanh what shall run there)",
@@ -60,13 +56,16 @@ class Command:
         else:
             print(f"{size(model)}; in {self.out}: {', '.join(files)}")
 
-    def _write(self, model: Model, tokenizer: Tokenizer) -> None:
+    def _write(self, model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> None:
+        from chainrule.io import gguf, llama2c
+        from chainrule.io.hf.architectures import has_twin
+
         if self.format == "hf":
             if not has_twin(model):
                 name = type(model).__name__
                 rule = "must be GPT, Llama, BERT, or Seq2Seq as Marian or Pegasus"
-                raise ConfigError(f"export: Hugging Face has no such {name} ({rule})")
-            save_pretrained(model, tokenizer, self.out)
+                raise ConfigError(f"export: Hugging Face has no model like this {name} ({rule})")
+            cr.io.save_pretrained(model, tokenizer, self.out)
             return
         with new_folder(self.out) as place:
             if self.format == "gguf":

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line, size
 from chainrule.errors import ConfigError
-from chainrule.io import load, save_pretrained
-from chainrule.runs import RunFolder
 
 
 @dataclass(frozen=True)
@@ -33,19 +32,16 @@ class Command:
     """Print one JSON object."""
 
     def run(self) -> None:
-        if RunFolder(self.source).checkpoints.is_dir():
+        if cr.runs.RunFolder(self.source).checkpoints.is_dir():
             fix = "sample, eval, chat and export take it as it is; to copy the model: export"
             raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
         with Progress(f"read {self.source}"):
-            model, tokenizer = load(self.source)
+            model, tokenizer = cr.io.load(self.source)
         with Progress(f"write {self.out}"):
-            save_pretrained(model, tokenizer, self.out)
+            cr.io.save_pretrained(model, tokenizer, self.out)
         if self.json:
-            print(
-                json.dumps(
-                    {"out": str(self.out), "parameters": model.count(), "vocabulary": tokenizer.vocab_size}
-                )
-            )
+            counts = {"parameters": model.count(), "vocabulary": tokenizer.vocab_size}
+            print(json.dumps({"out": str(self.out)} | counts))
             return
         print(f"{size(model)}; {tokenizer.vocab_size:,} tokens; in {self.out}")
         print(f"generate text with: {command_line()} sample {self.out}")

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from rich.console import Console
-
+import chainrule as cr
 from chainrule.cli.args.options import Argument
-from chainrule.cli.render.plots.canvas import save
-from chainrule.cli.render.plots.ladder import ladder as figure
 from chainrule.cli.render.progress import Progress
-from chainrule.data import Corpus, load
 from chainrule.errors import ConfigError
 from chainrule.files import write
-from chainrule.runs.folder import free_folder, make_empty
-from chainrule.scaling.ladder import Ladder, LadderConfig
-from chainrule.scaling.rungs import Rung, table
+from chainrule.scaling.rungs import LadderConfig, Rung, table
 
 
 @dataclass(frozen=True)
@@ -37,13 +32,20 @@ class Command:
     models: LadderConfig = field(default_factory=LadderConfig)
 
     def run(self) -> None:
-        corpus = load(self.data)
+        from chainrule.scaling.ladder import Ladder
+
+        corpus = cr.data.load(self.data)
         ladder = Ladder(corpus, self.models)
-        folder = self.out or free_folder(Path("runs/ladder"))
-        make_empty(folder)
+        folder = self.out or cr.runs.folder.free_folder(Path("runs/ladder"))
+        cr.runs.folder.make_empty(folder)
         rungs: list[Rung] = []
         try:
-            self._climb(ladder, rungs)
+            with Progress("climbing") as progress:
+                for rung in ladder.climb(lambda title, fraction: progress.say(f"{title} {fraction:.0%}")):
+                    progress.console.print(
+                        f"{rung.title:<14} {rung.mean:.3f} bits per byte   {rung.seconds:.1f} s"
+                    )
+                    rungs.append(rung)
         finally:  # after Ctrl-C as well: what was climbed is kept
             self._write(folder, corpus, rungs)
         if self.json:
@@ -51,26 +53,21 @@ class Command:
         else:
             print(f"\n{table(rungs)}\n{folder}/ladder.md, ladder.json, ladder.png")
 
-    def _climb(self, ladder: Ladder, rungs: list[Rung]) -> None:
-        with Progress("climbing") as progress:
-            for rung in ladder.climb(lambda title, share: progress.say(f"{title} {share:.0%}")):
-                progress.console.print(
-                    f"{rung.title:<14} {rung.mean:.3f} bits per byte   {rung.seconds:.1f} s"
-                )
-                rungs.append(rung)
+    def _write(self, folder: Path, corpus: cr.data.Corpus, rungs: list[Rung]) -> None:
+        from chainrule.cli.render.plots.canvas import save
+        from chainrule.cli.render.plots.ladder import ladder
 
-    def _write(self, folder: Path, corpus: Corpus, rungs: list[Rung]) -> None:
         if not rungs:
             folder.rmdir()
             return
         write(folder / "ladder.json", json.dumps(self._record(corpus, rungs), indent=2).encode() + b"\n")
         write(folder / "ladder.md", table(rungs).encode())
         try:
-            save(figure(rungs, Path(corpus.name).name), folder / "ladder.png")
+            save(ladder(rungs, Path(corpus.name).name), folder / "ladder.png")
         except ConfigError as error:  # everything but the picture is there
-            Console(stderr=True).print(f"no picture: {error}", highlight=False)
+            print(f"no picture: {error}", file=sys.stderr)
 
-    def _record(self, corpus: Corpus, rungs: list[Rung]) -> dict[str, Any]:
+    def _record(self, corpus: cr.data.Corpus, rungs: list[Rung]) -> dict[str, Any]:
         return {
             "text": {"name": corpus.name, "sha256": corpus.sha256},
             "settings": asdict(self.models),

@@ -7,20 +7,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
+from chainrule.cli.args.text import byte_count
 from chainrule.cli.render.progress import Progress
-from chainrule.data import load, split
 from chainrule.errors import ConfigError
-from chainrule.models import Additive, GoodTuring, KneserNey, NGram, Terminals
-from chainrule.models.ngram.smoothing import Smoothing
-from chainrule.random import generator
-from chainrule.text import CharTokenizer
 from chainrule.types import Ids
 from chainrule.validate import Check
+
+if TYPE_CHECKING:
+    from chainrule.models.ngram.smoothing import Smoothing
 
 MOST_ORDER = 100  # no text repeats itself for longer in a way that counting could use
 
@@ -54,7 +54,7 @@ class Command:
     seed: int = 0
     """The same seed writes the same documents."""
     plot: Path | None = None
-    """Folder for a heat map and a transition graph (needs matplotlib)."""
+    """Directory for a heat map and a transition graph (needs matplotlib)."""
     json: bool = False
     """Print one JSON object."""
 
@@ -65,7 +65,7 @@ class Command:
         check.between(1, MOST_ORDER, "order")
         check.at_least(0, "samples")
         with Progress("reading and counting"):
-            source = Source.of(load(self.data).text, as_lines, paired=self.paired)
+            source = Source.of(cr.data.load(self.data).text, as_lines, paired=self.paired)
             model = source.fit(source.documents, self.order, smoother)
             report = {
                 "corpus": self.data,
@@ -87,11 +87,11 @@ class Command:
             said = {"smoothing": self.smoothing, "method": name}
             raise ConfigError.of("ngram", said, "only add has one")
         if name == "good-turing":
-            return name, GoodTuring()
+            return name, cr.models.GoodTuring()
         if name == "kneser-ney":
-            return name, KneserNey()
+            return name, cr.models.KneserNey()
         default = 1.0 if name == "add" else 0.0
-        return name, Additive(default if self.smoothing is None else self.smoothing)
+        return name, cr.models.Additive(default if self.smoothing is None else self.smoothing)
 
     def _as_lines(self) -> bool | None:
         if self.lines and self.text:
@@ -112,36 +112,38 @@ class Source:
 
     documents: list[Ids]
     tokens: list[str]  # what each id stands for
-    ends: Terminals
+    ends: cr.models.Terminals
     bytes: int  # of the text in UTF-8
 
     @classmethod
     def of(cls, text: str, lines: bool | None, *, paired: bool = False) -> Source:
         """`lines` None decides by the look of the text."""
-        size = len(text.encode("utf-8", "surrogatepass"))
+        size = byte_count(text)
         if not (is_list(text) if lines is None else lines):
-            tokenizer = CharTokenizer.train(text)
+            tokenizer = cr.text.CharTokenizer.train(text)
             V = tokenizer.vocab_size
-            return cls([tokenizer.encode(text)], list(tokenizer.characters), Terminals(V, None), size)
+            return cls(
+                [tokenizer.encode(text)], list(tokenizer.characters), cr.models.Terminals(V, None), size
+            )
         words = [line.strip() for line in text.splitlines() if line.strip()]
-        tokenizer = CharTokenizer.train("".join(words))
+        tokenizer = cr.text.CharTokenizer.train("".join(words))
         inner = list(tokenizer.characters)
         tokens = ["<S>", *inner, "<E>"] if paired else [".", *inner]
-        ends = Terminals(0, len(tokens) - 1 if paired else 0)
+        ends = cr.models.Terminals(0, len(tokens) - 1 if paired else 0)
         return cls([tokenizer.encode(word) + 1 for word in words], tokens, ends, size)
 
-    def fit(self, documents: Sequence[Ids], order: int, smoother: Smoothing) -> NGram:
-        return NGram.fit(
+    def fit(self, documents: Sequence[Ids], order: int, smoother: Smoothing) -> cr.models.NGram:
+        return cr.models.NGram.fit(
             documents, order=order, vocab_size=len(self.tokens), ends=self.ends, smoothing=smoother
         )
 
-    def write(self, model: NGram, n: int, seed: int) -> list[str]:
+    def write(self, model: cr.models.NGram, n: int, seed: int) -> list[str]:
         limit = 1000 if self.ends.end is not None else 200
         rows = model.sample(n, seed=seed, limit=limit) if n else []
         return ["".join(self.tokens[i] for i in row) for row in rows]
 
 
-def facts(source: Source, model: NGram) -> dict[str, Any]:
+def facts(source: Source, model: cr.models.NGram) -> dict[str, Any]:
     """What a count model knows; losses in nats per transition over the whole file."""
     nll, transitions = model.nll(), int(model.levels[0].counts.sum())
     found: dict[str, Any] = {
@@ -177,9 +179,9 @@ def ranking(counts: Ids, tokens: list[str], most: int = 5) -> list[tuple[str, in
 def held_out(source: Source, order: int, smoother: Smoothing) -> float:
     """The loss on a tenth of the documents, drawn at random, or of the text, its end; counted is the rest."""
     if source.ends.end is None:
-        train, new = ([part] for part in split(source.documents[0]))
+        train, new = ([part] for part in cr.data.split(source.documents[0]))
     else:
-        shuffled = generator("held out", seed=0).permutation(len(source.documents))
+        shuffled = cr.random.generator("held out", seed=0).permutation(len(source.documents))
         cut = max(1, len(shuffled) // 10)
         train, new = ([source.documents[i] for i in part] for part in (shuffled[cut:], shuffled[:cut]))
     if not sum(map(len, train)) or not sum(map(len, new)):
@@ -192,7 +194,7 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def draw(source: Source, model: NGram, folder: Path) -> list[str]:
+def draw(source: Source, model: cr.models.NGram, folder: Path) -> list[str]:
     from chainrule.cli.render.plots import ngram as plots
     from chainrule.cli.render.plots.canvas import save
 

@@ -9,15 +9,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.commands.diagnose import tables
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, Setting
 from chainrule.files import new_file
-from chainrule.runs import Replay, replay
-from chainrule.runs.history import History
-from chainrule.train.log import shorten
 
 ROWS = 4  # of a batch that are shown
 
@@ -32,7 +30,7 @@ class Command:
     run_folder: Annotated[Path, Argument("RUN")]
     """Directory of a run."""
     step: int
-    """The step, from 1. The nearest checkpoint before it is taken; where there is none, the run begins again."""
+    """The step, from 1. Replays from the nearest checkpoint before it, or from the start."""
     save: Path | None = None
     """Write all arrays to this .npz file: batch, activations, gradients, weights and updates."""
     json: bool = False
@@ -41,7 +39,7 @@ class Command:
     def run(self) -> None:
         check_step(self.run_folder, self.step)
         with Progress("replaying") as progress:
-            found = replay(
+            found = cr.runs.replay(
                 self.run_folder, self.step, lambda done: progress.say(f"step {done:,} of {self.step:,}")
             )
             if self.save:
@@ -62,13 +60,13 @@ class Command:
 
 def check_step(folder: Path, step: int) -> None:
     """A finished run has no step after its last; of any other, the one at which it stopped may be asked for."""
-    made = History.of(folder)
+    made = cr.runs.History.of(folder)
     if made.state == "finished" and made.steps and not 1 <= step <= made.steps:
         said = f" is {step}, {folder} has the steps 1 to {made.steps} (choose one of them)"
         raise ConfigError("replay: ", Setting("step"), said)
 
 
-def verdict(found: Replay) -> str:
+def verdict(found: cr.runs.Replay) -> str:
     """Whether it is the step that was made then."""
     began = f"from the checkpoint of step {found.since:,}" if found.since else "from the seed"
     if found.differs is not None:
@@ -77,19 +75,22 @@ def verdict(found: Replay) -> str:
             "machine is another than that in environment.json"
         )
     if found.logged is None:
-        return f"log.jsonl has no such step to compare with (replayed {began})"
+        return f"log.jsonl does not have this step (replayed {began})"
     return f"the same as in log.jsonl, bit for bit (replayed {began})"
 
 
-def rows(found: Replay) -> list[str]:
+def rows(found: cr.runs.Replay) -> list[str]:
     """The first rows of the batch in words."""
     lines = [f"batch of {len(found.texts)} rows"]
     for number, row in enumerate(found.texts[:ROWS]):
-        lines += [f"  {number}  {name + ':':<8} {shorten(repr(text), 90)}" for name, text in row.items()]
+        lines += [
+            f"  {number}  {name + ':':<8} {cr.train.log.shorten(repr(text), 90)}"
+            for name, text in row.items()
+        ]
     return lines
 
 
-def summary(found: Replay) -> dict[str, Any]:
+def summary(found: cr.runs.Replay) -> dict[str, Any]:
     """A replay for machines."""
     plain = ("step", "since", "lr", "loss", "norm", "same", "differs", "texts")
     return {"run": str(found.run)} | {name: getattr(found, name) for name in plain} | found.report.to_dict()

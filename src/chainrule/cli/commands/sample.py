@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import read_input
-from chainrule.cli.args.unused import given
+from chainrule.cli.args.unused import given, refuse
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, DataError, Setting
-from chainrule.generate import Beam, Sampling
-from chainrule.generate.beam import WIDEST
-from chainrule.models import Model
-from chainrule.runs import load
-from chainrule.tasks import AnswerOptions, Task, task_of_model
-from chainrule.text import Tokenizer
+from chainrule.generate import Sampling
 from chainrule.validate import Check
 
 ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
@@ -43,7 +41,7 @@ class Command:
     """A file with a prompt on each line, or - for standard input, instead of --prompt."""
     num_samples: int = 1
     """Texts for each prompt: sampled with the seeds --seed, --seed + 1, ...; with --beam, the best ones."""
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling = field(default_factory=Sampling)  # every field is a flag too: generate/sampling.py
     beam: int | None = None
     """Beam search for the likeliest text instead of sampling; this is the number of beams, at most 1000."""
     length_penalty: float = 0.6
@@ -58,51 +56,28 @@ class Command:
 
     def run(self) -> None:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
-        if self.num_samples < 1:
-            raise ConfigError.of("sample", {"num_samples": self.num_samples}, "must be at least 1")
-        model, tokenizer = load(self.run_folder)
-        task = task_of_model(model)
+        Check("sample", self).at_least(1, "num_samples")
+        model, tokenizer = cr.runs.load(self.run_folder)
+        task = cr.tasks.task_of_model(model)
         options = self._options(task)
         one = len(prompts) * self.num_samples == 1 and not (self.logprobs or self.json or self.beam)
         if one and (pieces := task.stream(model, tokenizer, prompts[0], options)):
-            print(prompts[0], end="", flush=True)
-            for piece in pieces:
+            for piece in chain([prompts[0]], pieces):
                 print(piece, end="", flush=True)
             print()
             return
-        for number, answer in enumerate(self._answers(task, model, tokenizer, prompts, options)):
-            shown = (
-                json.dumps(answer, ensure_ascii=False) if self.json else task.show(answer, number, options)
-            )
-            print(shown)
+        for number, answer in enumerate(told(partial(task.answer, model, tokenizer, prompts, options))):
+            print(json.dumps(answer, ensure_ascii=False) if self.json else task.show(answer, number, options))
 
-    def _answers(
-        self, task: type[Task], model: Model, tokenizer: Tokenizer, prompts: list[str], options: AnswerOptions
-    ) -> Iterator[dict[str, Any]]:
-        """The answers one by one; progress is told while the next one is waited for."""
-        progress: Progress | None = None
-
-        def tell(tokens: int) -> None:
-            if progress:
-                progress.say(f"{tokens:,} tokens")
-
-        answers = task.answer(model, tokenizer, prompts, options, tell)
-        while True:
-            progress = Progress("sample")
-            with progress:
-                answer = next(answers, None)
-            if answer is None:
-                return
-            yield answer
-
-    def _options(self, task: type[Task]) -> AnswerOptions:
-        """What was asked for; what this task would not read is refused."""
+    def _options(self, task: type[cr.tasks.Task]) -> cr.tasks.AnswerOptions:
+        """What was asked for; what would be ignored is refused, such as how to draw where a search is made."""
         if not task.writes:
-            for name in given(self, but=(*ASKED, *task.reads)):
-                said = f" is given for {task.model}, which does not write (leave it out)"
-                raise ConfigError("sample: ", Setting(name), said)
-        self._refuse_unused()
-        return AnswerOptions(
+            why = f"for {task.model}, which does not write (leave it out)"
+            refuse("sample", self, why, but=(*ASKED, *task.reads))
+        if self.beam is None and "length_penalty" in given(self):
+            said = " is given without beam (must be with it, or left out)"
+            raise ConfigError("sample: ", Setting("length_penalty"), said)
+        return cr.tasks.AnswerOptions(
             sampling=self.sampling,
             num_samples=self.num_samples,
             beam=None if self.beam is None else self._beam(self.beam),
@@ -110,30 +85,42 @@ class Command:
             logprobs=self.logprobs,
         )
 
-    def _refuse_unused(self) -> None:
-        """What would be ignored, such as how to draw where a search is made."""
-        if self.beam is None:
-            if "length_penalty" in given(self):
-                said = " is given without beam (must be with it, or left out)"
-                raise ConfigError("sample: ", Setting("length_penalty"), said)
-            return
-        for name in given(self.sampling, but=SEARCHED):
-            fix = "a search does not draw: leave one of them out"
-            rule = ("must be ", Setting("stop_tokens")) if name == "stop" else (fix,)
-            raise ConfigError("sample: ", Setting(name), " is given with beam (", *rule, ")")
+    def _beam(self, width: int) -> cr.generate.Beam:
+        from chainrule.generate.beam import WIDEST
 
-    def _beam(self, width: int) -> Beam:
+        if "stop" in given(self.sampling):
+            rule = (" is given with beam (must be ", Setting("stop_tokens"), ")")
+            raise ConfigError("sample: ", Setting("stop"), *rule)
+        refuse(
+            "sample", self.sampling, "with beam (a search does not draw: leave one of them out)", but=SEARCHED
+        )
         check = Check("sample", self)
         check.whole(1, WIDEST, "beam")
-        few = self.num_samples <= width
-        check.require(few, "num_samples", "beam", rule="must be at most as many")
-        return Beam(
+        check.require(self.num_samples <= width, "num_samples", "beam", rule="must be at most as many")
+        return cr.generate.Beam(
             width=width,
             n_best=self.num_samples,
             length_penalty=self.length_penalty,
             max_new_tokens=self.sampling.max_new_tokens,
             stop_tokens=self.sampling.stop_tokens,
         )
+
+
+def told(answer: Callable[[Callable[[int], None]], Iterator[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """The answers one by one; progress is told while the next one is waited for."""
+    progress: Progress | None = None
+
+    def tell(tokens: int) -> None:
+        if progress:
+            progress.say(f"{tokens:,} tokens")
+
+    answers = answer(tell)
+    while True:
+        with (progress := Progress("sample")):
+            found = next(answers, None)
+        if found is None:
+            return
+        yield found
 
 
 def prompts_in(source: str, prompt: str) -> list[str]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError, FormatError
-from chainrule.inspect.embeddings import WordVectors, analogy_report, similarity_report
-from chainrule.io.vectors import read_analogies, read_pairs
-from chainrule.runs import load_vectors
+
+if TYPE_CHECKING:
+    from chainrule.inspect.embeddings import WordVectors
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,10 @@ class Command:
     def run(self) -> None:
         if not (self.words or self.analogy or self.eval):
             raise ConfigError("vectors: nothing asked (give a word, --analogy A B C or --eval FILE)")
+        from chainrule.inspect.embeddings import WordVectors
+
         with Progress("reading and comparing"):
-            report = self._report(WordVectors(*load_vectors(self.run_folder)))
+            report = self._report(WordVectors(*cr.runs.load_vectors(self.run_folder)))
         if self.json:
             print(json.dumps(report))
         else:
@@ -72,12 +75,14 @@ class Command:
 
 def evaluate(vectors: WordVectors, path: Path) -> dict[str, Any]:
     """The report for a file of pairs or of analogies, whichever it is."""
+    from chainrule.inspect.embeddings import analogy_report, similarity_report
+
     try:
-        return similarity_report(vectors, read_pairs(path))
+        return similarity_report(vectors, cr.io.vectors.read_pairs(path))
     except FormatError as error:
         pairs_error = error
     try:
-        return analogy_report(vectors, read_analogies(path))
+        return analogy_report(vectors, cr.io.vectors.read_analogies(path))
     except FormatError:
         raise pairs_error from None
 
@@ -98,5 +103,5 @@ def show_evaluation(report: dict[str, Any]) -> None:
         f"{report['accuracy']:.1%} of {report['questions']} analogies, {report['missing']} with unknown words"
     )
     for name, section in report["sections"].items():
-        share = "-" if section["accuracy"] is None else f"{section['accuracy']:.1%}"
-        print(f"  {share:>6} of {section['questions']:>5}  {name}")
+        accuracy = "-" if section["accuracy"] is None else f"{section['accuracy']:.1%}"
+        print(f"  {accuracy:>6} of {section['questions']:>5}  {name}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.status import Status
+import chainrule as cr
 
-from chainrule.data import Document
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
 
 PATIENCE = 2.0  # seconds before the first word
 REFRESH, PLAIN = 0.2, 10.0  # seconds between words, on a terminal and elsewhere
@@ -25,6 +27,8 @@ class Progress:
     """
 
     def __init__(self, what: str, console: Console | None = None) -> None:
+        from rich.console import Console
+
         self.what = what
         self.done = ""
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
@@ -62,7 +66,7 @@ class Progress:
             self.status.start()
         self.status.update(text.replace("[", r"\["))  # not markup
 
-    def documents(self, documents: Iterable[Document]) -> Iterator[Document]:
+    def documents(self, documents: Iterable[cr.data.Document]) -> Iterator[cr.data.Document]:
         """The documents, counted as they pass."""
         size = 0
         for number, document in enumerate(documents, start=1):

@@ -6,8 +6,7 @@ import os
 import shutil
 import sys
 
-from chainrule.models import Model
-from chainrule.runs import Run
+import chainrule as cr
 
 SIZES = {
     "n_layer": "{} layer{s}",
@@ -18,7 +17,7 @@ SIZES = {
 }
 
 
-def size(model: Model) -> str:
+def size(model: cr.models.Model) -> str:
     """One line about a model."""
     c = model.config
     sizes = {words: getattr(c, name, None) for name, words in SIZES.items()}
@@ -31,7 +30,7 @@ def steps(n: int) -> str:
     return f"{n:,} step{'s' * (n != 1)}"
 
 
-def bits(run: Run, nats: float) -> str:
+def bits(run: cr.runs.Run, nats: float) -> str:
     """A loss in its units."""
     return run.task.loss_in_words(nats, run.trainer.eval_batches)
 

@@ -57,7 +57,7 @@ class BERTConfig(Config):
     n_segments: int = 2
     """Different texts in a row: A and B."""
     dropout: float = 0.1
-    """Share set to 0 in training: of attention weights, of the embeddings, of what each part adds to the stream."""
+    """Fraction set to 0 in training: of attention weights, of the embeddings, of what each part adds to the stream."""
     norm_eps: float = 1e-12
     """Added to the variance before its root."""
 

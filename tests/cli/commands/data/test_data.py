@@ -157,7 +157,7 @@ def test_an_interrupt_leaves_nothing(folder: Path) -> None:
         "    time.sleep(PAUSE)\n"
         "PAUSE = 0\n"
         "Sources.read = read\n"
-        "import chainrule.cli.commands.data.build as command\n"
+        "import chainrule.data as command\n"
         "build = command.build\n"
         "def late(*args, **options):\n"
         "    global PAUSE\n"

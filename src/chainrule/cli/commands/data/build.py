@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+import chainrule as cr
 from chainrule.cli.args.documents import Sources
 from chainrule.cli.args.text import find_tokenizer
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
-from chainrule.data import Split, build
-from chainrule.runs.folder import free_folder
 
 
 @dataclass(frozen=True)
@@ -38,15 +37,15 @@ class Command:
     """Print one JSON object."""
 
     def run(self) -> None:
-        split = Split(self.validation, self.test, self.seed)
+        split = cr.data.Split(self.validation, self.test, self.seed)
         end = "\n" if self.end is None else self.end
-        out = self.out or free_folder(Path("shards/data"))
+        out = self.out or cr.runs.folder.free_folder(Path("shards/data"))
         with Progress("characters") as progress:
             texts = (document.text for document in progress.documents(self.sources.read()))
             tokenizer = find_tokenizer(self.tokenizer, chain([end], texts))
         with Progress("tokens") as progress:
             documents = progress.documents(self.sources.read())
-            meta = build(out, documents, tokenizer, split=split, end=end or None)
+            meta = cr.data.build(out, documents, tokenizer, split=split, end=end or None)
         counts = {
             name: {k: v for k, v in part.items() if k != "files"} for name, part in meta["parts"].items()
         }

@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import chainrule as cr
 from chainrule.cli.args.documents import Sources
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
-from chainrule.data import RULES, Cleaner
 from chainrule.errors import ConfigError
 from chainrule.files import new_file
 
@@ -34,7 +34,9 @@ class Command:
     def run(self) -> None:
         if self.out and self.out.suffix != ".jsonl":
             raise ConfigError(f"{self.out}: cannot be the output (its name must end in .jsonl)")
-        cleaner = Cleaner(RULES if self.quality else (), near=None if self.near == 1 else self.near)
+        cleaner = cr.data.Cleaner(
+            cr.data.RULES if self.quality else (), near=None if self.near == 1 else self.near
+        )
         with Progress("documents") as progress:
             kept = cleaner(progress.documents(self.sources.read()))
             if self.out is None:

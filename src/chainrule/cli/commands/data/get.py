@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
-from chainrule.data import downloads
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Command:
                 done += size
                 progress.say(f"{done / 1e6:.1f} MB")
 
-            path = downloads.get(self.name, fetched)
-        wanted = downloads.NAMED[self.name]
+            path = cr.data.downloads.get(self.name, fetched)
+        wanted = cr.data.downloads.NAMED[self.name]
         show(
             {
                 "name": self.name,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from chainrule.data import available
-from chainrule.data.downloads import NAMED
+import chainrule as cr
 
 
 @dataclass(frozen=True)
@@ -20,8 +19,8 @@ class Command:
     """Print one JSON object, name by name."""
 
     def run(self) -> None:
-        corpora = available()
-        for name, wanted in NAMED.items():
+        corpora = cr.data.available()
+        for name, wanted in cr.data.downloads.NAMED.items():
             corpora.setdefault(name, f"{wanted.about}; not here yet: chainrule data get {name}")
         if self.json:
             print(json.dumps(corpora))

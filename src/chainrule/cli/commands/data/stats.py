@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+import chainrule as cr
 from chainrule.cli.args.documents import Sources
-from chainrule.cli.args.text import find_tokenizer
+from chainrule.cli.args.text import byte_count, find_tokenizer
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import show
-from chainrule.data import Cleaner
-from chainrule.data.clean.dedup import COPY, NEAR
 from chainrule.errors import DataError
-from chainrule.text import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -38,19 +34,24 @@ class Command:
             tokenizer = find_tokenizer(self.tokenizer, texts)
         show({"sources": ", ".join(self.sources.files), **self._count(tokenizer)}, self.json)
 
-    def _count(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        cleaner = Cleaner(near=self.near)
+    def _count(self, tokenizer: cr.text.Tokenizer) -> dict[str, Any]:
+        import numpy as np
+
+        from chainrule.data.clean.dedup import COPY, NEAR
+
+        cleaner = cr.data.Cleaner(near=self.near)
         lengths: list[int] = []
         characters = bytes = 0
         with Progress("documents") as progress:
             for document in progress.documents(self.sources.read()):
                 characters += len(document.text)
-                bytes += len(document.text.encode("utf-8", "surrogatepass"))
+                bytes += byte_count(document.text)
                 lengths.append(len(tokenizer.encode(document.text)))
                 for _ in cleaner([document]):
                     pass
         if not lengths:
             raise DataError(f"{', '.join(self.sources.files)}: no documents (must hold at least one)")
+        dropped = cleaner.report.dropped
         low, middle, high = np.percentile(lengths, [5, 50, 95]).tolist()
         return {
             "documents": len(lengths),
@@ -62,6 +63,6 @@ class Command:
             "tokens_per_document": {
                 "min": min(lengths), "5%": low, "median": middle, "95%": high, "max": max(lengths)
             },
-            "copies": cleaner.report.dropped[COPY],
-            "near_copies": cleaner.report.dropped[NEAR],
+            "copies": dropped[COPY],
+            "near_copies": dropped[NEAR],
         }  # fmt: skip

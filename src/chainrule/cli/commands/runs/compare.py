@@ -10,13 +10,12 @@ from typing import Annotated, Any
 
 import numpy as np
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
-from chainrule.cli.commands.runs.list import TITLES, facts, said
+from chainrule.cli.commands.runs.list import facts, said
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import table
 from chainrule.errors import ConfigError
-from chainrule.runs.history import History
-from chainrule.runs.plot import smooth
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60  # characters of a curve
@@ -38,33 +37,25 @@ class Command:
         if len(self.runs) < 2:
             raise ConfigError(f"runs compare: got {len(self.runs)} run (must be at least two)")
         with Progress("reading"):
-            found = [History.of(folder) for folder in self.runs]
-        if self.json:
-            results = {str(history.folder): facts(history) for history in found}
-            differ = {"settings": settings(found), "machine": machines(found)}
-            print(json.dumps(differ | {"results": results}))
-            return
+            found = [cr.runs.History.of(folder) for folder in self.runs]
         names = [str(history.folder) for history in found]
+        settings = different([history.settings for history in found])
+        machines = different([history.machine for history in found])
+        if self.json:
+            results = dict(zip(names, map(facts, found), strict=True))
+            print(json.dumps({"settings": settings, "machine": machines, "results": results}))
+            return
         parts = [
-            _lines("setting", names, settings(found)) or ["the settings are the same"],
-            _lines("machine", names, machines(found)),
+            _lines("setting", names, settings) or ["the settings are the same"],
+            _lines("machine", names, machines),
             results_table(found, names),
             curves(found, names),
         ]
         print("\n\n".join("\n".join(part) for part in parts if part))
 
 
-def settings(found: Sequence[History]) -> dict[str, list[Any]]:
-    """The settings that are not the same in all runs, with their values."""
-    return _different([history.settings for history in found])
-
-
-def machines(found: Sequence[History]) -> dict[str, list[Any]]:
-    """What else may make a difference: code, libraries, processor, data."""
-    return _different([history.machine for history in found])
-
-
-def _different(found: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+def different(found: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """What is not the same in all runs, with its values."""
     names = dict.fromkeys(name for each in found for name in each)
     values = {name: [each.get(name) for each in found] for name in names}
     return {name: each for name, each in values.items() if any(value != each[0] for value in each)}
@@ -75,19 +66,17 @@ def _lines(title: str, names: Sequence[str], differ: dict[str, list[Any]]) -> li
     return table([title, *names], rows) if rows else []
 
 
-def results_table(found: Sequence[History], names: Sequence[str]) -> list[str]:
+def results_table(found: Sequence[cr.runs.History], names: Sequence[str]) -> list[str]:
     """A line for every result."""
     results = [facts(history) for history in found]
-    return table(
-        ["result", *names],
-        [[title.replace("_", " "), *(said(title, each[title]) for each in results)] for title in TITLES],
-    )
+    rows = [[name.replace("_", " "), *(said(name, each[name]) for each in results)] for name in results[0]]
+    return table(["result", *names], rows)
 
 
-def curves(found: Sequence[History], names: Sequence[str]) -> list[str]:
+def curves(found: Sequence[cr.runs.History], names: Sequence[str]) -> list[str]:
     """Training losses as rows of bars, all on the same scale of steps and of losses."""
     drawn = [np.array(history.series("loss")).reshape(-1, 2).T for history in found]
-    smoothed = [(steps, smooth(losses)) for steps, losses in drawn]
+    smoothed = [(steps, cr.runs.plot.smooth(losses)) for steps, losses in drawn]
     if not any(len(steps) for steps, _ in smoothed):
         return []
     low = min(losses.min() for _, losses in smoothed if len(losses))
@@ -108,8 +97,8 @@ def bars(steps: Any, losses: Any, reach: tuple[float, float], last: float) -> st
     text = ""
     for column in range(WIDTH):
         inside = losses[place == column]
-        share = (inside.mean() - low) / (high - low or 1) if len(inside) else -1
-        text += BARS[min(int(share * len(BARS)), len(BARS) - 1)] if share >= 0 else " "
+        height = (inside.mean() - low) / (high - low or 1) if len(inside) else -1
+        text += BARS[min(int(height * len(BARS)), len(BARS) - 1)] if height >= 0 else " "
     return text.rstrip()
 
 

@@ -7,63 +7,57 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.tables import table
 from chainrule.machine import clock
-from chainrule.runs.history import History, histories
 
 
 @dataclass(frozen=True)
 class Command:
-    """List the runs in a folder: what they are, how far they came, and how well they do.
+    """List the runs in a directory: what they are, how far they came, and how well they do.
 
     Example: chainrule runs list runs
     """
 
     folder: Annotated[Path, Argument("FOLDER")] = Path("runs")
-    """Where to look; folders in it are searched as well."""
+    """Where to look; directories in it are searched as well."""
     json: bool = False
     """Print one JSON array."""
 
     def run(self) -> None:
         with Progress("reading"):
-            found = histories(self.folder)
+            found = cr.runs.histories(self.folder)
         if self.json:
             print(json.dumps([{"run": str(h.folder), "problem": h.problem} | facts(h) for h in found]))
             return
         if not found:
             print(f"no runs in {self.folder}; make one with: chainrule train gpt")
             return
-        print(
-            "\n".join(
-                table(["run", *(title.replace("_", " ") for title in TITLES)], [line(h) for h in found])
-            )
-        )
+        titles = [name.replace("_", " ") for name in facts(found[0])]
+        print("\n".join(table(["run", *titles], [line(history) for history in found])))
         for history in found:
             if history.problem:
                 print(f"{history.folder}: {history.problem}")
 
 
-TITLES = ("family", "parameters", "steps", "best_validation", "at_step", "bits_per_byte", "time", "state")
-
-
-def facts(history: History) -> dict[str, Any]:
+def facts(history: cr.runs.History) -> dict[str, Any]:
     """What a table says of a run, as numbers."""
-    best = history.best
+    step, loss = history.best or (None, None)
     return {
         "family": history.family,
         "parameters": history.parameters,
         "steps": history.steps,
-        "best_validation": best[1] if best else None,
-        "at_step": best[0] if best else None,
+        "best_validation": loss,
+        "at_step": step,
         "bits_per_byte": history.bits_per_byte,
         "time": history.seconds,
         "state": history.state,
     }
 
 
-def line(history: History) -> list[str]:
+def line(history: cr.runs.History) -> list[str]:
     """The same for people."""
     return [str(history.folder), *(said(name, value) for name, value in facts(history).items())]
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument
-from chainrule.cli.render.html.report import page
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import DataError
 from chainrule.files import write
-from chainrule.runs import RunFolder
-from chainrule.runs.history import History
 
 
 @dataclass(frozen=True)
@@ -29,9 +27,11 @@ class Command:
     """The file to write. Default: report.html in the directory of the run."""
 
     def run(self) -> None:
+        from chainrule.cli.render.html.report import page
+
         path = self.out or self.run_folder / "report.html"
         with Progress("reading"):
-            history = History.of(self.run_folder)
+            history = cr.runs.History.of(self.run_folder)
             check_log(history)
             write(path, page(history).encode("utf-8", "replace"))
         if history.problem:
@@ -39,8 +39,8 @@ class Command:
         print(path)
 
 
-def check_log(history: History) -> None:
+def check_log(history: cr.runs.History) -> None:
     """A page without a line of the log would look like a run that has just begun."""
-    log = RunFolder(history.folder).log
+    log = cr.runs.RunFolder(history.folder).log
     if not history.records and log.is_file() and log.stat().st_size:
         raise DataError(f"{log}: no line of it can be read (must be as training wrote it: put a copy back)")

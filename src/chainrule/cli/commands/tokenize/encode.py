@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 from chainrule.cli.args.options import Argument
-from chainrule.cli.args.text import find_tokenizer, read_input
+from chainrule.cli.args.text import byte_count, find_tokenizer, read_input
 from chainrule.cli.render.progress import Progress
-from chainrule.data.corpora import DEFAULT
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Command:
     Example: chainrule tokenize encode book.txt --vocab bpe.json --json
     """
 
-    file: Annotated[str, Argument("FILE")] = DEFAULT
+    file: Annotated[str, Argument("FILE")] = "pydoc"
     """A text file, a corpus that `chainrule data list` knows, or - for standard input."""
     vocab: Path | None = None
     """A tokenizer: our JSON, a run, or a file of another program, see docs/guide/tokenizers.md. Default: characters."""
@@ -33,13 +32,7 @@ class Command:
             text = read_input(self.file)
             ids = tokenizer.encode(text).tolist()
         if self.json:
-            size = len(text.encode("utf-8", "surrogatepass"))
-            counts = {
-                "tokens": len(ids),
-                "characters": len(text),
-                "bytes": size,
-                "vocab_size": tokenizer.vocab_size,
-            }
-            print(json.dumps({"ids": ids, **counts}))
+            counts = {"tokens": len(ids), "characters": len(text), "bytes": byte_count(text)}
+            print(json.dumps({"ids": ids} | counts | {"vocab_size": tokenizer.vocab_size}))
         else:
             print(" ".join(map(str, ids)))

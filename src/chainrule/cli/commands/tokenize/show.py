@@ -8,17 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rich.console import Console
-from rich.text import Text
-
+import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import find_tokenizer, read_input
-from chainrule.data.corpora import DEFAULT
 from chainrule.errors import ConfigError
-from chainrule.text.textbook_bpe import trace, trace_table
 from chainrule.validate import Check
 
-COLOURS = (
+COLORS = (
     "black on bright_cyan",
     "black on bright_yellow",
     "black on bright_green",
@@ -51,7 +47,9 @@ class Command:
 
     def run(self) -> None:
         if self.trace != (self.kind is not None):
-            raise ConfigError("tokenize show: --kind plain-bpe and --trace belong together")
+            raise ConfigError(
+                "tokenize show: --kind plain-bpe and --trace belong together (give both or none)"
+            )
         Check("tokenize show", self).at_least(1, "length", "merges")
         if self.trace:
             self._merges()
@@ -60,12 +58,16 @@ class Command:
 
     def _merges(self) -> None:
         text = SEED.split() if self.file is None else read_input(self.file)
-        steps = list(islice(trace(text), self.merges))
-        print(json.dumps({"merges": [asdict(step) for step in steps]}) if self.json else trace_table(steps))
+        steps = list(islice(cr.text.textbook_bpe.trace(text), self.merges))
+        table = cr.text.textbook_bpe.trace_table
+        print(json.dumps({"merges": [asdict(step) for step in steps]}) if self.json else table(steps))
 
     def _pieces(self) -> None:
+        from rich.console import Console
+        from rich.text import Text
+
         tokenizer = find_tokenizer(self.vocab)
-        text = read_input(self.file or DEFAULT)[: self.length]
+        text = read_input(self.file or cr.data.corpora.DEFAULT)[: self.length]
         ids = tokenizer.encode(text).tolist()
         pieces = [tokenizer.piece(id) for id in ids]
         if self.json:
@@ -75,7 +77,7 @@ class Command:
         shown = Text()
         for place, piece in enumerate(pieces):
             visible = piece.replace("\n", "⏎\n") if console.is_terminal else f"[{piece}]"
-            shown.append(visible, COLOURS[place % len(COLOURS)])
+            shown.append(visible, COLORS[place % len(COLORS)])
         console.print(shown)
         each = len(text) / max(len(ids), 1)
         console.print(f"{len(ids):,} tokens for {len(text):,} characters, {each:.2f} each")

@@ -4,42 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import chainrule as cr
 from chainrule.cli.args.kinds import SEVERAL
 from chainrule.cli.args.options import Argument
-from chainrule.cli.args.text import read_input
+from chainrule.cli.args.text import byte_count, read_input
 from chainrule.cli.render.progress import Progress
-from chainrule.data.corpora import DEFAULT
 from chainrule.errors import DataError
-from chainrule.io import save_tokenizer
-from chainrule.text import (
-    BPETokenizer,
-    CharTokenizer,
-    TextbookBPETokenizer,
-    Tokenizer,
-    UnigramTokenizer,
-    WordPieceTokenizer,
-    WordTokenizer,
-)
 from chainrule.validate import Check
 
 Kind = Literal["bpe", "wordpiece", "unigram", "word", "char", "plain-bpe"]
-
-
-TRAIN: dict[Kind, Callable[..., Tokenizer]] = {
-    "bpe": BPETokenizer.train,
-    "wordpiece": WordPieceTokenizer.train,
-    "unigram": UnigramTokenizer.train,
-    "word": WordTokenizer.train,
-    "char": lambda texts, vocab_size, special_tokens=(): CharTokenizer.train("".join(texts), special_tokens),
-    "plain-bpe": lambda texts, vocab_size, special_tokens=(): TextbookBPETokenizer.train(
-        texts, vocab_size, special_tokens=[*special_tokens, "<unk>"]
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -49,7 +26,7 @@ class Command:
     Example: chainrule tokenize train book.txt --kind unigram --vocab-size 8000 --out book.json
     """
 
-    files: Annotated[tuple[str, ...], Argument("FILE")] = (DEFAULT,)
+    files: Annotated[tuple[str, ...], Argument("FILE")] = ("pydoc",)
     """Text files, corpora that `chainrule data list` knows, or - for standard input."""
     kind: Kind = "bpe"
     """Kind of tokenizer."""
@@ -67,20 +44,18 @@ class Command:
 
     def run(self) -> None:
         Check("tokenize", self).at_least(1, "vocab_size")
-        names = self.files or (DEFAULT,)
-        texts = [read_input(name) for name in names]
-        for name, text in zip(names, texts, strict=True):
+        texts = [read_input(name) for name in self.files]
+        for name, text in zip(self.files, texts, strict=True):
             if not text.strip():
                 what = "standard input" if name == "-" else name
                 raise DataError(f"{what}: no text in {len(text)} characters (must not be empty)")
-        size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+        size = sum(map(byte_count, texts))
         out = self.out or Path(f"{self.kind}.json")
         start = time.perf_counter()
         with Progress(f"learning {self.kind} from {size / 1e6:.1f} MB"):
-            special = {"special_tokens": self.special_tokens} if self.special_tokens else {}
-            tokenizer = TRAIN[self.kind](texts, self.vocab_size, **special)
+            tokenizer = self._learned(texts)
             tokens = sum(len(tokenizer.encode(text)) for text in texts)
-        save_tokenizer(tokenizer, out, hugging_face=self.hugging_face)
+        cr.io.save_tokenizer(tokenizer, out, hugging_face=self.hugging_face)
         result = {
             "kind": self.kind,
             "vocab_size": tokenizer.vocab_size,
@@ -97,3 +72,19 @@ class Command:
                 f"{out}: {tokenizer.vocab_size:,} tokens, {result['bytes_per_token']:.2f} bytes of the text each "
                 f"({size / 1e6:.1f} MB, {result['seconds']:.1f} s)"
             )
+
+    def _learned(self, texts: list[str]) -> cr.text.Tokenizer:
+        special = {"special_tokens": self.special_tokens} if self.special_tokens else {}
+        if self.kind == "char":
+            return cr.text.CharTokenizer.train("".join(texts), **special)
+        if self.kind == "plain-bpe":
+            special = {"special_tokens": (*self.special_tokens, "<unk>")}
+        kinds: dict[str, Any] = {
+            "bpe": cr.text.BPETokenizer,
+            "wordpiece": cr.text.WordPieceTokenizer,
+            "unigram": cr.text.UnigramTokenizer,
+            "word": cr.text.WordTokenizer,
+            "plain-bpe": cr.text.TextbookBPETokenizer,
+        }
+        tokenizer: cr.text.Tokenizer = kinds[self.kind].train(texts, self.vocab_size, **special)
+        return tokenizer

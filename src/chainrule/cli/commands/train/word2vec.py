@@ -6,16 +6,15 @@ import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
+import chainrule as cr
 from chainrule.cli.args.options import Argument, Given
+from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.show import command_line
 from chainrule.errors import ConfigError
 from chainrule.models.word2vec import Word2VecConfig
 from chainrule.train.config import WordTrainConfig
-
-if TYPE_CHECKING:
-    from chainrule.runs import Run
-    from chainrule.train import WordVectorStep
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,9 @@ class Command:
     given: Given = frozenset()
 
     def run(self) -> None:
-        from chainrule.cli.render.progress import Progress
-
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
-            step = cast("WordVectorStep", run.trainer.step)
+            step = cast("cr.train.WordVectorStep", run.trainer.step)
             report: dict[str, Any] = {
                 "run": str(run.folder),
                 "words": run.tokenizer.vocab_size - 1,
@@ -78,9 +75,7 @@ class Command:
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr if self.json else sys.stdout)
 
-    def _say_next(self, run: Run, interrupted: bool) -> None:
-        from chainrule.cli.render.show import command_line
-
+    def _say_next(self, run: cr.runs.Run, interrupted: bool) -> None:
         if not interrupted:
             words, _ = run.task.vectors(run.model) or ([], None)
             common = next(word for word in words if len(word) > 4 or word == words[-1])
@@ -93,19 +88,15 @@ class Command:
             self._say("interrupted in the first epoch: nothing is kept (a checkpoint follows each epoch)")
         raise SystemExit(130)
 
-    def _new(self) -> Run:
-        from chainrule.runs import Run
-        from chainrule.runs.folder import free_folder
-
-        folder = self.out or free_folder(Path("runs/word2vec"))
+    def _new(self) -> cr.runs.Run:
+        folder = self.out or cr.runs.folder.free_folder(Path("runs/word2vec"))
         sizes: dict[str, Any] = {"dim": self.dim, "window": self.window, "min_count": self.min_count}
-        return Run.new(folder, self.data, self.training, self.model, **sizes)
+        return cr.runs.Run.new(folder, self.data, self.training, self.model, **sizes)
 
-    def _resumed(self, folder: Path) -> Run:
+    def _resumed(self, folder: Path) -> cr.runs.Run:
         from chainrule.cli.args.resume import agree, same_folder
-        from chainrule.runs import Run
 
-        run = Run.resume(folder, word_vectors=True)
+        run = cr.runs.Run.resume(folder, word_vectors=True)
         same_folder(self.out, folder)
         if self.data != Command.data and run.task.find(self.data) != run.corpus:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
@@ -115,12 +106,10 @@ class Command:
         agree(vars(self) | vars(self.training), default, self.given, of_run)
         return run
 
-    def _train(self, run: Run, step: WordVectorStep) -> dict[str, Any]:
+    def _train(self, run: cr.runs.Run, step: cr.train.WordVectorStep) -> dict[str, Any]:
         from rich.console import Console
 
-        from chainrule.cli.render.progress import Progress
-
-        with Progress("training") as progress:
+        with Progress("training") as progress:  # which alone draws on a terminal
             result = run.train(Console(stderr=True, highlight=False, force_terminal=False), progress.say)
         return {
             "seconds": round(step.seconds, 3),
