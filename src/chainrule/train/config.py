@@ -32,8 +32,8 @@ class Learning:
     lr: float = 3e-3
     """Highest learning rate."""
     schedule: str = "wsd"
-    """Schedule of the learning rate: wsd (warmup, stable, decay), cosine, linear, constant, step (a tenth of the rate for the
-    last tenth of the steps), or inverse_sqrt, as in the first transformer."""
+    """Schedule of the learning rate: wsd (warmup, stable, decay), cosine, linear, constant, step (a tenth of the rate
+    for the last tenth of the steps), or inverse_sqrt, as in the first transformer."""
     min_lr: float = 0.0
     """Final learning rate of wsd, cosine and linear."""
     warmup: int = 100
