@@ -170,6 +170,8 @@ def _run(name: str, words: list[str]) -> None:
     except ChainruleError as error:
         see = f"; see {program} --help" if isinstance(error, UsageError) else ""
         _refuse(f"{error.spelled(spell)}{see}")
+    with _quick_to_leave():
+        importlib.import_module("chainrule.autograd")  # NumPy and the kernels: every room needs them
     try:
         made.run()
     except ChainruleError as error:

@@ -2,7 +2,7 @@
 
     RUN/checkpoints/step_000500/
         model.safetensors  config.json  tokenizer.json            a directory that `transformers` loads as well
-        tokenizer_config.json  generation_config.json             (io/pretrained.py)
+        tokenizer_config.json  generation_config.json             (io/hf/pretrained.py)
         optimizer.safetensors  training.json
         carried.safetensors                                       of a recurrent model, its state in the text
         trained.safetensors                                       the weights themselves, where the model is their mean

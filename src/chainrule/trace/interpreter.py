@@ -18,7 +18,7 @@ from chainrule.autograd import Param, scope
 from chainrule.autograd.types import Array
 from chainrule.errors import GraphError
 from chainrule.machine import one_blas_thread
-from chainrule.trace.cost import ATTENTION, is_causal
+from chainrule.trace.cost import ATTENTION, RECURRENT, is_causal
 from chainrule.trace.graph import Given, Graph, Node, Value, origin
 from chainrule.trace.lengths import Size, Table
 from chainrule.types import Ids
@@ -29,20 +29,8 @@ Env = dict[Value, Array]
 BY_ROW = {"linear", "add", "sub", "mul", "div", "layernorm", "rmsnorm", "swiglu"}
 BY_ROW |= {"gelu", "gelu_tanh", "relu", "silu", "tanh", "sigmoid", "softplus"}
 # Ops that may run on new tokens alone: by row, on heads, or with a cache or a state.
-BY_TOKEN = BY_ROW | {
-    "neg",
-    "exp",
-    "log",
-    "sqrt",
-    "pow",
-    "elu",
-    "leaky_relu",
-    "prelu",
-    "log_sigmoid",
-    "batchnorm_eval",
-}
-BY_TOKEN |= {"embedding", "dropout", "reshape", "transpose", "rotary", "attention", "packed_attention"}
-RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
+BY_TOKEN = BY_ROW | {"neg", "exp", "log", "sqrt", "pow", "elu", "leaky_relu", "prelu", "log_sigmoid"}
+BY_TOKEN |= {"batchnorm_eval", "embedding", "dropout", "reshape", "transpose", "rotary", *ATTENTION}
 
 
 def matrices(graph: Graph) -> set[int]:
@@ -239,10 +227,7 @@ class _Pass:
 
 
 def _by_position(node: Node) -> bool:
-    constants = (*node.inputs, *node.constants.values())
-    flat = [
-        x
-        for c in constants
-        for x in (c if isinstance(c, tuple | list) and not isinstance(c, Value) else (c,))
-    ]
-    return any(isinstance(x, Size | Table) and x.of == "ids" for x in flat)
+    """Depends on how many tokens there are, or on where they are."""
+    found = [*node.inputs, *node.constants.values()]
+    found += [x for each in found if isinstance(each, tuple | list) for x in each]
+    return any(isinstance(x, Size | Table) and x.of == "ids" for x in found)

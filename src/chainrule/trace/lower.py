@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd import Param
-from chainrule.trace.cost import is_causal
+from chainrule.trace.cost import RECURRENT, is_causal
 from chainrule.trace.graph import Given, Graph, Node, Value
 from chainrule.trace.lengths import Table
 from chainrule.trace.terms import (
@@ -95,9 +95,9 @@ class _Lowering:
         if not self.origins[i]:
             self.values[Value(i)] = self._constant(node)
             return
-        method = getattr(self, f"_{node.op.name}", None)
-        if method is None and node.op.name in ACTIVATIONS:
-            method = self._activation
+        name = node.op.name
+        kind = "activation" if name in ACTIVATIONS else "recurrent" if name in RECURRENT else name
+        method = getattr(self, f"_{kind}", None)
         if method is None:
             raise Unsupported(f"lower: {node.name} has no instruction")
         found = method(node)
@@ -215,10 +215,8 @@ class _Lowering:
     def _attention(self, node: Node) -> Any:
         q, k, v = map(self.source, node.inputs)
         self._check_attention(node, node.arrays[0].shape[-1])
-        if (
-            not all(isinstance(x, Heads) for x in (q, k, v))
-            or node.arrays[2].shape[-1] != node.arrays[0].shape[-1]
-        ):
+        one_size = node.arrays[2].shape[-1] == node.arrays[0].shape[-1]
+        if not one_size or not all(isinstance(x, Heads) for x in (q, k, v)):
             raise Unsupported(f"lower: {node.name} of queries, keys and values whose heads differ in size")
         width = node.shapes[0][1] * node.shapes[0][3]
         if isinstance(k.rows, SourceRows):
@@ -234,13 +232,9 @@ class _Lowering:
     def _check_attention(self, node: Node, size: int) -> None:
         scale = node.constants.get("scale")
         other = scale is not None and not np.isclose(scale, size**-0.5, rtol=1e-7)
+        special = other or node.constants.get("mask") is not None or node.constants.get("dropout")
         ids = all("ids" in self.origins[s.node] for s in node.inputs if isinstance(s, Value))
-        if (
-            other
-            or node.constants.get("mask") is not None
-            or node.constants.get("dropout")
-            or is_causal(node) != ids
-        ):
+        if special or is_causal(node) != ids:
             raise Unsupported(f"lower: {node.name} with a mask, a scale or dropout of its own")
 
     def _source_attention(self, node: Node, width: int, q: Heads, k: Heads, v: Heads) -> Any:
@@ -252,26 +246,18 @@ class _Lowering:
         x = self.columns(node, [q.rows])
         return self.emit("cross_attention", width, (x,), heads=q.heads, weight=weight, bias=bias)
 
-    def _recurrent(self, node: Node, states: int, **arguments: Any) -> tuple[Any, ...]:
+    def _recurrent(self, node: Node) -> tuple[Any, ...]:
         x, *rest = node.inputs
+        states = len(node.shapes) - 1
         start, (W_x, W_h, *biases) = rest[:states], rest[states:]
         if any(not isinstance(state, np.ndarray) or state.any() for state in start):
             raise Unsupported(f"lower: {node.name} begins with another state than zeros")
         b, b_h = (None if b is None else numbers(b) for b in (*biases, None)[:2])  # type: ignore[arg-type]
         linear = Linear(self.written(x), Weight((W_x,)), b)  # type: ignore[arg-type]
         inputs = self.add_up((linear,), len(W_x))  # type: ignore[arg-type]
-        kind = node.op.name.removesuffix("_sequence")
-        arguments |= {"kind": kind, "weight": Weight((W_h,)), "bias": b_h}  # type: ignore[arg-type]
+        kind, reset_after = node.op.name.removesuffix("_sequence"), node.constants.get("reset_after", False)
+        arguments = {"kind": kind, "weight": Weight((W_h,)), "bias": b_h, "reset_after": reset_after}  # type: ignore[arg-type]
         return self.emit("recurrent", node.shapes[0][-1], (inputs,), **arguments), *(None,) * states
-
-    def _rnn_sequence(self, node: Node) -> Any:
-        return self._recurrent(node, 1)
-
-    def _lstm_sequence(self, node: Node) -> Any:
-        return self._recurrent(node, 2)
-
-    def _gru_sequence(self, node: Node) -> Any:
-        return self._recurrent(node, 1, reset_after=node.constants.get("reset_after", False))
 
     # -- registers ------------------------------------------------------------------------------------------
 

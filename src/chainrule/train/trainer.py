@@ -21,6 +21,7 @@ from chainrule.doctor.preflight import examine
 from chainrule.inspect import output_entropy
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model
+from chainrule.models.microbatch import take
 from chainrule.optim import EarlyStopping
 from chainrule.tasks.objectives import check_causality
 from chainrule.text import Tokenizer
@@ -31,6 +32,8 @@ from chainrule.train.plan import Plan
 from chainrule.train.skips import check_sound, noted
 from chainrule.train.step import GoingOn, GradientStep
 from chainrule.types import Ids
+
+ENTROPY_TARGETS = 256  # enough for a mean, and next to nothing beside an evaluation
 
 
 @dataclass(frozen=True)
@@ -227,9 +230,15 @@ class Trainer:
             return self.model.mean_loss(self.eval_batches)
 
     def entropy(self) -> float | None:
-        """Mean entropy of the model's predictions on the first evaluation batch, in nats."""
+        """Mean entropy of the predictions for a few rows of the first evaluation batch, in nats."""
+        if not self.eval_batches:
+            return None
+        inputs, targets = self.eval_batches[0]
+        if self.model.divisible:
+            few = slice(max(1, ENTROPY_TARGETS * len(targets) // max(1, targets.size)))
+            inputs, targets = take(inputs, few), targets[few]
         with precision(self.config.precision), self.averaged():
-            return output_entropy(self.model, self.eval_batches[0]) if self.eval_batches else None
+            return output_entropy(self.model, (inputs, targets))
 
     def averaged(self) -> AbstractContextManager[None]:
         """In here the model has the weights that are evaluated and kept: their running mean, if there is one."""

@@ -59,10 +59,7 @@ class Compiler:
         elif step.name == "add":
             reads = [base, *reads]
         self.calls.append((step.name, (out, *reads, *arguments)))
-        if step.name == "linear" and base not in (
-            None,
-            out,
-        ):  # the base is needed again, so it stays as it is
+        if step.name == "linear" and base not in (None, out):  # the base is needed again: it stays as it is
             self.calls.append(("add", (out, base, out)))
 
     def _embedding(self, table: Weight, scale: float, positions: Array | None) -> tuple[Any, ...]:
@@ -95,13 +92,8 @@ class Compiler:
             return cell, self._words(weight), None, self.code, _padded(bias)
         W = weight.array()
         gates, candidate = np.split(W, [2 * len(W) // 3])
-        return (
-            CELLS.index(kind),
-            self._words(Weight((gates,))),
-            self._words(Weight((candidate,))),
-            self.code,
-            None,
-        )
+        halves = (self._words(Weight((part,))) for part in (gates, candidate))
+        return CELLS.index(kind), *halves, self.code, None
 
     def _words(self, matrix: Weight) -> Words:
         """Matrices one above the other, packed."""

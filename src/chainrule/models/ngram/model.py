@@ -1,6 +1,6 @@
 """n-gram models: the next token depends on the n - 1 before it, and its probability is counted.
 
-P(w | c) = count(c, w) / count(c)                    maximum likelihood; other rules in models/smoothing.py
+P(w | c) = count(c, w) / count(c)                    maximum likelihood; other rules in smoothing.py
 nll = - mean of ln P(w | c) over all transitions     perplexity e^nll, bits nll / ln 2
 """
 

@@ -47,7 +47,9 @@ class Command:
 
     def run(self) -> None:
         if self.trace != (self.kind is not None):
-            raise ConfigError("tokenize show: --kind plain-bpe and --trace belong together")
+            raise ConfigError(
+                "tokenize show: --kind plain-bpe and --trace belong together (give both or none)"
+            )
         Check("tokenize show", self).at_least(1, "length", "merges")
         if self.trace:
             self._merges()
