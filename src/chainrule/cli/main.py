@@ -168,7 +168,8 @@ def _run(name: str, words: list[str]) -> None:
     try:
         made = read(command, options, words)
     except ChainruleError as error:
-        see = f"; see {program} --help" if isinstance(error, UsageError) else ""
+        about_options = isinstance(error, UsageError) or any(isinstance(part, Setting) for part in error.args)
+        see = f"; see {program} --help" if about_options else ""
         _refuse(f"{error.spelled(spell)}{see}")
     with _quick_to_leave():
         importlib.import_module("chainrule.autograd")  # NumPy and the kernels: every room needs them

@@ -47,7 +47,7 @@ class GPTConfig(Config):
     block_size: int = 128
     """Longest context, in tokens."""
     vocab_size: int = 256
-    """Different tokens."""
+    """Vocabulary size."""
     dropout: float = 0.0
     """Fraction of attention weights and of MLP activations set to 0 in training."""
     bias: bool = True

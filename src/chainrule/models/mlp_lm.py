@@ -39,7 +39,7 @@ class MLPConfig(Config):
     n_layer: int = 1
     """Hidden layers."""
     vocab_size: int = 256
-    """Different tokens."""
+    """Vocabulary size."""
     batch_norm: bool = True
     """Normalize the input of each tanh over the batch."""
 

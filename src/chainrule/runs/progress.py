@@ -11,7 +11,7 @@ from chainrule.models import Model
 from chainrule.models.microbatch import State
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.load import this_version
-from chainrule.train.schedule import Plan
+from chainrule.train.plan import Plan
 from chainrule.train.trainer import Trainer
 
 

@@ -32,7 +32,7 @@ from chainrule.tasks.task import Data, Task, facts_of
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
 from chainrule.train.log import Log, read
-from chainrule.train.schedule import Plan
+from chainrule.train.plan import Plan
 from chainrule.train.trainer import Result, Trainer
 from chainrule.train.word_vectors import word_trainer
 

@@ -28,7 +28,7 @@ from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import Beam, Request, beam_search, complete, score, write
 from chainrule.generate.sample import encoded
 from chainrule.models import LanguageModel
-from chainrule.tasks.answers import Answer, AnswerOptions, show_text, token_logprobs
+from chainrule.tasks.answer_options import Answer, AnswerOptions, show_text, token_logprobs
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task

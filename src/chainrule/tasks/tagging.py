@@ -16,7 +16,7 @@ from chainrule.data import SpecialIds, Tagged, TaggedBatches, encode_words, load
 from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
-from chainrule.tasks.answers import Answer, AnswerOptions
+from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.classification import ClassificationTask, LabelCorpus, label_names
 from chainrule.text import Tokenizer
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule.data import BatchSource, Shards
 from chainrule.errors import ConfigError, Setting
-from chainrule.tasks.answers import Answer, AnswerOptions
+from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
 

@@ -10,7 +10,7 @@ from chainrule.data import pad
 from chainrule.errors import DataError
 from chainrule.generate import Beam, Request, Sampling, Translation, Translator, run, search, translate
 from chainrule.models import Seq2Seq
-from chainrule.tasks.answers import Answer, token_logprobs
+from chainrule.tasks.answer_options import Answer, token_logprobs
 from chainrule.text import Tokenizer
 
 TOGETHER = 32  # sources in one loop

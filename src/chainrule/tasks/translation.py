@@ -14,7 +14,7 @@ from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Translator
 from chainrule.generate.session import check_fp32
 from chainrule.models import Seq2Seq
-from chainrule.tasks.answers import Answer, AnswerOptions, show_text
+from chainrule.tasks.answer_options import Answer, AnswerOptions, show_text
 from chainrule.tasks.scheduled_sampling import ScheduledSampling, known_steps
 from chainrule.tasks.task import EvalBatches, Task
 from chainrule.tasks.translating import marks, translate_texts, translations

@@ -1,6 +1,6 @@
 """Training: `trainer` is the loop, `step` one update, `config` the settings.
 
-`schedule` decides the number of steps and the rate; `log` writes log.jsonl; `precision`, `ema` and `skips` belong to a
+`plan` decides the number of steps and the rate; `log` writes log.jsonl; `precision`, `ema` and `skips` belong to a
 step; `trials` finds a learning rate or overfits one batch; `word_*` trains word2vec.
 """
 

@@ -28,7 +28,7 @@ from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.interrupt import Interrupt
 from chainrule.train.log import Logger, shorten
-from chainrule.train.schedule import Plan
+from chainrule.train.plan import Plan
 from chainrule.train.skips import check_sound, noted
 from chainrule.train.step import GoingOn, GradientStep, Step
 from chainrule.types import Ids

@@ -37,9 +37,9 @@ class TrainOptions:
     print_config: bool = False
     """Print the settings as a file for --config, and do nothing else."""
     overfit: bool = False
-    """Only try whether the model can overfit a single batch, as it must; nothing is written."""
+    """Only test whether the model can overfit one batch, as a sound model can; nothing is written."""
     find_lr: bool = False
-    """Only try rising learning rates on a copy of the model and name the one to take; nothing is written."""
+    """Only try rising learning rates on a copy of the model and suggest one; nothing is written."""
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
     training: TrainConfig = field(default_factory=TrainConfig)

@@ -18,7 +18,7 @@ from chainrule.files import new_folder
 
 @dataclass(frozen=True)
 class Command:
-    """Write a model and its tokenizer for another program, without what only training needs.
+    """Write a model and its tokenizer for another program, without optimizer state and log.
 
     Example: chainrule export runs/demo --out demo-gguf --format gguf --weights q8_0
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Command:
-    """Neighbors and analogies of word vectors, and how far the vectors agree with people.
+    """Show neighbors and analogies of word vectors, and how well they agree with human judgments.
 
     Example: chainrule vectors runs/word2vec module string --analogy lists list string
     """

@@ -53,7 +53,7 @@ class BERTConfig(Config):
     block_size: int = 128
     """Longest text, in tokens."""
     vocab_size: int = 256
-    """Different tokens."""
+    """Vocabulary size."""
     n_segments: int = 2
     """Different texts in a row: A and B."""
     dropout: float = 0.1

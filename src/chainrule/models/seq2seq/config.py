@@ -36,9 +36,9 @@ class Seq2SeqConfig(Config):
     block_size: int = 128
     """Longest source and longest target, in tokens."""
     vocab_size: int = 256
-    """Different tokens of the target, and of the source."""
+    """Vocabulary size of the target, and of the source."""
     source_vocab_size: int | None = None
-    """Different tokens of the source, if it has a vocabulary and embeddings of its own."""
+    """Vocabulary size of the source, if it has a vocabulary and embeddings of its own."""
     norm: str = "post"
     """Layer norm after each residual sum (post), or before each sublayer and at the end (pre)."""
     norm_eps: float = 1e-5

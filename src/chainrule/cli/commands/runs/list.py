@@ -21,7 +21,7 @@ class Command:
     Example: chainrule runs list runs
     """
 
-    folder: Annotated[Path, Argument("FOLDER")] = Path("runs")
+    folder: Annotated[Path, Argument("DIRECTORY")] = Path("runs")
     """Where to look; directories in it are searched as well."""
     json: bool = False
     """Print one JSON array."""

@@ -43,7 +43,7 @@ class Command:
     merges: int = 20
     """With --trace: how many merges to show."""
     json: bool = False
-    """Print one JSON object for machines."""
+    """Print one JSON object."""
 
     def run(self) -> None:
         if self.trace != (self.kind is not None):
