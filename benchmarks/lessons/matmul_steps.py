@@ -1,4 +1,4 @@
-"""A matrix product from three loops to all cores: GFLOP/s of every step, as a Markdown table (docs/kernels.md).
+"""A matmul from three loops to all cores: GFLOP/s of each step, as a Markdown table (docs/understand/kernels.md).
 
 python -m benchmarks.lessons.matmul_steps [n]           needs the native kernels and a C++ compiler ($CXX, or c++)
 """

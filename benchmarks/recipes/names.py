@@ -20,7 +20,7 @@ from benchmarks.harness import command_line
 from chainrule.autograd.types import Array
 from chainrule.data import load
 from chainrule.doctor import verdict
-from chainrule.generate import documents, known_share
+from chainrule.generate import documents, known_fraction
 from chainrule.models import (
     GPT,
     IGNORE,
@@ -166,7 +166,7 @@ def main() -> None:
         samples = documents(model, 1000)
         say(
             f"MLP, context {context}", model.count(), train=before, dev=dev, verdict=verdict(before, dev),
-            known_samples=known_share(samples, names.train), seconds=round(seconds, 1),
+            known_samples=known_fraction(samples, names.train), seconds=round(seconds, 1),
         )  # fmt: skip
     say(f"MLP, context {context}, once", model.count(), test=names.loss(model, names.test))
     cr.seed(0)

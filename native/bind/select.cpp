@@ -20,12 +20,12 @@ std::pair<size_t, float> fewest_of(ConstVector scores, ConstVector weights, doub
     return {edge.count, edge.score};
 }
 
-std::pair<size_t, float> likeliest_of(ConstVector scores, double share) {
+std::pair<size_t, float> likeliest_of(ConstVector scores, double fraction) {
     const float *score_n = scores.data(), *end = score_n + scores.size();
-    if (std::none_of(score_n, end, [](float score) { return std::isfinite(score); }) || !(0 <= share && share <= 1))
-        throw std::invalid_argument("some score must be finite, and the share from 0 to 1");
+    if (std::none_of(score_n, end, [](float score) { return std::isfinite(score); }) || !(0 <= fraction && fraction <= 1))
+        throw std::invalid_argument("some score must be finite, and the fraction from 0 to 1");
     WithoutGil release;
-    const Edge edge = likeliest(score_n, scores.size(), share);
+    const Edge edge = likeliest(score_n, scores.size(), fraction);
     return {edge.count, edge.score};
 }
 
@@ -43,7 +43,7 @@ void highest_of(Array<int64_t, 2> places, ConstMatrix scores) {
 
 void bind_select(nb::module_& m) {
     def(m, "fewest", fewest_of, "scores", "weights", "mass");
-    def(m, "likeliest", likeliest_of, "scores", "share");
+    def(m, "likeliest", likeliest_of, "scores", "fraction");
     def(m, "highest", highest_of, "places", "scores");
 }
 

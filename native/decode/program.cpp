@@ -11,8 +11,8 @@
 namespace chainrule {
 namespace {
 
-// The pool's threads walk through all steps together: whoever comes takes the next block of the step, and goes on to
-// the next step when the blocks of this one are done. Nobody waits for a thread that has not come.
+// The pool's threads walk through all steps together. A thread takes the next block of a step and moves on when all its
+// blocks are done. A thread that has not arrived is not waited for.
 class Walk {
 public:
     Walk(const std::vector<std::unique_ptr<Step>>& steps, const Batch& batch)
@@ -54,7 +54,7 @@ void Buffer::reserve(size_t rows) {
 
 void KVCache::make(size_t sequences, size_t positions) {
     positions_ = whole_panels(positions);
-    memory_.reset();  // before there is more, so that it can be had again
+    memory_.reset();  // free first, so that the new block can reuse the memory
     memory_ = std::make_unique<Scratch>(sequences * floats());
 }
 
@@ -100,17 +100,17 @@ void Program::rmsnorm(size_t out, size_t in, const float* gamma, float eps) {
 
 void Program::linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add) {
     steps_.push_back(std::make_unique<steps::Linear>(last_, at(out), at(in), weights, bias, activation, add));
-    scratch_ = std::max(scratch_, steps::PRODUCT_ROWS * PANEL);
+    scratch_ = std::max(scratch_, steps::MATMUL_ROWS * PANEL);
 }
 
 void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin) {
     const size_t D = at(out).width / heads;
     caches_.push_back(std::make_unique<KVCache>(kv_heads, D));
-    caches_.back()->make(sequences(), room_);
+    caches_.back()->make(sequences(), capacity_);
     const steps::Heads shared{at(qkv), heads, kv_heads, D, *caches_.back()};
     steps_.push_back(steps::remember(shared, cos, sin));
     steps_.push_back(std::make_unique<steps::Attend>(shared, at(out), false));
-    scratch_ = std::max(scratch_, attend_scratch(room_, D));
+    scratch_ = std::max(scratch_, attend_scratch(capacity_, D));
 }
 
 void Program::cross_attention(size_t out, size_t q, size_t heads, Weights weights, const float* bias) {
@@ -126,7 +126,7 @@ void Program::cross_attention(size_t out, size_t q, size_t heads, Weights weight
     const steps::Heads both{*keys_values_, 0, heads, D, caches};
     reading_.push_back(steps::remember(both, nullptr, nullptr));
     steps_.push_back(std::make_unique<steps::Attend>(steps::Heads{at(q), heads, heads, D, caches}, at(out), true));
-    scratch_ = std::max(scratch_, steps::PRODUCT_ROWS * PANEL);
+    scratch_ = std::max(scratch_, steps::MATMUL_ROWS * PANEL);
 }
 
 void Program::swiglu(size_t out, size_t in) {
@@ -173,7 +173,7 @@ void Program::run(const Batch& batch) {
     for (auto& buffer : buffers_) buffer->reserve(batch.rows(buffer->last));
     size_t needed = 0;
     for (const Piece& piece : batch.pieces) needed = std::max(needed, piece.past + piece.count);
-    if (needed > room_) grow(sequences(), std::min(positions, std::max(needed, 2 * room_)));
+    if (needed > capacity_) grow(sequences(), std::min(positions, std::max(needed, 2 * capacity_)));
     for (const Piece& piece : batch.pieces)
         held_[piece.sequence] = std::max(held_[piece.sequence], piece.past + piece.count);
     walk(steps_, batch);
@@ -186,14 +186,14 @@ void Program::walk(const Steps& steps, const Batch& batch) const {
     parallel_for(threads, [&](size_t thread) { walk.join(scratch.data() + thread * scratch_); });
 }
 
-void Program::grow(size_t sequences, size_t room) {
+void Program::grow(size_t sequences, size_t capacity) {
     for (auto& layer : caches_) {
-        layer->grow(sequences, room, held_);
-        scratch_ = std::max(scratch_, attend_scratch(room, layer->D));
+        layer->grow(sequences, capacity, held_);
+        scratch_ = std::max(scratch_, attend_scratch(capacity, layer->D));
     }
     if (sequences > held_.size())
         for (auto& layer : states_) layer->grow(sequences);
-    held_.resize(sequences), room_ = room;
+    held_.resize(sequences), capacity_ = capacity;
 }
 
 void Program::copy(size_t from, size_t to, size_t count) {

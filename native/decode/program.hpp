@@ -10,8 +10,8 @@
 
 namespace chainrule {
 
-// New tokens of one sequence: `count` rows from `row` on, after the `past` positions that its cache holds. What it is
-// about is a source, of which `seen` positions can be seen.
+// New tokens of one sequence: `count` rows from `row` on, after the `past` positions that its cache holds.
+// `source` is the text it attends to; `seen` of its positions are visible.
 struct Piece {
     size_t sequence, count, past, source = 0, seen = 0, row = 0;
 };
@@ -41,8 +41,8 @@ struct Weights {  // (outputs, inputs), in panels
     const int32_t* panel(size_t p) const { return words + p * panel_words(format, K()); }
 };
 
-// Activations of every row, padded with zeros to whole panels, of which a row takes an odd number: rows a multiple of
-// 4 KB apart would compete for the same places in the cache.
+// Activations of every row, padded with zeros to an odd number of whole panels: rows a multiple of 4 KB apart
+// would compete for the same places in the cache.
 class Buffer {
 public:
     Buffer(size_t width, bool last) : width(width), stride(whole_panels(width) | PANEL), last(last) {}
@@ -62,8 +62,8 @@ public:
     KVCache(size_t heads, size_t D) : heads(heads), D(D) {}
     const size_t heads, D;
 
-    void make(size_t sequences, size_t positions);  // room for so many, which hold nothing
-    // Room for more. The first held[i] positions of sequence i stay.
+    void make(size_t sequences, size_t positions);  // space for this many, empty
+    // Make space for more. The first held[i] positions of sequence i stay.
     void grow(size_t sequences, size_t positions, const std::vector<size_t>& held);
     void copy(size_t from, const KVCache& target, size_t to, size_t count) const;  // the first positions of a sequence
     Cache at(size_t sequence, size_t head) const {
@@ -92,7 +92,7 @@ private:
     std::unique_ptr<Scratch> memory_;
 };
 
-enum class Cell { rnn, lstm, gru, gru_after };  // gru_after: PyTorch's, which resets after the product
+enum class Cell { rnn, lstm, gru, gru_after };  // gru_after: PyTorch's, which resets after the matmul
 
 class Step {
 public:
@@ -104,7 +104,7 @@ public:
 class Program {
 public:
     Program(size_t sequences, size_t positions) : positions(positions), held_(sequences) {}
-    const size_t positions;  // of a sequence at most; there is room for as many as have been needed
+    const size_t positions;  // of a sequence at most; memory grows as needed
     size_t sequences() const { return held_.size(); }
 
     size_t buffer(size_t width);
@@ -115,21 +115,21 @@ public:
     void rmsnorm(size_t out, size_t in, const float* gamma, float eps);
     void linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add);
     void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin);
-    // Attention to the source of each sequence, whose keys and values, side by side, are a product with `weights`.
+    // Attention to the source of each sequence, whose keys and values, side by side, are a matmul with `weights`.
     void cross_attention(size_t out, size_t q, size_t heads, Weights weights, const float* bias);
     void swiglu(size_t out, size_t in);
     void add(size_t out, size_t a, size_t b);
     void activation(size_t out, size_t in, Activation activation);
     // gates: x W_xᵀ + b. The rows of `weights` are W_h; of a gru those of r and z, and `candidate` has those of n.
     void recurrent(size_t out, size_t gates, Cell cell, Weights weights, const Weights* candidate, const float* bias);
-    void last(size_t out, size_t in);  // of each piece the last row; the steps that follow see only those
+    void last(size_t out, size_t in);  // the last row of each piece; later steps see only these rows
 
     // A piece for each source; memory_rc has a row for each of their positions. What was read before is forgotten.
     void read(const Batch& sources, const float* memory_rc);
     size_t memory_width() const { return memory_ ? memory_->width : 0; }  // 0 if the program looks at no source
 
     void run(const Batch& batch);
-    void grow(size_t sequences) { grow(sequences, room_); }  // room for more of them
+    void grow(size_t sequences) { grow(sequences, capacity_); }  // space for more sequences
     void copy(size_t from, size_t to, size_t count);         // the first `count` positions in the cache of a sequence
     const float* result(size_t row) const { return buffers_.back()->row(row); }  // of the buffer made last
     size_t result_width() const { return buffers_.empty() ? 0 : buffers_.back()->width; }
@@ -139,15 +139,15 @@ private:
 
     using Steps = std::vector<std::unique_ptr<Step>>;
     void walk(const Steps& steps, const Batch& batch) const;
-    void grow(size_t sequences, size_t room);
+    void grow(size_t sequences, size_t capacity);
 
     std::vector<size_t> held_;  // positions that were written, of each sequence
-    size_t room_ = PANEL;       // positions that the caches of all of them have
+    size_t capacity_ = PANEL;   // positions in the caches of every sequence
     std::vector<std::unique_ptr<Buffer>> buffers_;
     Steps steps_;
     std::vector<std::unique_ptr<KVCache>> caches_;
     std::vector<std::unique_ptr<RecurrentState>> states_;
-    std::unique_ptr<Buffer> memory_, keys_values_;  // what is read of sources, and its projections in one layer
+    std::unique_ptr<Buffer> memory_, keys_values_;  // rows of the sources, and their keys and values in one layer
     Steps reading_;
     std::vector<std::unique_ptr<KVCache>> source_caches_;
     size_t scratch_ = 0;  // floats that a step needs at most

@@ -71,7 +71,7 @@ Edge fewest(const float* score_n, const float* weight_n, size_t n, double mass, 
     return {count, edge};
 }
 
-Edge likeliest(const float* score_n, size_t n, double share) {
+Edge likeliest(const float* score_n, size_t n, double fraction) {
     const Scratch weights(n);
     const float* weight_n = weights.data();
     softmax().forward(weights.data(), score_n, 1, n);
@@ -79,7 +79,7 @@ Edge likeliest(const float* score_n, size_t n, double share) {
     for (size_t i = 0; i < n; ++i) sums[i % 8] += weight_n[i];
     const double whole = std::accumulate(sums, sums + 8, 0.0);  // 1, but for rounding
     // Weights below the mean of the mass that need not be reached add up to no more than that mass.
-    return fewest(score_n, weight_n, n, share * whole, (1 - share) * whole / n);
+    return fewest(score_n, weight_n, n, fraction * whole, (1 - fraction) * whole / n);
 }
 
 void highest(int64_t* place_n, const float* score_v, size_t V, size_t n) {

@@ -16,8 +16,8 @@ struct Edge {
 // The caller guarantees that scores with a weight below `least` are not among the result.
 Edge fewest(const float* score_n, const float* weight_n, size_t n, double mass, double least);
 
-// The same with weights softmax(score), and the fraction `share` of their sum as the mass: top-p.
-Edge likeliest(const float* score_n, size_t n, double share);
+// The same with weights softmax(score), and `fraction` of their sum as the mass: top-p.
+Edge likeliest(const float* score_n, size_t n, double fraction);
 
 // The indices of the n highest of V scores, the highest first; n is at most V.
 void highest(int64_t* place_n, const float* score_v, size_t V, size_t n);

@@ -14,7 +14,7 @@
 namespace chainrule::steps {
 
 constexpr size_t ROWS = 8;              // of a block of a step that works on each row alone
-constexpr size_t PRODUCT_ROWS = 252;     // of a block of a matrix product: whole tiles with every ISA
+constexpr size_t MATMUL_ROWS = 252;      // of a block of a matmul: whole tiles for every ISA
 constexpr size_t BLOCK_BYTES = 1 << 16;  // of weights, at least, in a block
 
 inline size_t blocks_of(size_t n, size_t size) { return (n + size - 1) / size; }
@@ -104,13 +104,13 @@ public:
           panels_(std::max<size_t>(1, BLOCK_BYTES / (4 * panel_words(weights.format, weights.K())))) {}
 
     size_t blocks(const Batch& batch) const override {
-        return blocks_of(weights_.panels(), panels_) * blocks_of(batch.rows(last_), PRODUCT_ROWS);
+        return blocks_of(weights_.panels(), panels_) * blocks_of(batch.rows(last_), MATMUL_ROWS);
     }
 
     // Neighboring blocks share rows, which then stay in the cache while the weights stream past.
     void run(const Batch& batch, size_t block, float* product_rp) const override {
         const size_t groups = blocks_of(weights_.panels(), panels_);
-        const size_t first = block / groups * PRODUCT_ROWS, R = std::min(PRODUCT_ROWS, batch.rows(last_) - first);
+        const size_t first = block / groups * MATMUL_ROWS, R = std::min(MATMUL_ROWS, batch.rows(last_) - first);
         const size_t begin = block % groups * panels_, end = std::min(begin + panels_, weights_.panels());
         for (size_t p = begin; p < end; ++p) {
             panels().multiply(product_rp, in_.row(first), in_.stride, weights_.panel(p), weights_.format, R,

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t KC = 512;
 
 constexpr size_t NC = 2048;                // columns of B packed at a time
-constexpr size_t MC = 96;                  // rows of A per unit of work: 196 KB, in the L2 cache
+constexpr size_t MC = 96;                  // rows of A per unit of work: 192 KB, in the L2 cache
 constexpr size_t PACKED_ROWS = 4096;       // of A at a time, if it is packed
 constexpr size_t PACKED_FLOATS = 1 << 21;  // of A and B together, 8 MB in the L3 cache: as many parts of k as fit
 constexpr size_t MIN_PANELS = 8;           // of B per unit of work

@@ -66,7 +66,7 @@ INLINE void transpose4(float* out, size_t out_row, const float* in, size_t in_ro
     *reinterpret_cast<FourMemory*>(out + 3 * out_row) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
 }
 
-// A panel of COLS columns of B, or of Aᵀ, of which `used` exist: out[k COLS + j] = in[k in_k + j in_j].
+// A panel of COLS columns of B, or of Aᵀ; the first `used` exist, the rest are 0: out[k COLS + j] = in[k in_k + j in_j].
 template <size_t COLS>
 void pack_panel(float* out, const float* in, size_t in_k, size_t in_j, size_t K, size_t used) {
     size_t k = 0;

@@ -1,6 +1,6 @@
 // Update rules over flat arrays, each in one pass over memory.        Derivation: docs/derivations/optimizers.md
 //
-// No fused multiply-add: to round after every product, as NumPy does, costs nothing where memory is the limit.
+// No fused multiply-add: every product is rounded, as in NumPy. This costs nothing, since memory is the limit.
 #include "ops/optimizers.hpp"
 
 #include "simd/vec.hpp"

@@ -65,9 +65,6 @@ INLINE Int load_int(const int32_t* from) {
     CHAINRULE_EACH v.part[i] = *reinterpret_cast<const IntMemory*>(from + i * WIDTH);
     return v;
 }
-INLINE void store_int(int32_t* to, Int v) {
-    CHAINRULE_EACH *reinterpret_cast<IntMemory*>(to + i * WIDTH) = v.part[i];
-}
 
 // Booleans are bytes in memory, as in NumPy. Compilers turn the generic conversion into one per lane.
 INLINE Int load_bools(const uint8_t* from) {  // 1 where true

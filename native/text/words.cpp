@@ -28,7 +28,7 @@ std::vector<std::string> WordCounter::most_frequent(int64_t least, size_t limit)
 WordEncoder::WordEncoder(std::shared_ptr<const Classes> classes, WordRule rule, const Vocabulary& words,
                          std::vector<int32_t> ids, int32_t unknown)
     : classes_(std::move(classes)), rule_(rule), ids_(std::move(ids)), unknown_(unknown) {
-    if (ids_.size() != words.size()) throw std::invalid_argument("words and ids must be equally many");
+    if (ids_.size() != words.size()) throw std::invalid_argument("words and ids must have the same length");
     for (size_t i = 0; i < words.size(); ++i)
         if (words_.add(words[i]) != i) throw std::invalid_argument("words must be distinct");
 }

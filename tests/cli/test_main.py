@@ -136,7 +136,7 @@ BAD = {
     "unknown subcommand": (["data", "lost"], "did you mean data list?"),
     "unknown flag": (
         ["demo", "--minuts", "2"],
-        "--minuts: no such option (did you mean --minutes?); see chainrule demo --help",
+        "--minuts: unknown option (did you mean --minutes?); see chainrule demo --help",
     ),
     "text for a number": (["demo", "--minutes", "two"], "--minutes: got 'two' (must be a number)"),
     "fraction for an integer": (["train", "--n-layer", "1.5"], "--n-layer: got '1.5' (must be an integer)"),
@@ -154,7 +154,7 @@ BAD = {
     "capital letters": (["train", "GPT", "text.txt"], "did you mean gpt?"),
     "option of another family": (
         ["train", "rnn", "--n-head", "3"],
-        "--n-head: no such option; see chainrule",
+        "--n-head: unknown option; see chainrule",
     ),
     "file for a run": (["sample", "text.txt"], "text.txt: not a known model format (must be a directory"),
     "negative smoothing": (["ngram", "--smoothing", "-1"], "ngram: --smoothing is -1.0 (must be at least 0)"),

@@ -1,7 +1,7 @@
 """Which tests of the sources are marked with a requirement, and whether they assert anything.
 
     @pytest.mark.requirement("R-083", "R-361")
-    @pytest.mark.requirement("R-134", declared="docs/training.md")   # settled by a sentence of this page
+    @pytest.mark.requirement("R-134", declared="docs/guide/training.md")   # settled by a sentence of this page
 
 Read from the sources, not from a run: a test that was left out of a run is found here.
 """

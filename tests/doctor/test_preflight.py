@@ -104,7 +104,7 @@ class Ending(CharTokenizer):
 
 
 @pytest.mark.parametrize("case", ["never", "no target", "counts"])
-def test_a_stop_token_that_is_never_learnt(case: str) -> None:
+def test_a_stop_token_that_is_never_learned(case: str) -> None:
     ids = IDS.copy()
     ids[ids == 0] = 1
     if case != "never":

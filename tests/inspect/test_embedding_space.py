@@ -30,9 +30,9 @@ def test_anisotropy_of_random_and_shifted_vectors() -> None:
 
 @pytest.mark.requirement("R-228")
 def test_planted_clusters_and_directions_are_found() -> None:
-    centres = rng.normal(size=(4, 30))
+    centers = rng.normal(size=(4, 30))
     truth = np.repeat(np.arange(4), 25)
-    vectors = centres[truth] + 0.3 * rng.normal(size=(100, 30))
+    vectors = centers[truth] + 0.3 * rng.normal(size=(100, 30))
     found = clusters(vectors, 4)
     assert len({(a, b) for a, b in zip(truth.tolist(), found.labels.tolist(), strict=True)}) == 4
     assert found.tightness > 0.9 > 0.5 > found.separation

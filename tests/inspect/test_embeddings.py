@@ -1,4 +1,4 @@
-"""Questions to word vectors: cosines, neighbours, analogies, and examinations."""
+"""Questions to word vectors: cosines, neighbors, analogies, and examinations."""
 
 from __future__ import annotations
 

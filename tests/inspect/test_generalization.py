@@ -69,11 +69,11 @@ def test_overfitting_is_said() -> None:
     cr.seed(0)
     model = GPT(GPTConfig(n_layer=1, n_head=1, n_embd=32, block_size=8, vocab_size=11))
     train, validation = batches(1, 1), batches(1, 2)
-    optimiser = cr.optim.Adam(model.parameters(), 1e-2)
+    optimizer = cr.optim.Adam(model.parameters(), 1e-2)
     for _ in range(80):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         model.loss(*train[0]).backward()
-        optimiser.step()
+        optimizer.step()
     found = split_losses(model, train, validation, batches=1)
     assert found.validation > found.train + 1 and of_splits(found).code is Code.SPLITS_OVERFIT
 
@@ -86,11 +86,11 @@ def test_teacher_forcing_and_own_prefixes() -> None:
     starts = np.random.default_rng(0).integers(11, size=(16, 1))
     ids = (starts + np.arange(17)) % 11
     batch = ids[:, :-1], ids[:, 1:]
-    optimiser = cr.optim.Adam(model.parameters(), 1e-2)
+    optimizer = cr.optim.Adam(model.parameters(), 1e-2)
     for _ in range(15):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         model.loss(*batch).backward()
-        optimiser.step()
+        optimizer.step()
     found = exposure(model, batch, given=4)
     assert found.own_prefix > found.teacher_forced > 0 and found.own_text > 0
     assert found.gap == found.own_prefix - found.teacher_forced

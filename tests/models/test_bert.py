@@ -196,9 +196,9 @@ def test_two_heads_on_one_body() -> None:
     body = dict(words.bert.named_parameters())
     assert all(param is body[name] for name, param in classes.bert.named_parameters())
     before = classes(batch("bert")[0].ids).numpy()
-    optimiser = AdamW(words.parameters(), 1e-2)
+    optimizer = AdamW(words.parameters(), 1e-2)
     words.loss(*batch("bert")).backward()
-    optimiser.step()
+    optimizer.step()
     assert (classes(batch("bert")[0].ids).numpy() != before).any()  # what one head teaches, the other sees
 
 
@@ -293,19 +293,19 @@ def test_a_batch_without_a_target_has_no_gradient() -> None:
 
 def train(model: Model, batches: Any, steps: int, lr: float) -> None:
     """A rate that rises over 50 steps and falls over the last half, clipped gradients."""
-    optimiser = AdamW(model.parameters(), lr)
+    optimizer = AdamW(model.parameters(), lr)
     for step in range(steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         with cr.random.step(step):
             model.loss(*batches.batch(step)).backward()
-        clip_global_norm(optimiser.params, 1.0)
-        optimiser.step(lr * min(1, (step + 1) / 50, 2 - 2 * step / steps))
+        clip_global_norm(optimizer.params, 1.0)
+        optimizer.step(lr * min(1, (step + 1) / 50, 2 - 2 * step / steps))
 
 
 SPECIAL = SpecialIds(cls=1, sep=2, mask=3)
 
 
-def test_a_small_corpus_is_memorised() -> None:
+def test_a_small_corpus_is_memorized() -> None:
     """Six sentences of words that stand in no other: nearly every hidden word is guessed."""
     rng = np.random.default_rng(0)
     texts = Encoded.of([4 + rng.permutation(np.arange(8 * i, 8 * i + 8)) for i in range(6)])
@@ -371,7 +371,7 @@ def test_a_classifier_learns_what_can_be_told_apart() -> None:
     assert np.mean(guesses == labels[100:]) > 0.95
 
 
-def test_a_tagger_learns_what_depends_on_a_neighbour() -> None:
+def test_a_tagger_learns_what_depends_on_a_neighbor() -> None:
     """The label of a token is whether the one after it is odd: its own word says nothing about it."""
     ids = np.random.default_rng(3).integers(4, V, size=(120, T))
     labels = np.full_like(ids, IGNORE)

@@ -59,7 +59,7 @@ def test_the_order_of_tokens_matters_through_the_rotation_alone() -> None:
     np.testing.assert_allclose(one, two, atol=1e-12)
 
 
-def test_query_heads_share_key_heads_in_neighbouring_groups() -> None:
+def test_query_heads_share_key_heads_in_neighboring_groups() -> None:
     """The same as attention with a key and value head for each query head, each key head repeated."""
     model = float64(replace(TINY, n_layer=1))
     full = float64(replace(TINY, n_layer=1, n_kv_head=6))

@@ -15,7 +15,7 @@ from chainrule.autograd.types import Array
 from chainrule.data import Document, Parts, Segmented, Split
 from chainrule.doctor import verdict
 from chainrule.errors import ConfigError
-from chainrule.generate import documents, known_share, score
+from chainrule.generate import documents, known_fraction, score
 from chainrule.lessons import grid_search
 from chainrule.models import (
     IGNORE,
@@ -257,13 +257,13 @@ def test_same_seed_same_words_through_a_sliding_window(trained: MLPLM) -> None:
 
 
 @pytest.mark.requirement("R-207")
-def test_a_memorising_model_writes_only_what_it_read(words: Words) -> None:
+def test_a_memorizing_model_writes_only_what_it_read(words: Words) -> None:
     few = words.train[:12]
     cr.seed(1)
     memory = MLPLM(MLPConfig(block_size=10, n_embd=8, n_hidden=64, vocab_size=27, batch_norm=False))
     words.fit(memory, few, 200, size=12)
     bigram = NGram.fit(few, order=2, vocab_size=27)
-    shares = [known_share(documents(memory, 200), few), known_share(bigram.sample(200), few)]
+    shares = [known_fraction(documents(memory, 200), few), known_fraction(bigram.sample(200), few)]
     assert shares[0] > 0.9 > 0.5 > shares[1]
     assert verdict(words.loss(memory, few), words.loss(memory, words.validation)) == "overfit"
 

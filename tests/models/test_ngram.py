@@ -231,7 +231,7 @@ class TestProbabilities:
             assert (counts[seen] * np.log(other[seen])).sum() < (counts[seen] * np.log(best[seen])).sum()
 
     @pytest.mark.requirement("R-181", "R-182")
-    def test_rows_are_normalised_not_columns(self, bigram: NGram, words: list[Array]) -> None:
+    def test_rows_are_normalized_not_columns(self, bigram: NGram, words: list[Array]) -> None:
         p, counts = bigram.probabilities(np.arange(27)[:, None]), bigram.adjacency()
         np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
         np.testing.assert_allclose(p, counts / counts.sum(axis=1, keepdims=True), rtol=1e-12)

@@ -436,12 +436,12 @@ def test_learns_to_translate(norm: str) -> None:
     """Every sentence exactly, those it never saw too."""
     model = model_of(Seq2SeqConfig(1, 2, 32, block_size=8, vocab_size=toy_translation.VOCAB, norm=norm))
     batches, schedule = toy_translation.batches(), cr.optim.linear(1e-2, 200, warmup=30)
-    optimiser = cr.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.1)
+    optimizer = cr.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.1)
     for step in range(200):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         with cr.random.step(step):
             model.loss(*batches.batch(step)).backward()
-        optimiser.step(schedule(step))
+        optimizer.step(schedule(step))
     written = translate(model, *pad(toy_translation.SOURCES), start=START, end=END)
     right = [ids.tolist() == target for ids, target in zip(written, toy_translation.TARGETS, strict=True)]
     assert all(right) and len(HELD_OUT) == 7

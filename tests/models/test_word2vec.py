@@ -35,18 +35,18 @@ def model_of(kind: type, V: int, *, dim: int = 5, window: int = 2) -> SkipGram |
 def test_the_words_around_a_centre(name: str) -> None:
     v = vector(name)
     words, ids = ids_of(v.inputs["tokens"])
-    centre, window = v.inputs["center"], v.inputs["window"]
+    center, window = v.inputs["center"], v.inputs["window"]
     _, around = windows(ids, window)
-    v.check([words[i] for i in around[centre] if i != NOTHING])
+    v.check([words[i] for i in around[center] if i != NOTHING])
 
     model = SkipGram(Word2VecConfig(vocab_size=len(words), dim=2, window=window))
-    centres, contexts = model.examples(ids)
+    centers, contexts = model.examples(ids)
     before = sum(
-        len(row[row != NOTHING]) for row in around[:centre]
-    )  # pairs come in the order of their centres
+        len(row[row != NOTHING]) for row in around[:center]
+    )  # pairs come in the order of their centers
     count = len(v.recomputed)
     v.check([words[i] for i in contexts[before : before + count]])
-    assert set(centres[before : before + count].tolist()) == {ids[centre]}
+    assert set(centers[before : before + count].tolist()) == {ids[center]}
 
 
 @settings(max_examples=50)
@@ -58,8 +58,8 @@ def test_windows_are_those_of_a_loop(ids: list[int], window: int) -> None:
             if q != p and NOTHING not in ids[min(p, q) : max(p, q) + 1]:
                 want.append((word, ids[q]))
     model = SkipGram(Word2VecConfig(vocab_size=5, dim=1, window=window))
-    centres, contexts = model.examples(np.array(ids, int))
-    assert list(zip(centres.tolist(), contexts.tolist(), strict=True)) == want
+    centers, contexts = model.examples(np.array(ids, int))
+    assert list(zip(centers.tolist(), contexts.tolist(), strict=True)) == want
 
     inputs, targets = CBOW(model.config).examples(np.array(ids, int))
     pairs = [(c, o) for c, row in zip(targets, inputs, strict=True) for o in row if o != NOTHING]
@@ -77,9 +77,9 @@ def test_two_tables_and_a_softmax_between_them() -> None:
         "input.weight": (3, 3),
         "output.weight": (3, 3),
     }
-    centre = np.zeros((3, 3))
-    centre[1] = v.inputs["center"]
-    model.load({"input.weight": centre, "output.weight": np.array(v.inputs["contexts"])})
+    center = np.zeros((3, 3))
+    center[1] = v.inputs["center"]
+    model.load({"input.weight": center, "output.weight": np.array(v.inputs["contexts"])})
     scores = model(np.array([1])).numpy()[0]
     p = cr.ops.softmax(scores)
     v.check({"scores": scores, "p": p})
@@ -122,16 +122,16 @@ def test_at_first_every_word_is_as_likely_as_any_other() -> None:
 
 
 def test_softmax_training_by_the_tape_finds_who_stands_with_whom() -> None:
-    """Full softmax and an optimiser of ours: P(o | c) approaches the frequencies of the text."""
+    """Full softmax and an optimizer of ours: P(o | c) approaches the frequencies of the text."""
     cr.seed(0)
     ids = np.array([0, 1, NOTHING, 0, 2, NOTHING, 0, 2, NOTHING, 3, 4, NOTHING] * 4)
     model = SkipGram(Word2VecConfig(vocab_size=5, dim=4, window=1))
-    optimiser = cr.optim.Adam(model.parameters(), lr=0.05)
-    centres, contexts = model.examples(ids)
+    optimizer = cr.optim.Adam(model.parameters(), lr=0.05)
+    centers, contexts = model.examples(ids)
     for _ in range(200):
         model.parameters().zero_grad()
-        model.loss(centres, contexts).backward()
-        optimiser.step()
+        model.loss(centers, contexts).backward()
+        optimizer.step()
     p = cr.ops.softmax(model(np.array([0])).numpy())[0]
     np.testing.assert_allclose(p, [0, 1 / 3, 2 / 3, 0, 0], atol=0.02)
 

@@ -90,7 +90,7 @@ class TestHeads:
     @pytest.mark.requirement("R-292")
     @pytest.mark.parametrize("head", range(4))
     def test_each_head_sees_the_whole_input(self, head: int) -> None:
-        """Without the output projection, two neighbouring features come from one head alone."""
+        """Without the output projection, two neighboring features come from one head alone."""
         layer = nn.MultiHeadAttention(8, 4, out_proj=False).to(np.float64)
         for feature in (2 * head, 2 * head + 1):
             _, dx = self.gradients(layer, feature)

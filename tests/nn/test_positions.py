@@ -121,7 +121,7 @@ def test_the_effect_of_the_base() -> None:
 
 
 @pytest.mark.requirement("R-320")
-def test_neighbours_differ_in_fast_dimensions_and_distant_ones_in_slow_ones() -> None:
+def test_neighbors_differ_in_fast_dimensions_and_distant_ones_in_slow_ones() -> None:
     v = vector("004-11.3.6-diff")
     P = sinusoidal(600, v.inputs["d"])
     a, b = v.inputs["t"]

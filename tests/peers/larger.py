@@ -43,9 +43,9 @@ def distributions(rng: np.random.Generator) -> list[Example]:
     return [Example((p, q)), Example((p, q), {"reduction": "sum"})]
 
 
-def normalised(parameters: int) -> Maker:
+def normalized(parameters: int) -> Maker:
     def make(rng: np.random.Generator) -> list[Example]:
-        x = 2 + 3 * rng.normal(size=(B, T, C))  # far from centred
+        x = 2 + 3 * rng.normal(size=(B, T, C))  # far from centered
         return [Example((x, *rng.normal(size=(parameters, C))))]
 
     return make
@@ -168,8 +168,8 @@ def rotary(rng: np.random.Generator) -> list[Example]:
 
 
 def negative_sampling(rng: np.random.Generator) -> list[Example]:
-    centre, positive = rng.normal(size=(2, T, C)) / 3
-    return [Example((centre, positive, rng.normal(size=(T, 15, C)) / 3))]
+    center, positive = rng.normal(size=(2, T, C)) / 3
+    return [Example((center, positive, rng.normal(size=(T, 15, C)) / 3))]
 
 
 def bradley_terry(rng: np.random.Generator) -> list[Example]:
@@ -220,9 +220,9 @@ LARGER: dict[str, Maker] = {
     "kl_divergence": distributions,
     "negative_sampling": negative_sampling,
     "bradley_terry": bradley_terry,
-    "layernorm": normalised(2),
-    "rmsnorm": normalised(1),
-    "batchnorm": normalised(2),
+    "layernorm": normalized(2),
+    "rmsnorm": normalized(1),
+    "batchnorm": normalized(2),
     "batchnorm_eval": batchnorm_eval,
     "dropout": dropout,
     "attention": attention,

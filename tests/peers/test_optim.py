@@ -1,4 +1,4 @@
-"""Optimisers, clipping and schedules against torch.optim and torch.nn.utils."""
+"""Optimizers, clipping and schedules against torch.optim and torch.nn.utils."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_twenty_steps(rule: str, rates: str, dtype: str) -> None:
         assert distance(got[name], want[name]) <= TOLERANCE[dtype], f"{rule}: {name}"
 
 
-def test_no_optimiser_escapes() -> None:
+def test_no_optimizer_escapes() -> None:
     exported = [getattr(optim, name) for name in optim.__all__]
     rules = {kind for kind in exported if isinstance(kind, type) and issubclass(kind, optim.Optimizer)}
     assert {type(make(block("float32"))) for make, _ in RULES.values()} == rules - {optim.Optimizer}

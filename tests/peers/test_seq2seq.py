@@ -149,7 +149,7 @@ def test_ten_steps_of_training() -> None:
         inputs = (rng.integers(29, size=(3, 10)), MASK, rng.integers(29, size=(3, 8)))
         loss, expected = model.loss(inputs, TARGETS), peer.loss(inputs, TARGETS)
         assert loss.item() == pytest.approx(expected.item(), rel=1e-8), step
-        for optimiser, value in ((ours, loss), (theirs, expected)):
-            optimiser.zero_grad()
+        for optimizer, value in ((ours, loss), (theirs, expected)):
+            optimizer.zero_grad()
             value.backward()
-            optimiser.step()
+            optimizer.step()

@@ -35,7 +35,7 @@ def test_we_read_what_gensim_writes(tmp_path: Path) -> None:
     np.testing.assert_allclose(matrix, table(), rtol=1e-6)
 
 
-def test_the_same_neighbours_and_analogies() -> None:
+def test_the_same_neighbors_and_analogies() -> None:
     ours, theirs = WordVectors(WORDS, table()), gensim.models.KeyedVectors(10)
     theirs.add_vectors(WORDS, table())
     for word in WORDS:

@@ -29,7 +29,7 @@ def stretch(average: bool) -> Stretch:
 def window_loss(
     input: Tensor, output: Tensor, around: list[int], targets: list[int], average: bool
 ) -> Tensor:
-    """- ln σ(x · y) for the centre, the first target, - ln σ(- x · y) for the others, of every input x"""
+    """- ln σ(x · y) for the center, the first target, - ln σ(- x · y) for the others, of every input x"""
     x = input[around].mean(0, keepdim=True) if average else input[around]
     scores = x @ output[targets].T  # (M, n)
     sign = torch.tensor([1.0] + [-1.0] * (len(targets) - 1), dtype=scores.dtype)
@@ -41,25 +41,25 @@ def descended(tables: np.ndarray, s: Stretch) -> np.ndarray:
     input, output = (torch.tensor(table, requires_grad=True) for table in tables)
     optimizer = torch.optim.SGD([input, output], lr=s.lr)
     words = random_words(s.key, 0, N, s.negatives)
-    for centre, (first, *rest) in enumerate(words.tolist()):
-        around = neighbours(s.ids.tolist(), centre, 1 + first * s.window // 2**32)
+    for center, (first, *rest) in enumerate(words.tolist()):
+        around = neighbors(s.ids.tolist(), center, 1 + first * s.window // 2**32)
         if not around:
             continue
         drawn = s.noise.draw(np.array(rest, np.uint32)).tolist()
-        word = int(s.ids[centre])
+        word = int(s.ids[center])
         optimizer.zero_grad()
         window_loss(input, output, around, [word, *(d for d in drawn if d != word)], s.average).backward()
         optimizer.step()
     return np.stack([input.detach().numpy(), output.detach().numpy()])
 
 
-def neighbours(ids: list[int], centre: int, reach: int) -> list[int]:
-    """Outwards from the centre on either side, until a boundary."""
+def neighbors(ids: list[int], center: int, reach: int) -> list[int]:
+    """Outwards from the center on either side, until a boundary."""
     found: list[int] = []
     for side in (-1, 1):
         for far in range(1, reach + 1):
-            place = centre + side * far
-            if not 0 <= place < len(ids) or -1 in (ids[centre], ids[place]):
+            place = center + side * far
+            if not 0 <= place < len(ids) or -1 in (ids[center], ids[place]):
                 break
             found.append(ids[place])
     return found

@@ -90,10 +90,10 @@ def kl_divergence_logits(p_logits: Tensor, q_logits: Tensor, *, reduction: str =
 
 
 def negative_sampling(
-    centre: Tensor, positive: Tensor, negatives: Tensor, *, reduction: str = "mean"
+    center: Tensor, positive: Tensor, negatives: Tensor, *, reduction: str = "mean"
 ) -> Tensor:
-    near = torch.einsum("...c,...c->...", centre, positive)
-    far = torch.einsum("...c,...kc->...k", centre, negatives)
+    near = torch.einsum("...c,...c->...", center, positive)
+    far = torch.einsum("...c,...kc->...k", center, negatives)
     return reduced(-F.logsigmoid(near) - F.logsigmoid(-far).sum(-1), reduction)
 
 

@@ -50,7 +50,7 @@ def mlp(n_layer: int, *, training: bool = True) -> Predict:
     def predict(w: Weights, seen: Tensor) -> Tensor:
         x = F.embedding(seen, w["embedding.weight"]).flatten(1)
         for i in range(n_layer):
-            x = torch.tanh(normalised(w, i, F.linear(x, *linear(w, f"mlp.layers.{i}")), training))
+            x = torch.tanh(normalized(w, i, F.linear(x, *linear(w, f"mlp.layers.{i}")), training))
         return F.linear(x, *linear(w, f"mlp.layers.{n_layer}"))
 
     return predict
@@ -60,7 +60,7 @@ def linear(w: Weights, name: str) -> tuple[Tensor, Tensor | None]:
     return w[f"{name}.weight"], w.get(f"{name}.bias")
 
 
-def normalised(w: Weights, i: int, x: Tensor, training: bool) -> Tensor:
+def normalized(w: Weights, i: int, x: Tensor, training: bool) -> Tensor:
     name = f"mlp.norms.{i}"
     if f"{name}.weight" not in w:
         return x

@@ -1,4 +1,4 @@
-"""Objectives and architectures that do not fit are refused before anything is learnt."""
+"""Objectives and architectures that do not fit are refused before anything is learned."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def model() -> Seq2Seq:
 
 @pytest.mark.requirement("R-372")
 def test_the_share_of_guesses_follows_the_schedule(model: Seq2Seq) -> None:
-    batches = ScheduledSampling(PAIRS, model, share=0.5, steps=40, seed=1)
+    batches = ScheduledSampling(PAIRS, model, fraction=0.5, steps=40, seed=1)
     for first in (0, 10, 20, 30, 40, 60):
         own = total = 0
         for step in range(first, first + 4):
@@ -41,14 +41,14 @@ def test_the_share_of_guesses_follows_the_schedule(model: Seq2Seq) -> None:
             counted = targets[:, 1:] != IGNORE
             own += int((inputs[:, 1:] == 20)[counted].sum())
             total += int(counted.sum())
-        share = float(np.mean([batches.share_at(step) for step in range(first, first + 4)]))
+        share = float(np.mean([batches.fraction_at(step) for step in range(first, first + 4)]))
         assert abs(own / total - share) <= 3 * (share * (1 - share) / total) ** 0.5 + 1e-12
-    assert batches.share_at(0) == 0 and batches.share_at(40) == batches.share_at(1000) == 0.5
+    assert batches.fraction_at(0) == 0 and batches.fraction_at(40) == batches.fraction_at(1000) == 0.5
 
 
 @pytest.mark.requirement("R-372")
 def test_a_share_of_zero_is_teacher_forcing(model: Seq2Seq) -> None:
-    batches = ScheduledSampling(PAIRS, model, share=0.0, steps=1)
+    batches = ScheduledSampling(PAIRS, model, fraction=0.0, steps=1)
     for step in (0, 5):
         (source, mask, inputs), targets = batches.batch(step)
         (source_, mask_, inputs_), targets_ = PAIRS.batch(step)
@@ -60,7 +60,7 @@ def test_a_share_of_zero_is_teacher_forcing(model: Seq2Seq) -> None:
 def test_only_tokens_after_the_start_and_before_the_padding_are_guessed(model: Seq2Seq) -> None:
     """With a share of 1 every such token is the likeliest after the true ones before it."""
     model.final_logits_bias.data[...] = 0
-    (source, mask, inputs), targets = ScheduledSampling(PAIRS, model, share=1.0, steps=1).batch(7)
+    (source, mask, inputs), targets = ScheduledSampling(PAIRS, model, fraction=1.0, steps=1).batch(7)
     (_, _, true), true_targets = PAIRS.batch(7)
     counted = true_targets[:, 1:] != IGNORE
     likeliest = model.eval()(source, mask, true).numpy().argmax(axis=-1)[:, :-1]
@@ -70,7 +70,9 @@ def test_only_tokens_after_the_start_and_before_the_padding_are_guessed(model: S
 
 
 def test_a_batch_is_a_function_of_step_seed_and_weights_and_leaves_the_model_alone(model: Seq2Seq) -> None:
-    one, two, other = (ScheduledSampling(PAIRS, model, share=0.5, steps=10, seed=seed) for seed in (1, 1, 2))
+    one, two, other = (
+        ScheduledSampling(PAIRS, model, fraction=0.5, steps=10, seed=seed) for seed in (1, 1, 2)
+    )
     model.train()
     first = one.batch(8)[0].target
     one.batch(3)
@@ -82,12 +84,12 @@ def test_a_batch_is_a_function_of_step_seed_and_weights_and_leaves_the_model_alo
 
 def test_targets_of_nothing_but_the_end_have_nothing_to_guess(model: Seq2Seq) -> None:
     empty = PairBatches([[3]], [[]], start=1, end=2, batch_size=1, block_size=4)
-    assert ScheduledSampling(empty, model, share=1.0, steps=1).batch(5)[0].target.tolist() == [[1]]
+    assert ScheduledSampling(empty, model, fraction=1.0, steps=1).batch(5)[0].target.tolist() == [[1]]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"share": 1.5, "steps": 1}, "share is 1.5"), ({"share": 0.5, "steps": 0}, "steps is 0")],
+    [({"fraction": 1.5, "steps": 1}, "fraction is 1.5"), ({"fraction": 0.5, "steps": 0}, "steps is 0")],
 )
 def test_bad_settings_are_refused(model: Seq2Seq, settings: dict[str, float], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
@@ -101,7 +103,7 @@ def test_a_model_asks_for_it_by_its_configuration() -> None:
         batches = task.batches(make("seq2seq", **sizes, **task.sizes()), batch_size=32, steps=50)
         assert isinstance(batches, ScheduledSampling if share else PairBatches)
         if isinstance(batches, ScheduledSampling):
-            assert [batches.share_at(step) for step in (0, 25, 50)] == [0.0, 0.125, 0.25]
+            assert [batches.fraction_at(step) for step in (0, 25, 50)] == [0.0, 0.125, 0.25]
 
 
 def steps(trainer: Trainer, until: int) -> None:
@@ -117,7 +119,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_bits() -> None:
         cr.seed(0)
         made = Seq2Seq(Seq2SeqConfig(n_layer=1, n_head=2, n_embd=8, block_size=16, vocab_size=21))
         made.load(state or made.state())
-        return Trainer(made, ScheduledSampling(PAIRS, made, share=0.9, steps=4), [], settings)
+        return Trainer(made, ScheduledSampling(PAIRS, made, fraction=0.9, steps=4), [], settings)
 
     whole, first = trainer_of(), trainer_of()
     steps(whole, 8)
@@ -151,7 +153,7 @@ def test_a_run_that_is_extended_stopped_and_resumed_is_the_run_that_is_extended(
     again = Run.resume(stopped.folder)
     steps(again.trainer, 16)
     assert isinstance(again.trainer.batches, ScheduledSampling)
-    assert again.trainer.batches.share_at(20) == pytest.approx(0.45)
+    assert again.trainer.batches.fraction_at(20) == pytest.approx(0.45)
     assert (again.model.parameters().data == whole.model.parameters().data).all()
 
 

@@ -369,14 +369,14 @@ def test_dropout_keeps_its_masks() -> None:
     )  # a byte for each number inside the MLPs
 
 
-def test_weights_gradients_and_optimiser() -> None:
+def test_weights_gradients_and_optimizer() -> None:
     config = GPTConfig(n_embd=32, n_head=2)  # whole lines of 16 numbers: nothing is lost between parameters
     model = made(config)
-    optimiser = AdamW(model.parameters(), 1e-3)
+    optimizer = AdamW(model.parameters(), 1e-3)
     found = training_memory(abstract(config), Batch(2, 8))
     assert found["weights"] == model.parameters().data.nbytes
     assert found["gradients"] == model.parameters().grad.nbytes
-    assert found["optimizer"] == sum(array.nbytes for array in optimiser.arrays.values())
+    assert found["optimizer"] == sum(array.nbytes for array in optimizer.arrays.values())
     assert found["activations"] == kept_for_backward(abstract(config), Batch(2, 8))
 
 

@@ -183,7 +183,7 @@ def test_rows_before_the_text_stay_in_the_cache() -> None:
     assert isinstance(texts, DecoderSession)
     for start, end in ((0, 3), (3, 4), (4, 6)):
         found = texts.read([IDS[start:end].tolist()])[0]
-        np.testing.assert_allclose(found, uncached(model, IDS[:end])[-1], rtol=0, atol=1e-4)
+        np.testing.assert_allclose(found, uncached(model, IDS[:end])[-1], rtol=1e-4, atol=1e-4)
 
 
 class Broken(Small):

@@ -26,7 +26,7 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.progress import progress_of, restore
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.ema import Average
-from chainrule.train.schedule import Plan
+from chainrule.train.plan import Plan
 
 IDS = np.random.default_rng(0).integers(0, 11, 2000)
 

@@ -36,7 +36,7 @@ def test_dropout_does_not_stand_in_the_way() -> None:
     assert overfit(trainer_of(model_of(dropout=0.5))).level == "ok"
 
 
-def test_pairs_are_learnt_too() -> None:
+def test_pairs_are_learned_too() -> None:
     cr.seed(0)
     model = cr.models.make("seq2seq", n_layer=1, n_head=2, n_embd=32, block_size=8, vocab_size=12)
     batches = PairBatches([[4, 5, 6], [7, 8]], [[9, 10], [11, 4]], start=1, end=2, batch_size=2, block_size=8)

@@ -69,7 +69,7 @@ def test_the_loss_falls(kind: type[Word2Vec]) -> None:
     trainer = WordVectorStep(model, sentences(80), WordTrainConfig(epochs=5, sample=0, lr=0.2))
     before = trainer.loss()
     assert before == pytest.approx(6 * np.log(2), rel=1e-6)
-    shares = [progress.share for progress in run(trainer)]
+    shares = [progress.fraction for progress in run(trainer)]
     assert shares == sorted(shares) and shares[-1] == 1
     assert trainer.loss() < 0.9 * before
 
@@ -79,7 +79,7 @@ def test_the_learning_rate_falls_linearly_with_the_text(monkeypatch: pytest.Monk
     trainer = WordVectorStep(model_of(), sentences(80), WordTrainConfig(epochs=3, sample=0, lr=0.2))
     steps = list(run(trainer))
     assert [step.epoch for step in steps] == [0] * 6 + [1] * 6 + [2] * 6  # 560 places
-    done = [0.0, *(step.share for step in steps)]
+    done = [0.0, *(step.fraction for step in steps)]
     assert done[:3] == pytest.approx([0, 100 / 560 / 3, 200 / 560 / 3]) and done[-1] == 1
     assert [step.lr for step in steps] == pytest.approx([0.2 * (1 - share) for share in done[:-1]])
     assert sum(step.words for step in steps) == 3 * 480

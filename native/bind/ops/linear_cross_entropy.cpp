@@ -8,7 +8,7 @@ namespace {
 LinearCrossEntropy checked(ConstMatrix x, ConstMatrix w, Ids target, ConstVector scale, float gap, float floor,
                            size_t rows, int precision) {
     const size_t N = x.shape(0), C = x.shape(1), V = w.shape(0);
-    if (rows == 0) throw std::invalid_argument("chunk is 0");
+    if (rows == 0) throw std::invalid_argument("chunk must be at least 1");
     return {x.data(), pointer(w, "w", V * C), pointer(scale, "scale", N), id_pointer(target, "target", N, V), gap, floor,
             N,        V,                      C,                          rows, as_precision(precision)};
 }

@@ -11,7 +11,7 @@ namespace {
 void make_encoder(UnigramEncoder* self, const std::vector<nb::bytes>& pieces, std::vector<int32_t> ids,
                   std::vector<double> scores, int32_t unknown, const std::vector<int32_t>& bytes, bool by_units) {
     if (ids.size() != pieces.size() || scores.size() != pieces.size())
-        throw std::invalid_argument("pieces, ids and scores must have one length");
+        throw std::invalid_argument("pieces, ids and scores must have the same length");
     if (!bytes.empty() && bytes.size() != 256) throw std::invalid_argument("bytes must be 256 ids, or none");
     std::vector<std::string> sorted = strings(pieces);
     for (size_t i = 0; i < sorted.size(); ++i)

@@ -16,7 +16,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 class Work(NamedTuple):
-    """FLOPs of matrix products, a multiply-add being two; what is done element by element is not counted."""
+    """FLOPs of matmuls, two per multiply-add; elementwise work is not counted."""
 
     forward: int = 0
     backward: int = 0

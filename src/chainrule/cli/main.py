@@ -63,7 +63,7 @@ COMMANDS = {
         "look inside a model: losses, activations, gradients, and what to do about them",
     ),
     "replay": ("replay", "repeat one step of a run and open it: batch, activations, gradients"),
-    "runs list": ("runs.list", "list the runs in a folder with their results"),
+    "runs list": ("runs.list", "list the runs in a directory with their results"),
     "runs compare": ("runs.compare", "show what differs between runs, and their results side by side"),
     "runs report": ("runs.report", "write a run as one page: curves, samples, configuration"),
     "figures": ("figures", "draw the figures of the lessons"),
@@ -168,8 +168,11 @@ def _run(name: str, words: list[str]) -> None:
     try:
         made = read(command, options, words)
     except ChainruleError as error:
-        see = f"; see {program} --help" if isinstance(error, UsageError) else ""
+        about_options = isinstance(error, UsageError) or any(isinstance(part, Setting) for part in error.args)
+        see = f"; see {program} --help" if about_options else ""
         _refuse(f"{error.spelled(spell)}{see}")
+    with _quick_to_leave():
+        importlib.import_module("chainrule.autograd")  # NumPy and the kernels: every room needs them
     try:
         made.run()
     except ChainruleError as error:

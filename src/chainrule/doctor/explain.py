@@ -25,7 +25,7 @@ PHASES = {
 
 
 def explain(model: Model, batch: Batch, config: Settings, step: int, tokenizer: Tokenizer | None) -> Finding:
-    """Why the batch of this step gave a number that is not finite: it is computed again, op by op."""
+    """Why the batch of this step gave a number that is not finite: it is recomputed, op by op."""
     with random.step(step), precision(config.precision):
         origin = search(model, batch, accumulate=config.accumulate)
     return not_finite(origin, config, tokenizer)

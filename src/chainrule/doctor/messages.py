@@ -49,7 +49,7 @@ MESSAGES = {
     # -- before the first step --------------------------------------------------------------------------------
     Code.TARGETS_OK: Message("ok", "targets", _TARGETS, "Every row has something to learn."),
     Code.TARGETS_MISSING: Message("problem", "targets", _TARGETS + ", first row {row} of step {step}",
-        "These rows cost time and teach nothing; a batch of such rows alone has no loss.",
+        "These rows cost time and teach nothing; a batch of only these rows has no loss.",
         "Leave out examples of fewer than two tokens; check what marks a target as ignored."),
     Code.LENGTH_OK: Message("ok", "length", _CUT, "Nearly all of them fit."),
     Code.LENGTH_CUT: Message("note", "length", _CUT,
@@ -143,7 +143,7 @@ MESSAGES = {
         _OVERFLOW,
         "{smaller}"),
     Code.NOT_FINITE_SUM: Message("problem", "not finite",
-        "every number of the batch is finite when it is computed again",
+        "every number of the batch is finite when recomputed",
         "The sum of the losses or of the squared gradients is too large.",
         "{smaller}"),
     Code.NOT_FINITE_UPDATE: Message("problem", "not finite", "{validation}{weight} after step {step}",

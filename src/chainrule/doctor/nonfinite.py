@@ -1,6 +1,6 @@
 """Where the first number that is not finite comes from: the op, its layer, the row of the batch and the token.
 
-The batch is computed again while every call of an op is checked. In forward it is the first op that gives NaN or
+The batch is recomputed while every call of an op is checked. In forward it is the first op that gives NaN or
 infinity although its inputs are finite (weights aside: they are checked first); in backward the first gradient that is
 not finite. Nothing is kept and nothing changes.
 """
@@ -137,7 +137,7 @@ def _in_microbatch(model: Model, batch: Batch) -> Origin | None:
 
 
 def _located(origin: Origin, model: Model, batch: Batch) -> Origin:
-    """With the row, the position and the tokens: read off the shape of the array, or else by trying parts."""
+    """The origin with row, position and tokens: from the shape of the array, else by bisecting the batch."""
     texts = _texts(batch.inputs)
     if "decoder" in origin.entry.name:
         texts.reverse()  # of equal shapes the decoder's is the last

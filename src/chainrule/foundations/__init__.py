@@ -1,5 +1,7 @@
 """The mathematics behind the models, as small exact functions of arrays.
 
+Linear algebra, calculus, Jacobians, probability, information, calibration, attention.
+
 >>> from chainrule.foundations import calculus
 >>> calculus.gradient(lambda x: x @ x, [3.0, 4.0]).round(6).tolist()
 [6.0, 8.0]

@@ -198,7 +198,7 @@ def conditional(both: float, given: float) -> float:
 
 
 def bayes(prior: npt.ArrayLike, likelihood: npt.ArrayLike) -> Array:
-    """P(h|data) ∝ P(data|h) P(h) over hypotheses (n,): again a distribution, the prior for more data."""
+    """P(h|data) ∝ P(data|h) P(h) over hypotheses (n,): the posterior, which is the prior for more data."""
     p, q = distribution(prior, "bayes"), array(likelihood)
     same_shape(p, q, "bayes")
     if not ((q >= 0) & (q <= 1)).all():

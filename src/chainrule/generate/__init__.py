@@ -1,4 +1,8 @@
-"""Text from a model, one token at a time."""
+"""Text from a model, one token at a time: sampling, beam search, translation, filling masks, scoring.
+
+`session` holds texts being decoded, `requests` runs many in one loop, `processors` turns logits into a token;
+`engine/` runs the model with its KV cache or recurrent state.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +11,7 @@ from chainrule import lazy
 if TYPE_CHECKING:
     from chainrule.generate.beam import Beam, Hypothesis, beam_search, search
     from chainrule.generate.choices import answer, multiple_choice
-    from chainrule.generate.documents import documents, known_share
+    from chainrule.generate.documents import documents, known_fraction
     from chainrule.generate.engine import Decoder
     from chainrule.generate.fill import Filled, Guess, fill_masks
     from chainrule.generate.processors import choose, process
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Beam", "Candidate", "Decoder", "Filled", "Guess", "Hypothesis", "Request", "Sampling", "Session",
     "Translation", "Translator", "answer", "beam_search", "choose", "compare", "complete", "documents",
-    "fill_masks", "generate", "known_share", "multiple_choice", "process", "run", "score", "search",
+    "fill_masks", "generate", "known_fraction", "multiple_choice", "process", "run", "score", "search",
     "session", "stream", "translate", "write"
 ]  # fmt: skip
 
@@ -29,7 +33,7 @@ __getattr__ = lazy.names(
     __name__,
     beam="Beam Hypothesis beam_search search",
     choices="answer multiple_choice",
-    documents="documents known_share",
+    documents="documents known_fraction",
     engine="Decoder",
     fill="Filled Guess fill_masks",
     processors="choose process",

@@ -111,7 +111,7 @@ class Search:
         return self.found[-1].score >= beam.score(logprob, len(text))
 
     def finish(self, beam: Beam) -> list[Hypothesis]:
-        """The best of what was found, and of what the limit has cut off"""
+        """The best hypotheses, finished or cut off by the token limit"""
         cut = [Hypothesis(text, p, beam.score(p, len(text)), False) for text, p in self.live]
         return ranked([*self.found, *cut])[: beam.n_best]
 

@@ -51,7 +51,7 @@ def multiple_choice(
     """The fraction of questions that `answer` answers rightly by each measure, and the fraction that guessing reaches
 
     Of k choices with the same score each is 1/k of the answer, so that the order of the choices does not matter.
-    `tell` hears how many questions are done.
+    `tell` is called with the number of questions done.
 
     >>> import chainrule as cr
     >>> tokenizer, ends = cr.text.CharTokenizer("abc"), cr.models.Terminals(3, None)

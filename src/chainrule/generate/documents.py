@@ -52,9 +52,9 @@ def documents(
     return [np.array(row[1:-1] if row[-1] == end else row[1:], np.int32) for row in rows]
 
 
-def known_share(samples: Sequence[npt.ArrayLike], training: Iterable[npt.ArrayLike]) -> float:
+def known_fraction(samples: Sequence[npt.ArrayLike], training: Iterable[npt.ArrayLike]) -> float:
     """The fraction of the samples that are documents of the training set: 1 for a model that only remembers."""
     if not len(samples):
-        raise ConfigError("known_share: no samples (must be at least one)")
+        raise ConfigError("known_fraction: no samples (must be at least one)")
     known = {tuple(np.asarray(document).tolist()) for document in training}
     return sum(tuple(np.asarray(sample).tolist()) in known for sample in samples) / len(samples)

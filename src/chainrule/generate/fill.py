@@ -59,8 +59,8 @@ def fill_masks(
     batch = segmented(rows, [None] * len(rows), special)
     with model.answering():
         hidden = rows_at(model.bert(*batch), np.flatnonzero(batch.ids == special.mask))  # (gaps, C)
-        shares = ops.softmax(model.words(hidden)).numpy()  # (gaps, V)
-    of_each = np.split(shares, np.cumsum([np.count_nonzero(ids == special.mask) for ids in rows])[:-1])
+        probabilities = ops.softmax(model.words(hidden)).numpy()  # (gaps, V)
+    of_each = np.split(probabilities, np.cumsum([np.count_nonzero(ids == special.mask) for ids in rows])[:-1])
     return [_filled(tokenizer, *each, special.mask, k) for each in zip(rows, of_each, strict=True)]
 
 
@@ -78,12 +78,12 @@ def _with_gaps(tokenizer: Tokenizer, text: str, mask: int, limit: int) -> Ids:
     return ids
 
 
-def _filled(tokenizer: Tokenizer, ids: Ids, shares: npt.NDArray[Any], mask: int, k: int) -> Filled:
-    """ids (n,), shares (gaps, V) of the tokens in each gap"""
-    best = np.argsort(-shares, axis=-1, kind="stable")[:, :k]  # (gaps, k)
+def _filled(tokenizer: Tokenizer, ids: Ids, probabilities: npt.NDArray[Any], mask: int, k: int) -> Filled:
+    """ids (n,), probabilities (gaps, V) of the tokens in each gap"""
+    best = np.argsort(-probabilities, axis=-1, kind="stable")[:, :k]  # (gaps, k)
     gaps = [
-        [Guess(id, tokenizer.piece(id), float(share[id])) for id in row.tolist()]
-        for row, share in zip(best, shares, strict=True)
+        [Guess(id, tokenizer.piece(id), float(p[id])) for id in row.tolist()]
+        for row, p in zip(best, probabilities, strict=True)
     ]
     whole = ids.copy()
     whole[ids == mask] = best[:, 0]

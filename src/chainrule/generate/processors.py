@@ -132,9 +132,9 @@ def top_p(logits: Logits, p: float) -> Logits:
     return only(logits, first(logits, *likeliest(logits, p)))
 
 
-def min_p(logits: Logits, share: float) -> Logits:
-    """P_i ≥ share · max P, that is l_i ≥ max l + ln share"""
-    return only(logits, logits >= logits.max() + np.log(share))
+def min_p(logits: Logits, p: float) -> Logits:
+    """P_i ≥ p · max P, that is l_i ≥ max l + ln p"""
+    return only(logits, logits >= logits.max() + np.log(p))
 
 
 def typical(logits: Logits, mass: float) -> Logits:
@@ -151,7 +151,7 @@ def typical(logits: Logits, mass: float) -> Logits:
 
 
 def first(scores: Logits, k: int, edge: float) -> Truths:
-    """Which scores are the k highest, the last of which is `edge`; of those equal to it, the first ones"""
+    """Mask of the k highest scores; `edge` is the lowest of them, and ties go to lower ids"""
     kept = scores > edge
     equal = np.flatnonzero(scores == edge)
     kept[equal[: k - np.count_nonzero(kept)]] = True
@@ -168,20 +168,20 @@ def only(logits: Logits, kept: Truths) -> Logits:
 
 
 def draw(logits: Logits, u: float) -> int:
-    """The token at the share u, from 0 to 1, of the probabilities laid end to end, the likeliest first"""
+    """The token at the fraction u, from 0 to 1, of the probabilities laid end to end, the likeliest first"""
     k, score = likeliest(logits, u)
     equal = np.flatnonzero(logits == score)
     return int(equal[k - 1 - np.count_nonzero(logits > score)])
 
 
-def likeliest(logits: Logits, share: float) -> tuple[int, float]:
-    """How many of the likeliest tokens, at least one, have this share of all probability, and the score of the last"""
+def likeliest(logits: Logits, fraction: float) -> tuple[int, float]:
+    """How many of the likeliest tokens, at least one, have this fraction of the probability; the score of the last"""
     left = logits if logits.min() > -np.inf else logits[logits > -np.inf]
     if native_runs(logits.dtype):
-        count, edge = native.kernels().likeliest(np.ascontiguousarray(left), share)
+        count, edge = native.kernels().likeliest(np.ascontiguousarray(left), fraction)
         return count, edge
     weights: Logits = ops.softmax(left)
-    return fewest(left, weights, share * total(weights))
+    return fewest(left, weights, fraction * total(weights))
 
 
 def fewest(scores: Logits, weights: Logits, mass: float) -> tuple[int, float]:
@@ -207,7 +207,7 @@ def total(weights: Logits) -> float:
 
 
 def best(scores: Logits, n: int) -> Ids:
-    """The ids of the n highest scores, highest first; of equal ones the first. scores (V,) -> (n,), (B, V) -> (B, n)"""
+    """The ids of the n highest scores, highest first; ties go to the lower id. scores (V,) -> (n,), (B, V) -> (B, n)"""
     n = min(n, scores.shape[-1])
     if scores.ndim == 2:
         if not native_runs(scores.dtype):

@@ -84,10 +84,10 @@ def complete(
     together: int = TOGETHER,
     tell: Callable[[int], None] = lambda tokens: None,
 ) -> list[Request]:
-    """Go on from each prompt; `sampling` is for all of them, or one for each
+    """Continue each prompt; `sampling` is one for all prompts, or one each
 
-    `together` of them at a time share a loop, which changes no token: the weights are read once for all. `tell` hears
-    how many tokens there are.
+    `together` prompts run in one loop, so the weights are read once for all; the tokens do not change. `tell` is
+    called with the number of tokens so far.
     """
     options = [sampling] * len(prompts) if isinstance(sampling, Sampling) else sampling
     if len(options) != len(prompts):

@@ -1,4 +1,4 @@
-"""Text as it is written, up to the first stop string, of which no part is ever shown."""
+"""Streams text up to the first stop string; no part of it is shown."""
 
 from __future__ import annotations
 

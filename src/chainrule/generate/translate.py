@@ -84,7 +84,7 @@ class Translation:
         self.length = 0
         """Tokens of each target read so far."""
         self.owners = np.arange(B)
-        """Of which source each row is a translation."""
+        """The source that each row translates."""
 
     def read(self, tokens: npt.ArrayLike) -> Array:
         """One more token of each row (B,), or several (B, T) -> logits of what follows the last one (B, V)"""

@@ -1,6 +1,6 @@
 """Measure a model: losses, activations, gradients, attention and embeddings, as plain arrays and numbers.
 
-Nothing here draws, prints, judges or changes a model, and no model knows of it. `doctor` says what the numbers mean.
+Nothing here draws, prints, interprets or changes a model. `doctor` says what the numbers mean.
 """
 
 from chainrule.inspect import recurrence

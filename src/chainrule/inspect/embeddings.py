@@ -20,7 +20,7 @@ from chainrule.suggest import did_you_mean
 Array = npt.NDArray[Any]
 Found = list[tuple[str, float]]
 
-BATCH = 512  # analogies answered by one matrix product
+BATCH = 512  # analogies answered by one matmul
 
 
 def cosine_similarity(u: npt.ArrayLike, v: npt.ArrayLike) -> float:
@@ -124,7 +124,7 @@ def similarity_report(vectors: WordVectors, pairs: Sequence[tuple[str, str, floa
 
 
 def analogy_report(vectors: WordVectors, sections: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, Any]:
-    """Share of questions a : b = c : d whose d is nearest to b - a + c, in total and per section."""
+    """Fraction of questions a : b = c : d whose d is nearest to b - a + c, in total and per section."""
     report: dict[str, Any] = {"sections": {}}
     total = right = asked = 0
     for name, questions in sections.items():

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.autograd import capture, no_grad
+from chainrule.autograd import capture
 from chainrule.autograd.capture import Capture
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError
-from chainrule.inspect.probe import calls, op_of, untouched
+from chainrule.inspect.probe import calls, evaluating, op_of
 
 OUTPUTS = ("cross_entropy", "linear_cross_entropy")  # ops that turn logits into a loss
 CHUNK = 1 << 22  # logits at a time
@@ -88,8 +88,7 @@ def output_entropy(model: Any, batch: tuple[Any, ...]) -> float | None:
     >>> round(cr.inspect.output_entropy(model, (np.array([[0, 1]]), np.array([[1, 2]]))), 4)
     1.3863
     """
-    with untouched(model), no_grad(), np.errstate(all="ignore"), capture(*calls(*OUTPUTS)) as seen:
-        model.eval()
+    with evaluating(model), np.errstate(all="ignore"), capture(*calls(*OUTPUTS)) as seen:
         model.loss(*batch)
     return captured_entropy(seen)
 

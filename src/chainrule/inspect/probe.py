@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import random
-from chainrule.autograd import Tensor, capture
+from chainrule.autograd import Tensor, capture, no_grad
 from chainrule.autograd.capture import Capture
 from chainrule.nn import Layer
 
@@ -33,6 +33,19 @@ def untouched(model: Layer) -> Iterator[None]:
             param.grad = view
         for buffer, before in buffers:
             buffer[...] = before
+        for layer, training in modes:
+            layer.training = training
+
+
+@contextmanager
+def evaluating(model: Layer) -> Iterator[None]:
+    """Evaluation mode without gradients, and the mode of every layer as before afterwards."""
+    modes = [(layer, layer.training) for _, layer in model.named_layers()]
+    model.eval()
+    try:
+        with no_grad():
+            yield
+    finally:
         for layer, training in modes:
             layer.training = training
 

@@ -1,4 +1,8 @@
-"""Models, one file or folder each; `registry` knows all of them by name, `model` says what training asks of one."""
+"""Models, one file or folder each, with the configuration beside the model.
+
+`model` says what training needs, `language_model` what sampling needs, `registry` lists the families by name;
+`gradient` and `microbatch` compute the gradient of a batch.
+"""
 
 from chainrule.models.bert import (
     BERT,

@@ -47,9 +47,9 @@ class GPTConfig(Config):
     block_size: int = 128
     """Longest context, in tokens."""
     vocab_size: int = 256
-    """Different tokens."""
+    """Vocabulary size."""
     dropout: float = 0.0
-    """Share of attention weights and of MLP activations set to 0 in training."""
+    """Fraction of attention weights and of MLP activations set to 0 in training."""
     bias: bool = True
     """Biases in linear layers and norms."""
     activation: str = "gelu"

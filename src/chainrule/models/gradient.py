@@ -28,13 +28,13 @@ def backward(
     totals = [max(1, sum(of_part)) for of_part in zip(*counts, strict=True)]
     loss, states = 0.0, []
     for part, counted in zip(parts, counts, strict=True):
-        shares = [n / total for n, total in zip(counted, totals, strict=True)]
-        with _known_gradient(model, factor, shares) as known:
+        weights = [n / total for n, total in zip(counted, totals, strict=True)]
+        with _known_gradient(model, factor, weights) as known:
             losses, state = model.losses_and_state(part)
-        loss += sum(each.item() * share for each, share in zip(losses, shares, strict=True) if share)
+        loss += sum(each.item() * weight for each, weight in zip(losses, weights, strict=True) if weight)
         states.append(state)
-        if any(shares):
-            _weighted(losses, shares).backward(np.asarray(factor, np.float32))
+        if any(weights):
+            _weighted(losses, weights).backward(np.asarray(factor, np.float32))
         if known:
             known.check()
         del losses  # before the next microbatch comes
@@ -42,21 +42,21 @@ def backward(
 
 
 def _known_gradient(
-    model: Model, factor: float, shares: list[float]
+    model: Model, factor: float, weights: list[float]
 ) -> AbstractContextManager[KnownGradient] | AbstractContextManager[None]:
     """What the loss will get in backward, if that is known."""
-    if not model.fused_loss or len(shares) != 1 or not shares[0]:
+    if not model.fused_loss or len(weights) != 1 or not weights[0]:
         return nullcontext()
-    if shares[0] == 1:
+    if weights[0] == 1:
         return fused_gradient(factor)
     number = model.parameters().dtype.type  # what the product will be rounded to
-    return fused_gradient(float(number(factor) * number(shares[0])))
+    return fused_gradient(float(number(factor) * number(weights[0])))
 
 
-def _weighted(losses: tuple[Tensor, ...], shares: list[float]) -> Tensor:
-    """Σ share · loss; a batch that is not split is left as it is, to the last bit."""
+def _weighted(losses: tuple[Tensor, ...], weights: list[float]) -> Tensor:
+    """Σ weight · loss; a batch that is not split is left as it is, to the last bit."""
     terms = [
-        loss if share == 1 else loss * share for loss, share in zip(losses, shares, strict=True) if share
+        loss if weight == 1 else loss * weight for loss, weight in zip(losses, weights, strict=True) if weight
     ]
     total = terms[0]
     for term in terms[1:]:

@@ -64,7 +64,7 @@ class LlamaConfig(Config):
     block_size: int = 128
     """Longest context, in tokens."""
     vocab_size: int = 256
-    """Different tokens."""
+    """Vocabulary size."""
     rope_base: float = 10000.0
     """The slowest pair of a head turns once in about 2π times this many tokens."""
     norm_eps: float = 1e-5

@@ -39,9 +39,9 @@ class MLPConfig(Config):
     n_layer: int = 1
     """Hidden layers."""
     vocab_size: int = 256
-    """Different tokens."""
+    """Vocabulary size."""
     batch_norm: bool = True
-    """Normalise what goes into each tanh by the statistics of the batch."""
+    """Normalize the input of each tanh over the batch."""
 
     def __post_init__(self) -> None:
         Check("MLP", self).at_least(1, "block_size", "n_embd", "n_hidden", "n_layer", "vocab_size")

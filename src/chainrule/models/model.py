@@ -91,7 +91,7 @@ class Model(Layer):
     fused_loss = False
     """Its loss is a `linear_cross_entropy` and nothing else, so that the gradient of that is known beforehand."""
     recompute = False
-    """Keep what enters a block only, and compute what happens inside it again in backward."""
+    """Keep only the input of each block and recompute the rest in backward."""
 
     @contextmanager
     def answering(self) -> Iterator[Self]:
@@ -104,7 +104,7 @@ class Model(Layer):
             self.train(before)
 
     def through(self, block: Callable[..., Tensor], *inputs: Any) -> Tensor:
-        """`block(*inputs)`, kept or to be computed again."""
+        """`block(*inputs)`, with activations kept or recomputed."""
         return checkpoint(block, *inputs) if self.recompute and self.training else block(*inputs)
 
     reads: ClassVar[tuple[str, ...]] = ("tokens",)
@@ -115,7 +115,7 @@ class Model(Layer):
         return abstract((rows, tokens), np.int64), abstract((rows, tokens), np.int64)
 
     def decoder(self, ids: Array, *memory: Any) -> Tensor:
-        """What decoding computes again and again: ids (B, T) -> logits (B, T, V) of what follows each token
+        """One decoding pass: ids (B, T) -> logits (B, T, V) of what follows each token
 
         A model that reads a source takes its memory (B, S, C) too.
         """
@@ -138,7 +138,7 @@ class Model(Layer):
         return self.losses(batch.inputs, batch.targets), None
 
     def counts(self, inputs: Any, targets: Array) -> tuple[int, ...]:
-        """Over how many targets each part of the loss is a mean: so a batch can be cut and put together again."""
+        """Number of targets in each part of the loss, to weight microbatches by."""
         return (int(np.count_nonzero(np.asarray(targets) != IGNORE)),)
 
     def mean_loss(self, batches: Iterable[tuple[Any, Array]]) -> float:
@@ -146,7 +146,7 @@ class Model(Layer):
         return sum(self.mean_losses(batches))
 
     def mean_losses(self, batches: Iterable[tuple[Any, Array]]) -> list[float]:
-        """The same in its parts."""
+        """Each part of the loss of many batches, as if they were one."""
         sums: dict[int, float] = {}
         counts: dict[int, int] = {}
         with no_grad():

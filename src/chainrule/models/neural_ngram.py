@@ -34,7 +34,7 @@ class NeuralNGramConfig(Config):
     block_size: int = 1
     """Tokens it sees: n - 1 for an n-gram."""
     vocab_size: int = 256
-    """Different tokens."""
+    """Vocabulary size."""
 
     def __post_init__(self) -> None:
         Check("NeuralNGram", self).at_least(1, "block_size", "vocab_size")

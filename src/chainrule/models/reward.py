@@ -34,7 +34,10 @@ class Reward(Layer):
         self.score = Linear(body.config.n_embd, 1, bias=False, init=partial(normal, std=0.02))
 
     def forward(self, ids: Array, mask: Array | None = None) -> Tensor:
-        """ids (B, T), mask (B, T) True where a token is, padding behind (default: none) -> rewards (B,)"""
+        """ids (B, T), mask (B, T) -> rewards (B,)
+
+        The mask is True at tokens, False at the padding after them (default: no padding).
+        """
         ids = np.asarray(ids)
         lengths = np.full(len(ids), ids.shape[1]) if mask is None else _lengths(np.asarray(mask, bool), ids)
         hidden = self.body.hidden(ids)  # (B, T, C)

@@ -40,9 +40,9 @@ class RecurrentConfig:
     block_size: int = 128
     """Steps that gradients go back through time; the state is carried beyond them."""
     vocab_size: int = 256
-    """Different tokens."""
+    """Vocabulary size."""
     dropout: float = 0.0
-    """Share of what passes from a layer to the next, and to the head, set to 0 in training."""
+    """Fraction of the values passed from layer to layer, and to the head, set to 0 in training."""
 
     def __post_init__(self) -> None:
         check = Check("recurrent model", self)

@@ -92,8 +92,8 @@ class SkipGram(Word2Vec):
 
     >>> import chainrule as cr
     >>> model = cr.models.SkipGram(cr.models.Word2VecConfig(vocab_size=3, dim=2, window=1))
-    >>> centres, contexts = model.examples([0, 1, 2])
-    >>> list(zip(centres.tolist(), contexts.tolist()))
+    >>> centers, contexts = model.examples([0, 1, 2])
+    >>> list(zip(centers.tolist(), contexts.tolist()))
     [(0, 1), (1, 0), (1, 2), (2, 1)]
     """
 
@@ -104,7 +104,7 @@ class SkipGram(Word2Vec):
         return self.input(inputs)
 
     def examples(self, ids: npt.ArrayLike) -> tuple[Array, Array]:
-        """ids (n,) -> centres (B,), contexts (B,)"""
+        """ids (n,) -> centers (B,), contexts (B,)"""
         text, around = windows(ids, self.config.window)
         position, place = np.nonzero(around != NOTHING)
         return text[position], around[position, place]
@@ -123,7 +123,7 @@ class CBOW(Word2Vec):
         return ops.sum(vectors * fraction.astype(vectors.dtype), axis=1)
 
     def examples(self, ids: npt.ArrayLike) -> tuple[Array, Array]:
-        """ids (n,) -> contexts (B, 2 window), centres (B,)"""
+        """ids (n,) -> contexts (B, 2 window), centers (B,)"""
         text, around = windows(ids, self.config.window)
         useful = (around != NOTHING).any(axis=1)
         return around[useful], text[useful]

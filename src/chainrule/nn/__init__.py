@@ -1,4 +1,8 @@
-"""Layers: parameters and calls to ops."""
+"""Layers: parameters and calls to ops, one file per kind.
+
+`layer` is the base class, `init` draws new parameters, `adapters` has LoRA and adapters, `positions` and `rope_scaling`
+the position encodings.
+"""
 
 from chainrule.nn import init
 from chainrule.nn.activation import PReLU, activation

@@ -1,4 +1,4 @@
-"""Initialisers: how a new parameter is drawn.        Derivation: docs/derivations/initialization.md
+"""Initializers: how a new parameter is drawn.        Derivation: docs/derivations/initialization.md
 
 init(shape, rng) -> array          a matrix has the shape (out, in); options are keywords:
 Linear(3, 4, init=partial(kaiming_normal, activation="tanh"))

@@ -109,7 +109,7 @@ class Layer:
         return self._set_trainable(False)
 
     def unfreeze(self) -> Self:
-        """Learn again."""
+        """Let the parameters here and below get gradients."""
         return self._set_trainable(True)
 
     def _set_trainable(self, value: bool) -> Self:

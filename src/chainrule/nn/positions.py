@@ -61,7 +61,7 @@ def shift_matrix(k: int, d: int, base: float = 10000.0, layout: str = "interleav
 
 
 def _columns(d: int, layout: str) -> tuple[Array, Array]:
-    """Where the sines and the cosines stand."""
+    """Columns of the sines and of the cosines."""
     if layout not in ("interleaved", "half"):
         raise ConfigError(f"positions: layout {layout!r} (must be interleaved or half)")
     columns = np.arange(d)

@@ -1,4 +1,7 @@
-"""Optimizers over the flat parameter block, one file each; schedules, clipping, stopping, learning-rate search."""
+"""Optimizers over the flat parameter block, one file each; schedules, clipping, stopping, learning-rate search.
+
+`optimizer` is the base class; `schedules` are functions of the step (`train` chooses one).
+"""
 
 from chainrule.optim.adagrad import AdaGrad
 from chainrule.optim.adam import Adam, AdamW

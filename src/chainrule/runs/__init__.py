@@ -1,4 +1,8 @@
-"""A run on disk: its folder, checkpoints, history, replay, and how its model is loaded again."""
+"""A run on disk: `folder` names its files, `run` makes, trains and resumes it, `checkpoint` saves and finds states.
+
+`load` gives the model of a run, `warm_start` its initial weights, `replay` repeats a step; `history`, `review` and
+`plot` read the log.
+"""
 
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder

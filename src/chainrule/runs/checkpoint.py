@@ -2,7 +2,7 @@
 
     RUN/checkpoints/step_000500/
         model.safetensors  config.json  tokenizer.json            a directory that `transformers` loads as well
-        tokenizer_config.json  generation_config.json             (io/pretrained.py)
+        tokenizer_config.json  generation_config.json             (io/hf/pretrained.py)
         optimizer.safetensors  training.json
         carried.safetensors                                       of a recurrent model, its state in the text
         trained.safetensors                                       the weights themselves, where the model is their mean
@@ -113,7 +113,7 @@ def before(run: Path, step: int) -> Checkpoint | None:
 
 
 def _newest_good(candidates: list[Path]) -> tuple[Checkpoint | None, CheckpointError | None]:
-    """With the error of the newest if that is damaged; an older one comes with a warning."""
+    """The newest checkpoint that loads, and the error of the newest one if it is damaged; then also warns."""
     damaged = None
     for candidate in reversed(candidates):
         try:

@@ -92,7 +92,7 @@ class RunFolder:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Keep other processes from training here; a directory in which no step was made is removed at the end."""
+        """Lock this directory while training; remove it at the end if no step was taken."""
         with alone(self.lock):
             try:
                 yield

@@ -11,7 +11,7 @@ from chainrule.models import Model
 from chainrule.models.microbatch import State
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.load import this_version
-from chainrule.train.schedule import Plan
+from chainrule.train.plan import Plan
 from chainrule.train.trainer import Trainer
 
 
@@ -23,17 +23,17 @@ def progress_of(trainer: Trainer) -> dict[str, Any]:
         "step": trainer.steps,
         "seconds": trainer.seconds,
         "total": trainer.plan.total,
-        "scale": asdict(trainer.step.scale),
-        "skipped": trainer.step.skips.in_a_row,
+        "scale": asdict(trainer.gradient.scale),
+        "skipped": trainer.gradient.skips.in_a_row,
         "stopping": vars(trainer.stopping) if trainer.stopping else None,
     }
 
 
 def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
     """Bring a new trainer, whose model has the weights of the checkpoint, to the step it was saved at."""
-    training, step = saved.training, trainer.step
+    training, step = saved.training, trainer.gradient
     trainer.steps = saved.step
-    if step.by_epoch:
+    if trainer.step.by_epoch:
         return
     with this_version(folder):
         trainer.seconds = training["seconds"]

@@ -88,7 +88,7 @@ class Replay:
 
 
 def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda done: None) -> Replay:
-    """Make step `step` of a run again; `tell` hears of every step made on the way to it.
+    """Replay step `step` of a run; `tell` is called with every step on the way to it.
 
     >>> import chainrule as cr
     >>> cr.runs.replay("runs/mine", 812).report.problems  # doctest: +SKIP
@@ -103,11 +103,11 @@ def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda
     since, differs = trainer.steps, None
     with random.seeded(trainer.config.seed), one_blas_thread():
         while trainer.steps < step - 1:
-            trainer.step.skips = Skips()  # the limit is for training
+            trainer.gradient.skips = Skips()  # the limit is for training
             found = trainer.update(_rate(run, records))
             differs = differs or _differs(trainer.steps, found, records)
             tell(trainer.steps)
-        trainer.step.skips = Skips()
+        trainer.gradient.skips = Skips()
         return _open(run, records, since, differs)
 
 
@@ -151,7 +151,7 @@ def _differs(step: int, found: tuple[float, float], records: dict[int, dict[str,
 
 def _open(run: Run, records: dict[int, dict[str, Any]], since: int, differs: int | None) -> Replay:
     """Make the next step and keep what goes through it."""
-    trainer, params = run.trainer, run.trainer.step.optimizer.params
+    trainer, params = run.trainer, run.trainer.gradient.optimizer.params
     lr, (inputs, targets) = _rate(run, records), trainer.batches.batch(trainer.steps)
     weights = {name: param.array.copy() for name, param in params.items()}
     with capture(*calls(*ACTIVATIONS, STREAM)) as seen, capture(*calls(*OUTPUTS)) as outputs:
@@ -194,7 +194,7 @@ def _report(
     updates: Names,
 ) -> Report:
     """The step in the words of `chainrule diagnose`."""
-    trainable = [name for name, param in run.trainer.step.optimizer.params.items() if param.requires_grad]
+    trainable = [name for name, param in run.trainer.gradient.optimizer.params.items() if param.requires_grad]
     params = [
         ParameterReport(
             name, weights[name].shape, norm(weights[name]), norm(gradients[name]), norm(updates[name])

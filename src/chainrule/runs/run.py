@@ -32,7 +32,7 @@ from chainrule.tasks.task import Data, Task, facts_of
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
 from chainrule.train.log import Log, read
-from chainrule.train.schedule import Plan
+from chainrule.train.plan import Plan
 from chainrule.train.trainer import Result, Trainer
 from chainrule.train.word_vectors import word_trainer
 
@@ -71,6 +71,8 @@ class Run:
         model: str = "gpt",
         tokenizer: Tokenizer | str | None = None,
         start: Model | str | Path | None = None,
+        *,
+        draft: bool = False,
         **size: Any,
     ) -> Run:
         """Start in an empty or new directory.
@@ -78,24 +80,8 @@ class Run:
         `data` may be a name or a path, `model` is the name of a family, `size` the fields of its config but for those
         that the data decide, such as the vocabulary. Without a tokenizer, or the path of one, every character of a
         corpus is a token; shards have their own. With `start`, a model or the path of one, the run begins with its
-        weights, or with its body and a new head.
+        weights, or with its body and a new head. Of a draft nothing is written.
         """
-        run = cls.draft(folder, data, config, model, tokenizer, start, **size)
-        run.files.make()
-        return run
-
-    @classmethod
-    def draft(
-        cls,
-        folder: str | Path,
-        data: Data | str | Path,
-        config: AnyConfig | None = None,
-        model: str = "gpt",
-        tokenizer: Tokenizer | str | None = None,
-        start: Model | str | Path | None = None,
-        **size: Any,
-    ) -> Run:
-        """What `new` would start; nothing is written."""
         config = config or defaults(model)
         if isinstance(start, str | Path):
             start, tokenizer = load_start(start, tokenizer)
@@ -114,6 +100,8 @@ class Run:
             made = begun_with(start, model, sizes)
         run = cls(Path(folder), task, made, config)
         run.from_seed = start is None
+        if not draft:
+            run.files.make()
         return run
 
     @classmethod

@@ -1,4 +1,7 @@
-"""Reverse-mode differentiation of single numbers: the whole idea on one screen, and the oracle of small tests."""
+"""Reverse-mode differentiation of single numbers: the whole idea on one screen, and the oracle of small tests.
+
+`engine` is the graph, `nn` a small network, `graphs` worked examples, `draw` and `layout` pictures.
+"""
 
 from chainrule.scalar import graphs
 from chainrule.scalar.draw import dot, svg

@@ -1,4 +1,4 @@
-"""What a model costs: parameters, FLOPs and memory, counted before it is made (count, presets), and how costs grow.
+"""What a model costs: parameters, FLOPs and memory, counted before it is made; time budgets; the ladder of models.
 
 >>> import chainrule as cr
 >>> from chainrule.scaling import Batch, flops, total

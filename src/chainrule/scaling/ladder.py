@@ -59,7 +59,7 @@ class Ladder:
             )
         self.eval_batches = list(windows(validation, batch_size=64, block_size=WINDOW, limit=1000))
 
-    def climb(self, tell: Tell = lambda title, share: None) -> Iterator[Rung]:
+    def climb(self, tell: Tell = lambda title, fraction: None) -> Iterator[Rung]:
         """Every rung, from the lowest."""
         yield from self.counted()
         for family in FAMILIES:
@@ -91,7 +91,7 @@ class Ladder:
             count += targets.size
         return total / count
 
-    def trained(self, family: Family, tell: Tell = lambda title, share: None) -> Rung:
+    def trained(self, family: Family, tell: Tell = lambda title, fraction: None) -> Rung:
         """A network, once per seed."""
         losses, began = [], time.perf_counter()
         for seed in range(self.config.seeds):

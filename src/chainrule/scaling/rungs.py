@@ -19,7 +19,7 @@ class LadderConfig:
     """What the models of the ladder have in common."""
 
     match: Literal["parameters", "compute"] = "parameters"
-    """What the networks have alike: parameters and updates, or multiply-adds of training."""
+    """What is equal for all networks: parameters and updates, or multiply-adds of training."""
     params: int = 100_000
     """Parameters of each network, at most; the nearest its family allows."""
     steps: int = 2000
@@ -27,7 +27,7 @@ class LadderConfig:
     batch_size: int = 16
     """Windows of 64 tokens per update."""
     seeds: int = 3
-    """Times each network is trained, from other initial weights and with batches in another order."""
+    """Runs of each network, each with other initial weights and another order of batches."""
     order: int = 5
     """Order of the longest counted n-gram."""
 

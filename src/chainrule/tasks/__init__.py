@@ -3,7 +3,7 @@
 One class per kind of training, one file each; `registry` says which family of models has which task.
 """
 
-from chainrule.tasks.answers import AnswerOptions
+from chainrule.tasks.answer_options import AnswerOptions
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.classification import ClassificationTask
 from chainrule.tasks.language_modeling import LanguageModelingTask

@@ -30,7 +30,7 @@ from chainrule.data.batches.segmented import text_limit
 from chainrule.data.read.documents import is_table
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
-from chainrule.tasks.answers import Answer, AnswerOptions
+from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.masked_lm import VOCABULARY
 from chainrule.tasks.task import EvalBatches, Task, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
@@ -104,7 +104,7 @@ class ClassificationTask(Task):
         return cls(data, tokenizer, names, parts["train"], parts["validation"])
 
     def sizes(self) -> dict[str, Any]:
-        """Different tokens, different labels."""
+        """Numbers of tokens and of labels."""
         sizes = {"vocab_size": self.tokenizer.vocab_size, "classes": len(self.names)}
         return sizes | {"labels": tuple(self.names)}
 
@@ -160,9 +160,9 @@ class ClassificationTask(Task):
         Of a text beyond the model's context its beginning is read.
         """
         special = SpecialIds.of(tokenizer.special_ids)
-        room = text_limit(model.config.block_size, 1)
+        limit = text_limit(model.config.block_size, 1)
         names = label_names(model)
-        rows = [tokenizer.encode(prompt)[:room] for prompt in prompts]
+        rows = [tokenizer.encode(prompt)[:limit] for prompt in prompts]
         with model.answering():
             probabilities = ops.softmax(model(*segmented(rows, [None] * len(rows), special))).numpy()
         found = []

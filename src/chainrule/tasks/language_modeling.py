@@ -28,7 +28,7 @@ from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import Beam, Request, beam_search, complete, score, write
 from chainrule.generate.sample import encoded
 from chainrule.models import LanguageModel
-from chainrule.tasks.answers import Answer, AnswerOptions, show_text, token_logprobs
+from chainrule.tasks.answer_options import Answer, AnswerOptions, show_text, token_logprobs
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task
@@ -63,24 +63,23 @@ class LanguageModelingTask(Task):
     def of(
         cls, data: Corpus | Shards, tokenizer: Tokenizer | None = None, *, eval_only: bool = False
     ) -> Self:
-        """Every character of a corpus is a token unless a tokenizer says otherwise; shards have their own."""
+        """Every character of a corpus is a token unless a tokenizer says otherwise; shards have their own.
+
+        A text is split before it is encoded, so every tokenizer is evaluated on the same text.
+        """
         if isinstance(data, Shards):
             if tokenizer not in (None, data.tokenizer):
                 raise ConfigError(f"{data.folder}: the shards were made by another tokenizer (leave it out)")
             return cls._of_shards(data, eval_only)
-        return cls._of_text(data, tokenizer or CharTokenizer.train(data.text), eval_only)
-
-    @classmethod
-    def _of_text(cls, corpus: Corpus, tokenizer: Tokenizer, eval_only: bool) -> Self:
-        """The text is split before it is encoded, so every tokenizer is evaluated on the same text."""
+        training, validation = ("", data.text) if eval_only else split(data.text)
+        tokenizer = tokenizer or CharTokenizer.train(data.text)
         if tokenizer.vocab_size < 2 and not eval_only:
             raise DataError(
-                f"{corpus.name}: a vocabulary of one token, {tokenizer.piece(0)!r} (must be at least two: where there "
-                "is no choice nothing is learned; bring a text of several characters)"
+                f"{data.name}: a vocabulary of one token, {tokenizer.piece(0)!r} (must be at least two: with one "
+                "token there is nothing to learn; give a text of several characters)"
             )
-        training, validation = ("", corpus.text) if eval_only else split(corpus.text)
         size = len(validation.encode("utf-8", "surrogatepass"))
-        return cls(corpus, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
+        return cls(data, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
 
     @classmethod
     def _of_shards(cls, shards: Shards, eval_only: bool) -> Self:

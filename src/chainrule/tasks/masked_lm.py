@@ -11,7 +11,7 @@ from chainrule.autograd import no_grad
 from chainrule.data import Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, split
 from chainrule.generate import fill_masks
 from chainrule.models import BERTPretraining
-from chainrule.tasks.answers import Answer, AnswerOptions
+from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.language_modeling import LanguageModelingTask, eval_parts, joined
 from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task, accuracy

@@ -1,8 +1,8 @@
 """Scheduled sampling: in training the decoder reads some of its own guesses instead of the true tokens.
 
-With teacher forcing a model never meets its own mistakes before it is used. Here the share of tokens that it guessed
-itself grows from 0 to `share` in the first `steps` steps. A guess is the likeliest token after the true ones before it,
-so all guesses of a batch take one more forward pass. No gradient goes through them.
+With teacher forcing a model never meets its own mistakes before it is used. Here the fraction of inputs that are
+its own guesses grows from 0 to `fraction` in the first `steps` steps. A guess is the likeliest token after the true
+ones before it, so all guesses of a batch take one more forward pass. No gradient goes through them.
 (Bengio et al. 2015)
 """
 
@@ -24,21 +24,21 @@ class ScheduledSampling(BatchSource):
     >>> import chainrule as cr
     >>> config = cr.models.Seq2SeqConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=10)
     >>> pairs = cr.data.PairBatches([[5, 6]], [[7, 8]], start=1, end=2, batch_size=1, block_size=8)
-    >>> batches = cr.tasks.ScheduledSampling(pairs, cr.models.Seq2Seq(config), share=0.5, steps=100)
-    >>> [batches.share_at(step) for step in (0, 50, 100, 200)]
+    >>> batches = cr.tasks.ScheduledSampling(pairs, cr.models.Seq2Seq(config), fraction=0.5, steps=100)
+    >>> [batches.fraction_at(step) for step in (0, 50, 100, 200)]
     [0.0, 0.25, 0.5, 0.5]
     """
 
     def __init__(
-        self, batches: PairBatches, model: Seq2Seq, *, share: float, steps: int, seed: int = 0
+        self, batches: PairBatches, model: Seq2Seq, *, fraction: float, steps: int, seed: int = 0
     ) -> None:
-        if not 0 <= share <= 1:
-            raise ConfigError(f"ScheduledSampling: share is {share} (must be from 0 to 1)")
+        if not 0 <= fraction <= 1:
+            raise ConfigError(f"ScheduledSampling: fraction is {fraction} (must be from 0 to 1)")
         if steps < 1:
             raise ConfigError(f"ScheduledSampling: steps is {steps} (must be at least 1)")
         self.batches = batches
         self.model = model
-        self.share = share
+        self.fraction = fraction
         self.steps = steps
         self.seed = seed
 
@@ -47,17 +47,17 @@ class ScheduledSampling(BatchSource):
         """How many targets one batch holds on average."""
         return self.batches.tokens
 
-    def share_at(self, step: int) -> float:
-        """The share of guesses among the decoder's inputs."""
-        return self.share * min(step / self.steps, 1.0)
+    def fraction_at(self, step: int) -> float:
+        """The fraction of guesses among the decoder's inputs."""
+        return self.fraction * min(step / self.steps, 1.0)
 
     def batch(self, step: int) -> tuple[Pair, Ids]:
         """The batch of this step; its targets are the true ones"""
         pair, targets = self.batches.batch(step)
-        share, later = self.share_at(step), pair.target[:, 1:]  # the start is given, not guessed
-        if not share or not later.size:
+        fraction, later = self.fraction_at(step), pair.target[:, 1:]  # the start is given, not guessed
+        if not fraction or not later.size:
             return pair, targets
-        chosen = generator("scheduled sampling", step, seed=self.seed).random(later.shape) < share
+        chosen = generator("scheduled sampling", step, seed=self.seed).random(later.shape) < fraction
         chosen &= targets[:, 1:] != IGNORE
         target = pair.target.copy()
         target[:, 1:] = np.where(chosen, self.guesses(pair), later)
@@ -74,11 +74,11 @@ class ScheduledSampling(BatchSource):
         return likeliest
 
 
-def known_steps(steps: int | None, share: float) -> int:
-    """The number of steps of a run, over which the share grows: it must be known from the start."""
+def known_steps(steps: int | None, fraction: float) -> int:
+    """The number of steps of a run, over which the fraction grows: it must be known from the start."""
     if steps is None:
         raise ConfigError(
-            f"train: scheduled_sampling is {share:g} with a budget (must be 0: it grows with the number of steps, "
+            f"train: scheduled_sampling is {fraction:g} with a budget (must be 0: it grows with the number of steps, "
             "which a budget leaves open; give max_steps instead of budget)"
         )
     return steps

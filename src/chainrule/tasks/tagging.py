@@ -16,7 +16,7 @@ from chainrule.data import SpecialIds, Tagged, TaggedBatches, encode_words, load
 from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
-from chainrule.tasks.answers import Answer, AnswerOptions
+from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.classification import ClassificationTask, LabelCorpus, label_names
 from chainrule.text import Tokenizer
 
@@ -60,12 +60,12 @@ class TaggingTask(ClassificationTask):
         cls, model: BERTClassifier, tokenizer: Tokenizer, prompts: Sequence[str], options: AnswerOptions
     ) -> list[Answer]:
         """Of each word of each text, as white space parts them, the likeliest tag and its probability"""
-        room = text_limit(model.config.block_size, 1)
+        limit = text_limit(model.config.block_size, 1)
         rows, places = zip(*(encode_words(tokenizer, prompt.split()) for prompt in prompts), strict=True)
         for prompt, ids in zip(prompts, rows, strict=True):
-            if not 0 < len(ids) <= room:
+            if not 0 < len(ids) <= limit:
                 said = f"sample: prompt {prompt[:60]!r} has {len(ids)} tokens"
-                raise DataError(f"{said} (must be from 1 to {room})")
+                raise DataError(f"{said} (must be from 1 to {limit})")
         batch = segmented(rows, [None] * len(rows), SpecialIds.of(tokenizer.special_ids))
         with model.answering():
             scores = ops.softmax(model(*batch)).numpy()[:, 1:]  # (B, T - 1, classes), without that of [CLS]

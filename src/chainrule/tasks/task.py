@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule.data import BatchSource, Shards
 from chainrule.errors import ConfigError, Setting
-from chainrule.tasks.answers import Answer, AnswerOptions
+from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
 
@@ -166,7 +166,7 @@ class Task:
         options: AnswerOptions | None = None,
         tell: Callable[[int], None] = lambda tokens: None,
     ) -> Iterator[Answer]:
-        """What a trained model answers to each prompt; `tell` hears how many tokens are written so far."""
+        """What a trained model answers to each prompt; `tell` is called with the number of tokens so far."""
         options = options or AnswerOptions()
         for first in range(0, len(prompts), TOGETHER):
             yield from cls.answer_some(model, tokenizer, prompts[first : first + TOGETHER], options)

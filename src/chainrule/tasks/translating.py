@@ -10,7 +10,7 @@ from chainrule.data import pad
 from chainrule.errors import DataError
 from chainrule.generate import Beam, Request, Sampling, Translation, Translator, run, search, translate
 from chainrule.models import Seq2Seq
-from chainrule.tasks.answers import Answer, token_logprobs
+from chainrule.tasks.answer_options import Answer, token_logprobs
 from chainrule.text import Tokenizer
 
 TOGETHER = 32  # sources in one loop
@@ -104,7 +104,7 @@ def _drawn(
 
 
 def fitted(options: Options, limit: int, end: int) -> Options:
-    """At most as many tokens as the model can write, up to the end of the translation"""
+    """The options with at most `limit` tokens, and `end` as a stop token"""
     most = min(limit, options.max_new_tokens)
     return replace(options, max_new_tokens=most, stop_tokens=(*options.stop_tokens, end))
 

@@ -14,7 +14,7 @@ from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Translator
 from chainrule.generate.session import check_fp32
 from chainrule.models import Seq2Seq
-from chainrule.tasks.answers import Answer, AnswerOptions, show_text
+from chainrule.tasks.answer_options import Answer, AnswerOptions, show_text
 from chainrule.tasks.scheduled_sampling import ScheduledSampling, known_steps
 from chainrule.tasks.task import EvalBatches, Task
 from chainrule.tasks.translating import marks, translate_texts, translations
@@ -76,10 +76,12 @@ class TranslationTask(Task):
         self, model: Seq2Seq, *, batch_size: int, seed: int = 0, steps: int | None = None
     ) -> PairBatches | ScheduledSampling:
         """Pairs in random order, of like lengths."""
-        pairs, share = self._batches(self.training, model, batch_size, seed), model.config.scheduled_sampling
-        if not share:
+        pairs = self._batches(self.training, model, batch_size, seed)
+        fraction = model.config.scheduled_sampling
+        if not fraction:
             return pairs
-        return ScheduledSampling(pairs, model, share=share, steps=known_steps(steps, share), seed=seed)
+        steps = known_steps(steps, fraction)
+        return ScheduledSampling(pairs, model, fraction=fraction, steps=steps, seed=seed)
 
     def eval_batches(self, model: Seq2Seq, *, batch_size: int, limit: int) -> list[tuple[Pair, Ids]]:
         """Pairs to evaluate on, at most `limit` of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chainrule.trace.cost import is_causal
+from chainrule.trace.cost import RECURRENT, is_causal
 from chainrule.trace.graph import Given, Graph, Node, NotStreamable, Value
 from chainrule.trace.lengths import Table
 
@@ -16,7 +16,6 @@ ELEMENTWISE = BY_ROW - {"linear", "layernorm", "rmsnorm"}
 ELEMENTWISE |= {"neg", "exp", "log", "sqrt", "pow", "elu", "leaky_relu", "log_sigmoid", "dropout"}
 # Ops of the last axis.
 ROWWISE = {"linear", "layernorm", "rmsnorm", "batchnorm_eval", "prelu", "rotary"}
-RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
 
 
 def check_by_token(graph: Graph) -> list[int | None]:

@@ -13,7 +13,8 @@ from chainrule.trace.graph import Given, Graph, Node, origin
 
 COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
 ATTENTION = ("attention", "packed_attention")
-PRODUCTS = ("linear", "linear_cross_entropy", "concat", "rnn_sequence", "gru_sequence", "lstm_sequence")
+RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
+PRODUCTS = ("linear", "linear_cross_entropy", "concat", *RECURRENT)
 
 
 def components(graph: Graph) -> list[str]:
@@ -32,7 +33,7 @@ def _component(node: Node, attending: set[str]) -> str:
         return "embedding"
     if "norm" in kind:
         return "norms"
-    if kind.endswith("_sequence"):
+    if kind in RECURRENT:
         return "recurrent"
     if kind in ATTENTION or (part and part in attending):
         return "attention"
@@ -40,7 +41,7 @@ def _component(node: Node, attending: set[str]) -> str:
 
 
 def _part(layer: str) -> str:
-    """Of a layer in a numbered layer its first names, `h.0.attn`; of others nothing."""
+    """`h.0.attn` for a layer inside a numbered layer; empty for other layers."""
     names = layer.split(".")
     number = next((i for i, name in enumerate(names) if name.isdigit()), None)
     return "" if number is None else ".".join(names[: number + 2])
@@ -83,7 +84,7 @@ def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:
 
 
 def heads_of(node: Node) -> tuple[Array, Array, Array]:
-    """Queries, keys and values of attention, (..., heads, positions, size) each, of which the shapes are known."""
+    """Queries, keys and values of attention, (..., heads, positions, size) each; only shapes are known."""
     if node.op.name == "attention":
         q, k, v = node.arrays
         return q, k, v
@@ -131,13 +132,8 @@ def cached_numbers(graph: Graph, past: int = 0) -> int:
 
 def matrix_numbers(graph: Graph) -> int:
     """Parameters that a weight format may hold in fewer bits: matrices of products and tables of tokens."""
-    return sum(
-        param.size
-        for param, node, _ in graph.parameters()
-        if param.ndim == 2
-        and (
-            isinstance(node.constants.get("ids"), Given)
-            if node.op.name == "embedding"
-            else node.op.name in PRODUCTS
-        )
-    )
+
+    def packed(node: Node) -> bool:
+        return node.op.name in PRODUCTS or isinstance(node.constants.get("ids"), Given)
+
+    return sum(param.size for param, node, _ in graph.parameters() if param.ndim == 2 and packed(node))

@@ -73,7 +73,7 @@ def step_graph(model: Model, batch: Batch) -> Graph:
 
 
 def parameters(model: Model) -> dict[str, int]:
-    """How many numbers learn, by component; a matrix that is used twice counts once.
+    """Trainable parameters by component; a tied matrix counts once.
 
     >>> import chainrule as cr
     >>> from chainrule.scaling import parameters

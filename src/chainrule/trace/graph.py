@@ -76,7 +76,7 @@ class Node:
     constants: dict[str, Any]
     """Keyword arguments; those that are an input of the traced function are `Given`."""
     arrays: tuple[Any, ...]
-    """The inputs as they came, of which shapes and dtypes are known."""
+    """The inputs; only shapes and dtypes are known."""
     shapes: tuple[Shape, ...]
     """Of the outputs."""
     needs: Needs = ()
@@ -180,7 +180,7 @@ class _Recorder:
 
 
 def trace(function: Callable[..., Any], *, opaque: bool = False, **given: Any) -> Graph:
-    """The graph of `function(**given)`: arrays of ids, or Tensors of which only the shape matters.
+    """The graph of `function(**given)`: arrays of ids, or Tensors; only their shapes matter.
 
     `opaque` refuses a function that computes anything of them outside of ops; it needs no gradients.
     """

@@ -17,8 +17,8 @@ from chainrule import ops
 from chainrule.autograd import Param, scope
 from chainrule.autograd.types import Array
 from chainrule.machine import one_blas_thread
-from chainrule.trace.by_token import BY_ROW, RECURRENT, check_by_token, concat_axis
-from chainrule.trace.cost import ATTENTION, is_causal
+from chainrule.trace.by_token import BY_ROW, check_by_token, concat_axis
+from chainrule.trace.cost import ATTENTION, RECURRENT, is_causal
 from chainrule.trace.graph import Given, Graph, Node, Value
 from chainrule.trace.lengths import Size, Table
 from chainrule.types import Ids
@@ -27,7 +27,7 @@ Env = dict[Value, Array]
 
 
 def matrices(graph: Graph) -> set[int]:
-    """The parameters, by identity, that are matrices of products or tables of tokens: what a weight format rounds."""
+    """Parameters, by identity, that a weight format rounds: matrices of linear layers and embedding tables."""
     found = set()
     for node in graph.nodes:
         if node.op.name == "linear" or (
@@ -142,9 +142,7 @@ class _Pass:
             elif node.op.name in RECURRENT:
                 found = self._recur(i, node, args, constants)
             elif node.op.name == "concat" and self.start and self._is_prefixed(i, node):
-                found = args[
-                    -1
-                ]  # after the first call a prefix, such as trained keys, is in the cache already
+                found = args[-1]
             else:
                 found = node.op(*args, **constants)
         for output, value in enumerate(found if isinstance(found, tuple) else (found,)):
@@ -167,7 +165,7 @@ class _Pass:
         return source
 
     def _is_prefixed(self, i: int, node: Node) -> bool:
-        """True for what comes before all tokens; False for features side by side."""
+        """True for rows before all tokens, such as trained keys: after the first call they are in the cache already."""
         return concat_axis(node) == self.owner.axes[i]
 
     def _attend(self, i: int, node: Node, args: list[Array], constants: dict[str, Any]) -> Array:
@@ -202,10 +200,7 @@ class _Pass:
 
 
 def _by_position(node: Node) -> bool:
-    constants = (*node.inputs, *node.constants.values())
-    flat = [
-        x
-        for c in constants
-        for x in (c if isinstance(c, tuple | list) and not isinstance(c, Value) else (c,))
-    ]
-    return any(isinstance(x, Size | Table) and x.of == "ids" for x in flat)
+    """Depends on how many tokens there are, or on where they are."""
+    found = [*node.inputs, *node.constants.values()]
+    found += [x for each in found if isinstance(each, tuple | list) for x in each]
+    return any(isinstance(x, Size | Table) and x.of == "ids" for x in found)

@@ -1,10 +1,10 @@
 """From a graph to a decoder program: the instructions of the C++ extension over new tokens, with a cache.
 
 Values live in registers, each a row of numbers for every new token. A value is written as late as possible: a sum of
-products stays a sum until somebody reads it, so that what belongs together becomes one instruction.
+matmuls stays a sum until it is read, so that what belongs together becomes one instruction.
 
-    linear + activation                 one product that ends in the activation
-    hidden + linear(...)                a product that is added to its register
+    linear + activation                 one matmul that ends in the activation
+    hidden + linear(...)                a matmul that is added to its register
     linears of q, k, v; of gate and up  side by side in one register, one matrix
     reshapes and transposes of heads    nothing: how a register is read
     rotary                              part of attention
@@ -23,19 +23,19 @@ import numpy as np
 
 from chainrule.autograd import Param
 from chainrule.trace.by_token import ELEMENTWISE, ROWWISE
-from chainrule.trace.cost import is_causal
+from chainrule.trace.cost import RECURRENT, is_causal
 from chainrule.trace.graph import Given, Graph, Node, Value
 from chainrule.trace.lengths import Size, Table
 from chainrule.trace.terms import (
     Embedded,
     Heads,
     Instruction,
-    Matrix,
-    Product,
+    Linear,
     Register,
     SourceRows,
     Sum,
     Unsupported,
+    Weight,
     fits,
     joined,
     numbers,
@@ -55,7 +55,7 @@ def lower(graph: Graph) -> list[Instruction]:
         lowering.node(i, node)
     (result,) = graph.outputs
     value = lowering.values[result]
-    if not isinstance(value, Sum) or not all(isinstance(term, Product) for term in value.terms):
+    if not isinstance(value, Sum) or not all(isinstance(term, Linear) for term in value.terms):
         raise Unsupported("lower: a program ends in a linear layer")
     lowering.written(result)
     for i, step in enumerate(lowering.instructions):
@@ -82,7 +82,7 @@ def _last_rows(program: list[Instruction]) -> list[Instruction]:
                 for step in program[i:]
             ]
             return [*program[:i], Instruction("last", new, (old,)), *rest]
-    raise Unsupported("lower: no one register holds what a last row needs")
+    raise Unsupported("lower: no single register holds the last row")
 
 
 def _has_size(constants: dict[str, Any]) -> bool:
@@ -104,9 +104,9 @@ class _Lowering:
         if not self.origins[i]:
             self.values[Value(i)] = self._constant(node)
             return
-        method = getattr(self, f"_{node.op.name}", None)
-        if method is None and node.op.name in ACTIVATIONS:
-            method = self._activation
+        name = node.op.name
+        kind = "activation" if name in ACTIVATIONS else "recurrent" if name in RECURRENT else name
+        method = getattr(self, f"_{kind}", None)
         if method is None:
             raise Unsupported(f"lower: {node.name} has no instruction")
         found = method(node)
@@ -134,7 +134,7 @@ class _Lowering:
         table = self.source(node.inputs[0])
         if not isinstance(table, Param | np.ndarray):
             raise Unsupported(f"lower: {node.name} has a table that is computed")
-        return Embedded(Matrix((table,)))
+        return Embedded(Weight((table,)))
 
     def _linear(self, node: Node) -> Any:
         x, W, b = node.inputs
@@ -142,10 +142,10 @@ class _Lowering:
         plain = isinstance(weight, Param | np.ndarray) and isinstance(bias, Param | np.ndarray | None)
         if node.constants.get("layout", "out_in") != "out_in" or not plain:
             raise Unsupported(f"lower: {node.name} has a weight that is computed")
-        matrix, bias = Matrix((weight,)), None if bias is None else numbers(bias)
+        matrix, bias = Weight((weight,)), None if bias is None else numbers(bias)
         if isinstance(self.source(x), SourceRows):
             return SourceRows(matrix, bias)
-        return Sum((Product(self.written(x), matrix, bias),), matrix.shape[0])
+        return Sum((Linear(self.written(x), matrix, bias),), matrix.shape[0])
 
     def _add(self, node: Node) -> Any:
         a, b = map(self.source, node.inputs)
@@ -161,18 +161,18 @@ class _Lowering:
         a, b = node.inputs
         a, b = (b, a) if isinstance(a, np.ndarray) else (a, b)
         if not isinstance(b, np.ndarray) or b.size != 1:
-            raise Unsupported(f"lower: {node.name} multiplies by what is computed")
+            raise Unsupported(f"lower: {node.name} multiplies by a computed value")
         factor, value = float(b.reshape(())), self.source(a)
         if isinstance(value, Embedded) and value.positions is None:
             return replace(value, scale=value.scale * factor)
         terms = self.terms(a)
-        if not all(isinstance(term, Product) and term.activation is None for term in terms):
-            raise Unsupported(f"lower: {node.name} scales what is no linear layer")
+        if not all(isinstance(term, Linear) and term.activation is None for term in terms):
+            raise Unsupported(f"lower: {node.name} scales something other than a linear layer")
         return Sum(tuple(scaled(term, factor) for term in terms), node.shapes[0][-1])  # type: ignore[arg-type]
 
     def _activation(self, node: Node) -> Any:
         terms = self.terms(node.inputs[0])
-        if len(terms) == 1 and isinstance(terms[0], Product) and not terms[0].activation:
+        if len(terms) == 1 and isinstance(terms[0], Linear) and not terms[0].activation:
             return Sum((replace(terms[0], activation=node.op.name),), node.shapes[0][-1])
         x = self.add_up(terms, node.shapes[0][-1])
         return self.emit("activation", x.width, (x,), activation=node.op.name)
@@ -233,11 +233,9 @@ class _Lowering:
     def _attention(self, node: Node) -> Any:
         q, k, v = map(self.source, node.inputs)
         self._check_attention(node, node.arrays[0].shape[-1])
-        if (
-            not all(isinstance(x, Heads) and x.transposed for x in (q, k, v))
-            or node.arrays[2].shape[-1] != node.arrays[0].shape[-1]
-        ):
-            raise Unsupported(f"lower: {node.name} of queries, keys and values that are no heads of one size")
+        one_size = node.arrays[2].shape[-1] == node.arrays[0].shape[-1]
+        if not one_size or not all(isinstance(x, Heads) and x.transposed for x in (q, k, v)):
+            raise Unsupported(f"lower: {node.name} of queries, keys and values whose heads differ in size")
         width = node.shapes[0][1] * node.shapes[0][3]
         if isinstance(k.rows, SourceRows):
             out = self._source_attention(node, width, q, k, v)
@@ -252,46 +250,34 @@ class _Lowering:
     def _check_attention(self, node: Node, size: int) -> None:
         scale = node.constants.get("scale")
         other = scale is not None and not np.isclose(scale, size**-0.5, rtol=1e-7)
+        special = other or node.constants.get("mask") is not None or node.constants.get("dropout")
         ids = all("ids" in self.origins[s.node] for s in node.inputs if isinstance(s, Value))
-        if (
-            other
-            or node.constants.get("mask") is not None
-            or node.constants.get("dropout")
-            or is_causal(node) != ids
-        ):
+        if special or is_causal(node) != ids:
             raise Unsupported(f"lower: {node.name} with a mask, a scale or dropout of its own")
 
     def _source_attention(self, node: Node, width: int, q: Heads, k: Heads, v: Heads) -> Any:
         plain = all(isinstance(x.rows, SourceRows) and x.rows.weight for x in (k, v))
         if not plain or q.frequency is not None or q.heads != k.heads:
             raise Unsupported(f"lower: {node.name} of a source in another way than by linear layers")
-        weight = Matrix((*k.rows.weight.parts, *v.rows.weight.parts))
+        weight = Weight((*k.rows.weight.parts, *v.rows.weight.parts))
         bias = joined([k.rows.bias, v.rows.bias], [len(x.rows.weight.parts[0]) for x in (k, v)])
         x = self.columns(node, [q.rows])
         return self.emit("cross_attention", width, (x,), heads=q.heads, weight=weight, bias=bias)
 
-    def _recurrent(self, node: Node, states: int, **arguments: Any) -> tuple[Any, ...]:
+    def _recurrent(self, node: Node) -> tuple[Any, ...]:
         x, *rest = node.inputs
+        states = len(node.shapes) - 1
         start, (W_x, W_h, *biases) = rest[:states], rest[states:]
         if any(not isinstance(state, np.ndarray) or state.any() for state in start):
             raise Unsupported(f"lower: {node.name} begins with another state than zeros")
         if not all(isinstance(weight, Param | np.ndarray | None) for weight in (W_x, W_h, *biases)):
             raise Unsupported(f"lower: {node.name} has a weight that is computed")
         b, b_h = (None if b is None else numbers(b) for b in (*biases, None)[:2])  # type: ignore[arg-type]
-        product = Product(self.written(x), Matrix((W_x,)), b)  # type: ignore[arg-type]
-        inputs = self.add_up((product,), len(W_x))  # type: ignore[arg-type]
-        kind = node.op.name.removesuffix("_sequence")
-        arguments |= {"kind": kind, "weight": Matrix((W_h,)), "bias": b_h}  # type: ignore[arg-type]
+        linear = Linear(self.written(x), Weight((W_x,)), b)  # type: ignore[arg-type]
+        inputs = self.add_up((linear,), len(W_x))  # type: ignore[arg-type]
+        kind, reset_after = node.op.name.removesuffix("_sequence"), node.constants.get("reset_after", False)
+        arguments = {"kind": kind, "weight": Weight((W_h,)), "bias": b_h, "reset_after": reset_after}  # type: ignore[arg-type]
         return self.emit("recurrent", node.shapes[0][-1], (inputs,), **arguments), *(None,) * states
-
-    def _rnn_sequence(self, node: Node) -> Any:
-        return self._recurrent(node, 1)
-
-    def _lstm_sequence(self, node: Node) -> Any:
-        return self._recurrent(node, 2)
-
-    def _gru_sequence(self, node: Node) -> Any:
-        return self._recurrent(node, 1, reset_after=node.constants.get("reset_after", False))
 
     # -- registers ------------------------------------------------------------------------------------------
 
@@ -304,7 +290,7 @@ class _Lowering:
         x = self.written(node.inputs[0])
         return self.emit(name, x.width, (x,), **arguments)
 
-    def terms(self, source: Any) -> tuple[Register | Product, ...]:
+    def terms(self, source: Any) -> tuple[Register | Linear, ...]:
         """What is to be added up; written down first if others read it too."""
         if not isinstance(source, Value):
             raise Unsupported("lower: an array that is no parameter of a layer cannot be added")
@@ -332,14 +318,14 @@ class _Lowering:
         self.values[source] = Sum((out,), out.width)
         return out
 
-    def add_up(self, terms: Sequence[Register | Product], width: int) -> Register:
+    def add_up(self, terms: Sequence[Register | Linear], width: int) -> Register:
         registers = [term for term in terms if isinstance(term, Register)]
         total = registers[0] if registers else None
         for term in terms:
             if term is total:
                 continue
             out = Register(width)
-            if isinstance(term, Product):
+            if isinstance(term, Linear):
                 arguments = {"weight": term.weight, "bias": term.bias, "activation": term.activation}
                 step = Instruction("linear", out, (term.x,), arguments, base=total)
             else:
@@ -350,25 +336,25 @@ class _Lowering:
         return total
 
     def columns(self, node: Node, sums: Sequence[Sum]) -> Register:
-        """Several sums side by side in one register: products of the same input become one."""
+        """Several sums side by side in one register: matmuls of the same input become one."""
         if len(sums) == 1:
             return self.add_up(sums[0].terms, sums[0].width)
-        together: dict[Register, list[Product | None]] = {}
-        extra: list[Product] = []
+        together: dict[Register, list[Linear | None]] = {}
+        extra: list[Linear] = []
         for place, each in enumerate(sums):
             for term in each.terms:
-                if not isinstance(term, Product) or term.activation:
-                    raise Unsupported(f"lower: {node.name} of what is not just linear layers")
+                if not isinstance(term, Linear) or term.activation:
+                    raise Unsupported(f"lower: {node.name} joins more than linear layers")
                 beside = together.setdefault(term.x, [None] * len(sums))
                 if beside[place] is None:
                     beside[place] = term
                 else:
                     extra.append(padded(term, place, sums))
-        products = [
+        linears = [
             stacked([p for p in beside if p is not None])
             if None not in beside
             else [padded(p, place, sums) for place, p in enumerate(beside) if p is not None]
             for beside in together.values()
         ]
-        flat = [p for each in products for p in (each if isinstance(each, list) else [each])]
+        flat = [p for each in linears for p in (each if isinstance(each, list) else [each])]
         return self.add_up([*flat, *extra], sum(each.width for each in sums))

@@ -18,7 +18,7 @@ class Unsupported(GraphError):
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class Weight:
     """Matrices (out, in), one above the other. Parameters keep their identity, so that a tied one is packed once."""
 
     parts: tuple[Param | Array, ...]
@@ -51,7 +51,7 @@ class Instruction:
     reads: tuple[Register, ...] = ()
     arguments: dict[str, Any] = field(default_factory=dict)
     base: Register | None = None
-    """What a product is added to."""
+    """What a linear layer is added to."""
 
     @property
     def needed(self) -> tuple[Register, ...]:
@@ -59,20 +59,20 @@ class Instruction:
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class Linear:
     """f(x Wᵀ + b), not computed yet"""
 
     x: Register
-    weight: Matrix
+    weight: Weight
     bias: Array | None
     activation: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """Rows: registers and products, to be added up when somebody reads them."""
+    """Rows: registers and matmuls, to be added up when they are read."""
 
-    terms: tuple[Register | Product, ...]
+    terms: tuple[Register | Linear, ...]
     width: int
 
 
@@ -80,7 +80,7 @@ class Sum:
 class Embedded:
     """scale · table[token], plus rows by position"""
 
-    table: Matrix
+    table: Weight
     scale: float = 1.0
     positions: Array | None = None
 
@@ -89,7 +89,7 @@ class Embedded:
 class SourceRows:
     """Rows of the source: its memory, or with a weight keys or values of it"""
 
-    weight: Matrix | None = None
+    weight: Weight | None = None
     bias: Array | None = None
 
 
@@ -138,11 +138,11 @@ def _is_row(x: Any, width: int) -> bool:
     return isinstance(x, np.ndarray) and x.shape == (width,)
 
 
-def stacked(products: Sequence[Product]) -> Product:
-    """One product whose outputs stand side by side."""
-    weight = Matrix(tuple(part for product in products for part in product.weight.parts))
-    bias = joined([p.bias for p in products], [p.weight.shape[0] for p in products])
-    return Product(products[0].x, weight, bias)
+def stacked(linears: Sequence[Linear]) -> Linear:
+    """One matmul whose outputs stand side by side."""
+    weight = Weight(tuple(part for linear in linears for part in linear.weight.parts))
+    bias = joined([p.bias for p in linears], [p.weight.shape[0] for p in linears])
+    return Linear(linears[0].x, weight, bias)
 
 
 def joined(biases: Sequence[Array | None], widths: Sequence[int]) -> Array | None:
@@ -154,21 +154,21 @@ def joined(biases: Sequence[Array | None], widths: Sequence[int]) -> Array | Non
     )
 
 
-def scaled(product: Product, factor: float) -> Product:
+def scaled(linear: Linear, factor: float) -> Linear:
     if factor == 1:
-        return product
-    bias = None if product.bias is None else product.bias * np.float32(factor)
-    return replace(product, weight=Matrix((product.weight.array() * np.float32(factor),)), bias=bias)
+        return linear
+    bias = None if linear.bias is None else linear.bias * np.float32(factor)
+    return replace(linear, weight=Weight((linear.weight.array() * np.float32(factor),)), bias=bias)
 
 
 def numbers(x: Param | Array) -> Array:
     return x.array if isinstance(x, Param) else x
 
 
-def padded(product: Product, place: int, sums: Sequence[Sum]) -> Product:
-    """A product that adds nothing to the columns of others."""
+def padded(linear: Linear, place: int, sums: Sequence[Sum]) -> Linear:
+    """A matmul that adds nothing to the columns of others."""
     before = sum(each.width for each in sums[:place])
     after = sum(each.width for each in sums[place + 1 :])
-    W = np.pad(product.weight.array(), [(before, after), (0, 0)])
-    bias = None if product.bias is None else np.pad(product.bias, (before, after))
-    return Product(product.x, Matrix((W,)), bias)
+    W = np.pad(linear.weight.array(), [(before, after), (0, 0)])
+    bias = None if linear.bias is None else np.pad(linear.bias, (before, after))
+    return Linear(linear.x, Weight((W,)), bias)

@@ -1,4 +1,8 @@
-"""Training: the loop, its settings and its log."""
+"""Training: `trainer` is the loop, `step` one update, `config` the settings.
+
+`plan` decides the number of steps and the rate; `log` writes log.jsonl; `precision`, `ema` and `skips` belong to a
+step; `trials` finds a learning rate or overfits one batch; `word_*` trains word2vec.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -32,8 +32,8 @@ class Learning:
     lr: float = 3e-3
     """Highest learning rate."""
     schedule: str = "wsd"
-    """Of the learning rate: wsd (warmup, stable, decay), cosine, linear, constant, step (a tenth of the rate for the
-    last tenth of the steps), or inverse_sqrt, as in the first transformer."""
+    """Schedule of the learning rate: wsd (warmup, stable, decay), cosine, linear, constant, step (a tenth of the rate
+    for the last tenth of the steps), or inverse_sqrt, as in the first transformer."""
     min_lr: float = 0.0
     """Final learning rate of wsd, cosine and linear."""
     warmup: int = 100
@@ -71,7 +71,7 @@ class TrainConfig(Monitoring, Learning):
     """How to train."""
 
     precision: str = "fp32"
-    """Of the inputs of matmuls in linear layers: fp32, bf16 or fp16. Sums, weights and the rest stay in fp32."""
+    """Precision of the matmul inputs of linear layers: fp32, bf16 or fp16. Sums, weights and the rest stay in fp32."""
     recompute: bool = False
     """Keep only the input of each block and recompute the rest in backward: less memory, a third more time."""
     ema: float = 0.0
@@ -120,7 +120,7 @@ class WordTrainConfig:
     """How to train word2vec."""
 
     epochs: int = 5
-    """Times through the text."""
+    """Passes over the text."""
     lr: float | None = None
     """First learning rate, which falls linearly to 0. Default: 0.025 for skip-gram, 0.075 for CBOW."""
     negatives: int = 5
@@ -130,7 +130,7 @@ class WordTrainConfig:
     power: float = 0.75
     """Negatives are drawn by frequency to this power; 0 draws all words alike."""
     seed: int = 0
-    """Of every random choice."""
+    """Seed of every random choice."""
 
     def __post_init__(self) -> None:
         check = Check("word2vec", self)

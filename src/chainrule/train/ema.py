@@ -42,7 +42,7 @@ class Average:
             self._swap()
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """Go on from the mean that was saved by the names of the parameters."""
+        """Restore the mean from arrays by parameter name."""
         for name, parameter in self.parameters.items():
             start = self.parameters.offsets[id(parameter)]
             self.mean[start : start + parameter.size] = state[name].reshape(-1)

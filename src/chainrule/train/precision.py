@@ -38,7 +38,7 @@ class LossScale:
             self.factor, self.good = min(2 * self.factor, LARGEST), 0
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on as `asdict` wrote it into a checkpoint."""
+        """Restore the state that `asdict` wrote."""
         self.factor = float(state.get("factor", self.factor))
         self.good = int(state.get("good", self.good))
 

@@ -42,6 +42,7 @@ class Step(Protocol):
     """The learning rate at the end of the last step."""
     average: Average | None
     state: State | None
+    config: TrainConfig
 
     @property
     def tokens(self) -> int:
@@ -52,6 +53,9 @@ class Step(Protocol):
 
         A long step tells `going_on` how far it is, and is given up (None) if the answer is no.
         """
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """In here the model has the weights that are evaluated and kept."""
 
     def arrays(self) -> Mapping[str, Array]:
         """What an optimizer remembers, for a checkpoint."""

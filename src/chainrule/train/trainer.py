@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from chainrule import random
 from chainrule.autograd import precision
@@ -21,16 +21,19 @@ from chainrule.doctor.preflight import examine
 from chainrule.inspect import output_entropy
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model
+from chainrule.models.microbatch import take
 from chainrule.optim import EarlyStopping
 from chainrule.tasks.objectives import check_causality
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.interrupt import Interrupt
 from chainrule.train.log import Logger, shorten
-from chainrule.train.schedule import Plan
+from chainrule.train.plan import Plan
 from chainrule.train.skips import check_sound, noted
-from chainrule.train.step import GoingOn, GradientStep
+from chainrule.train.step import GoingOn, GradientStep, Step
 from chainrule.types import Ids
+
+ENTROPY_TARGETS = 256  # enough for a mean, and next to nothing beside an evaluation
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,12 @@ class Trainer:
         eval_batches: Sequence[tuple[Any, Ids]],
         config: TrainConfig,
         tokenizer: Tokenizer | None = None,
-        step: Any = None,
+        step: Step | None = None,
     ) -> None:
         self.model = model
         self.eval_batches = eval_batches
         self.tokenizer = tokenizer
-        self.step: Any = step or GradientStep(model, batches, config, tokenizer)  # a `Step`
+        self.step: Step = step or GradientStep(model, batches, config, tokenizer)
         self.monitor = Monitor(config, model.n_classes)
         self.config = config
         self.plan = Plan(config)
@@ -136,7 +139,7 @@ class Trainer:
     def _look(self, log: Logger, loss: float, norm: float, lr: float) -> None:
         """What the doctor and the watch see after a step."""
         self.tell(log, self.monitor.step(loss, norm))
-        if reason := self.step.skips.reason:
+        if reason := self.gradient.skips.reason:
             log.note(self.steps, {"skipped": reason}, f"skipped: {reason}")
         if self.config.watch_every and (seen := self.look(lr)):
             log.note(self.steps, seen, *seen["watch"]["problems"])
@@ -154,14 +157,18 @@ class Trainer:
         return made
 
     @property
+    def gradient(self) -> GradientStep:
+        """The step of a training on batches; an epoch of word vectors has no batch and no optimizer."""
+        return cast(GradientStep, self.step)
+
+    @property
     def batches(self) -> BatchSource:
         """What is learned from."""
-        found: BatchSource = self.step.batches
-        return found
+        return self.gradient.batches
 
     @batches.setter
     def batches(self, batches: BatchSource) -> None:
-        self.step.batches = batches
+        self.gradient.batches = batches
 
     @property
     def config(self) -> TrainConfig:
@@ -187,8 +194,8 @@ class Trainer:
         log.evaluation(self.steps, validation, seconds=self.seconds, entropy=self.entropy())
         self._check(log, validation)
         self.tell(log, self.monitor.evaluation(self.steps, validation))
-        if not self.step.skips.reason:  # the gradient is that of a step that was taken
-            self.tell(log, self.monitor.weights(self.model.parameters(), self.step.optimizer))
+        if not self.gradient.skips.reason:  # the gradient is that of a step that was taken
+            self.tell(log, self.monitor.weights(self.model.parameters(), self.gradient.optimizer))
         if self.stopping:
             self.stopping(self.steps, validation)
             if self.stopping.best_step == self.steps:
@@ -216,7 +223,9 @@ class Trainer:
         watch = Watch(self.config.watch_every)
         if not watch.due(self.steps):
             return None
-        return watch.observe(self.steps, self.model, self.batches.batch(self.steps), self.step.optimizer, lr)
+        return watch.observe(
+            self.steps, self.model, self.batches.batch(self.steps), self.gradient.optimizer, lr
+        )
 
     def evaluate(self) -> float:
         """The mean loss on the evaluation batches, of the averaged weights if there are such; NaN without batches."""
@@ -227,11 +236,16 @@ class Trainer:
             return self.model.mean_loss(self.eval_batches)
 
     def entropy(self) -> float | None:
-        """Mean entropy of the model's predictions on the first evaluation batch, in nats."""
+        """Mean entropy of the predictions for a few rows of the first evaluation batch, in nats."""
+        if not self.eval_batches:
+            return None
+        inputs, targets = self.eval_batches[0]
+        if self.model.divisible:
+            few = slice(max(1, ENTROPY_TARGETS * len(targets) // max(1, targets.size)))
+            inputs, targets = take(inputs, few), targets[few]
         with precision(self.config.precision), self.averaged():
-            return output_entropy(self.model, self.eval_batches[0]) if self.eval_batches else None
+            return output_entropy(self.model, (inputs, targets))
 
     def averaged(self) -> AbstractContextManager[None]:
         """In here the model has the weights that are evaluated and kept: their running mean, if there is one."""
-        context: AbstractContextManager[None] = self.step.averaged()
-        return context
+        return self.step.averaged()

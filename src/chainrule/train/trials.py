@@ -25,7 +25,7 @@ from chainrule.models.microbatch import take
 from chainrule.optim import EarlyStopping
 from chainrule.optim.schedules import constant
 from chainrule.optim.search import Choice, Sweep, choose, sweep
-from chainrule.train.schedule import after_warmup
+from chainrule.train.plan import after_warmup
 from chainrule.train.trainer import Trainer
 
 ROWS = 4  # of the batch to overfit
@@ -35,7 +35,7 @@ RATES = (1e-5, 1.0)
 COUNT = 100  # of rates that are tried
 RISE = 0.1  # of what the loss had fallen, after which the rates are too high
 BELOW = 10  # one step bears a rate about ten times as high as many steps do
-WINDOW = 5  # losses of which `choose` takes the mean
+WINDOW = 5  # losses that `choose` averages
 
 Progress = Callable[[str], None]
 

@@ -44,7 +44,7 @@ class AliasTable(NamedTuple):
 
     @classmethod
     def of(cls, probability: Array) -> AliasTable:
-        """probability (V,) -> table; a word's share is right to one part in 2³² of the whole."""
+        """probability (V,) -> table; a word's frequency is right to one part in 2³² of the whole."""
         V = len(probability)
         height = probability * V
         accept, other = np.full(V, 2**32 - 1, np.uint32), np.arange(V, dtype=np.int32)
@@ -68,12 +68,12 @@ class AliasTable(NamedTuple):
 
 
 def blocks_per_centre(negatives: int) -> int:
-    """Philox makes eight 32-bit words at a time; a centre needs one for its window and one for each negative."""
+    """Philox makes eight 32-bit words at a time; a center needs one for its window and one for each negative."""
     return (negatives + 8) // 8
 
 
 def random_words(key: tuple[int, ...], first: int, count: int, negatives: int) -> npt.NDArray[np.uint32]:
-    """The random words of the centres first .. first + count: (count, 1 + negatives). As in the kernel."""
+    """The random words of the centers first .. first + count: (count, 1 + negatives). As in the kernel."""
     blocks = blocks_per_centre(negatives)
     bits = from_key(key).bit_generator
     bits.advance(first * blocks)  # type: ignore[attr-defined]  # all of Philox's kind can

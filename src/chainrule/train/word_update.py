@@ -1,10 +1,10 @@
 """One stretch of text through word2vec: by the kernel, or by NumPy, which is also the statement of what it does.
 
-A round is `lanes` chunks of `count` centres. Each chunk goes through its windows one after the other, on copies of the
+A round is `lanes` chunks of `count` centers. Each chunk goes through its windows one after the other, on copies of the
 rows of both tables that it needs; all chunks of a round start from the same tables, and when all are done their changes
 are added in order. Nothing depends on who computes a chunk: any number of threads gives the same bits.
 
-A window is one step: its M inputs x (the words around the centre; in CBOW their mean), its targets y (the centre and
+A window is one step: its M inputs x (the words around the center; in CBOW their mean), its targets y (the center and
 the negatives, drawn once for the whole window) and G = lr (label - σ(x yᵀ)) give x += G y, y += Gᵀ x.  [PR.5] [PR.6]
 """
 
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Stretch:
-    """The centres first .. last of a text and how to learn from them."""
+    """The centers first .. last of a text and how to learn from them."""
 
     ids: npt.NDArray[np.int32]  # the text; -1 is a boundary
     first: int
@@ -35,7 +35,7 @@ class Stretch:
     negatives: int
     average: bool  # the mean of the window is the input: CBOW
     lr: float
-    count: int  # centres per chunk
+    count: int  # centers per chunk
     lanes: int  # chunks per round
 
 
@@ -63,25 +63,25 @@ def _chunk(input: Array, output: Array, s: Stretch, first: int, last: int) -> tu
     random = random_words(s.key, first, last - first, s.negatives)
     reach = 1 + (random[:, 0].astype(np.uint64) * np.uint64(s.window) >> np.uint64(32)).astype(int)
     negatives = s.noise.draw(random[:, 1:])
-    for centre in range(first, last):
-        around = _around(s.ids, centre, int(reach[centre - first]))
+    for center in range(first, last):
+        around = _around(s.ids, center, int(reach[center - first]))
         if around:
-            _step(input, output, s, np.array(around), int(s.ids[centre]), negatives[centre - first])
+            _step(input, output, s, np.array(around), int(s.ids[center]), negatives[center - first])
     return input, output
 
 
-def _around(ids: Array, centre: int, reach: int) -> list[int]:
+def _around(ids: Array, center: int, reach: int) -> list[int]:
     """The words of the window, up to a boundary or an end of the text."""
-    if ids[centre] < 0:
+    if ids[center] < 0:
         return []
-    before = ids[max(centre - reach, 0) : centre][::-1]
-    after = ids[centre + 1 : centre + 1 + reach]
+    before = ids[max(center - reach, 0) : center][::-1]
+    after = ids[center + 1 : center + 1 + reach]
     left, right = ([*side.tolist(), -1] for side in (before, after))
     return [*left[: left.index(-1)][::-1], *right[: right.index(-1)]]
 
 
-def _step(input: Array, output: Array, s: Stretch, around: Array, centre: int, drawn: Array) -> None:
-    targets = np.array([centre, *drawn[drawn != centre]])  # the centre is no example against itself
+def _step(input: Array, output: Array, s: Stretch, around: Array, center: int, drawn: Array) -> None:
+    targets = np.array([center, *drawn[drawn != center]])  # the center is no example against itself
     label = np.arange(len(targets)) == 0
     x, y = input[around], output[targets]  # (M, C), (n, C)
     if s.average:

@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from chainrule.errors import ChainruleError, ConfigError, DataError, Setting
 from chainrule.models import CBOW, NOTHING, Word2Vec
+from chainrule.models.microbatch import State
 from chainrule.random import generator, key
 from chainrule.tasks.word_vectors import WordVectorsTask
 from chainrule.train.config import TrainConfig, WordTrainConfig
+from chainrule.train.ema import Average
 from chainrule.train.step import GoingOn
 from chainrule.train.trainer import Trainer
 from chainrule.train.word_sampling import AliasTable, keep_probability, noise
@@ -23,8 +25,8 @@ from chainrule.train.word_update import Stretch, learn
 
 Array = npt.NDArray[Any]
 
-STRETCH = 1 << 14  # centres with one learning rate, and between two reports of progress
-COUNT, LANES = 32, 8  # centres per chunk; chunks per round, at most
+STRETCH = 1 << 14  # centers with one learning rate, and between two reports of progress
+COUNT, LANES = 32, 8  # centers per chunk; chunks per round, at most
 MOST_STALE = (
     8.0  # steps that one row may take within a round without seeing each other, times the learning rate
 )
@@ -36,7 +38,7 @@ class Progress(NamedTuple):
 
     epoch: int  # being read, from 0
     words: int  # read in this stretch: those that subsampling left
-    share: float  # fraction of the training that is done
+    fraction: float  # of the training that is done
     lr: float  # of this stretch
 
 
@@ -54,8 +56,9 @@ class WordVectorStep:
     """
 
     by_epoch = True
-    average = None
-    state = None
+    average: Average | None = None
+    state: State | None = None
+    config: TrainConfig
     tokens = 0  # the pace is in words, which an epoch tells itself
 
     def __init__(self, model: Word2Vec, ids: npt.ArrayLike, settings: WordTrainConfig | None = None) -> None:
@@ -81,7 +84,8 @@ class WordVectorStep:
             self.words += progress.words
             self.seconds = time.monotonic() - began
             pace = self.words / max(self.seconds, 1e-9)
-            said = f"epoch {number + 1} of {self.settings.epochs}, {progress.share:.0%}, {pace:,.0f} words/s"
+            epoch = f"epoch {number + 1} of {self.settings.epochs}"
+            said = f"{epoch}, {progress.fraction:.0%}, {pace:,.0f} words/s"
             if not going_on(said):
                 return None
             self.rate = progress.lr
@@ -135,17 +139,18 @@ class WordVectorStep:
         return float(self.model.sampled_loss(inputs[some], targets[some], negatives).item())
 
     def _round(self) -> tuple[int, int]:
-        """Centres per chunk and chunks per round: as many as a text's most frequent word allows.
+        """Centers per chunk and chunks per round: as many as a text's most frequent word allows.
 
         The chunks of a round do not see each other's steps, which add up for a word that occurs in all of them.
         A function of the text and the settings, not of the machine.
         """
         read = self.counts * keep_probability(self.counts, self.settings.sample)
-        share, K = read / read.sum(), self.settings.negatives
-        uses = float(np.maximum((1 + K) * share, share + K * self.noise).max())  # of one row, per centre
+        frequency, K = read / read.sum(), self.settings.negatives
+        # updates of one row, per center
+        uses = float(np.maximum((1 + K) * frequency, frequency + K * self.noise).max())
         pairs = 1 if self.mean else self.model.config.window + 1  # per use: a mean counts as one input
-        centres = max(int(MOST_STALE / (self.lr * pairs * uses)), 1)
-        lanes = max(min(LANES, centres // COUNT), 1)
+        centers = max(int(MOST_STALE / (self.lr * pairs * uses)), 1)
+        lanes = max(min(LANES, centers // COUNT), 1)
         return COUNT, lanes
 
 
@@ -163,9 +168,7 @@ def _checked(ids: npt.ArrayLike, V: int) -> tuple[npt.NDArray[np.int32], Array]:
             f"word2vec: {np.count_nonzero(counts)} different words in the text (must be at least 2)"
         )
     if not ((text[1:] != NOTHING) & (text[:-1] != NOTHING)).any():
-        raise DataError(
-            "word2vec: no two words stand together between boundaries (no window has a neighbour)"
-        )
+        raise DataError("word2vec: no two words stand together between boundaries (no window has a neighbor)")
     return text.astype(np.int32), counts
 
 

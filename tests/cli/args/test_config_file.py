@@ -92,7 +92,7 @@ def test_the_rate_follows_the_family_and_where_the_weights_come_from(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("n_layers = 6", "'n_layers' is no option (did you mean n_layer?)"),
+        ("n_layers = 6", "unknown option 'n_layers' (did you mean n_layer?)"),
         ("n_layer = 'six'", 'run.toml: n_layer is "six" (must be an integer, without quotes)'),
         ("n_layer = [6]", "run.toml: n_layer is [6] (must be an integer, without quotes)"),
         ("n_layer = true", "run.toml: n_layer is true (must be an integer, without quotes)"),

@@ -104,6 +104,12 @@ def test_what_does_not_fit_is_known_by_its_fields(
     assert {name: getattr(caught.value, name) for name in fields} == fields
 
 
+def test_a_value_may_begin_with_a_dash_if_it_has_a_space() -> None:
+    read_command = read(Command, options_of(Command), ["run", "- a file", "--stop", "- x", "--stop=- a b"])
+    assert read_command.files == ("- a file",)
+    assert read_command.inner.stop == ("- x", "- a b")
+
+
 def test_one_argument_too_many() -> None:
     @dataclass(frozen=True)
     class One:

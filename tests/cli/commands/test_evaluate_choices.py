@@ -10,14 +10,14 @@ import pytest
 
 from chainrule.cli import main
 
-COLOURS = {"grass": "green", "snow": "white", "coal": "black", "blood": "red", "gold": "yellow"}
+COLORS = {"grass": "green", "snow": "white", "coal": "black", "blood": "red", "gold": "yellow"}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that has learnt the colours of five things."""
-    folder = tmp_path_factory.mktemp("colours")
-    facts = "".join(f"{thing} is {colour}.\n" for thing, colour in COLOURS.items())
+    """A run that has learned the colors of five things."""
+    folder = tmp_path_factory.mktemp("colors")
+    facts = "".join(f"{thing} is {color}.\n" for thing, color in COLORS.items())
     (folder / "facts.txt").write_text(facts * 40)
     size = ["--n-layer", "1", "--n-head", "2", "--n-embd", "32", "--block-size", "32", "--batch-size", "16"]
     steps = ["--max-steps", "150", "--lr", "1e-2", "--eval-every", "150", "--seed", "1"]
@@ -33,9 +33,9 @@ def judged(folder: Path, questions: list[dict[str, Any]], *more: str, capsys: An
     return dict(json.loads(capsys.readouterr().out))
 
 
-def test_it_knows_what_it_has_learnt(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    colours = list(COLOURS.values())
-    right = [{"question": f"{thing} is", "choices": colours, "answer": i} for i, thing in enumerate(COLOURS)]
+def test_it_knows_what_it_has_learned(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    colors = list(COLORS.values())
+    right = [{"question": f"{thing} is", "choices": colors, "answer": i} for i, thing in enumerate(COLORS)]
     found = judged(folder, right, capsys=capsys)
     assert found["questions"] == 5 and found["chance"] == pytest.approx(0.2)
     assert found["accuracy"] == found["accuracy_per_token"] == found["accuracy_per_byte"] == 1.0

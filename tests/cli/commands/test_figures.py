@@ -59,7 +59,7 @@ def test_gradient_maps(drawn: Any) -> None:
         shares.append(np.ma.getmaskarray(np.ma.masked_invalid(image)).mean())
         assert f"{shares[-1]:.0%} saturated" in ax.get_title()
         shown = np.ma.masked_invalid(image).compressed()
-        assert (shown >= 1 - 0.99**2 - 1e-12).all()  # what is shown in colour has |tanh| <= 0.99
+        assert (shown >= 1 - 0.99**2 - 1e-12).all()  # what is shown in color has |tanh| <= 0.99
         assert ax.images[0].cmap.get_bad().tolist() == [1, 1, 1, 1]
     assert shares[0] > 0.5 and shares[1] < 0.01
 

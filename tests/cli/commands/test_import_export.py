@@ -107,7 +107,7 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["export", "{run}", "--out", "x", "--weights", "q8_0"], "--weights is 'q8_0', --format 'hf'"),
         (["export", "{run}"], "--out"),
         (["eval", "{rnn}"], "a model without its training"),
-        (["export", "{rnn}", "--out", "x"], "Hugging Face has no such RNNLM"),
+        (["export", "{rnn}", "--out", "x"], "Hugging Face has no model like this RNNLM"),
     ],
 )
 def test_bad_input_is_one_line(

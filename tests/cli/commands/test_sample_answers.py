@@ -15,47 +15,47 @@ from chainrule.io import save_pretrained
 from chainrule.models import BERTPretraining, make
 from chainrule.text import WordPieceTokenizer
 
-COLOURS = {"grass": "green", "snow": "white", "coal": "black", "blood": "red", "gold": "yellow"}
-TEXT = "".join(f"{thing} is {colour}.\n" for thing, colour in COLOURS.items())
+COLORS = {"grass": "green", "snow": "white", "coal": "black", "blood": "red", "gold": "yellow"}
+TEXT = "".join(f"{thing} is {color}.\n" for thing, color in COLORS.items())
 SIZES = {"n_layer": 1, "n_head": 2, "n_embd": 16, "n_hidden": 16, "block_size": 12}
 
 
-def colours_learnt(tokenizer: WordPieceTokenizer) -> BERTPretraining:
+def colors_learned(tokenizer: WordPieceTokenizer) -> BERTPretraining:
     cr.seed(1)
     model = make("bert", **SIZES, vocab_size=tokenizer.vocab_size, next_sentence=False, dropout=0.0)
     special = SpecialIds.of(tokenizer.special_ids)
-    rows = [tokenizer.encode(line) for line in TEXT.splitlines()]  # thing, is, colour, full stop
+    rows = [tokenizer.encode(line) for line in TEXT.splitlines()]  # thing, is, color, full stop
     ids, mask, segments = segmented(rows, [None] * len(rows), special)
     targets = np.full_like(ids, IGNORE)
     targets[:, 3], ids[:, 3] = ids[:, 3], special.mask
     batch = Masked(ids, mask, segments, np.full(len(rows), IGNORE))
-    optimiser = cr.optim.AdamW(model.parameters(), 1e-2)
+    optimizer = cr.optim.AdamW(model.parameters(), 1e-2)
     for _ in range(120):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         model.loss(batch, targets).backward()
-        optimiser.step()
+        optimizer.step()
     return model
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT that has learnt five colours, and a classifier that has learnt nothing."""
+    """A BERT that has learned five colors, and a classifier that has learned nothing."""
     folder = tmp_path_factory.mktemp("answering")
     tokenizer = WordPieceTokenizer.train(TEXT * 9, 120)
-    save_pretrained(colours_learnt(tokenizer), tokenizer, folder / "bert")
+    save_pretrained(colors_learned(tokenizer), tokenizer, folder / "bert")
     classifier = make("bert-classifier", **SIZES, vocab_size=tokenizer.vocab_size, classes=3)
     save_pretrained(classifier, tokenizer, folder / "classifier")
     return folder
 
 
 def test_hidden_words_are_guessed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prompts = [f"{thing} is [MASK]." for thing in COLOURS]
+    prompts = [f"{thing} is [MASK]." for thing in COLORS]
     (folder / "prompts.txt").write_text("\n".join([*prompts, "[MASK] is [MASK]."]))
     many = ["sample", str(folder / "bert"), "--prompts-file", str(folder / "prompts.txt")]
     capsys.readouterr()
     main([*many, "--json", "--top-k", "3"])
     *found, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert [answer["masks"][0][0]["token"] for answer in found] == list(COLOURS.values())
+    assert [answer["masks"][0][0]["token"] for answer in found] == list(COLORS.values())
     assert [answer["text"] for answer in found] == TEXT.splitlines()
     assert all(answer["masks"][0][0]["probability"] > 0.5 for answer in found)
     assert [len(gap) for gap in last["masks"]] == [3, 3]

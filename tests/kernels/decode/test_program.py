@@ -13,7 +13,7 @@ from chainrule import native
 from chainrule.generate import Decoder
 from chainrule.generate.engine.plan import decoder_graph
 from chainrule.generate.engine.program import Compiler
-from chainrule.generate.engine.weights import FORMATS, pack, pad, quantise, rounded, to_bf16
+from chainrule.generate.engine.weights import FORMATS, pack, pad, quantize, rounded, to_bf16
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.trace.lower import lower
 
@@ -82,7 +82,7 @@ def test_bf16_rounds_to_nearest_ties_to_even() -> None:
 @pytest.mark.parametrize(("weights", "bits"), [("int8", 8), ("int4", 4)])
 def test_integers_are_off_by_half_a_scale_at_most(weights: str, bits: int) -> None:
     W = normal(65, 130) * np.exp(normal(65, 1))
-    codes, scales = quantise(pad(W), bits)
+    codes, scales = quantize(pad(W), bits)
     assert codes.min() >= 0 and codes.max() <= 2**bits - 1 and (codes == np.rint(codes)).all()
     assert (scales.view(np.uint32) & 0xFFFF == 0).all()  # bf16
     error = np.abs(pad(rounded(W, weights)) - pad(W)).reshape(codes.shape)

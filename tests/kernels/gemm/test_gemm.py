@@ -106,7 +106,7 @@ def test_the_same_bits_for_any_number_of_threads(M: int, N: int, K: int) -> None
         assert (native.matmul(a, b).tobytes(), native.matmul(at, bt).tobytes()) == want, f"{n} threads"
 
 
-def test_a_row_does_not_depend_on_its_neighbours() -> None:
+def test_a_row_does_not_depend_on_its_neighbors() -> None:
     """The same row in a larger product gives the same bits: batching changes nothing."""
     rng = np.random.default_rng(5)
     a, b = matrix(rng, 100, 300, False), matrix(rng, 300, 50, False)

@@ -82,7 +82,7 @@ def test_the_extension_refuses_sizes_that_do_not_fit() -> None:
     room = np.empty((3, 7), np.float32)
     with pytest.raises(ValueError, match="w has 132 elements, expected 165"):
         extension.linear_cross_entropy_forward(*room, x, W[:, :4].copy(), ids, room[0], 1.0, 0.0, 4, 0)
-    with pytest.raises(ValueError, match="chunk is 0"):
+    with pytest.raises(ValueError, match="chunk must be at least 1"):
         extension.linear_cross_entropy_forward(*room, x, W, ids, room[0], 1.0, 0.0, 0, 0)
 
 

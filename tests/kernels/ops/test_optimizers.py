@@ -1,4 +1,4 @@
-"""Optimiser steps in C++ against NumPy, to the bit; collected only where the extension was built."""
+"""Optimizer steps in C++ against NumPy, to the bit; collected only where the extension was built."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _checked(path: Path, name: str, value: Any, known: Mapping[str, Option]) -> 
     """The value as its field holds it."""
     if name not in known:
         hint = did_you_mean(name, known)
-        raise ConfigError(f"{path}: {name!r} is no option{hint and f' ({hint})'}")
+        raise ConfigError(f"{path}: unknown option {name!r}{hint and f' ({hint})'}")
     kind = known[name].kind
     if not kind.takes(value):
         said = _value(value) if isinstance(value, bool | int | float | str) else value

@@ -15,7 +15,7 @@ class Sources:
     """Where documents come from."""
 
     files: Annotated[tuple[str, ...], Argument("FILES")] = ("pydoc",)
-    """Files (.txt .jsonl .csv .tsv .parquet, also .gz), folders, patterns, or corpora of `chainrule data list`."""
+    """Files (.txt .jsonl .csv .tsv .parquet, also .gz), directories, patterns, or corpora of `chainrule data list`."""
     by: Literal["file", "paragraph", "line"] | None = None
     """What a document is in plain text. Default: the file, in lists of names the line."""
     field: str = "text"

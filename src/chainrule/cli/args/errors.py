@@ -18,7 +18,7 @@ class UnknownOption(UsageError):
     def __init__(self, word: str, known: Iterable[str]) -> None:
         self.word = word
         self.hint = did_you_mean(word.partition("=")[0], known, likeness=ALIKE)
-        super().__init__(f"{word}: no such option{self.hint and f' ({self.hint})'}")
+        super().__init__(f"{word}: unknown option{self.hint and f' ({self.hint})'}")
 
 
 class MissingValue(UsageError):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.families import sizes_of
@@ -20,41 +20,37 @@ from chainrule.tasks.registry import task_of
 from chainrule.text import CharTokenizer
 
 
-def new_run(asked: TrainOptions) -> Run:
-    """The run in its directory, with its settings for --config beside it."""
-    run = made(asked, Run.new)
-    write(run.files.settings, _record(asked, run).encode())
-    return run
-
-
-def made(asked: TrainOptions, make: Callable[..., Run]) -> Run:
-    """What `make`, Run.new or Run.draft, makes of the options."""
+def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
+    """The run in its directory, with its settings for --config beside it; of a draft nothing is written."""
     family, folder = asked.family, asked.out or free_folder(Path("runs", asked.family))
     if asked.tokenizer == "char" and KNOWN[family].word_pieces:
         rule = f"must be word pieces for a {family}: leave it out"
         raise ConfigError("train: ", Setting("tokenizer"), f" is char, which has no [CLS] ({rule})")
-    if asked.chooses:
-        data = task_of(family).find(asked.data)
-        if isinstance(data, Corpus):
-            return _chosen(asked, make, folder, data)
-    # With initial weights only what is said counts: the rest is as it is there.
-    names = [name for name in sizes_of(family) if asked.init is None or name in asked.given]
-    sizes = {name: getattr(asked.sizes, name) for name in names}
-    run = make(folder, asked.data, asked.planned, family, asked.tokenizer, asked.init, **sizes)
+    data, training, tokenizer, sizes = _chosen(asked) or _given(asked)
+    run = Run.new(folder, data, training, family, tokenizer, asked.init, draft=draft, **sizes)
     if asked.planned != asked.training:  # said of a run that is there
         said = f"starts from {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
         asked.say(f"{said} (--lr for another)")
+    if not draft:
+        write(run.files.settings, _record(asked, run).encode())
     return run
 
 
-def _chosen(asked: TrainOptions, make: Callable[..., Run], folder: Path, corpus: Corpus) -> Run:
-    """With sizes for the budget."""
-    seconds = asked.training.budget or 0.0
-    choice = choose(corpus, seconds, asked.family, asked.training.seed)
+def _given(asked: TrainOptions) -> tuple[Any, ...]:
+    """Data, settings, tokenizer and sizes; with initial weights only those sizes that are said count."""
+    names = [name for name in sizes_of(asked.family) if asked.init is None or name in asked.given]
+    return asked.data, asked.planned, asked.tokenizer, {name: getattr(asked.sizes, name) for name in names}
+
+
+def _chosen(asked: TrainOptions) -> tuple[Any, ...] | None:
+    """The same for a text and a budget, if they decide."""
+    corpus = task_of(asked.family).find(asked.data) if asked.chooses else None
+    if not isinstance(corpus, Corpus):
+        return None
+    choice = choose(corpus, asked.training.budget or 0.0, asked.family, asked.training.seed)
     asked.say(f"chosen: {choice}")
     chosen = {name: value for name, value in choice.training.items() if name not in asked.given}
-    training = replace(asked.training, **chosen)
-    return make(folder, corpus, training, asked.family, choice.tokenizer, **choice.sizes)
+    return corpus, replace(asked.training, **chosen), choice.tokenizer, choice.sizes
 
 
 def _record(asked: TrainOptions, run: Run) -> str:

@@ -88,7 +88,9 @@ def _following(option: Option, flag: str, words: list[str]) -> list[str]:
 
 
 def _is_flag(word: str) -> bool:
-    return word.startswith("-") and word != "-" and not _is_number(word)
+    """A dash and a name without spaces: `--prompt "- an item"` has a value."""
+    name = word.partition("=")[0]
+    return name.startswith("-") and name != "-" and not _is_number(word) and len(name.split()) == 1
 
 
 def _is_number(word: str) -> bool:

@@ -33,13 +33,13 @@ class TrainOptions:
     resume: Path | None = None
     """Resume this run, with its data and settings, from its newest checkpoint."""
     config: Path | None = None
-    """A TOML file with options, such as n_layer = 6; a flag on the command line counts more."""
+    """A TOML file with options, such as n_layer = 6; flags override it."""
     print_config: bool = False
     """Print the settings as a file for --config, and do nothing else."""
     overfit: bool = False
-    """Only try whether the model can overfit a single batch, as it must; nothing is written."""
+    """Only test whether the model can overfit one batch, as a sound model can; nothing is written."""
     find_lr: bool = False
-    """Only try rising learning rates on a copy of the model and name the one to take; nothing is written."""
+    """Only try rising learning rates on a copy of the model and suggest one; nothing is written."""
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
     training: TrainConfig = field(default_factory=TrainConfig)

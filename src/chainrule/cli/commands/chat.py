@@ -24,7 +24,7 @@ HELP = "/reset forgets the conversation, /quit ends it (as does Ctrl-D); Ctrl-C 
 
 @dataclass(frozen=True)
 class Command:
-    """Talk with a trained model: what you write and what it answers is the prompt of its next answer.
+    """Talk with a trained model: the conversation so far is the prompt of each answer.
 
     The model sees a play with two speakers, "User: ...", "Assistant: ...", and its turn ends where yours would begin.
     So any model of text can answer, in the way of its texts: after Shakespeare, try --user ROMEO --assistant JULIET.
@@ -35,9 +35,9 @@ class Command:
     run_folder: Annotated[Path, Argument("RUN")]
     """Directory of a run, or one of its checkpoints."""
     user: str = "User"
-    """Who speaks when you do."""
+    """Your name in the conversation."""
     assistant: str = "Assistant"
-    """Who speaks when the model does."""
+    """The model's name in the conversation."""
     system: str = ""
     """Text at the beginning of the conversation."""
     sampling: Sampling = field(default_factory=Sampling)

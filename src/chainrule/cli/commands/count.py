@@ -14,6 +14,7 @@ from chainrule.cli.render.numbers import amount, size
 from chainrule.errors import ConfigError
 from chainrule.models.registry import KNOWN
 from chainrule.scaling.presets import PRESETS
+from chainrule.suggest import hinted
 from chainrule.validate import Check
 
 KEYS = {"recompute": "again", "optimizer": "optimiser"}  # in JSON, as scripts know them
@@ -69,10 +70,9 @@ class Count:
             trained = cr.runs.load(self.what)[0]
             model = type(trained).abstract(trained.config)
         else:
-            known = ", ".join([*KNOWN, *PRESETS])
-            raise ConfigError(
-                f"count: {self.what}: no such model or run (must be one of {known}, or a directory)"
-            )
+            known = [*KNOWN, *PRESETS]
+            rule = hinted(f"must be one of {', '.join(known)}, or a directory", self.what, known)
+            raise ConfigError(f"count: {self.what}: no such model or run ({rule})")
         return model, getattr(model, "training_window", model.config.block_size)
 
 

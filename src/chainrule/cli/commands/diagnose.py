@@ -61,7 +61,7 @@ def of_run(folder: Path) -> tuple[str, int, cr.doctor.Report, list[cr.doctor.Fin
     step = trainer.steps
     lr = trainer.plan.lr(step) or trainer.config.lr  # at the end of a run it has fallen to 0
     report = cr.doctor.diagnose(
-        run.model, trainer.batches.batch(step), optimizer=trainer.step.optimizer, lr=lr, step=step
+        run.model, trainer.batches.batch(step), optimizer=trainer.gradient.optimizer, lr=lr, step=step
     )
     return _title(run.model), step, report, of_losses(run)
 
@@ -87,7 +87,7 @@ def tables(report: cr.doctor.Report) -> list[str]:
 
 
 def draw(report: cr.doctor.Report, folder: Path, *, quiet: bool) -> None:
-    """Both figures of a report."""
+    """Draw layers.png and parameters.png."""
     from chainrule.cli.render.plots.canvas import save
     from chainrule.cli.render.plots.report import layers, parameters
 

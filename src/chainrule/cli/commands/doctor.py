@@ -55,7 +55,7 @@ class Command:
         from chainrule.train.trials import overfit
 
         tokenizer = None if self.tokenizer is None else cr.io.load_tokenizer(self.tokenizer)
-        run = cr.runs.Run.draft("", name, cr.train.TrainConfig(), self.family, tokenizer)
+        run = cr.runs.Run.new("", name, cr.train.TrainConfig(), self.family, tokenizer, draft=True)
         findings = [*run.trainer.examine(), overfit(run.trainer, said=progress.say)]
         return f"{size(run.model)}, {run.task.amount()}", findings
 

@@ -31,7 +31,7 @@ class Command:
     run_folder: Annotated[Path, Argument("RUN")]
     """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
     data: Annotated[str | None, Argument("DATA")] = None
-    """Other data of the same kind, all of which is used; with --choices a file of questions."""
+    """Other data of the same kind; all of it is used. With --choices: a file of questions."""
     limit: int = 10_000
     """Windows, pairs, texts or questions at most."""
     batch_size: int = 32
@@ -39,7 +39,7 @@ class Command:
     choices: bool = False
     """DATA holds multiple-choice questions: .jsonl, .csv, .tsv or .parquet (docs/guide/generation.md)."""
     between: str = " "
-    """With --choices: what stands between a question and an answer."""
+    """With --choices: text between a question and an answer, by default a space."""
     json: bool = False
     """Print one JSON object."""
 

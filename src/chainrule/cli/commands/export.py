@@ -18,7 +18,7 @@ from chainrule.files import new_folder
 
 @dataclass(frozen=True)
 class Command:
-    """Write a model and its tokenizer for another program, without what only training needs.
+    """Write a model and its tokenizer for another program, without optimizer state and log.
 
     Example: chainrule export runs/demo --out demo-gguf --format gguf --weights q8_0
     """
@@ -64,7 +64,7 @@ class Command:
             if not has_twin(model):
                 name = type(model).__name__
                 rule = "must be GPT, Llama, BERT, or Seq2Seq as Marian or Pegasus"
-                raise ConfigError(f"export: Hugging Face has no such {name} ({rule})")
+                raise ConfigError(f"export: Hugging Face has no model like this {name} ({rule})")
             cr.io.save_pretrained(model, tokenizer, self.out)
             return
         with new_folder(self.out) as place:

@@ -24,7 +24,7 @@ class Command:
     """
 
     names: Annotated[tuple[str, ...], Argument("NAME")] = ()
-    """Which ones, or `all`."""
+    """Figures to draw, or `all`."""
     out: Path = Path("figures")
     """Directory for the files."""
 

@@ -18,8 +18,8 @@ from chainrule.errors import ConfigError
 class Command:
     """Import a model of another program: Hugging Face's GPT-2, Llama and others, llama.cpp's GGUF, llama2.c's .bin.
 
-    Nothing is fetched and no code of the file runs. The result is a directory that `sample` and `export` take, and that
-    `transformers` loads.
+    Nothing is downloaded, and no code in the files is run. The result is a directory that `sample` and `export` take,
+    and that `transformers` loads.
 
     Example: chainrule import downloads/tiny-llama --out models/tiny-llama
     """

@@ -41,7 +41,7 @@ class Command:
         rungs: list[Rung] = []
         try:
             with Progress("climbing") as progress:
-                for rung in ladder.climb(lambda title, share: progress.say(f"{title} {share:.0%}")):
+                for rung in ladder.climb(lambda title, fraction: progress.say(f"{title} {fraction:.0%}")):
                     progress.console.print(
                         f"{rung.title:<14} {rung.mean:.3f} bits per byte   {rung.seconds:.1f} s"
                     )

@@ -27,7 +27,7 @@ MOST_ORDER = 100  # no text repeats itself for longer in a way that counting cou
 
 @dataclass(frozen=True)
 class Command:
-    """Count what follows what in a text, character by character, and write more of the same.
+    """Count which character follows which in a text, and generate more of the same.
 
     A file is a list of names, one document per line, if no line is longer than 100 characters and fewer than one line
     in ten has a space in it; any other file is one long text.
@@ -42,7 +42,7 @@ class Command:
     smoothing: float | None = None
     """Added to every count (0: none). Default: 1 for --method add, else 0."""
     method: Literal["mle", "add", "good-turing", "kneser-ney"] | None = None
-    """From counts to probabilities. Default: add if --smoothing is above 0, else mle."""
+    """How counts become probabilities. Default: add if --smoothing is above 0, else mle."""
     lines: bool = False
     """One document per line, whatever the file looks like."""
     text: bool = False
@@ -54,7 +54,7 @@ class Command:
     seed: int = 0
     """The same seed writes the same documents."""
     plot: Path | None = None
-    """Folder for a heat map and a transition graph (needs matplotlib)."""
+    """Directory for a heat map and a transition graph (needs matplotlib)."""
     json: bool = False
     """Print one JSON object."""
 

@@ -30,7 +30,7 @@ class Command:
     run_folder: Annotated[Path, Argument("RUN")]
     """Directory of a run."""
     step: int
-    """The step, from 1. The nearest checkpoint before it is taken; where there is none, the run begins again."""
+    """The step, from 1. Replays from the nearest checkpoint before it, or from the start."""
     save: Path | None = None
     """Write all arrays to this .npz file: batch, activations, gradients, weights and updates."""
     json: bool = False
@@ -75,7 +75,7 @@ def verdict(found: cr.runs.Replay) -> str:
             "machine is another than that in environment.json"
         )
     if found.logged is None:
-        return f"log.jsonl has no such step to compare with (replayed {began})"
+        return f"log.jsonl does not have this step (replayed {began})"
     return f"the same as in log.jsonl, bit for bit (replayed {began})"
 
 

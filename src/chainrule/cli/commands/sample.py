@@ -41,7 +41,7 @@ class Command:
     """A file with a prompt on each line, or - for standard input, instead of --prompt."""
     num_samples: int = 1
     """Texts for each prompt: sampled with the seeds --seed, --seed + 1, ...; with --beam, the best ones."""
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling = field(default_factory=Sampling)  # every field is a flag too: generate/sampling.py
     beam: int | None = None
     """Beam search for the likeliest text instead of sampling; this is the number of beams, at most 1000."""
     length_penalty: float = 0.6

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Command:
-    """Neighbors and analogies of word vectors, and how far the vectors agree with people.
+    """Show neighbors and analogies of word vectors, and how well they agree with human judgments.
 
     Example: chainrule vectors runs/word2vec module string --analogy lists list string
     """
@@ -103,5 +103,5 @@ def show_evaluation(report: dict[str, Any]) -> None:
         f"{report['accuracy']:.1%} of {report['questions']} analogies, {report['missing']} with unknown words"
     )
     for name, section in report["sections"].items():
-        share = "-" if section["accuracy"] is None else f"{section['accuracy']:.1%}"
-        print(f"  {share:>6} of {section['questions']:>5}  {name}")
+        accuracy = "-" if section["accuracy"] is None else f"{section['accuracy']:.1%}"
+        print(f"  {accuracy:>6} of {section['questions']:>5}  {name}")

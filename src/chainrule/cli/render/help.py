@@ -70,7 +70,7 @@ def _default(option: Option) -> str:
     value = option.default
     if value is MISSING:
         return " (required)"
-    if value is None or value is False or value == "" or value == () or value == {}:
+    if value is None or value is False or value in ("", " ") or value == () or value == {}:
         return ""
     if value is True:
         return " (default: on)"

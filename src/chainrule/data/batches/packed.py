@@ -38,7 +38,10 @@ class PackedBatches(BatchSource):
         self.starts, self.lengths = pieces(documents, block_size)
         self.rows = pack(self.lengths, block_size)
         if not self.rows:
-            raise DataError(f"documents: none of {len(documents)} has two tokens (must have one to predict)")
+            raise DataError(
+                f"documents: none of {len(documents)} has two tokens "
+                "(at least one must have two: one to read, one to predict)"
+            )
         self.order = Order(len(self.rows), seed=seed)
 
     @property

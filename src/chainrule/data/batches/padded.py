@@ -113,7 +113,10 @@ class DocumentBatches(Bucketed):
         self.documents = documents
         self.items = np.flatnonzero(documents.lengths >= 2)  # the others have no target
         if not len(self.items):
-            raise DataError(f"documents: none of {len(documents)} has two tokens (must have one to predict)")
+            raise DataError(
+                f"documents: none of {len(documents)} has two tokens "
+                "(at least one must have two: one to read, one to predict)"
+            )
         super().__init__(documents.lengths[self.items] - 1, **drawing)
 
     @property

@@ -27,12 +27,12 @@ class SpecialIds(NamedTuple):
 
     @classmethod
     def of(cls, special_ids: Mapping[str, int]) -> SpecialIds:
-        """From the special tokens of a tokenizer by name."""
+        """Special ids by name, from a tokenizer."""
         wanted = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
         missing = [name for name in wanted if name not in special_ids]
         if missing:
             raise DataError(
-                f"special tokens: no {', '.join(missing)} (the tokenizer must have been made with it)"
+                f"special tokens: the tokenizer has no {', '.join(missing)} (must be made with them)"
             )
         return cls(*(special_ids[name] for name in wanted))
 

@@ -1,4 +1,6 @@
-"""What runs a model token by token: a plan of its traced forward pass, the extension's program, weight formats."""
+"""Runs a model token by token: `decoder` with its cache, `plan` traces the forward pass once, `program` compiles it for
+the C++ extension, `weights` holds the weight formats, `assign` says which text has which cache.
+"""
 
 from chainrule.generate.engine.decoder import Decoder
 from chainrule.generate.engine.plan import Engine, Plan

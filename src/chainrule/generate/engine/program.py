@@ -12,7 +12,7 @@ from chainrule import native
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
 from chainrule.generate.engine.weights import FORMATS, Floats, Words, pack, pad
-from chainrule.trace.terms import Instruction, Matrix, Register
+from chainrule.trace.terms import Instruction, Register, Weight
 
 ACTIVATIONS = (None, "gelu", "gelu_tanh", "relu", "silu")  # as in native/decode/decode.hpp
 CELLS = ("rnn", "lstm", "gru", "gru_after")  # as in native/decode/program.hpp
@@ -33,7 +33,7 @@ class Compiler:
         self.context = context
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.packed: dict[tuple[int, ...], Words] = {}  # by parameters: a tied matrix is packed once
-        self.alive: list[Matrix] = []  # so that an identity stays one while weights are packed
+        self.alive: list[Weight] = []  # so that an identity stays one while weights are packed
         self.angles: dict[bytes, tuple[Floats, Floats]] = {}  # by frequencies, which all layers share
         self.buffers = _Buffers(program)
         for i, step in enumerate(program):
@@ -59,13 +59,10 @@ class Compiler:
         elif step.name == "add":
             reads = [base, *reads]
         self.calls.append((step.name, (out, *reads, *arguments)))
-        if step.name == "linear" and base not in (
-            None,
-            out,
-        ):  # the base is needed again, so it stays as it is
+        if step.name == "linear" and base not in (None, out):  # the base is needed again: it stays as it is
             self.calls.append(("add", (out, base, out)))
 
-    def _embedding(self, table: Matrix, scale: float, positions: Array | None) -> tuple[Any, ...]:
+    def _embedding(self, table: Weight, scale: float, positions: Array | None) -> tuple[Any, ...]:
         rows = None if positions is None else np.ascontiguousarray(positions, np.float32)
         return self._words(table), self.code, table.shape[0], scale, rows
 
@@ -75,35 +72,30 @@ class Compiler:
     def _rmsnorm(self, gamma: Array, eps: float) -> tuple[Any, ...]:
         return gamma.astype(np.float32), eps
 
-    def _linear(self, weight: Matrix, bias: Array | None, activation: str | None) -> tuple[Any, ...]:
+    def _linear(self, weight: Weight, bias: Array | None, activation: str | None) -> tuple[Any, ...]:
         return self._words(weight), self.code, _padded(bias), ACTIVATIONS.index(activation)
 
     def _attention(self, heads: int, kv_heads: int, frequency: Array | None) -> tuple[Any, ...]:
         return heads, kv_heads, *((None, None) if frequency is None else self._turns(frequency))
 
-    def _cross_attention(self, heads: int, weight: Matrix, bias: Array | None) -> tuple[Any, ...]:
+    def _cross_attention(self, heads: int, weight: Weight, bias: Array | None) -> tuple[Any, ...]:
         return heads, weight.shape[1], self._words(weight), self.code, _padded(bias)
 
     def _activation(self, activation: str) -> tuple[Any, ...]:
         return (ACTIVATIONS.index(activation),)
 
     def _recurrent(
-        self, kind: str, weight: Matrix, bias: Array | None, reset_after: bool = False
+        self, kind: str, weight: Weight, bias: Array | None, reset_after: bool = False
     ) -> tuple[Any, ...]:
         if kind != "gru" or reset_after:
             cell = CELLS.index("gru_after" if reset_after else kind)
             return cell, self._words(weight), None, self.code, _padded(bias)
         W = weight.array()
         gates, candidate = np.split(W, [2 * len(W) // 3])
-        return (
-            CELLS.index(kind),
-            self._words(Matrix((gates,))),
-            self._words(Matrix((candidate,))),
-            self.code,
-            None,
-        )
+        halves = (self._words(Weight((part,))) for part in (gates, candidate))
+        return CELLS.index(kind), *halves, self.code, None
 
-    def _words(self, matrix: Matrix) -> Words:
+    def _words(self, matrix: Weight) -> Words:
         """Matrices one above the other, packed."""
         if matrix.key not in self.packed:
             self.alive.append(matrix)

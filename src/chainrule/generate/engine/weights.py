@@ -38,7 +38,7 @@ def rounded(weight: Floats, name: str) -> Floats:
         return weight
     if name == "bf16":
         return from_bf16(to_bf16(weight))
-    codes, scales = quantise(pad(weight), 8 if name == "int8" else 4)
+    codes, scales = quantize(pad(weight), 8 if name == "int8" else 4)
     full = (codes - np.float32(middle(name))) * scales[..., None]
     return full.reshape(codes.shape[0], -1)[: weight.shape[0], : weight.shape[1]]
 
@@ -53,7 +53,7 @@ def pack(weight: Floats, name: str) -> Words:
         halves = to_bf16(weight).reshape(N, K // 2, 2)
         return columns(join(halves, 16))
     bits = 8 if name == "int8" else 4
-    codes, scales = quantise(weight, bits)  # (N, K/GROUP, GROUP), (N, K/GROUP)
+    codes, scales = quantize(weight, bits)  # (N, K/GROUP, GROUP), (N, K/GROUP)
     words = join(codes.reshape(N, K // GROUP, -1, 32 // bits), bits)
     words = words.reshape(N // PANEL, PANEL, K // GROUP, -1).transpose(
         0, 2, 3, 1
@@ -63,7 +63,7 @@ def pack(weight: Floats, name: str) -> Words:
     return np.concatenate([heads, words.reshape(N // PANEL, K // GROUP, -1)], axis=-1).reshape(-1)
 
 
-def quantise(weight: Floats, bits: int) -> tuple[Floats, Floats]:
+def quantize(weight: Floats, bits: int) -> tuple[Floats, Floats]:
     """weight (N, K) -> codes (N, K/GROUP, GROUP) as floats, scales (N, K/GROUP)
 
     int8 is symmetric. int4 has no code to spare: the largest weight of a group, with its sign, becomes code 0.

@@ -53,11 +53,11 @@ class BERTConfig(Config):
     block_size: int = 128
     """Longest text, in tokens."""
     vocab_size: int = 256
-    """Different tokens."""
+    """Vocabulary size."""
     n_segments: int = 2
     """Different texts in a row: A and B."""
     dropout: float = 0.1
-    """Share set to 0 in training: of attention weights, of the embeddings, of what each part adds to the stream."""
+    """Fraction set to 0 in training: of attention weights, of the embeddings, of what each part adds to the stream."""
     norm_eps: float = 1e-12
     """Added to the variance before its root."""
 

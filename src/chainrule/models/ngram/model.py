@@ -1,6 +1,6 @@
 """n-gram models: the next token depends on the n - 1 before it, and its probability is counted.
 
-P(w | c) = count(c, w) / count(c)                    maximum likelihood; other rules in models/smoothing.py
+P(w | c) = count(c, w) / count(c)                    maximum likelihood; other rules in smoothing.py
 nll = - mean of ln P(w | c) over all transitions     perplexity e^nll, bits nll / ln 2
 """
 
@@ -174,4 +174,6 @@ class NGram:
 def _one_level(level: Level, weights: Weights, numbers: Array, tokens: Array, p: Array) -> Array:
     """P(token | context) from the probabilities `p` after the shorter context."""
     grams = np.where(numbers < 0, -1, find(level.grams, numbers * level.width + tokens))
-    return np.where(grams >= 0, weights.shares[grams], np.where(numbers >= 0, weights.left[numbers] * p, p))
+    return np.where(
+        grams >= 0, weights.probabilities[grams], np.where(numbers >= 0, weights.left[numbers] * p, p)
+    )

@@ -1,8 +1,8 @@
-"""From counts to probabilities: what was seen gives up some of its share to what was not.
+"""From counts to probabilities: what was seen gives some of its probability to what was not.
 
 Every smoother turns the counts of a level into two arrays, and one recursion reads them all:
 
-    P(w | c) = share of the gram (c, w)             if it was seen
+    P(w | c) = probability of the gram (c, w)       if it was seen
              = left[c] P(w | shorter c)             if c was seen, but never before w
              = P(w | shorter c)                     if c was never seen; below the shortest, every token alike
 
@@ -24,13 +24,13 @@ from chainrule.models.ngram.grams import Array, Level
 class Weights(NamedTuple):
     """The probabilities of one level."""
 
-    shares: Array  # (g,) P(w | c) of each gram
+    probabilities: Array  # (g,) P(w | c) of each gram
     left: Array  # (c,) what a context leaves to the shorter one
 
 
 class Smoothing(Protocol):
-    """A rule from counts to probabilities. `tokens` is how many tokens can follow, `start` the one that cannot
-    have anything before it. None stands for a level that plays no part."""
+    """Turns counts into probabilities. `tokens` is the number of tokens that can follow; `start` is the token with
+    nothing before it. None marks an unused level."""
 
     def weights(self, levels: list[Level], tokens: int, start: int) -> Sequence[Weights | None]: ...
 
@@ -62,13 +62,15 @@ class GoodTuring:
     def weights(self, levels: list[Level], tokens: int, start: int) -> Sequence[Weights | None]:
         found: list[Weights] = []
         for level in levels:
-            shares = good_turing(level.counts) / level.totals[level.owners]
+            probabilities = good_turing(level.counts) / level.totals[level.owners]
             lower = _shorter(levels, found, tokens)
-            free = 1 - level.sum_by_context(shares)  # (c,)
+            free = 1 - level.sum_by_context(probabilities)  # (c,)
             rest = 1 - level.sum_by_context(lower)  # what the shorter context gives to tokens not seen here
             full = rest < 1e-9  # every token was seen here: no unseen token is left
-            shares = np.where(full[level.owners], shares / (1 - free)[level.owners], shares)
-            found.append(Weights(shares, np.where(full, 0.0, free / np.where(full, 1.0, rest))))
+            probabilities = np.where(
+                full[level.owners], probabilities / (1 - free)[level.owners], probabilities
+            )
+            found.append(Weights(probabilities, np.where(full, 0.0, free / np.where(full, 1.0, rest))))
         return found
 
 
@@ -102,7 +104,7 @@ def _shorter(levels: list[Level], found: list[Weights], tokens: int) -> Array:
     k = len(found)
     if k == 0:
         return np.full(len(levels[0].grams), 1 / tokens)
-    return found[-1].shares[levels[k].shorter(levels[k - 1])]
+    return found[-1].probabilities[levels[k].shorter(levels[k - 1])]
 
 
 def discounts(counts: Array) -> Array:

@@ -36,9 +36,9 @@ class Seq2SeqConfig(Config):
     block_size: int = 128
     """Longest source and longest target, in tokens."""
     vocab_size: int = 256
-    """Different tokens of the target, and of the source."""
+    """Vocabulary size of the target, and of the source."""
     source_vocab_size: int | None = None
-    """Different tokens of the source, if it has a vocabulary and embeddings of its own."""
+    """Vocabulary size of the source, if it has a vocabulary and embeddings of its own."""
     norm: str = "post"
     """Layer norm after each residual sum (post), or before each sublayer and at the end (pre)."""
     norm_eps: float = 1e-5
@@ -54,11 +54,11 @@ class Seq2SeqConfig(Config):
     scale_embedding: bool = False
     """Embeddings times √n_embd before positions are added."""
     dropout: float = 0.1
-    """Share set to 0 in training: of embeddings, attention weights, MLP activations and what each sublayer adds."""
+    """Fraction set to 0 in training: of embeddings, attention weights, MLP activations and what each sublayer adds."""
     label_smoothing: float = 0.0
-    """Share of each target's mass spread over all tokens in training; ε over the others alone is ε V / (V - 1) here."""
+    """Fraction of each target's mass spread over all tokens in training; for ε over the others give ε V / (V - 1)."""
     scheduled_sampling: float = 0.0
-    """Share of its own guesses among what the decoder reads in training; grows from 0 to this until the last step."""
+    """Fraction of decoder inputs that are the model's own guesses; grows from 0 to this by the last step."""
 
     def __post_init__(self) -> None:
         check = Check("Seq2Seq", self)

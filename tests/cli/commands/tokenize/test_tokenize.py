@@ -123,7 +123,7 @@ def test_the_merge_table_of_the_seed(capsys: pytest.CaptureFixture[str]) -> None
     assert [step["count"] for step in json.loads(said(capsys))["merges"]] == [3, 3]
 
 
-def test_pieces_are_shown_in_brackets_where_there_is_no_colour(
+def test_pieces_are_shown_in_brackets_where_there_is_no_color(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["tokenize", "show", "text.txt", "--length", "3"])
@@ -168,7 +168,7 @@ BAD = {
     ),
     "no unknown token": (["encode", "text.txt", "--vocab", "list.txt"], "no token [UNK] in 2 lines (must be"),
     "strange character": (["encode", "text.txt"], "unknown character"),
-    "no ids": (["decode", "text.txt"], "is no id (must be integers)"),
+    "no ids": (["decode", "text.txt"], "is not an id (must be integers)"),
     "ids outside": (["decode", "far.txt"], "id 99999 at position 1"),
     "huge ids": (["decode", "huge.json"], "more than 64 bits"),
     "endless ids": (["decode", "endless.json"], "more than 64 bits"),

@@ -78,7 +78,7 @@ def test_a_run_goes_on_with_its_own_weights(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.usefixtures("gpt")
 def test_weights_that_were_trained_are_not_taken_for_new_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    """They know what is to be learnt, and the tokens that do not occur in this text are their own."""
+    """They know what is to be learned, and the tokens that do not occur in this text are their own."""
     run = Run.resume("gpt")
     Path("one.txt").write_text("ab" * 2_000)
     for text, finding in (("text.txt", "initial loss"), ("one.txt", "unused tokens")):

@@ -1,4 +1,4 @@
-"""`chainrule train bert-tagger`: tags that depend on the words before, learnt, judged and printed."""
+"""`chainrule train bert-tagger`: tags that depend on the words before, learned, judged and printed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def result(*words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return dict(json.loads(capsys.readouterr().out))
 
 
-def test_tags_are_learnt_and_judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tags_are_learned_and_judged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "others.conll").write_text(sentences(60, seed=2))
     judged = result("eval", str(folder / "run"), str(folder / "others.conll"), capsys=capsys)
     assert judged["accuracy"] > 0.95 and judged["nats_per_label"] > 0 and "perplexity" not in judged

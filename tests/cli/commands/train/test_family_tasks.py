@@ -47,7 +47,7 @@ def write_pairs(path: str, count: int, seed: int) -> None:
 
 
 @pytest.mark.requirement("R-338")
-def test_pairs_are_learnt_and_judged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pairs_are_learned_and_judged(capsys: pytest.CaptureFixture[str]) -> None:
     write_pairs("pairs.tsv", 900, seed=1)
     write_pairs("others.tsv", 60, seed=2)
     options = [*TINY, "--max-steps", "350", "--lr", "5e-3", "--dropout", "0", "--eval-every", "100"]

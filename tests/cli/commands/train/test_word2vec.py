@@ -133,7 +133,7 @@ BAD = {
         ["vectors", "v.txt", "--eval", "few.txt"],
         "few.txt: line 1 is 'two words' (must be two words",
     ),
-    "no neighbours": (["vectors", "v.txt", "king", "--n", "0"], "--n is 0 (must be at least 1)"),
+    "no neighbors": (["vectors", "v.txt", "king", "--n", "0"], "--n is 0 (must be at least 1)"),
 }
 
 

@@ -31,7 +31,7 @@ def drawn(tmp_path: Path) -> Any:
 
 def shown_edges(ax: Any) -> list[float]:
     """The darkness of every loop and curve on the axes."""
-    return [1 - colour[0] for collection in ax.collections[:2] for colour in collection.get_edgecolors()]
+    return [1 - color[0] for collection in ax.collections[:2] for color in collection.get_edgecolors()]
 
 
 @pytest.mark.requirement("R-484")

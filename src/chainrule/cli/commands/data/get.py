@@ -19,7 +19,7 @@ class Command:
     """
 
     name: Annotated[str, Argument("NAME")] = "names"
-    """What to fetch; `chainrule data list` names them."""
+    """Name of the corpus; `chainrule data list` shows all."""
     json: bool = False
     """Print one JSON object."""
 

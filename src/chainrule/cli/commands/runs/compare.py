@@ -97,8 +97,8 @@ def bars(steps: Any, losses: Any, reach: tuple[float, float], last: float) -> st
     text = ""
     for column in range(WIDTH):
         inside = losses[place == column]
-        share = (inside.mean() - low) / (high - low or 1) if len(inside) else -1
-        text += BARS[min(int(share * len(BARS)), len(BARS) - 1)] if share >= 0 else " "
+        height = (inside.mean() - low) / (high - low or 1) if len(inside) else -1
+        text += BARS[min(int(height * len(BARS)), len(BARS) - 1)] if height >= 0 else " "
     return text.rstrip()
 
 

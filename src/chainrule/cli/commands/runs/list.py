@@ -16,13 +16,13 @@ from chainrule.machine import clock
 
 @dataclass(frozen=True)
 class Command:
-    """List the runs in a folder: what they are, how far they came, and how well they do.
+    """List the runs in a directory: what they are, how far they came, and how well they do.
 
     Example: chainrule runs list runs
     """
 
-    folder: Annotated[Path, Argument("FOLDER")] = Path("runs")
-    """Where to look; folders in it are searched as well."""
+    folder: Annotated[Path, Argument("DIRECTORY")] = Path("runs")
+    """Where to look; directories in it are searched as well."""
     json: bool = False
     """Print one JSON array."""
 

@@ -16,7 +16,7 @@ from chainrule.files import write
 
 @dataclass(frozen=True)
 class Command:
-    """Write a run as one page: curves, samples, findings, configuration, machine. It stands alone, without a network.
+    """Write a run as one page: curves, samples, findings, configuration, machine. It works offline.
 
     Example: chainrule runs report runs/demo --out demo.html
     """

@@ -62,7 +62,7 @@ def parse_ids(text: str) -> np.ndarray[Any, Any]:
     else:
         words = text.replace(",", " ").split()
         if strange := next((word for word in words if not re.fullmatch(r"-?\d{1,18}", word)), None):
-            raise DataError(f"decode: {strange[:40]!r} is no id (must be integers)")
+            raise DataError(f"decode: {strange[:40]!r} is not an id (must be integers)")
         ids = [int(word) for word in words]
     try:
         return np.array(ids, np.int64)

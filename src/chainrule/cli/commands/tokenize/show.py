@@ -14,7 +14,7 @@ from chainrule.cli.args.text import find_tokenizer, read_input
 from chainrule.errors import ConfigError
 from chainrule.validate import Check
 
-COLOURS = (
+COLORS = (
     "black on bright_cyan",
     "black on bright_yellow",
     "black on bright_green",
@@ -43,11 +43,13 @@ class Command:
     merges: int = 20
     """With --trace: how many merges to show."""
     json: bool = False
-    """Print one JSON object for machines."""
+    """Print one JSON object."""
 
     def run(self) -> None:
         if self.trace != (self.kind is not None):
-            raise ConfigError("tokenize show: --kind plain-bpe and --trace belong together")
+            raise ConfigError(
+                "tokenize show: --kind plain-bpe and --trace belong together (give both or none)"
+            )
         Check("tokenize show", self).at_least(1, "length", "merges")
         if self.trace:
             self._merges()
@@ -75,7 +77,7 @@ class Command:
         shown = Text()
         for place, piece in enumerate(pieces):
             visible = piece.replace("\n", "⏎\n") if console.is_terminal else f"[{piece}]"
-            shown.append(visible, COLOURS[place % len(COLOURS)])
+            shown.append(visible, COLORS[place % len(COLORS)])
         console.print(shown)
         each = len(text) / max(len(ids), 1)
         console.print(f"{len(ids):,} tokens for {len(text):,} characters, {each:.2f} each")

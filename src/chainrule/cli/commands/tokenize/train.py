@@ -40,7 +40,7 @@ class Command:
     hugging_face: bool = False
     """Write the format of Hugging Face's tokenizer.json instead of our own."""
     json: bool = False
-    """Print one JSON object for machines."""
+    """Print one JSON object."""
 
     def run(self) -> None:
         Check("tokenize", self).at_least(1, "vocab_size")

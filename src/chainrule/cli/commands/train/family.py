@@ -75,15 +75,12 @@ class Train(TrainOptions):
 
     def _run(self, *, draft: bool = False) -> Run:
         """The run that is resumed, or a new one; a draft is not written."""
-        from chainrule.cli.args.new_run import made, new_run
+        from chainrule.cli.args.new_run import new_run
         from chainrule.cli.args.resume import resumed
         from chainrule.cli.render.progress import Progress
-        from chainrule.runs import Run
 
         with Progress("reading"):
-            if self.resume:
-                return resumed(self, self.resume)
-            return made(self, Run.draft) if draft else new_run(self)
+            return resumed(self, self.resume) if self.resume else new_run(self, draft=draft)
 
     def _try(self) -> None:
         """The trials that were asked for."""

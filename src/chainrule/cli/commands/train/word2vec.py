@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument, Given
@@ -46,11 +46,12 @@ class Command:
     def run(self) -> None:
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
+            step = cast("cr.train.WordVectorStep", run.trainer.step)
             report: dict[str, Any] = {
                 "run": str(run.folder),
                 "words": run.tokenizer.vocab_size - 1,
-                "text": int(run.trainer.step.counts.sum()),
-                "loss_before": run.trainer.step.loss(),
+                "text": int(step.counts.sum()),
+                "loss_before": step.loss(),
             }
         self._say(
             f"{report['words']:,} words of {run.corpus.name}, which occur {report['text']:,} times; "
@@ -60,8 +61,8 @@ class Command:
             self._say(
                 f"the run is finished: all its {run.trainer.steps} epochs are done (more are a new run)"
             )
-        report |= self._train(run)
-        report |= {"loss": run.trainer.step.loss(), "vectors": str(run.files.vectors)}
+        report |= self._train(run, step)
+        report |= {"loss": step.loss(), "vectors": str(run.files.vectors)}
         if self.json:
             print(json.dumps(report))
         else:
@@ -105,10 +106,11 @@ class Command:
         agree(vars(self) | vars(self.training), default, self.given, of_run)
         return run
 
-    def _train(self, run: cr.runs.Run) -> dict[str, Any]:
-        with Progress("training") as progress:
-            result = run.train(progress.console, progress.say)
-        step = run.trainer.step
+    def _train(self, run: cr.runs.Run, step: cr.train.WordVectorStep) -> dict[str, Any]:
+        from rich.console import Console
+
+        with Progress("training") as progress:  # which alone draws on a terminal
+            result = run.train(Console(stderr=True, highlight=False, force_terminal=False), progress.say)
         return {
             "seconds": round(step.seconds, 3),
             "words_per_second": round(step.words / max(step.seconds, 1e-9)),

@@ -45,8 +45,8 @@ class Frame:
         low, high = float(ys.min()), float(ys.max())
         if log:
             return cls((0, float(xs.max())), (low / 1.1, high * 1.1), log)
-        room = 0.04 * (high - low) or 0.5
-        return cls((0, float(xs.max())), (low - room, high + room), log)
+        margin = 0.04 * (high - low) or 0.5
+        return cls((0, float(xs.max())), (low - margin, high + margin), log)
 
     def place(self, points: Points) -> list[tuple[float, float]]:
         x = LEFT + (points[0] - self.x[0]) / (self.x[1] - self.x[0] or 1) * (WIDTH - LEFT - RIGHT)
@@ -75,7 +75,7 @@ def chart(title: str, unit: str, lines: Sequence[Line], *, log: bool = False) ->
 
 
 def thin(points: Points, most: int = MOST) -> list[Points]:
-    """Neighbouring points in at most `most` groups."""
+    """Neighboring points in at most `most` groups."""
     return [part for part in np.array_split(points, min(most, max(points.shape[1], 1)), axis=1) if part.size]
 
 

@@ -155,7 +155,7 @@ def _in_record(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _key(finding: Mapping[str, Any]) -> str:
-    """What makes two findings the same: their code, or of a version without codes what they are about."""
+    """Identity of a finding: its code, or `about` in logs without codes."""
     return str(finding.get("code") or finding.get("about", ""))
 
 

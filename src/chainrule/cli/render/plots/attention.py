@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainrule.autograd.types import Array
-from chainrule.cli.render.plots.canvas import GOOD, INK, canvas, colours
+from chainrule.cli.render.plots.canvas import GOOD, INK, canvas, colors
 from chainrule.inspect import maps
 from chainrule.lessons.attention_heads import LETTERS, random_heads, texts, trained_gpt
 from chainrule.lessons.attention_scores import growth
@@ -79,9 +79,9 @@ def positions() -> Figure:
     image = left.imshow(table, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     left.set(xlabel="dimension", ylabel="position", title="each row is the code of one position")
     figure.colorbar(image, ax=left)
-    for colour, pair in zip(colours(4), (0, 1, 2, 3), strict=True):
+    for color, pair in zip(colors(4), (0, 1, 2, 3), strict=True):
         label = f"dimension {2 * pair}: a turn in {wavelengths(16)[pair]:.0f} positions"
-        right.plot(table[:, 2 * pair], color=colour, label=label)
+        right.plot(table[:, 2 * pair], color=color, label=label)
     right.set(xlabel="position", title="slower from pair to pair", ylim=(-1.1, 1.9))
     right.legend(frameon=False, fontsize=9, loc="upper right")
     return figure

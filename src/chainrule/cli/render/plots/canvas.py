@@ -30,8 +30,8 @@ def canvas(
     return figure, axes
 
 
-def colours(n: int) -> list[Any]:
-    """n colours from the first layer (dark) to the last (light)."""
+def colors(n: int) -> list[Any]:
+    """n colors from the first layer (dark) to the last (light)."""
     from matplotlib import colormaps
 
     return [colormaps["viridis"](0.9 * i / max(n - 1, 1)) for i in range(n)]

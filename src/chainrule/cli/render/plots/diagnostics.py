@@ -32,9 +32,9 @@ def loss_curves() -> Figure:
         ("bad: every weight from N(0, 1)", BAD, bad),
         ("good: gain/√fan_in, small last layer", GOOD, good),
     )
-    for ax, (title, colour, losses) in zip(axes, kinds, strict=True):
-        ax.plot(losses, color=colour, alpha=0.25, linewidth=0.6)
-        ax.plot(moving_mean(losses, 50), color=colour, linewidth=1.8)
+    for ax, (title, color, losses) in zip(axes, kinds, strict=True):
+        ax.plot(losses, color=color, alpha=0.25, linewidth=0.6)
+        ax.plot(moving_mean(losses, 50), color=color, linewidth=1.8)
         said = f"ln {V} = {math.log(V):.2f}: knows nothing"
         ax.axhline(math.log(V), color=INK, linestyle=":", linewidth=1, label=said)
         ax.legend(frameon=False, fontsize=9)
@@ -125,9 +125,9 @@ def softmax_peaks() -> Figure:
     d = 64
     scores = random_scores(d, 1, 8)[0]
     figure, (left, right) = canvas(1, 2, size=(9, 3.6))
-    for offset, (name, colour, z) in zip((-0.2, 0.2), _scalings(scores, d), strict=True):
+    for offset, (name, color, z) in zip((-0.2, 0.2), _scalings(scores, d), strict=True):
         p = ops.softmax(z)
-        left.bar(np.arange(8) + offset, p, 0.38, color=colour, label=f"{name}: largest {p.max():.3f}")
+        left.bar(np.arange(8) + offset, p, 0.38, color=color, label=f"{name}: largest {p.max():.3f}")
     left.set(xlabel="key", ylabel="attention weight", title=f"one query, d = {d}")
     left.legend(frameon=False, fontsize=9)
     sizes = [1, 2, 4, 8, 16, 32, 64, 128, 256]
@@ -153,9 +153,9 @@ def gradient_depth() -> Figure:
     weights = random_stack(50, 64, 0.5)
     x = random.generator("gradient depth", seed=0).normal(size=64)
     figure, ax = canvas(size=(7, 3.8))
-    for residual, colour, name in ((False, BAD, "f(W x)"), (True, GOOD, "x + f(W x)")):
+    for residual, color, name in ((False, BAD, "f(W x)"), (True, GOOD, "x + f(W x)")):
         norms = gradients_by_depth(weights, x, activation="tanh", residual=residual)
-        ax.plot(norms, color=colour, label=f"{name}: {norms[0]:.1g} at the first layer")
+        ax.plot(norms, color=color, label=f"{name}: {norms[0]:.1g} at the first layer")
     low, high = limits.GRADIENT
     depth = np.arange(51)[::-1]
     ax.fill_between(range(51), low**depth, high**depth, color=FAINT, alpha=0.25, linewidth=0)

@@ -49,8 +49,8 @@ def two_bases() -> Figure:
     return figure
 
 
-def _arrow(ax: Any, start: Any, end: Any, colour: str, width: float) -> None:
-    shape = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
+def _arrow(ax: Any, start: Any, end: Any, color: str, width: float) -> None:
+    shape = {"arrowstyle": "-|>", "color": color, "linewidth": width, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", end, start, arrowprops=shape)
 
 
@@ -103,13 +103,13 @@ def relu() -> Figure:
     """f(x) = 2x, and max(0, 2x)."""
     figure, axes = canvas(1, 2, size=(8, 3.4), sharex=True, sharey=True)
     x = np.linspace(-2, 2, 201)
-    for ax, y, name, colour in (
+    for ax, y, name, color in (
         (axes[0], 2 * x, "2x", GOOD),
         (axes[1], np.maximum(0, 2 * x), "max(0, 2x)", BAD),
     ):
         ax.axhline(0, color=FAINT, linewidth=0.8)
         ax.axvline(0, color=FAINT, linewidth=0.8)
-        ax.plot(x, y, color=colour, linewidth=2)
+        ax.plot(x, y, color=color, linewidth=2)
         ax.set(xlabel="x", xlim=(-2, 2))
         ax.set_title(f"f(x) = {name}", fontsize=11)
     return figure

@@ -17,8 +17,8 @@ def ladder(rungs: Sequence[Rung], text: str) -> Figure:
     figure, axes = canvas(size=(7.5, 0.45 * len(rungs) + 1.2))
     means = [rung.mean for rung in rungs]
     places = range(len(rungs))
-    colours = [GOOD if rung.updates else FAINT for rung in rungs]
-    axes.barh(places, means, color=colours, height=0.62)
+    colors = [GOOD if rung.updates else FAINT for rung in rungs]
+    axes.barh(places, means, color=colors, height=0.62)
     axes.errorbar(
         means,
         places,
@@ -50,7 +50,7 @@ def ladder(rungs: Sequence[Rung], text: str) -> Figure:
     return figure
 
 
-def _patch(colour: str, label: str) -> object:
+def _patch(color: str, label: str) -> object:
     from matplotlib.patches import Patch
 
-    return Patch(color=colour, label=label)
+    return Patch(color=color, label=label)

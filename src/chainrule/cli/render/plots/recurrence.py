@@ -18,8 +18,8 @@ def unrolled() -> Figure:
     figure, (above, below) = canvas(2, 1, size=(9, 5.2), sharex=True, height_ratios=[1, 2])
     _cells(above)
     steps = np.arange(1, STEPS + 1)
-    for colour, (name, norms) in zip((BAD, GOOD, INK), compared().items(), strict=True):
-        below.semilogy(steps, norms, "o-", color=colour, markersize=4, label=name)
+    for color, (name, norms) in zip((BAD, GOOD, INK), compared().items(), strict=True):
+        below.semilogy(steps, norms, "o-", color=color, markersize=4, label=name)
     below.axhline(1, color=FAINT, linestyle=":", linewidth=1)
     below.set(xlabel="step t", ylabel="‖∂L/∂s$_t$‖ / ‖∂L/∂s$_T$‖", xlim=(0.2, STEPS + 0.8))
     below.set_xticks(steps)

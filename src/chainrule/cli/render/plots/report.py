@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas, colours
+from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas, colors
 from chainrule.doctor import Report, limits
 from chainrule.inspect import LayerReport
 from chainrule.inspect.activations import SQUASHING, STREAM
@@ -27,7 +27,7 @@ def layers(report: Report) -> Figure:
 
 def densities(pair: Any, shown: Sequence[LayerReport]) -> None:
     """One curve per layer into a pair of axes: its values, and the gradients that came back to them."""
-    for layer, colour in zip(shown, colours(len(shown)), strict=True):
+    for layer, color in zip(shown, colors(len(shown)), strict=True):
         for ax, seen in zip(pair, (layer.value, layer.grad), strict=True):
             if seen is None:
                 continue
@@ -35,7 +35,7 @@ def densities(pair: Any, shown: Sequence[LayerReport]) -> None:
             said = f"{layer.name}: mean {seen.mean:.1g}, std {seen.std:.2g}"
             word = "saturated" if layer.op in SQUASHING else "flat"
             said += "" if layer.flat is None else f", {layer.flat:.1%} {word}"
-            ax.plot((h.edges[1:] + h.edges[:-1]) / 2, h.density, color=colour, linewidth=1.3, label=said)
+            ax.plot((h.edges[1:] + h.edges[:-1]) / 2, h.density, color=color, linewidth=1.3, label=said)
     for ax, name in zip(pair, ("activation", "gradient of the activation"), strict=True):
         ax.set(xlabel=name, yticks=[], ylim=(0, None))
         ax.spines["left"].set_visible(False)
@@ -54,7 +54,7 @@ def parameters(report: Report) -> Figure:
     low, high = limits.UPDATE_RATIO
     axes[1].axvspan(low, high, color=FAINT, alpha=0.25, linewidth=0)
     axes[1].axvline(1e-3, color=INK, linestyle=":", linewidth=1)
-    colour = [GOOD if low <= (ratio or 0) <= high else BAD for ratio in ratios]
-    axes[1].barh(names, [ratio or 0 for ratio in ratios], color=colour)
+    color = [GOOD if low <= (ratio or 0) <= high else BAD for ratio in ratios]
+    axes[1].barh(names, [ratio or 0 for ratio in ratios], color=color)
     axes[1].set(xlabel="next update / weights (usual: about 0.001)", xscale="log", xlim=(low / 10, high * 10))
     return figure

@@ -35,11 +35,11 @@ def xor() -> Figure:
 def feature_space() -> Figure:
     """Parts by size and weight; by how far their density is from 1; and two of them in the network's features."""
     figure, axes = canvas(1, 3, size=(12, 4))
-    for parts, colour, name in ((DEFECTS, BAD, "defective"), (SOUND, GOOD, "sound")):
+    for parts, color, name in ((DEFECTS, BAD, "defective"), (SOUND, GOOD, "sound")):
         size, weight = parts.T
-        axes[0].scatter(size, weight, color=colour, s=60, label=name)
-        axes[1].scatter(size, np.abs(weight / size - 1), color=colour, s=60)
-        axes[2].scatter(*features(parts[:1]).T, color=colour, s=60)
+        axes[0].scatter(size, weight, color=color, s=60, label=name)
+        axes[1].scatter(size, np.abs(weight / size - 1), color=color, s=60)
+        axes[2].scatter(*features(parts[:1]).T, color=color, s=60)
         a, b = features(parts[:1])[0]
         axes[2].annotate(f"({a:g}, {b:.2f})", (a, b), (8, 4), textcoords="offset points", fontsize=9)
     axes[0].set(title="no line separates them", xlabel="size", ylabel="weight")

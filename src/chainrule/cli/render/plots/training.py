@@ -41,7 +41,7 @@ def rate_decay() -> Figure:
 
 
 def draw_decay(losses: npt.ArrayLike, drop: int) -> Figure:
-    """The loss after each step, in another colour after the drop."""
+    """The loss after each step, in another color after the drop."""
     curve: npt.NDArray[Any] = np.asarray(losses, float)
     figure, ax = canvas(size=(8, 4.5))
     ax.plot(np.arange(drop), curve[:drop], color=GOOD, linewidth=0.8, label="full rate")

@@ -22,7 +22,7 @@ class AnswerOptions:
     beam: Beam | None = None
     """Search for the likeliest texts instead of drawing them."""
     weights: str = "fp32"
-    """How weights are held while a GPT or a Llama writes."""
+    """How weights are held while a transformer or a recurrent model writes."""
     logprobs: bool = False
     """Add the log-probability of each token."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chainrule.errors import ConfigError
 from chainrule.train import TrainConfig
-from chainrule.train.schedule import OVERTIME, Plan
+from chainrule.train.plan import OVERTIME, Plan
 
 
 def simulate(config: TrainConfig, pace: Callable[[float], float]) -> tuple[Plan, int, float, list[float]]:
