@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from chainrule import ops
-from chainrule.autograd import Param, scope
+from chainrule.autograd import Op, Param, scope
+from chainrule.autograd.mode import mode
+from chainrule.autograd.op import FLOAT32, as_arrays, as_floats
 from chainrule.autograd.types import Array
 from chainrule.machine import one_blas_thread
 from chainrule.trace.by_token import BY_ROW, check_by_token, concat_axis
@@ -24,6 +26,7 @@ from chainrule.trace.lengths import Size, Table
 from chainrule.types import Ids
 
 Env = dict[Value, Array]
+Getter: TypeAlias = "Callable[[_Pass], Any]"
 
 
 def matrices(graph: Graph) -> set[int]:
@@ -57,8 +60,31 @@ class Interpreter:
         self.tail = 1 + max(
             (i for i, node in enumerate(graph.nodes) if node.op.name not in BY_ROW), default=-1
         )
+        self.getters = [
+            (
+                [self._getter(source) for source in node.inputs],
+                {name: self._getter(x) for name, x in node.constants.items() if _changes(x)},
+            )
+            for node in graph.nodes
+        ]
         self.state: dict[tuple[int, int], tuple[Array, ...]] = {}  # of a node, for a sequence
         self.sources: list[Env] = []  # what nodes that depend on a source alone have found
+
+    def _getter(self, source: Any) -> Getter:
+        """What finds a source in a pass."""
+        if isinstance(source, Value):
+            return lambda new: new.env[source]
+        if isinstance(source, Given):
+            return lambda new: new.given[source.name]
+        if isinstance(source, Size):
+            return lambda new: new.lengths[source.of]
+        if isinstance(source, Table):
+            return lambda new: new.rows(source)
+        if _changes(source):
+            parts = [self._getter(x) for x in source]
+            return lambda new: type(source)(get(new) for get in parts)
+        known = self.params[id(source)] if isinstance(source, Param) else source
+        return lambda new: known
 
     def run(
         self, result: Array, tokens: Ids, sequences: Ids, counts: Ids, past: Ids, sources: Ids | None = None
@@ -112,7 +138,7 @@ class _Pass:
     def output(self) -> Array:
         """The last row of what the graph returns."""
         for i, node in enumerate(self.owner.graph.nodes):
-            if i == self.owner.tail:
+            if i == self.owner.tail and self.lengths["ids"] > 1:
                 self._keep_last_rows()
             if Value(i) not in self.env:
                 self._call(i, node)
@@ -133,36 +159,25 @@ class _Pass:
                 self.env[value] = np.take(x, [-1], axis)
 
     def _call(self, i: int, node: Node) -> None:
-        args = [self._resolved(source) for source in node.inputs]
-        constants = {name: self._resolved(value) for name, value in node.constants.items()}
+        inputs, changing = self.owner.getters[i]
+        args = [get(self) for get in inputs]
+        constants = node.constants | {name: get(self) for name, get in changing.items()}
         found: Any
-        with scope(node.layer):
-            if node.op.name in ATTENTION and is_causal(node):
-                found = self._attend(i, node, args, constants)
-            elif node.op.name in RECURRENT:
-                found = self._recur(i, node, args, constants)
-            elif node.op.name == "concat" and self.start and self._is_prefixed(i, node):
-                found = args[-1]
-            else:
-                found = node.op(*args, **constants)
+        if node.op.name in ATTENTION and is_causal(node):
+            found = self._attend(i, node, args, constants)
+        elif node.op.name in RECURRENT:
+            found = self._recur(i, node, args, constants)
+        elif node.op.name == "concat" and self.start and self._is_prefixed(i, node):
+            found = args[-1]
+        else:
+            found = _computed(node.layer, node.op, args, constants)
         for output, value in enumerate(found if isinstance(found, tuple) else (found,)):
             self.env[Value(i, output)] = value
 
-    def _resolved(self, source: Any) -> Any:
-        if isinstance(source, Value):
-            return self.env[source]
-        if isinstance(source, Param):
-            return self.owner.params[id(source)]
-        if isinstance(source, Given):
-            return self.given[source.name]
-        if isinstance(source, Size):
-            return self.lengths[source.of]
-        if isinstance(source, Table):
-            start = self.start if source.of == "ids" else 0
-            return source.rows(start, start + self.lengths[source.of])
-        if isinstance(source, tuple | list):
-            return type(source)(self._resolved(x) for x in source)
-        return source
+    def rows(self, table: Table) -> Array:
+        """The entries of the new positions."""
+        start = self.start if table.of == "ids" else 0
+        return table.rows(start, start + self.lengths[table.of])
 
     def _is_prefixed(self, i: int, node: Node) -> bool:
         """True for rows before all tokens, such as trained keys: after the first call they are in the cache already."""
@@ -186,7 +201,7 @@ class _Pass:
         else:
             prefix = np.asarray(k.shape[-2] - self.lengths["ids"])
         self.owner.state[i, self.sequence] = k, v, prefix
-        mixed: Array = ops.attention(q, k, v, **constants | {"causal": True})
+        mixed: Array = _computed(node.layer, ops.attention, [q, k, v], constants | {"causal": True})
         return mixed.transpose(0, 2, 1, 3).reshape(B, T, -1) if packed else mixed
 
     def _recur(self, i: int, node: Node, args: list[Array], constants: dict[str, Any]) -> tuple[Array, ...]:
@@ -194,9 +209,26 @@ class _Pass:
         states = len(node.shapes) - 1
         if self.start:
             args[1 : 1 + states] = self.owner.state[i, self.sequence]
-        found: tuple[Array, ...] = node.op(*args, **constants)
+        found: tuple[Array, ...] = _computed(node.layer, node.op, args, constants)
         self.owner.state[i, self.sequence] = found[1:]
         return found
+
+
+def _changes(x: Any) -> bool:
+    """What is not the same in every pass."""
+    if isinstance(x, Value | Given | Size | Table):
+        return True
+    return isinstance(x, tuple | list) and any(map(_changes, x))
+
+
+def _computed(layer: str, op: Op, args: list[Any], constants: dict[str, Any]) -> Any:
+    """What an op computes; called in the name of its layer if somebody captures it."""
+    if mode.captures:
+        with scope(layer):
+            return op(*args, **constants)
+    if not all(x is None or (type(x) is np.ndarray and x.dtype is FLOAT32) for x in args):
+        args = as_floats(as_arrays(args))
+    return op.run_forward(args, constants)[0]
 
 
 def _by_position(node: Node) -> bool:
