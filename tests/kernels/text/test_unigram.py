@@ -62,7 +62,7 @@ def test_what_is_no_vocabulary_is_refused() -> None:
     for pieces in ([b"b", b"a"], [b"a", b"a"], [b"", b"a"]):
         with pytest.raises(ValueError, match="sorted, distinct"):
             make(pieces, [0, 1], [-1.0, -1.0], 2, [], True)
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="the same length"):
         make([b"a"], [0, 1], [-1.0], 2, [], True)
     with pytest.raises(ValueError, match="256 ids"):
         make([b"a"], [0], [-1.0], 2, [3], True)
