@@ -15,10 +15,12 @@ def names(package: str, **modules: str) -> Callable[[str], Any]:
 
     class Package(ModuleType):
         def __setattr__(self, name: str, value: Any) -> None:
-            if not (
-                name in homes and isinstance(value, ModuleType)
-            ):  # generate.score is the function, not its module
-                super().__setattr__(name, value)
+            if name in homes and isinstance(value, ModuleType):
+                return  # generate.score is the function, not its module
+            super().__setattr__(name, value)
+
+        def __dir__(self) -> list[str]:
+            return sorted({*super().__dir__(), *homes})
 
     sys.modules[package].__class__ = Package
 
