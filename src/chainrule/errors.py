@@ -54,7 +54,6 @@ class ConfigError(ChainruleError, ValueError):
     owner: str = ""
     settings: Mapping[str, Any] = {}
     rule: str = ""
-    fix: str = ""
 
     @classmethod
     def of(cls, owner: str, settings: Mapping[str, Any], rule: str, fix: str = "") -> ConfigError:
@@ -69,7 +68,7 @@ class ConfigError(ChainruleError, ValueError):
             first = len(parts) == 1
             parts += [*([] if first else [", "]), Setting(name), f" is {shown}" if first else f" {shown}"]
         error = cls(*parts, f" ({rule}: {fix})" if fix else f" ({rule})")
-        error.owner, error.settings, error.rule, error.fix = owner, dict(settings), rule, fix
+        error.owner, error.settings, error.rule = owner, dict(settings), rule
         return error
 
 

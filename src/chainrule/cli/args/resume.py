@@ -27,23 +27,17 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
         )
     same_folder(asked.out, folder)
     if asked.init is not None and str(asked.init) != _begun_with(folder):
-        raise ConfigError(
-            *(
-                "resume: ",
-                Setting("init"),
-                f" is {asked.init}, the run in {folder} continues with its own weights ",
-            ),
-            "(leave out one of the two)",
-        )
+        own = f" is {asked.init}, the run in {folder} continues with its own weights"
+        raise ConfigError("resume: ", Setting("init"), own, " (leave out one of the two)")
     if asked.data != run.task.default and run.task.find(asked.data) != run.corpus:
         raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
     if not is_tokenizer(asked.tokenizer, run.tokenizer):
         other = f" is {asked.tokenizer}, the run has another (leave it out)"
         raise ConfigError("resume: ", Setting("tokenizer"), other)
-    said, default = _flat(asked), _flat(type(asked)())
+    said = vars(asked) | vars(asked.sizes) | vars(asked.training)
     of_run = vars(run.model.config) | vars(run.trainer.config)
     changed = {name: said[name] for name in FREE if name in asked.given and said[name] != of_run[name]}
-    agree(said, default, asked.given, of_run | {"max_steps": said["max_steps"]} | changed)
+    agree(said, asked.given, of_run | {"max_steps": said["max_steps"]} | changed)
     if changed:
         run.change(**changed)
     total = run.trainer.plan.total
@@ -54,11 +48,6 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             "(it is high again where it had fallen)"
         )
     return run
-
-
-def _flat(options: TrainOptions) -> dict[str, Any]:
-    """The values of all options, whichever dataclass they are in."""
-    return vars(options) | vars(options.sizes) | vars(options.training)
 
 
 def _begun_with(folder: Path) -> str | None:
@@ -77,13 +66,10 @@ def renew_settings(run: Run) -> None:
         write(path, toml(kept | settled(run.trainer.config)).encode())
 
 
-def agree(
-    said: Mapping[str, Any], default: Mapping[str, Any], given: frozenset[str], of_run: Mapping[str, Any]
-) -> None:
+def agree(said: Mapping[str, Any], given: frozenset[str], of_run: Mapping[str, Any]) -> None:
     """Settings come from the run; one that is given all the same, be it the default, must agree with it."""
     for name, value in of_run.items():
-        meant = name in said and (name in given or said[name] != default[name])
-        if meant and said[name] != value:
+        if name in given and said[name] != value:
             had = "none" if value is None else value
             raise ConfigError("resume: ", Setting(name), f" is {said[name]}, in the run {had} (leave it out)")
 

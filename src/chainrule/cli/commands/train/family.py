@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from chainrule.cli.args.families import DECIDED, NAMES, data_of
+from chainrule.cli.args.families import DATA, DECIDED, NAMES, TEXT
 from chainrule.cli.args.options import Argument, Help, Without
 from chainrule.cli.args.training import TrainOptions
 from chainrule.errors import ConfigError
@@ -103,20 +103,12 @@ def _next(run: Run) -> str:
 
 def summary(run: Run, result: Result) -> dict[str, Any]:
     """A run in numbers, for machines; losses are of the validation text, the best one in the same unit as the last."""
-    best = run.trainer.monitor.best
-    return (
-        {
-            "run": str(run.folder),
-            "model": run.family,
-            "parameters": run.model.count(),
-            "steps": result.steps,
-            "seconds": round(result.seconds, 3),
-            run.task.unit: result.validation,
-        }
-        | run.task.measures(result.validation, run.trainer.eval_batches)
-        | ({"best_step": best[0], "best_loss": best[1]} if best else {})
-        | {"interrupted": result.interrupted}
-    )
+    found: dict[str, Any] = {"run": str(run.folder), "model": run.family, "parameters": run.model.count()}
+    found |= {"steps": result.steps, "seconds": round(result.seconds, 3), run.task.unit: result.validation}
+    found |= run.task.measures(result.validation, run.trainer.eval_batches)
+    if best := run.trainer.monitor.best:
+        found |= {"best_step": best[0], "best_loss": best[1]}
+    return found | {"interrupted": result.interrupted}
 
 
 def command(family: str, words: Sequence[str] = ()) -> type[Train]:
@@ -127,7 +119,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     if not family:
         refuse_family(words[0] if words else "")
         family = "gpt"
-    config, kind = KNOWN[family].config, data_of(family)
+    config, kind = KNOWN[family].config, DATA.get(family, TEXT)
     others = ", ".join(name for name in NAMES if name != family)
     about = (
         f"Train a model of the family {family}. Other families: {others}, word2vec, each with options of its own.\n\n"

@@ -58,9 +58,8 @@ class Command:
             f"vectors of {run.model.config.dim} numbers; run {run.folder}"
         )
         if run.finished:
-            self._say(
-                f"the run is finished: all its {run.trainer.steps} epochs are done (more are a new run)"
-            )
+            epochs = f"all its {run.trainer.steps} epochs are done"
+            self._say(f"the run is finished: {epochs} (more are a new run)")
         report |= self._train(run, step)
         report |= {"loss": step.loss(), "vectors": str(run.files.vectors)}
         if self.json:
@@ -102,8 +101,7 @@ class Command:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
         of_run = vars(run.model.config) | vars(run.config) | {"model": run.family}
         of_run |= {name: value for name, value in run.task.facts().items() if value is not None}
-        default = vars(Command()) | vars(WordTrainConfig())
-        agree(vars(self) | vars(self.training), default, self.given, of_run)
+        agree(vars(self) | vars(self.training), self.given, of_run)
         return run
 
     def _train(self, run: cr.runs.Run, step: cr.train.WordVectorStep) -> dict[str, Any]:
