@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
@@ -43,10 +43,10 @@ class Frame:
         xs = np.concatenate([line.points[0] for line in lines])
         ys = np.concatenate([_trimmed(line) for line in lines])
         low, high = float(ys.min()), float(ys.max())
-        if log:
-            return cls((0, float(xs.max())), (low / 1.1, high * 1.1), log)
         margin = 0.04 * (high - low) or 0.5
-        return cls((0, float(xs.max())), (low - margin, high + margin), log)
+        return cls(
+            (0, float(xs.max())), (low / 1.1, high * 1.1) if log else (low - margin, high + margin), log
+        )
 
     def place(self, points: Points) -> list[tuple[float, float]]:
         x = LEFT + (points[0] - self.x[0]) / (self.x[1] - self.x[0] or 1) * (WIDTH - LEFT - RIGHT)
@@ -66,7 +66,7 @@ def chart(title: str, unit: str, lines: Sequence[Line], *, log: bool = False) ->
     frame = Frame.around(lines, log)
     named = [line for line in lines if line.name]
     legend = "".join(f'<span><i class="{line.kind}"></i>{escape(line.name)}</span>' for line in named)
-    drawn = "".join(map(str, (_grid(frame), *(_draw(line, frame) for line in lines))))
+    drawn = "".join([_grid(frame), *(_draw(line, frame) for line in lines)])
     return (
         f'<figure><figcaption><b>{escape(title)}</b> <small>{escape(unit)}</small><span class="legend">{legend}'
         f'</span></figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
@@ -109,7 +109,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 def _cleaned(line: Line, log: bool) -> Line:
     keep = np.isfinite(line.points).all(axis=0) & (line.points[1] > 0 if log else True)
-    return Line(line.name, line.points[:, keep], line.kind, line.band, line.dots)
+    return replace(line, points=line.points[:, keep])
 
 
 def _trimmed(line: Line) -> npt.NDArray[np.float64]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, canvas
+from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, Figure, canvas
 from chainrule.lessons.learning_rate import decayed, rates
 from chainrule.optim import Choice, Sweep, choose
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def rate_search() -> Figure:
