@@ -48,13 +48,11 @@ class Choice:
 
     tokenizer: Tokenizer
     sizes: dict[str, Any]
-    training: dict[str, Any]
-    """Fields of `TrainConfig`."""
+    training: dict[str, Any]  # fields of `TrainConfig`
     parameters: int
     steps: int
     epochs: float
-    expected: tuple[float, float]
-    """Bits per byte of the validation text, from and to."""
+    expected: tuple[float, float]  # bits per byte of the validation text, from and to
 
     def __str__(self) -> str:
         low, high = self.expected
@@ -73,25 +71,19 @@ def choose(corpus: Corpus, seconds: float, family: str = "gpt", seed: int = 0) -
     for n_layer, n_head, n_embd, block_size, batch_size, lr in LADDER:
         if len(training) <= 2 * block_size or len(validation) <= 2 * block_size:
             break
-        sizes: dict[str, Any] = {
-            "n_layer": n_layer,
-            "n_head": n_head,
-            "n_embd": n_embd,
-            "block_size": block_size,
-        }
+        sizes: dict[str, Any] = {"n_layer": n_layer, "n_head": n_head, "n_embd": n_embd}
+        sizes["block_size"] = block_size
         with random.seeded(seed):
             model = make(family, **sizes, vocab_size=tokenizer.vocab_size)
         batches = Batches(training, batch_size=batch_size, block_size=block_size, seed=seed)
         settings: dict[str, Any] = {"batch_size": batch_size, "lr": lr}
-        pace = seconds_per_step(
-            Trainer(model, batches, [], TrainConfig(**settings, seed=seed)), SHARE * seconds / 8
-        )
-        steps = seconds / pace
+        trainer = Trainer(model, batches, [], TrainConfig(**settings, seed=seed))
+        steps = seconds / seconds_per_step(trainer, SHARE * seconds / 8)
         tokens = steps * batch_size * block_size
-        if best is not None and tokens < TOKENS_PER_PARAMETER * model.count():
-            break
-        best = (sizes, settings, model.count(), steps, tokens)
-        if tokens < TOKENS_PER_PARAMETER * model.count():
+        enough = tokens >= TOKENS_PER_PARAMETER * model.count()
+        if enough or best is None:
+            best = (sizes, settings, model.count(), steps, tokens)
+        if not enough:
             break
     if best is None:
         raise ConfigError(f"budget: {corpus.name} has {len(training)} tokens (must have some hundred)")
@@ -134,8 +126,5 @@ def expected(corpus: Corpus, compute: float) -> tuple[float, float]:
     """
     some = Corpus(corpus.name, corpus.version, corpus.text[:COUNTED])
     *_, longest = Ladder(some, LadderConfig(batch_size=1)).counted()
-    decades = math.log(compute / 1e13, 10)
-    return (
-        longest.mean * (RATIO - FALL * decades - SPREAD),
-        longest.mean * (RATIO - FALL * decades + SPREAD),
-    )
+    ratio = RATIO - FALL * math.log(compute / 1e13, 10)
+    return longest.mean * (ratio - SPREAD), longest.mean * (ratio + SPREAD)

@@ -44,9 +44,8 @@ class Frame:
         ys = np.concatenate([_trimmed(line) for line in lines])
         low, high = float(ys.min()), float(ys.max())
         margin = 0.04 * (high - low) or 0.5
-        return cls(
-            (0, float(xs.max())), (low / 1.1, high * 1.1) if log else (low - margin, high + margin), log
-        )
+        y = (low / 1.1, high * 1.1) if log else (low - margin, high + margin)
+        return cls((0, float(xs.max())), y, log)
 
     def place(self, points: Points) -> list[tuple[float, float]]:
         x = LEFT + (points[0] - self.x[0]) / (self.x[1] - self.x[0] or 1) * (WIDTH - LEFT - RIGHT)

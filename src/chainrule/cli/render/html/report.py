@@ -65,11 +65,10 @@ def _curves(history: History) -> Iterator[str]:
     training = _banded(_points(history.series("loss")), "one", "training")
     validation = Line("validation", _points(history.series("validation")), "two", dots=True)
     large = chart("Loss", "nats per token, by step", [*training, validation])
+    norms = _banded(_points(history.series("norm")), "three")
     updates = [Line("", _updates(history), "two", dots=True)]
     small = [
-        chart(
-            "Gradient norm", "before clipping", _banded(_points(history.series("norm")), "three"), log=True
-        ),
+        chart("Gradient norm", "before clipping", norms, log=True),
         chart("Learning rate", "", [Line("", _points(history.series("lr")), "one")]),
         chart("Pace", "steps per second", [Line("", _pace(history), "three")]),
         chart("Update / weights", "median of the matrices", updates, log=True),
