@@ -12,7 +12,8 @@ Every batch is a function of (seed, step).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,14 +33,9 @@ ATTENTIVE: dict[str, type[SequenceClassifier]] = {
     "encoder": networks.EncoderClassifier,
     "orderless": networks.OrderlessEncoder,
 }
+Floats = npt.NDArray[np.float64]
 PAD = 0
 EVAL = 1 << 20  # batches from this step on are for evaluation; no training gets there
-
-
-class Task(Protocol):
-    """Batches for `model.loss`."""
-
-    def batch(self, step: int) -> tuple[Array, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,7 @@ class Retrieve:
 
 @dataclass(frozen=True)
 class Bites:
-    """Two animals around a verb, and the same the other way round: does the one that comes first in the alphabet bite?
+    """Two animals around a verb, then the same reversed: does the one that comes first in the alphabet bite?
 
     Half of the answers are yes for every pair of animals, so a model that ignores the order is right half of the time.
     """
@@ -150,9 +146,7 @@ class Copy:
 Question = Recall | Order | Retrieve | Bites  # tasks with a label per row
 
 
-def fit(
-    model: Any, task: Task, steps: int, *, lr: float = 3e-3, clip: float = 1.0
-) -> npt.NDArray[np.float64]:
+def fit(model: Any, task: Question | Copy, steps: int, *, lr: float = 3e-3, clip: float = 1.0) -> Floats:
     """Train `model` by AdamW; returns its losses (steps,)"""
     optimizer = AdamW(model.parameters(), lr, weight_decay=0.0)
     losses = np.empty(steps)
@@ -195,19 +189,16 @@ def recall_table(
 ) -> dict[str, dict[int, float]]:
     """Accuracy of each kind of model at each distance, after as many steps for all; chance is 1/4."""
     table: dict[str, dict[int, float]] = {kind: {} for kind in kinds}
-    for kind in kinds:
-        for distance in distances:
-            with random.seeded(seed):
-                task = Recall(distance, seed=seed)
-                model = classifier(kind, task, width)
-                fit(model, task, steps)
-                table[kind][distance] = accuracy(model, task)
+    for kind, distance in product(kinds, distances):
+        with random.seeded(seed):
+            task = Recall(distance, seed=seed)
+            model = classifier(kind, task, width)
+            fit(model, task, steps)
+            table[kind][distance] = accuracy(model, task)
     return table
 
 
-def copy_losses(
-    length: int = 20, *, steps: int = 300, width: int = 64, seed: int = 0
-) -> dict[str, npt.NDArray[np.float64]]:
+def copy_losses(length: int = 20, *, steps: int = 300, width: int = 64, seed: int = 0) -> dict[str, Floats]:
     """Losses of the encoder-decoder with one vector between its halves and of the one with attention (steps,)"""
     task = Copy(length, seed=seed)
     losses = {}

@@ -35,7 +35,7 @@ LADDER = [  # layers, heads, width, context, windows per batch, highest rate
     (8, 8, 512, 256, 32, 1e-3),
     (12, 12, 768, 512, 32, 6e-4),
 ]
-SHARE = 0.03  # fraction of the budget that may go into timing
+TIMING = 0.03  # fraction of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
 COUNTED = 20_000_000  # characters that are counted, at most
 # A GPT's bits in relation to those of five-grams: at 10¹³ operations, less per factor ten, and give or take.
@@ -78,7 +78,7 @@ def choose(corpus: Corpus, seconds: float, family: str = "gpt", seed: int = 0) -
         batches = Batches(training, batch_size=batch_size, block_size=block_size, seed=seed)
         settings: dict[str, Any] = {"batch_size": batch_size, "lr": lr}
         trainer = Trainer(model, batches, [], TrainConfig(**settings, seed=seed))
-        steps = seconds / seconds_per_step(trainer, SHARE * seconds / 8)
+        steps = seconds / seconds_per_step(trainer, TIMING * seconds / 8)
         tokens = steps * batch_size * block_size
         enough = tokens >= TOKENS_PER_PARAMETER * model.count()
         if enough or best is None:

@@ -19,24 +19,15 @@ SEVERAL = "several"  # marks a field whose one flag is followed by any number of
 class Kind:
     """What may follow a flag."""
 
-    shown: str
-    """In the help: INT."""
-    rule: str
-    """What one word must be."""
-    read: Callable[[str], Any]
-    """One word to a value; raises ValueError."""
-    toml: tuple[type, ...] = (str,)
-    """What TOML must hold."""
-    choices: Sequence[str] = ()
-    """All words there are, if there are few."""
-    words: int | None = 1
-    """How many values a flag has; None for any number, 0 for a switch."""
-    optional: bool = False
-    """The word None stands for no value."""
-    repeated: bool = False
-    """The values of several flags are put together."""
-    gather: Callable[[Sequence[Any]], Any] = tuple
-    """Several values to one."""
+    shown: str  # in the help: INT
+    rule: str  # what one word must be
+    read: Callable[[str], Any]  # one word to a value; raises ValueError
+    toml: tuple[type, ...] = (str,)  # what TOML must hold
+    choices: Sequence[str] = ()  # all words there are, if there are few
+    words: int | None = 1  # how many values a flag has; None for any number, 0 for a switch
+    optional: bool = False  # the word None stands for no value
+    repeated: bool = False  # the values of several flags are put together
+    gather: Callable[[Sequence[Any]], Any] = tuple  # several values to one
 
     def value(self, flag: str, texts: Sequence[str]) -> Any:
         """The value of a flag that is followed by these words."""

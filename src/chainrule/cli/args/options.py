@@ -35,14 +35,10 @@ class Option:
 
     name: str
     kind: Kind
-    owner: type[Any]
-    """The dataclass it is a field of."""
-    default: Any
-    """MISSING if it must be given."""
-    argument: str = ""
-    """Its name in the usage, if it is given by its place."""
-    told: str = ""
-    """Its help, if there is no string below the field."""
+    owner: type[Any]  # the dataclass it is a field of
+    default: Any  # MISSING if it must be given
+    argument: str = ""  # its name in the usage, if it is given by its place
+    told: str = ""  # its help, if there is no string below the field
 
     @property
     def flag(self) -> str:

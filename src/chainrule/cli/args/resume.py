@@ -92,7 +92,7 @@ def remedy(run: Run) -> str:
     return f"; resume from the last checkpoint with: {command_for(run)} --lr {run.trainer.config.lr / 10:g}"
 
 
-def going_on(run: Run) -> str:
+def continuation(run: Run) -> str:
     """From where to where a resumed run goes, or that it is at its end."""
     trainer = run.trainer
     steps, total, budget = trainer.steps, trainer.plan.total, trainer.config.budget

@@ -46,7 +46,7 @@ class Train(TrainOptions):
     def _train(self) -> None:
         from rich.console import Console
 
-        from chainrule.cli.args.resume import command_for, going_on, remedy, renew_settings
+        from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
         from chainrule.cli.render.show import bits, size, steps
         from chainrule.train.skips import NotFinite
 
@@ -54,7 +54,7 @@ class Train(TrainOptions):
         self.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
         if self.resume:
             renew_settings(run)
-            self.say(going_on(run))
+            self.say(continuation(run))
         try:
             result = run.train(Console(stderr=self.json, highlight=False))
         except NotFinite as error:
@@ -84,13 +84,13 @@ class Train(TrainOptions):
 
     def _try(self) -> None:
         """The trials that were asked for."""
-        from chainrule.cli.render.trials import find_lr, learn_one_batch
+        from chainrule.cli.render.trials import find_lr, overfit_one_batch
 
         run = self._run(draft=True)
         if self.find_lr:
             find_lr(run, as_json=self.json)
         if self.overfit:
-            learn_one_batch(run, as_json=self.json)
+            overfit_one_batch(run, as_json=self.json)
 
 
 def _next(run: Run) -> str:

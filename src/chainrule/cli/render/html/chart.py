@@ -24,8 +24,7 @@ class Line:
     name: str
     points: Points
     kind: str
-    band: bool = False
-    """Draw the reach of the values instead of each."""
+    band: bool = False  # draw the reach of the values instead of each
     dots: bool = False
 
 
@@ -39,7 +38,7 @@ class Frame:
 
     @classmethod
     def around(cls, lines: Sequence[Line], log: bool) -> Frame:
-        """Room for all lines; a band may leave it, so that one wild batch does not press all else flat."""
+        """Large enough for all lines; a band may leave it, so that one wild batch does not press all else flat."""
         xs = np.concatenate([line.points[0] for line in lines])
         ys = np.concatenate([_trimmed(line) for line in lines])
         low, high = float(ys.min()), float(ys.max())

@@ -29,7 +29,7 @@ def loss_curves() -> Figure:
     for ax, title, color, losses in zip(axes, titles, (BAD, GOOD), (bad, good), strict=True):
         ax.plot(losses, color=color, alpha=0.25, linewidth=0.6)
         ax.plot(moving_mean(losses, 50), color=color, linewidth=1.8)
-        said = f"ln {V} = {math.log(V):.2f}: knows nothing"
+        said = f"ln {V} = {math.log(V):.2f}: a uniform guess"
         ax.axhline(math.log(V), color=INK, linestyle=":", linewidth=1, label=said)
         ax.legend(frameon=False, fontsize=9)
         ax.set_title(f"{title}\nfrom {losses[0]:.2f} to {losses[-100:].mean():.2f} nats", fontsize=10)
