@@ -61,7 +61,9 @@ class Command:
 
     def run(self) -> None:
         name, smoother = self._smoother()
-        as_lines = self._as_lines()
+        if self.lines and self.text:
+            raise ConfigError("ngram: --lines and --text (must be at most one of them)")
+        as_lines = True if self.lines else False if self.text else None
         check = Check("ngram", self)
         check.between(1, MOST_ORDER, "order")
         check.at_least(0, "samples")
@@ -87,11 +89,6 @@ class Command:
             return name, cr.models.KneserNey()
         default = 1.0 if name == "add" else 0.0
         return name, cr.models.Additive(default if self.smoothing is None else self.smoothing)
-
-    def _as_lines(self) -> bool | None:
-        if self.lines and self.text:
-            raise ConfigError("ngram: --lines and --text (must be at most one of them)")
-        return True if self.lines else False if self.text else None
 
 
 def is_list(text: str) -> bool:

@@ -40,7 +40,8 @@ class Frame:
     def around(cls, lines: Sequence[Line], log: bool) -> Frame:
         """Large enough for all lines; a band may leave it, so that one wild batch does not press all else flat."""
         xs = np.concatenate([line.points[0] for line in lines])
-        ys = np.concatenate([_trimmed(line) for line in lines])
+        kept = [(line.points[1], (0.005, 0.995) if line.band else (0, 1)) for line in lines]
+        ys = np.concatenate([np.quantile(y, reach) for y, reach in kept])
         low, high = float(ys.min()), float(ys.max())
         margin = 0.04 * (high - low) or 0.5
         y = (low / 1.1, high * 1.1) if log else (low - margin, high + margin)
@@ -108,11 +109,6 @@ def _log_ticks(low: float, high: float) -> list[float]:
 def _cleaned(line: Line, log: bool) -> Line:
     keep = np.isfinite(line.points).all(axis=0) & (line.points[1] > 0 if log else True)
     return replace(line, points=line.points[:, keep])
-
-
-def _trimmed(line: Line) -> npt.NDArray[np.float64]:
-    ys = line.points[1]
-    return np.quantile(ys, (0.005, 0.995)) if line.band else ys
 
 
 def _grid(frame: Frame) -> str:
