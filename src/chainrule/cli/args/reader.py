@@ -105,7 +105,8 @@ def _made(command: type[T], values: dict[str, Any]) -> T:
     if GIVEN in own:
         said[GIVEN] = frozenset(values)
     for name, field in own.items():
-        if is_dataclass(default := default_of(field)):
+        default = default_of(field)
+        if is_dataclass(default) and not isinstance(default, type):
             changes = {n: value for n, value in values.items() if n in vars(default) and n not in own}
             said[name] = replace(default, **changes) if changes else default
     return command(**said)
