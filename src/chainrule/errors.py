@@ -54,6 +54,7 @@ class ConfigError(ChainruleError, ValueError):
     owner: str = ""
     settings: Mapping[str, Any] = {}
     rule: str = ""
+    fix: str = ""
 
     @classmethod
     def of(cls, owner: str, settings: Mapping[str, Any], rule: str, fix: str = "") -> ConfigError:
@@ -68,7 +69,7 @@ class ConfigError(ChainruleError, ValueError):
             first = len(parts) == 1
             parts += [*([] if first else [", "]), Setting(name), f" is {shown}" if first else f" {shown}"]
         error = cls(*parts, f" ({rule}: {fix})" if fix else f" ({rule})")
-        error.owner, error.settings, error.rule = owner, dict(settings), rule
+        error.owner, error.settings, error.rule, error.fix = owner, dict(settings), rule, fix
         return error
 
 

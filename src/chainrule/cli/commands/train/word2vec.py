@@ -47,7 +47,8 @@ class Command:
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
             step = cast("cr.train.WordVectorStep", run.trainer.step)
-            words, text, before = run.tokenizer.vocab_size - 1, int(step.counts.sum()), step.loss()
+            words, text = run.tokenizer.vocab_size - 1, int(step.counts.sum())
+            before = step.loss()
         self._say(
             f"{words:,} words of {run.corpus.name}, which occur {text:,} times; "
             f"vectors of {run.model.config.dim} numbers; run {run.folder}"
@@ -55,7 +56,8 @@ class Command:
         if run.finished:
             epochs = f"all its {run.trainer.steps} epochs are done"
             self._say(f"the run is finished: {epochs} (more are a new run)")
-        made, after = self._train(run, step), step.loss()
+        made = self._train(run, step)
+        after = step.loss()
         if self.json:
             report = {"run": str(run.folder), "words": words, "text": text, "loss_before": before}
             print(json.dumps(report | made | {"loss": after, "vectors": str(run.files.vectors)}))
