@@ -24,9 +24,7 @@ class ScoreVariance:
     scaled: float  # variance of q·k / √d: 1
     plain_peak: float  # mean of the largest attention weight over `keys` keys
     scaled_peak: float
-    plain_slope: (
-        float  # mean L1 norm of the softmax Jacobian: how much of a gradient gets through to the scores
-    )
+    plain_slope: float  # mean L1 norm of the softmax Jacobian: how much of a gradient reaches the scores
     scaled_slope: float
 
 

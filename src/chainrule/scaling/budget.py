@@ -68,18 +68,17 @@ def choose(corpus: Corpus, seconds: float, family: str = "gpt", seed: int = 0) -
     tokenizer = suitable_tokenizer(corpus.text, seconds)
     training, validation = (tokenizer.encode(part) for part in split(corpus.text))
     best = None
-    for n_layer, n_head, n_embd, block_size, batch_size, lr in LADDER:
-        if len(training) <= 2 * block_size or len(validation) <= 2 * block_size:
+    for layers, heads, width, context, rows, lr in LADDER:
+        if len(training) <= 2 * context or len(validation) <= 2 * context:
             break
-        sizes: dict[str, Any] = {"n_layer": n_layer, "n_head": n_head, "n_embd": n_embd}
-        sizes["block_size"] = block_size
+        sizes: dict[str, Any] = {"n_layer": layers, "n_head": heads, "n_embd": width, "block_size": context}
         with random.seeded(seed):
             model = make(family, **sizes, vocab_size=tokenizer.vocab_size)
-        batches = Batches(training, batch_size=batch_size, block_size=block_size, seed=seed)
-        settings: dict[str, Any] = {"batch_size": batch_size, "lr": lr}
+        batches = Batches(training, batch_size=rows, block_size=context, seed=seed)
+        settings: dict[str, Any] = {"batch_size": rows, "lr": lr}
         trainer = Trainer(model, batches, [], TrainConfig(**settings, seed=seed))
         steps = seconds / seconds_per_step(trainer, TIMING * seconds / 8)
-        tokens = steps * batch_size * block_size
+        tokens = steps * rows * context
         enough = tokens >= TOKENS_PER_PARAMETER * model.count()
         if enough or best is None:
             best = (sizes, settings, model.count(), steps, tokens)

@@ -137,10 +137,8 @@ def table(name: str, found: Mapping[str, Any]) -> str:
     forward, step = amount(work["forward_per_token"]), amount(work["step_per_token"])
     lines += [f"  per token: {forward}FLOP forward, {step}FLOP to learn"]
     if m := found.get("measured"):
-        here = (
-            f"  here: {m['seconds_per_step'] * 1e3:,.1f} ms, {m['tokens_per_second']:,.0f} tokens per second"
-        )
-        lines += [f"{here}, {amount(m['flops_per_second'])}FLOP per second"]
+        step, tokens = f"{m['seconds_per_step'] * 1e3:,.1f} ms", f"{m['tokens_per_second']:,.0f} tokens"
+        lines += [f"  here: {step}, {tokens} per second, {amount(m['flops_per_second'])}FLOP per second"]
     lines += memory(f"memory to train, {size}", found["training_bytes"])
     lines += memory(f"memory to run, {batch['tokens']} tokens", found["running_bytes"])
     return "\n".join(lines)
