@@ -152,9 +152,9 @@ def facts(source: Source, model: cr.models.NGram) -> dict[str, Any]:
     return found | {"doubles": ranking(np.diag(matrix), source.tokens)}
 
 
-def ranking(counts: Ids, tokens: list[str], most: int = 5) -> list[tuple[str, int]]:
-    """The tokens with the largest counts."""
-    first = np.argsort(-counts, kind="stable")[:most]
+def ranking(counts: Ids, tokens: list[str]) -> list[tuple[str, int]]:
+    """The five tokens with the largest counts."""
+    first = np.argsort(-counts, kind="stable")[:5]
     return [(tokens[i], int(counts[i])) for i in first if counts[i]]
 
 

@@ -99,9 +99,9 @@ def _greys(edges: list[Edge]) -> list[str]:
     return [str(1 - edge.darkness) for edge in edges]
 
 
-def heat_map(matrix: Array, tokens: Sequence[str], *, most: int = 80) -> Figure:
-    """matrix (V, V) of counts: rows are the token before, columns the one after"""
-    kept = _frequent(matrix, most)
+def heat_map(matrix: Array, tokens: Sequence[str]) -> Figure:
+    """matrix (V, V) of counts: a row for each token before, a column for each after; of the 80 most frequent"""
+    kept = _frequent(matrix, 80)
     labels = [visible(tokens[i]) for i in kept]
     side = 3 + 0.16 * len(kept)
     figure, ax = canvas(size=(side, side))
