@@ -60,7 +60,7 @@ class Check:
         self._each(names, lambda x: low <= x <= high, f"must be from {low} to {high}")
 
     def whole(self, low: int, high: int | None, *names: str) -> None:
-        """An integer, and no switch, which to Python is one."""
+        """An integer; True and False, which Python counts as integers, are not."""
 
         def holds(x: Any) -> bool:
             integer = isinstance(x, numbers.Integral) and not isinstance(x, bool)

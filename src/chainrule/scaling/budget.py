@@ -97,7 +97,7 @@ def choose(corpus: Corpus, seconds: float, family: str = "gpt", seed: int = 0) -
 
 
 def suitable_tokenizer(text: str, seconds: float) -> Tokenizer:
-    """Characters for a small text or a short time; else byte pairs, the more of them the more there is to learn."""
+    """Characters for a small text or a short time; else byte pairs, more of them for a longer text."""
     if len(text) < 1_000_000 or seconds < 60:
         return CharTokenizer.train(text)
     size = 512 if len(text) < 10_000_000 else 2048 if len(text) < 100_000_000 else 8192

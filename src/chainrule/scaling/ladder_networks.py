@@ -12,7 +12,7 @@ WINDOW = 64  # tokens that a model is trained and evaluated on at a time
 
 @dataclass(frozen=True)
 class Family:
-    """A rung that is trained: how it is made and which of its sizes gives way until the parameters fit."""
+    """A rung that is trained: how it is made, and which of its sizes is fitted to the number of parameters."""
 
     title: str
     name: str

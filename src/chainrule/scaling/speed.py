@@ -1,4 +1,4 @@
-"""How long a step takes here: measured on two shallow models, reckoned for the depth that is wanted."""
+"""How long a step takes here: measured on two shallow models, extrapolated to the depth that is wanted."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
         raise ConfigError("train: ", Setting("tokenizer"), f" is char, which has no [CLS] ({rule})")
     data, training, tokenizer, sizes = _chosen(asked) or _given(asked)
     run = Run.new(folder, data, training, family, tokenizer, asked.init, draft=draft, **sizes)
-    if asked.planned != asked.training:  # said of a run that is there
+    if asked.planned != asked.training:  # said once the run exists
         said = f"starts from {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
         asked.say(f"{said} (--lr for another)")
     if not draft:

@@ -14,12 +14,12 @@ from chainrule.files import alone, write
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.load import is_tokenizer
 
-# Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
+# Settings that may change when a run is resumed: the highest rate, and when to look, save and stop.
 FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "patience")
 
 
 def resumed(asked: TrainOptions, folder: Path) -> Run:
-    """Data and settings come from the checkpoint; what is given all the same must agree with it, or is `FREE`."""
+    """The run in a folder, with its data and settings; an option that is given must agree with them or be `FREE`."""
     run = Run.resume(folder)
     if run.family != asked.family:
         raise ConfigError(
@@ -51,13 +51,13 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
 
 
 def _begun_with(folder: Path) -> str | None:
-    """What its own settings name as the model it began with."""
+    """The initial weights that the settings of a run name."""
     settings = RunFolder(folder).settings
     return read_settings(settings).get("init") if settings.exists() else None
 
 
 def renew_settings(run: Run) -> None:
-    """Let the file that repeats a run say what it does from here on; a run of a program has no such file."""
+    """Update the settings file of a resumed run; a run that was not started by command has none."""
     path, now = run.files.settings, vars(run.trainer.config)
     if not path.exists():
         return
@@ -67,7 +67,7 @@ def renew_settings(run: Run) -> None:
 
 
 def agree(said: Mapping[str, Any], given: frozenset[str], of_run: Mapping[str, Any]) -> None:
-    """Settings come from the run; one that is given all the same, be it the default, must agree with it."""
+    """Settings come from the run; an option that is given, be it the default, must agree with it."""
     for name, value in of_run.items():
         if name in given and said[name] != value:
             had = "none" if value is None else value

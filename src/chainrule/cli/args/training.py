@@ -59,7 +59,7 @@ class TrainOptions:
 
     @property
     def chooses(self) -> bool:
-        """A budget and nothing about sizes: they are chosen to fit it."""
+        """Whether the sizes are chosen to fit a budget: if there is one, and none of them is given."""
         said = {*sizes_of(self.family), "tokenizer", "batch_size", "lr", "init", "max_steps"} & self.given
         return self.training.budget is not None and self.family in ("gpt", "llama") and not said
 

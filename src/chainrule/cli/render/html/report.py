@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -96,7 +95,7 @@ def _banded(points: Any, kind: str, name: str = "") -> list[Line]:
 
 
 def _updates(history: History) -> Any:
-    """By how much a step moves a matrix, from the looks inside, if there were any."""
+    """Update / weights: the median of the matrices, at the steps where training looked inside."""
     found = []
     for record in history.records:
         seen = record.get("watch")
@@ -112,10 +111,10 @@ def _findings(history: History) -> Iterator[str]:
     for step, finding in _found(history):
         advice = f"<p><b>Try:</b> {escape(str(finding['advice']))}</p>" if finding.get("advice") else ""
         level = finding.get("level") if finding.get("level") in ("note", "problem") else ""
+        about, measured, meaning = (escape(str(finding.get(k, ""))) for k in ("about", "measured", "meaning"))
         cards.append(
-            f'<div class="card {level}"><b>{escape(str(finding.get("about", "")))}</b> <small>{step}</small>'
-            f'<p>{escape(str(finding.get("measured", "")))}</p><p class="faint">'
-            f"{escape(str(finding.get('meaning', '')))}</p>{advice}</div>"
+            f'<div class="card {level}"><b>{about}</b> <small>{step}</small><p>{measured}</p>'
+            f'<p class="faint">{meaning}</p>{advice}</div>'
         )
     if cards:
         yield "<h2>Findings</h2>"
@@ -123,14 +122,16 @@ def _findings(history: History) -> Iterator[str]:
 
 
 def _found(history: History) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """What was found while it trained; the same thing, found again and again, once."""
-    every = [(record["step"], finding) for record in history.records for finding in _in_record(record)]
-    every.sort(key=lambda each: _key(each[1]))
-    grouped = [list(group) for _, group in groupby(every, key=lambda each: _key(each[1]))]
-    for group in sorted(grouped, key=lambda group: group[0][0]):
-        steps = [step for step, _ in group]
-        times = f", {len(steps)} times until step {steps[-1]:,}" if len(steps) > 1 else ""
-        yield f"step {steps[0]:,}{times}", group[-1][1]
+    """The findings of a training, each once, with the steps at which it was found."""
+    groups: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+    for record in history.records:
+        for finding in _in_record(record):
+            code = str(finding.get("code") or finding.get("about", ""))  # older logs have no codes
+            groups.setdefault(code, []).append((record["step"], finding))
+    for _, group in sorted(groups.items(), key=lambda item: (item[1][0][0], item[0])):
+        (first, _), (last, finding) = group[0], group[-1]
+        times = f", {len(group)} times until step {last:,}" if len(group) > 1 else ""
+        yield f"step {first:,}{times}", finding
 
 
 def _in_record(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -147,11 +148,6 @@ def _in_record(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for problem in watch.get("problems", ()):  # of a version without codes: "about: measured"
         about, _, measured = str(problem).partition(": ")
         yield {"level": "problem", "about": about, "measured": measured}
-
-
-def _key(finding: Mapping[str, Any]) -> str:
-    """Identity of a finding: its code, or `about` in logs without codes."""
-    return str(finding.get("code") or finding.get("about", ""))
 
 
 def _samples(history: History) -> Iterator[str]:
