@@ -85,7 +85,7 @@ def kind_of(hint: Any, marks: Sequence[Any] = ()) -> Kind | None:
 
 
 def _choice(choices: Sequence[str]) -> Kind:
-    known = sorted(choices)
+    known = tuple(sorted(choices))
     rule = known[0] if len(known) == 1 else f"one of {', '.join(known)}"
     return Kind("|".join(choices), rule, lambda text: known[known.index(text)], choices=known)
 
