@@ -56,7 +56,7 @@ class Count:
         if self.measure and self.what in PRESETS:
             raise ConfigError("count: only a family or a run can be measured (leave --measure out)")
         if self.measure:
-            found["measured"] = measured(model.config, batch, found["flops"]["step"])
+            found["measured"] = measured(model, batch, found["flops"]["step"])
         print(json.dumps({"model": self.what} | for_scripts(found)) if self.json else table(self.what, found))
 
     def _model(self) -> tuple[cr.models.Model, int]:
@@ -110,11 +110,11 @@ def with_total(numbers: Mapping[str, int]) -> dict[str, int]:
     return dict(numbers) | {"total": sum(numbers.values())}
 
 
-def measured(config: Any, batch: cr.scaling.Batch, work: int) -> dict[str, float]:
+def measured(model: cr.models.Model, batch: cr.scaling.Batch, work: int) -> dict[str, float]:
     """Seconds of a step on this machine, and what follows from them."""
     from chainrule.scaling.speed import step_seconds
 
-    seconds, tokens = step_seconds(config, batch), batch.rows * batch.tokens
+    seconds, tokens = step_seconds(model, batch), batch.rows * batch.tokens
     pace = {"tokens_per_second": tokens / seconds, "flops_per_second": work / seconds}
     return {"seconds_per_step": seconds} | pace
 
