@@ -19,7 +19,7 @@ from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape, Work, is_float
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import normal
+from chainrule.ops._util import Result, normal
 from chainrule.ops.dropout import dropout as dropout_op
 from chainrule.ops.dropout import keep_mask, threshold
 from chainrule.ops.elementwise import add, mul
@@ -39,7 +39,7 @@ def forward(
     scale: float | None = None,
     dropout: float = 0.0,
     key: tuple[int, ...] | None = None,
-) -> tuple[Array, Saved]:
+) -> Result:
     """For each query the mean of the values, weighted by how well their keys match: softmax(s q kᵀ) v.
 
     q (..., H, T, D), k (..., Hk, S, D), v (..., Hk, S, Dv) -> (..., H, T, Dv). Hk divides H: neighboring
@@ -87,7 +87,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return dq, dk, dv
 
 
-def native_forward(q: Array, k: Array, v: Array, **options: Any) -> tuple[Array, Saved]:
+def native_forward(q: Array, k: Array, v: Array, **options: Any) -> Result:
     constants = _checked(q, k, v, **options)
     o, lse = _empty((*q.shape[:-1], v.shape[-1])), native.empty(q.shape[:-1])
     native.kernels().attention_forward(_four(o), lse, *_native_arguments(q, k, v, *constants))
@@ -330,7 +330,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example(qkv((), 7, 257, 17, 1))
 
 
-def abstract_forward(q: Array, k: Array, v: Array, **options: Any) -> tuple[Array, Saved]:
+def abstract_forward(q: Array, k: Array, v: Array, **options: Any) -> Result:
     o, lse = abstract((*q.shape[:-1], v.shape[-1]), q.dtype), abstract(q.shape[:-1], q.dtype)
     return o, (q, k, v, o, lse, *_checked(q, k, v, **options))
 

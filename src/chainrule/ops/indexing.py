@@ -16,13 +16,13 @@ from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
 from chainrule.errors import DataError, ShapeError
-from chainrule.ops._util import normal, rows
+from chainrule.ops._util import Result, normal, rows
 from chainrule.ops.elementwise import mul
 from chainrule.ops.matmul import matmul
 from chainrule.ops.reduce import sum
 
 
-def getitem_forward(x: Array, *, index: Any) -> tuple[Array, Saved]:
+def getitem_forward(x: Array, *, index: Any) -> Result:
     """y = x[index], for any index of NumPy: numbers, slices, None, ..., masks, integer arrays"""
     index = tuple(map(_plain, index)) if isinstance(index, tuple) else _plain(index)
     return x[index], (index, x.shape)
@@ -74,7 +74,7 @@ def scatter_add(ids: Array, dy: Array, shape: Shape) -> Array:
     return dW.reshape(shape)
 
 
-def embedding_forward(W: Array, *, ids: Any) -> tuple[Array, Saved]:
+def embedding_forward(W: Array, *, ids: Any) -> Result:
     """W (V, C), ids (...) of integers -> y (..., C), row ids[i] of W for each i: one_hot(ids, V) @ W"""
     if W.ndim != 2:
         raise ShapeError(f"embedding: W has shape {W.shape} (must be (vocabulary, channels))")
@@ -87,7 +87,7 @@ def embedding_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (scatter_add(ids, dy, shape),)  # forward was: y[i] = W[ids[i]]                         [IX.4]
 
 
-def embedding_native_forward(W: Array, *, ids: Any) -> tuple[Array, Saved]:
+def embedding_native_forward(W: Array, *, ids: Any) -> Result:
     if W.ndim != 2:
         return embedding_forward(W, ids=ids)  # which raises the error
     ids = check_ids("embedding", ids, W.shape[0])
@@ -115,7 +115,7 @@ def embedding_composed(W: Any, *, ids: Any) -> Any:
     return matmul(one_hot(ids, W.shape[0], W.dtype), W)
 
 
-def embedding_abstract(W: Array, *, ids: Any) -> tuple[Array, Saved]:
+def embedding_abstract(W: Array, *, ids: Any) -> Result:
     return abstract((*np.shape(ids), W.shape[1]), W.dtype), (abstract(np.shape(ids), np.intp), W.shape)
 
 
@@ -126,7 +126,7 @@ embedding = Op(
 )  # fmt: skip
 
 
-def gather_forward(x: Array, *, ids: Any) -> tuple[Array, Saved]:
+def gather_forward(x: Array, *, ids: Any) -> Result:
     """x (..., V), ids (...) of integers -> y (...): entry ids[i] of each row"""
     ids = check_ids("gather", ids, x.shape[-1] if x.ndim else 0)
     if ids.shape != x.shape[:-1]:

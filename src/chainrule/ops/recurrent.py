@@ -14,7 +14,7 @@ import numpy as np
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import normal, sum_lead
+from chainrule.ops._util import Result, normal, sum_lead
 from chainrule.ops.activations import sigmoid, tanh
 from chainrule.ops.elementwise import add, mul, sub
 from chainrule.ops.linear import linear
@@ -59,7 +59,7 @@ def _example(rng: np.random.Generator, gates: int, *lead: int, X: int, H: int) -
 # -- plain ---------------------------------------------------------------------------------------------------
 
 
-def rnn_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None) -> tuple[Array, Saved]:
+def rnn_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None) -> Result:
     """h' = tanh(W_x x + W_h h + b): x (..., X), h (..., H), W_x (H, X), W_h (H, H), b (H,) -> h' (..., H)"""
     check_sizes("rnn_cell", 1, x, h, W_x, W_h, b)
     a = x @ W_x.T + h @ W_h.T  # (..., H)
@@ -167,7 +167,7 @@ lstm_cell = Op("lstm_cell", lstm_forward, lstm_backward, lstm_example, composed=
 
 def gru_forward(
     x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
-) -> tuple[Array, Saved]:
+) -> Result:
     """h' = (1 - z) h + z n, with r, z = σ(W_x x + W_h h + b) and n = tanh(W_x x + W_h (r h) + b).
 
     x (..., X), h (..., H), W_x (3H, X), W_h (3H, H), b (3H,) -> h' (..., H). The rows of the weights are the
