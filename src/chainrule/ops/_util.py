@@ -16,6 +16,7 @@ from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
 from chainrule.errors import ShapeError
 
 Result: TypeAlias = tuple[Array, Saved]  # of a forward pass: y, and what backward needs
+Results: TypeAlias = tuple[tuple[Array, ...], Saved]  # the same with several outputs
 
 
 def rows(x: Array) -> Array:

@@ -19,14 +19,12 @@ from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.ops import reduce
-from chainrule.ops._util import Result, check_features, examples, normal, shapes
+from chainrule.ops._util import Result, Results, check_features, examples, normal, shapes
 from chainrule.ops.elementwise import add, div, mul, sqrt, sub
 from chainrule.ops.shape import reshape
 
 
-def batchnorm_forward(
-    x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5
-) -> tuple[tuple[Array, Array, Array], Saved]:
+def batchnorm_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5) -> Results:
     """Normalize each feature to mean 0 and variance 1 over the batch, scale and shift; also return the statistics.
 
     x (..., C), gamma (C,), beta (C,) -> y (..., C), mean (C,), var (C,); the variance is biased (1/N).
@@ -61,9 +59,7 @@ def batchnorm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Need
     return dx.reshape(x.shape), dgamma, dbeta
 
 
-def batchnorm_native_forward(
-    x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5
-) -> tuple[tuple[Array, Array, Array], Saved]:
+def batchnorm_native_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5) -> Results:
     _check_batch(x, gamma, beta)
     y = native.empty_like(x)
     mean, var, rstd = np.empty((3, *gamma.shape), np.float32)

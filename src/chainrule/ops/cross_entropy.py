@@ -29,15 +29,9 @@ BLOCK = 1 << 16  # logits per block of rows
 
 
 def forward(
-    logits: Array,
-    *,
-    targets: Any,
-    weights: Any = None,
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    exclude_true: bool = False,
-    reduction: str = "mean",
-) -> Result:
+    logits: Array, *, targets: Any, weights: Any = None, ignore_index: int | None = None,
+    label_smoothing: float = 0.0, exclude_true: bool = False, reduction: str = "mean"
+) -> Result:  # fmt: skip
     """The cross-entropy of softmax(logits) and the targets, in nats.
 
     logits (..., V); targets are class ids (...) or distributions (..., V). Positions with id `ignore_index`
@@ -55,8 +49,8 @@ def forward(
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     logits, peak, total, *goal = saved
     dx = np.empty(logits.shape, logits.dtype)
-    V = logits.shape[-1]
-    row_gradients(dx.reshape(-1, V), logits.reshape(-1, V), peak, total, Goal(*goal).scaled(dy))
+    flat = (-1, logits.shape[-1])  # (N, V)
+    row_gradients(dx.reshape(flat), logits.reshape(flat), peak, total, Goal(*goal).scaled(dy))
     return (dx,)
 
 
@@ -76,10 +70,9 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     if goal[0].ndim == 2:
         return backward(dy, saved, needs)
     dx = native.empty_like(logits)
-    V = logits.shape[-1]
-    native.kernels().cross_entropy_backward(
-        dx.reshape(-1, V), logits.reshape(-1, V), peak, total, *Goal(*goal).scaled(dy)
-    )
+    flat = (-1, logits.shape[-1])  # (N, V)
+    slope = Goal(*goal).scaled(dy)
+    native.kernels().cross_entropy_backward(dx.reshape(flat), logits.reshape(flat), peak, total, *slope)
     return (dx,)
 
 
@@ -145,16 +138,9 @@ class Goal(NamedTuple):
 
 
 def read_goal(
-    name: str,
-    shape: Shape,
-    dtype: Any,
-    targets: Any,
-    weights: Any = None,
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    exclude_true: bool = False,
-    reduction: str = "mean",
-) -> Goal:
+    name: str, shape: Shape, dtype: Any, targets: Any, weights: Any = None, ignore_index: int | None = None,
+    label_smoothing: float = 0.0, exclude_true: bool = False, reduction: str = "mean"
+) -> Goal:  # fmt: skip
     """The checked targets and weights for logits of this shape and dtype."""
     target, counted = read_targets(name, targets, shape, dtype, ignore_index)
     scale = _row_scale(name, counted, weights, reduction, shape, dtype)

@@ -18,8 +18,8 @@ from chainrule.autograd import Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Work
 from chainrule.errors import ShapeError
 from chainrule.ops._util import Result, examples, shapes
+from chainrule.ops.attention import Key, attention, native_gradients
 from chainrule.ops.attention import abstract_forward as attention_abstract
-from chainrule.ops.attention import attention, native_gradients
 from chainrule.ops.attention import composed as attention_composed
 from chainrule.ops.attention import cost as attention_cost
 from chainrule.ops.attention import native_forward as attention_native_forward
@@ -28,14 +28,9 @@ from chainrule.random import key as random_key
 
 
 def forward(
-    qkv: Array,
-    *,
-    heads: int,
-    causal: bool = True,
-    dropout: float = 0.0,
-    key: tuple[int, ...] | None = None,
-    scale: float | None = None,
-) -> Result:
+    qkv: Array, *, heads: int, causal: bool = True, dropout: float = 0.0, key: Key = None,
+    scale: float | None = None
+) -> Result:  # fmt: skip
     """Causal self-attention, from queries, keys and values in one array.
 
     qkv (B, T, 3C) -> (B, T, C); the last axis of qkv holds q, k and v, each `heads` heads of C / heads numbers.
@@ -64,7 +59,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 def _joined(
     attend: Callable[..., Any], qkv: Array, heads: int, causal: bool = True, dropout: float = 0.0,
-    key: Any = None, scale: float | None = None
+    key: Key = None, scale: float | None = None
 ) -> Result:  # fmt: skip
     if qkv.ndim != 3 or heads < 1 or qkv.shape[2] % (3 * heads):
         raise ShapeError(

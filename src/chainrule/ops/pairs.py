@@ -17,13 +17,9 @@ from chainrule.errors import ShapeError
 from chainrule.ops import reduce
 from chainrule.ops._reduction import reduced, spread
 from chainrule.ops._util import Result, examples, shapes
-from chainrule.ops.activations import log_sigmoid, sigmoid, softplus
+from chainrule.ops.activations import log_sigmoid, logistic, softplus
 from chainrule.ops.elementwise import add, mul, neg, sub
 from chainrule.ops.shape import reshape
-
-
-def _sigmoid(z: Array) -> Any:
-    return sigmoid.forward(z)[0]
 
 
 def _softplus(z: Array) -> Any:
@@ -65,8 +61,8 @@ def negative_sampling_forward(
 def negative_sampling_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     center, positive, negatives, s_p, s_n, reduction = saved
     dy = spread(dy, s_p.size, reduction)  # () or (...)
-    ds_p = (-dy * _sigmoid(-s_p))[..., None]  # (..., 1)    [PR.3]
-    ds_n = (dy[..., None] * _sigmoid(s_n))[..., None]  # (..., K, 1)    [PR.4]
+    ds_p = (-dy * logistic(-s_p))[..., None]  # (..., 1)    [PR.3]
+    ds_n = (dy[..., None] * logistic(s_n))[..., None]  # (..., K, 1)    [PR.4]
     dc = ds_p * positive + (ds_n * negatives).sum(axis=-2) if needs[0] else None  # [PR.5]
     dp = ds_p * center if needs[1] else None  # [PR.6]
     dn = ds_n * center[..., None, :] if needs[2] else None
@@ -107,7 +103,7 @@ def bradley_terry_forward(chosen: Array, rejected: Array, *, reduction: str = "m
 
 def bradley_terry_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     z, reduction = saved
-    dz = -spread(dy, z.size, reduction) * _sigmoid(-z)  # small if the model is sure    [PR.9]
+    dz = -spread(dy, z.size, reduction) * logistic(-z)  # small if the model is sure    [PR.9]
     return dz if needs[0] else None, -dz if needs[1] else None
 
 

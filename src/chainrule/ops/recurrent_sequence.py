@@ -16,9 +16,10 @@ from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal, rows, sum_lead
+from chainrule.ops._util import Results, normal, rows, sum_lead
 from chainrule.ops.recurrent import (
     Bias,
+    check_cell,
     check_reset,
     check_sizes,
     gru_cell,
@@ -41,11 +42,6 @@ def _check(op: str, gates: int, x: Array, state: Array, W_x: Array, W_h: Array, 
     if x.ndim != 3 or x.shape[1] == 0:
         raise ShapeError(f"{op}: x has shape {x.shape} (must be (B, T, X) with T at least 1)")
     check_sizes(op, gates, x[:, 0], state, W_x, W_h, *biases)
-
-
-def _check_cell(h: Array, c: Array) -> None:
-    if c.shape != h.shape:
-        raise ShapeError(f"lstm_sequence: c has shape {c.shape}, h has {h.shape} (must be equal)")
 
 
 def _project(x: Array, W_x: Array, b: Bias) -> Array:
@@ -122,8 +118,13 @@ def _cost(states: int) -> Callable[..., Work]:
 def _sequence(cell: Op, gates: int, states: int, pair: Pair, native_pair: Pair, example: Any) -> Op:
     """The op over x, `states` first states, W_x, W_h and biases, whose steps are those of `cell`."""
     name = cell.name.replace("_cell", "_sequence")
+
+    def native_forward(x: Array, *rest: Any, **constants: Any) -> Any:
+        one_step = x.ndim == 3 and x.shape[1] == 1  # packing W_h is not worth it
+        return (pair[0] if one_step else native_pair[0])(x, *rest, **constants)
+
     return Op(
-        name, *pair, example, composed=_composed(cell, states), native=native_pair,
+        name, *pair, example, composed=_composed(cell, states), native=(native_forward, native_pair[1]),
         abstract=_abstract(name, gates, states), cost=_cost(states),
     )  # fmt: skip
 
@@ -194,9 +195,7 @@ def _native_grads(
 # -- plain ---------------------------------------------------------------------------------------------------
 
 
-def rnn_forward(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, Array], Saved]:
+def rnn_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None) -> Results:
     """h_t = tanh(W_x x_t + W_h h_t-1 + b) from h_0 = h: all the states, and the last one.
 
     x (B, T, X), h (B, H), W_x (H, X), W_h (H, H), b (H,) -> y (B, T, H), h_T (B, H)
@@ -223,11 +222,7 @@ def rnn_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
     return _grads(needs, x, h, W_x, W_h, y, da, dh)
 
 
-def rnn_native_forward(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, Array], Saved]:
-    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
-        return rnn_forward(x, h, W_x, W_h, b)
+def rnn_native_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Bias) -> Results:
     _check("rnn_sequence", 1, x, h, W_x, W_h, b)
     y = _native_project(x, W_x, b)  # overwritten by the states
     native.kernels().rnn_forward(y, h, W_h)
@@ -254,16 +249,14 @@ rnn_sequence = _sequence(
 # -- LSTM ----------------------------------------------------------------------------------------------------
 
 
-def lstm_forward(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, Array, Array], Saved]:
+def lstm_forward(x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None) -> Results:
     """`lstm_cell` over a sequence, from the state h, c: all the states h, the last one, and the last c.
 
     x (B, T, X), h and c (B, H), W_x (4H, X), W_h (4H, H), b (4H,) -> y (B, T, H), h_T and c_T (B, H). The rows of the
     weights are the gates i, f, g, o in this order: PyTorch's weights fit (b is the sum of its two biases).
     """
     _check("lstm_sequence", 4, x, h, W_x, W_h, b)
-    _check_cell(h, c)
+    check_cell("lstm_sequence", h, c)
     a = _project(x, W_x, b)
     state, cell, states, cells, gates = h, c, [], [], []
     for t in range(x.shape[1]):
@@ -289,13 +282,9 @@ def lstm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) ->
     return _grads(needs, x, h, W_x, W_h, y, da, dh, dc)
 
 
-def lstm_native_forward(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, Array, Array], Saved]:
-    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
-        return lstm_forward(x, h, c, W_x, W_h, b)
+def lstm_native_forward(x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias) -> Results:
     _check("lstm_sequence", 4, x, h, W_x, W_h, b)
-    _check_cell(h, c)
+    check_cell("lstm_sequence", h, c)
     gates = _native_project(x, W_x, b)  # overwritten by the gates
     y = native.empty((*x.shape[:2], h.shape[1]))
     cells = native.empty_like(y)
@@ -325,7 +314,7 @@ lstm_sequence = _sequence(
 
 def gru_forward(
     x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
-) -> tuple[tuple[Array, Array], Saved]:
+) -> Results:
     """`gru_cell` over a sequence, from the state h: all the states, and the last one.
 
     x (B, T, X), h (B, H), W_x (3H, X), W_h (3H, H), b (3H,) -> y (B, T, H), h_T (B, H). The rows of the weights are
@@ -367,10 +356,8 @@ def gru_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
 
 
 def gru_native_forward(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
-) -> tuple[tuple[Array, Array], Saved]:
-    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
-        return gru_forward(x, h, W_x, W_h, b, b_h, reset_after=reset_after)
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias, b_h: Bias, *, reset_after: bool = False
+) -> Results:
     _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
     check_reset("gru_sequence", b_h, reset_after)
     gates = _native_project(x, W_x, b)  # overwritten by the gates
