@@ -78,16 +78,11 @@ def pattern(A: npt.ArrayLike) -> Pattern:
     }
     kind = next((name for name, score in scores.items() if score > PATTERN), "spread")
     return Pattern(
-        kind,
-        diagonal=scores["diagonal"],
-        stripe=scores["stripe"],
-        column=column,
-        block=scores["block"],
-        groups=groups,
-        sparsity=scores["sparse"],
+        kind, diagonal=scores["diagonal"], stripe=scores["stripe"], column=column, block=scores["block"],
+        groups=groups, sparsity=scores["sparse"],
         asymmetry=float(np.linalg.norm(A - A.T) / np.linalg.norm(A + A.T)),
         row_sum_error=float(np.abs(A.sum(1) - 1).max()),
-    )
+    )  # fmt: skip
 
 
 def lift(fraction: float, chance: float) -> float:

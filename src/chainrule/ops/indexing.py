@@ -76,10 +76,14 @@ def scatter_add(ids: Array, dy: Array, shape: Shape) -> Array:
 
 def embedding_forward(W: Array, *, ids: Any) -> Result:
     """W (V, C), ids (...) of integers -> y (..., C), row ids[i] of W for each i: one_hot(ids, V) @ W"""
+    ids = _row_ids(W, ids)
+    return W.take(ids, axis=0), (ids, W.shape)  # (..., C)
+
+
+def _row_ids(W: Array, ids: Any) -> Array:
     if W.ndim != 2:
         raise ShapeError(f"embedding: W has shape {W.shape} (must be (vocabulary, channels))")
-    ids = check_ids("embedding", ids, W.shape[0])
-    return W.take(ids, axis=0), (ids, W.shape)  # (..., C)
+    return check_ids("embedding", ids, W.shape[0])
 
 
 def embedding_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -88,9 +92,7 @@ def embedding_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def embedding_native_forward(W: Array, *, ids: Any) -> Result:
-    if W.ndim != 2:
-        return embedding_forward(W, ids=ids)  # which raises the error
-    ids = check_ids("embedding", ids, W.shape[0])
+    ids = _row_ids(W, ids)
     y = native.empty((*ids.shape, W.shape[1]))
     native.kernels().gather_rows(rows(y), W, ids.reshape(-1))
     return y, (ids, W.shape)

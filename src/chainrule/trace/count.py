@@ -81,10 +81,8 @@ def parameters(model: Model) -> dict[str, int]:
     {'embedding': 25600000, 'attention': 18874368, 'mlp': 25196544, 'norms': 30720, 'head': 25650000}
     """
     found = cost.parameters(step_graph(model, step_batch(model, 1, 1)))
-    found["head"] += model.count() - sum(
-        found.values()
-    )  # what no loss uses, such as the pooler of a bare BERT
-    return found
+    unused = model.count() - sum(found.values())  # by the loss, such as the pooler of a bare BERT
+    return found | {"head": found["head"] + unused}
 
 
 def flops(model: Model, batch: Batch, *, dense: bool = False) -> dict[str, Work]:
@@ -146,7 +144,4 @@ def _projection(graph: Graph, source: Any) -> tuple[int, ...]:
     """The shape of the matrix that made queries, keys or values."""
     assert isinstance(source, Value)
     node = graph.nodes[source.node]
-    shape: tuple[int, ...] = (
-        node.arrays[1].shape if node.op.name == "linear" else _projection(graph, node.inputs[0])
-    )
-    return shape
+    return tuple(node.arrays[1].shape) if node.op.name == "linear" else _projection(graph, node.inputs[0])

@@ -73,11 +73,10 @@ def _last_rows(program: list[Instruction]) -> list[Instruction]:
         if len(live) == 1:
             (old,) = live
             new = Register(old.width)
+            now: dict[Register | None, Register] = {old: new}
             rest = [
                 replace(
-                    step,
-                    reads=tuple(new if x is old else x for x in step.reads),
-                    base=new if step.base is old else step.base,
+                    step, reads=tuple(now.get(x, x) for x in step.reads), base=now.get(step.base, step.base)
                 )
                 for step in program[i:]
             ]
@@ -350,11 +349,9 @@ class _Lowering:
                     beside[place] = term
                 else:
                     extra.append(padded(term, place, sums))
-        linears = [
-            stacked([p for p in beside if p is not None])
-            if None not in beside
-            else [padded(p, place, sums) for place, p in enumerate(beside) if p is not None]
-            for beside in together.values()
-        ]
-        flat = [p for each in linears for p in (each if isinstance(each, list) else [each])]
-        return self.add_up([*flat, *extra], sum(each.width for each in sums))
+        linears: list[Linear] = []
+        for beside in together.values():
+            terms = [(place, term) for place, term in enumerate(beside) if term is not None]
+            whole = len(terms) == len(sums)
+            linears += [stacked([p for _, p in terms])] if whole else [padded(p, i, sums) for i, p in terms]
+        return self.add_up([*linears, *extra], sum(each.width for each in sums))
