@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -49,14 +48,10 @@ def sigmoid_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * (y * (1 - y)),)  # forward was: y = σ(x)                                          [AC.1]
 
 
-def sigmoid_composed(x: Any) -> Any:
-    return div(1, add(1, exp(neg(x))))
-
-
 sigmoid = Op(
     "sigmoid", sigmoid_forward, sigmoid_backward, smooth_example,
-    composed=sigmoid_composed, native=native_map("sigmoid", "sigmoid_backward", saves_output=True),
-    abstract=saves_output,
+    composed=lambda x: div(1, add(1, exp(neg(x)))),
+    native=native_map("sigmoid", "sigmoid_backward", saves_output=True), abstract=saves_output,
 )  # fmt: skip
 
 
@@ -71,15 +66,10 @@ def tanh_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * (1 - y * y),)  # forward was: y = tanh x                                          [AC.2]
 
 
-def tanh_composed(x: Any) -> Any:
-    up, down = exp(x), exp(neg(x))
-    return div(sub(up, down), add(up, down))
-
-
 tanh = Op(
     "tanh", tanh_forward, tanh_backward, smooth_example,
-    composed=tanh_composed, native=native_map("tanh", "tanh_backward", saves_output=True),
-    abstract=saves_output,
+    composed=lambda x: div(sub(exp(x), exp(neg(x))), add(exp(x), exp(neg(x)))),
+    native=native_map("tanh", "tanh_backward", saves_output=True), abstract=saves_output,
 )  # fmt: skip
 
 
@@ -132,13 +122,10 @@ def leaky_relu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * active + slope * (dy * ~active),)  # forward was: y = max(x, 0) + slope min(x, 0) [AC.4]
 
 
-def leaky_relu_composed(x: Any, *, slope: float = 0.01) -> Any:
-    return sub(relu(x), mul(slope, relu(neg(x))))
-
-
 leaky_relu = Op(
     "leaky_relu", leaky_relu_forward, leaky_relu_backward,
-    examples(*_kinked, shapes((5,), draw=away_from_zero, slope=0.3)), composed=leaky_relu_composed,
+    examples(*_kinked, shapes((5,), draw=away_from_zero, slope=0.3)),
+    composed=lambda x, *, slope=0.01: sub(relu(x), mul(slope, relu(neg(x)))),
 )  # fmt: skip
 
 
@@ -170,11 +157,10 @@ def prelu_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((away_from_zero(rng, 2, 3), np.array([[0.1], [-0.4]])))
 
 
-def prelu_composed(x: Any, alpha: Any) -> Any:
-    return sub(relu(x), mul(alpha, relu(neg(x))))
-
-
-prelu = Op("prelu", prelu_forward, prelu_backward, prelu_example, composed=prelu_composed)
+prelu = Op(
+    "prelu", prelu_forward, prelu_backward, prelu_example,
+    composed=lambda x, alpha: sub(relu(x), mul(alpha, relu(neg(x)))),
+)  # fmt: skip
 
 
 def elu_forward(x: Array, *, alpha: float = 1.0) -> Result:
@@ -189,13 +175,9 @@ def elu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * np.where(x > 0, 1, alpha * np.exp(np.minimum(x, 0))),)  #                         [AC.7]
 
 
-def elu_composed(x: Any, *, alpha: float = 1.0) -> Any:
-    return add(relu(x), mul(alpha, sub(exp(neg(relu(neg(x)))), 1)))
-
-
 elu = Op(
     "elu", elu_forward, elu_backward, examples(*_kinked, shapes((5,), draw=away_from_zero, alpha=0.3)),
-    composed=elu_composed,
+    composed=lambda x, *, alpha=1.0: add(relu(x), mul(alpha, sub(exp(neg(relu(neg(x)))), 1))),
 )  # fmt: skip
 
 
@@ -209,11 +191,9 @@ def softplus_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * logistic(x),)  # forward was: y = ln(1 + eˣ)                                      [AC.9]
 
 
-def softplus_composed(x: Any) -> Any:
-    return log(add(1, exp(x)))
-
-
-softplus = Op("softplus", softplus_forward, softplus_backward, smooth_example, composed=softplus_composed)
+softplus = Op(
+    "softplus", softplus_forward, softplus_backward, smooth_example, composed=lambda x: log(add(1, exp(x)))
+)
 
 
 def log_sigmoid_forward(x: Array) -> Result:
@@ -226,13 +206,10 @@ def log_sigmoid_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * logistic(-x),)  # forward was: y = -softplus(-x)                                  [AC.11]
 
 
-def log_sigmoid_composed(x: Any) -> Any:
-    return log(sigmoid(x))
-
-
 log_sigmoid = Op(
-    "log_sigmoid", log_sigmoid_forward, log_sigmoid_backward, smooth_example, composed=log_sigmoid_composed
-)
+    "log_sigmoid", log_sigmoid_forward, log_sigmoid_backward, smooth_example,
+    composed=lambda x: log(sigmoid(x)),
+)  # fmt: skip
 
 
 def silu_forward(x: Array) -> Result:
@@ -251,14 +228,10 @@ def _silu_and_slope(x: Array) -> tuple[Array, Array]:
     return y, s + y * (1 - s)  #                                                                   [AC.12]
 
 
-def silu_composed(x: Any) -> Any:
-    return mul(x, sigmoid(x))
-
-
 silu = Op(
     "silu", silu_forward, silu_backward, smooth_example,
-    composed=silu_composed, native=native_map("silu_forward", "silu_backward"), recompute=lambda saved: saved,
-    abstract=saves_inputs,
+    composed=lambda x: mul(x, sigmoid(x)), native=native_map("silu_forward", "silu_backward"),
+    recompute=lambda saved: saved, abstract=saves_inputs,
 )  # fmt: skip
 
 
@@ -297,13 +270,9 @@ def _check_pair(gate: Array, up: Array) -> None:
         raise ShapeError(f"swiglu: gate has shape {gate.shape}, up has shape {up.shape} (must be equal)")
 
 
-def swiglu_composed(gate: Any, up: Any) -> Any:
-    return mul(silu(gate), up)
-
-
 swiglu = Op(
     "swiglu", swiglu_forward, swiglu_backward,
     examples(shapes((3, 4), (3, 4)), shapes((2, 1, 7), (2, 1, 7)), shapes((257,), (257,))),
-    composed=swiglu_composed, native=(swiglu_native_forward, swiglu_native_backward),
+    composed=lambda gate, up: mul(silu(gate), up), native=(swiglu_native_forward, swiglu_native_backward),
     recompute=lambda saved: saved, abstract=saves_inputs,
 )  # fmt: skip

@@ -113,18 +113,14 @@ def embedding_example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, 5, C),), {"ids": rng.integers(0, 5, size=7)})
 
 
-def embedding_composed(W: Any, *, ids: Any) -> Any:
-    return matmul(one_hot(ids, W.shape[0], W.dtype), W)
-
-
 def embedding_abstract(W: Array, *, ids: Any) -> Result:
     return abstract((*np.shape(ids), W.shape[1]), W.dtype), (abstract(np.shape(ids), np.intp), W.shape)
 
 
 embedding = Op(
     "embedding", embedding_forward, embedding_backward, embedding_example,
-    composed=embedding_composed, native=(embedding_native_forward, embedding_native_backward),
-    abstract=embedding_abstract,
+    composed=lambda W, *, ids: matmul(one_hot(ids, W.shape[0], W.dtype), W),
+    native=(embedding_native_forward, embedding_native_backward), abstract=embedding_abstract,
 )  # fmt: skip
 
 
@@ -150,11 +146,10 @@ def gather_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 5),), {"ids": 2})
 
 
-def gather_composed(x: Any, *, ids: Any) -> Any:
-    return sum(mul(x, one_hot(ids, x.shape[-1], x.dtype)), axis=-1)
-
-
-gather = Op("gather", gather_forward, gather_backward, gather_example, composed=gather_composed)
+gather = Op(
+    "gather", gather_forward, gather_backward, gather_example,
+    composed=lambda x, *, ids: sum(mul(x, one_hot(ids, x.shape[-1], x.dtype)), axis=-1),
+)  # fmt: skip
 
 
 def one_hot(ids: Any, size: int, dtype: Any = np.float32) -> Array:

@@ -107,13 +107,11 @@ def bradley_terry_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return dz if needs[0] else None, -dz if needs[1] else None
 
 
-def bradley_terry_composed(chosen: Any, rejected: Any, *, reduction: str = "mean") -> Any:
-    return _reduce_composed(neg(log_sigmoid(sub(chosen, rejected))), reduction)
-
-
 bradley_terry = Op(
     "bradley_terry", bradley_terry_forward, bradley_terry_backward,
     examples(shapes((5,), (5,)), shapes((7, 1), (7, 1), reduction="sum"),
              shapes((2, 3), (2, 3), reduction="none"), shapes((), ())),
-    composed=bradley_terry_composed,
+    composed=lambda chosen, rejected, *, reduction="mean": _reduce_composed(
+        neg(log_sigmoid(sub(chosen, rejected))), reduction
+    ),
 )  # fmt: skip

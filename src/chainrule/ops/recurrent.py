@@ -75,18 +75,16 @@ def rnn_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     )
 
 
-def rnn_composed(x: Any, h: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
-    """The composition from small ops."""
-    return tanh(add(linear(x, W_x, b), linear(h, W_h)))
-
-
 def rnn_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((*_example(rng, 1, 3, X=4, H=5),))
     yield Example((*_example(rng, 1, X=1, H=7)[:4],))
     yield Example((*_example(rng, 1, 2, 3, X=2, H=1),))
 
 
-rnn_cell = Op("rnn_cell", rnn_forward, rnn_backward, rnn_example, composed=rnn_composed)
+rnn_cell = Op(
+    "rnn_cell", rnn_forward, rnn_backward, rnn_example,
+    composed=lambda x, h, W_x, W_h, b=None: tanh(add(linear(x, W_x, b), linear(h, W_h))),
+)  # fmt: skip
 
 
 # -- LSTM ----------------------------------------------------------------------------------------------------

@@ -14,25 +14,12 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.op import Examples
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
 from chainrule.errors import ShapeError
+from chainrule.ops import recurrent
 from chainrule.ops._util import Results, normal, rows, sum_lead
-from chainrule.ops.recurrent import (
-    Bias,
-    check_cell,
-    check_reset,
-    check_sizes,
-    gru_cell,
-    gru_step,
-    gru_step_grads,
-    gru_weight_grad,
-    lstm_cell,
-    lstm_step,
-    lstm_step_grads,
-    rnn_cell,
-    split_gates,
-    weight_grad,
-)
+from chainrule.ops.recurrent import Bias
 from chainrule.ops.shape import concat
 
 Pair: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]  # forward and backward
@@ -41,7 +28,7 @@ Pair: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]  # forward and b
 def _check(op: str, gates: int, x: Array, state: Array, W_x: Array, W_h: Array, *biases: Bias) -> None:
     if x.ndim != 3 or x.shape[1] == 0:
         raise ShapeError(f"{op}: x has shape {x.shape} (must be (B, T, X) with T at least 1)")
-    check_sizes(op, gates, x[:, 0], state, W_x, W_h, *biases)
+    recurrent.check_sizes(op, gates, x[:, 0], state, W_x, W_h, *biases)
 
 
 def _project(x: Array, W_x: Array, b: Bias) -> Array:
@@ -115,7 +102,9 @@ def _cost(states: int) -> Callable[..., Work]:
     return cost
 
 
-def _sequence(cell: Op, gates: int, states: int, pair: Pair, native_pair: Pair, example: Any) -> Op:
+def _sequence(
+    cell: Op, gates: int, states: int, pair: Pair, native_pair: Pair, example: Examples | None = None
+) -> Op:
     """The op over x, `states` first states, W_x, W_h and biases, whose steps are those of `cell`."""
     name = cell.name.replace("_cell", "_sequence")
 
@@ -123,8 +112,11 @@ def _sequence(cell: Op, gates: int, states: int, pair: Pair, native_pair: Pair, 
         one_step = x.ndim == 3 and x.shape[1] == 1  # packing W_h is not worth it
         return (pair[0] if one_step else native_pair[0])(x, *rest, **constants)
 
+    def plain(rng: np.random.Generator) -> Iterator[Example]:
+        return (Example(tuple(inputs)) for inputs in _examples(rng, gates, states))
+
     return Op(
-        name, *pair, example, composed=_composed(cell, states), native=(native_forward, native_pair[1]),
+        name, *pair, example or plain, composed=_composed(cell, states), native=(native_forward, native_pair[1]),
         abstract=_abstract(name, gates, states), cost=_cost(states),
     )  # fmt: skip
 
@@ -137,8 +129,8 @@ def _grads(
     return (
         da @ W_x if need_x else None,
         *(dstate if need else None for dstate, need in zip(dstates, need_states, strict=True)),
-        weight_grad(da, x) if need_W_x else None,  # one matmul over all B T rows    [RC.22]
-        weight_grad(da, _before(h, y)) if need_W_h else None,
+        recurrent.weight_grad(da, x) if need_W_x else None,  # one matmul over all B T rows    [RC.22]
+        recurrent.weight_grad(da, _before(h, y)) if need_W_h else None,
         sum_lead(da) if need_b else None,
     )
 
@@ -237,12 +229,8 @@ def rnn_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
     return _native_grads(needs, x, h, W_x, W_h, y, da, dh)
 
 
-def rnn_example(rng: np.random.Generator) -> Iterator[Example]:
-    return (Example(tuple(inputs)) for inputs in _examples(rng, 1, 1))
-
-
 rnn_sequence = _sequence(
-    rnn_cell, 1, 1, (rnn_forward, rnn_backward), (rnn_native_forward, rnn_native_backward), rnn_example
+    recurrent.rnn_cell, 1, 1, (rnn_forward, rnn_backward), (rnn_native_forward, rnn_native_backward)
 )
 
 
@@ -256,11 +244,11 @@ def lstm_forward(x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias =
     weights are the gates i, f, g, o in this order: PyTorch's weights fit (b is the sum of its two biases).
     """
     _check("lstm_sequence", 4, x, h, W_x, W_h, b)
-    check_cell("lstm_sequence", h, c)
+    recurrent.check_cell("lstm_sequence", h, c)
     a = _project(x, W_x, b)
     state, cell, states, cells, gates = h, c, [], [], []
     for t in range(x.shape[1]):
-        state, cell, _, *parts = lstm_step(a[:, t] + state @ W_h.T, cell)
+        state, cell, _, *parts = recurrent.lstm_step(a[:, t] + state @ W_h.T, cell)
         states.append(state)
         cells.append(cell)
         gates.append(np.concatenate(parts, axis=-1))
@@ -275,7 +263,9 @@ def lstm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) ->
     steps = []
     for t in reversed(range(x.shape[1])):
         dh = dh + dstates[:, t]  # [RC.21]
-        da, dc = lstm_step_grads(dh, dc, before[:, t], tanh[:, t], *split_gates(gates[:, t], 4))
+        da, dc = recurrent.lstm_step_grads(
+            dh, dc, before[:, t], tanh[:, t], *recurrent.split_gates(gates[:, t], 4)
+        )
         steps.append(da)
         dh = da @ W_h
     da = _backwards(steps)  # (B, T, 4H)
@@ -284,7 +274,7 @@ def lstm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) ->
 
 def lstm_native_forward(x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias) -> Results:
     _check("lstm_sequence", 4, x, h, W_x, W_h, b)
-    check_cell("lstm_sequence", h, c)
+    recurrent.check_cell("lstm_sequence", h, c)
     gates = _native_project(x, W_x, b)  # overwritten by the gates
     y = native.empty((*x.shape[:2], h.shape[1]))
     cells = native.empty_like(y)
@@ -300,12 +290,8 @@ def lstm_native_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Ne
     return _native_grads(needs, x, h, W_x, W_h, y, da, dh, dc)
 
 
-def lstm_example(rng: np.random.Generator) -> Iterator[Example]:
-    return (Example(tuple(inputs)) for inputs in _examples(rng, 4, 2))
-
-
 lstm_sequence = _sequence(
-    lstm_cell, 4, 2, (lstm_forward, lstm_backward), (lstm_native_forward, lstm_native_backward), lstm_example
+    recurrent.lstm_cell, 4, 2, (lstm_forward, lstm_backward), (lstm_native_forward, lstm_native_backward)
 )
 
 
@@ -321,11 +307,11 @@ def gru_forward(
     the gates r, z, n in this order. `reset_after=True` is PyTorch's GRU, with its second bias b_h (3H,).
     """
     _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
-    check_reset("gru_sequence", b_h, reset_after)
+    recurrent.check_reset("gru_sequence", b_h, reset_after)
     a = _project(x, W_x, b)
     state, states, gates, products = h, [], [], []
     for t in range(x.shape[1]):
-        state, *parts, u_n = gru_step(a[:, t], state, W_h, b_h, reset_after)
+        state, *parts, u_n = recurrent.gru_step(a[:, t], state, W_h, b_h, reset_after)
         states.append(state)
         gates.append(np.concatenate(parts, axis=-1))
         products.append(u_n)
@@ -337,19 +323,19 @@ def gru_forward(
 def gru_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
     x, h, W_x, W_h, gates, u_n, y = saved
     dstates, dh = dy
-    before, (r, z, n) = _before(h, y), split_gates(gates, 3)
+    before, (r, z, n) = _before(h, y), recurrent.split_gates(gates, 3)
     steps = []
     for t in reversed(range(x.shape[1])):
         dh = dh + dstates[:, t]  # [RC.21]
         parts = (r[:, t], z[:, t], n[:, t], None if u_n is None else u_n[:, t])
-        *step, dh = gru_step_grads(dh, before[:, t], W_h, *parts)
+        *step, dh = recurrent.gru_step_grads(dh, before[:, t], W_h, *parts)
         steps.append(step)
     da, du = (_backwards(list(part)) for part in zip(*steps, strict=True))  # (B, T, 3H)
     return (
         da @ W_x if needs[0] else None,
         dh if needs[1] else None,
-        weight_grad(da, x) if needs[2] else None,  # [RC.22]
-        gru_weight_grad(du, before, r, z, n, u_n) if needs[3] else None,
+        recurrent.weight_grad(da, x) if needs[2] else None,  # [RC.22]
+        recurrent.gru_weight_grad(du, before, r, z, n, u_n) if needs[3] else None,
         sum_lead(da) if needs[4] else None,
         sum_lead(du) if needs[5] else None,
     )
@@ -359,7 +345,7 @@ def gru_native_forward(
     x: Array, h: Array, W_x: Array, W_h: Array, b: Bias, b_h: Bias, *, reset_after: bool = False
 ) -> Results:
     _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
-    check_reset("gru_sequence", b_h, reset_after)
+    recurrent.check_reset("gru_sequence", b_h, reset_after)
     gates = _native_project(x, W_x, b)  # overwritten by the gates
     y = native.empty((*x.shape[:2], h.shape[1]))
     u_n = native.empty_like(y) if reset_after else None
@@ -404,5 +390,6 @@ def gru_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 gru_sequence = _sequence(
-    gru_cell, 3, 1, (gru_forward, gru_backward), (gru_native_forward, gru_native_backward), gru_example
-)
+    recurrent.gru_cell, 3, 1, (gru_forward, gru_backward), (gru_native_forward, gru_native_backward),
+    gru_example
+)  # fmt: skip

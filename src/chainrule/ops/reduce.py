@@ -118,8 +118,8 @@ def logsumexp_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (e * (dy.reshape(total.shape) / np.maximum(total, 1)),)  #                              [RD.5]
 
 
-def logsumexp_composed(x: Any, *, axis: Axis = -1, keepdims: bool = False) -> Any:
-    return log(sum(exp(x), axis=axis, keepdims=keepdims))  # overflows where the fused form does not
-
-
-logsumexp = Op("logsumexp", logsumexp_forward, logsumexp_backward, _example, composed=logsumexp_composed)
+logsumexp = Op(
+    "logsumexp", logsumexp_forward, logsumexp_backward, _example,
+    # Overflows where the fused form does not.
+    composed=lambda x, *, axis=-1, keepdims=False: log(sum(exp(x), axis=axis, keepdims=keepdims)),
+)  # fmt: skip

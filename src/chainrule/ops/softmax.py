@@ -107,15 +107,11 @@ def log_softmax_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (_log_backward if _along_rows(*saved) else log_softmax_backward)(dy, saved, needs)
 
 
-def log_softmax_composed(x: Any, *, axis: int = -1) -> Any:
-    """The composition from small ops."""
-    return sub(x, logsumexp(x, axis=axis, keepdims=True))
-
-
 log_softmax = Op(
     "log_softmax", log_softmax_forward, log_softmax_backward,
     examples(shapes((3, 4)), shapes((2, 3, 5), axis=0), shapes((7, 1)), *_whole_and_rest),
-    composed=log_softmax_composed, native=(log_softmax_native_forward, log_softmax_native_backward),
+    composed=lambda x, *, axis=-1: sub(x, logsumexp(x, axis=axis, keepdims=True)),
+    native=(log_softmax_native_forward, log_softmax_native_backward),
 )  # fmt: skip
 
 
