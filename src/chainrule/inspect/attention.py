@@ -17,7 +17,7 @@ from chainrule.nn import Layer
 from chainrule.types import Ids
 
 PATTERN = 0.5
-"""A map is called by a pattern that holds more than half of what uniform attention leaves open."""
+"""A map is named after a pattern that holds more than half of the weight that uniform attention leaves open."""
 
 NEIGHBORS = 1
 """Distance from the diagonal that still counts as diagonal: a token and its neighbors."""

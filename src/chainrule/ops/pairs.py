@@ -111,7 +111,7 @@ bradley_terry = Op(
     "bradley_terry", bradley_terry_forward, bradley_terry_backward,
     examples(shapes((5,), (5,)), shapes((7, 1), (7, 1), reduction="sum"),
              shapes((2, 3), (2, 3), reduction="none"), shapes((), ())),
-    composed=lambda chosen, rejected, *, reduction="mean": _reduce_composed(
-        neg(log_sigmoid(sub(chosen, rejected))), reduction
+    composed=lambda chosen, rejected, *, reduction="mean": (
+        _reduce_composed(neg(log_sigmoid(sub(chosen, rejected))), reduction)
     ),
 )  # fmt: skip

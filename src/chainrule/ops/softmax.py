@@ -58,18 +58,14 @@ def softmax_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (_rows_backward if plain else softmax_backward)(dy, saved, needs)
 
 
-_whole_and_rest = [
-    shapes((3, C)) for C in (16, 33, 257)
-]  # whole vectors of the native kernels, and a remainder
+_vectors = [shapes((3, C)) for C in (16, 33, 257)]  # whole vectors of the native kernels, and a remainder
 
 
 def _clipped(rng: np.random.Generator) -> Example:
     return Example((np.array([[0.5, -3.0, 2.5], [1.5, 0.0, -0.7]]),), {"clip": (-1.0, 1.0)})
 
 
-softmax_example = examples(
-    shapes((3, 4)), shapes((2, 3, 5), axis=1), shapes((7, 1)), _clipped, *_whole_and_rest
-)
+softmax_example = examples(shapes((3, 4)), shapes((2, 3, 5), axis=1), shapes((7, 1)), _clipped, *_vectors)
 
 
 softmax = Op(
@@ -109,7 +105,7 @@ def log_softmax_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 log_softmax = Op(
     "log_softmax", log_softmax_forward, log_softmax_backward,
-    examples(shapes((3, 4)), shapes((2, 3, 5), axis=0), shapes((7, 1)), *_whole_and_rest),
+    examples(shapes((3, 4)), shapes((2, 3, 5), axis=0), shapes((7, 1)), *_vectors),
     composed=lambda x, *, axis=-1: sub(x, logsumexp(x, axis=axis, keepdims=True)),
     native=(log_softmax_native_forward, log_softmax_native_backward),
 )  # fmt: skip

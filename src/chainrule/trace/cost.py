@@ -48,7 +48,7 @@ def _part(layer: str) -> str:
 
 
 def parameters(graph: Graph) -> dict[str, int]:
-    """How many numbers there are by component; a matrix that is used twice counts once, where it is first."""
+    """Parameters by component; a matrix that is used twice counts once, where it is used first."""
     found = dict.fromkeys(COMPONENTS, 0)
     where = dict(zip(map(id, graph.nodes), components(graph), strict=True))
     for param, node, _ in graph.parameters():

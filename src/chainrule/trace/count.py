@@ -42,7 +42,7 @@ class Batch:
 
 
 class Model(Protocol):
-    """What is asked of a model, as `models.Model` has it."""
+    """A model that can be counted: the part of `models.Model` that is used here."""
 
     @property
     def reads(self) -> Sequence[str]: ...
@@ -68,7 +68,7 @@ def step_graph(model: Model, batch: Batch) -> Graph:
         arrays = tuple(given.values())
         return model.loss(arrays if len(arrays) > 1 else arrays[0], targets)
 
-    with seeded(0):  # so that dropout takes no number from anybody
+    with seeded(0):  # dropout must not advance the random stream
         return trace(loss, **given)
 
 

@@ -167,9 +167,7 @@ class _Pass:
         elif node.op.name in RECURRENT:
             found = self._recur(i, node, args, constants)
         elif node.op.name == "concat" and self.start and concat_axis(node) == self.owner.axes[i]:
-            found = args[
-                -1
-            ]  # rows before all tokens, such as trained keys, are in the cache since the first call
+            found = args[-1]  # a prefix, such as trained keys, is in the cache since the first call
         else:
             found = _computed(node.layer, node.op, args, constants)
         for output, value in enumerate(found if isinstance(found, tuple) else (found,)):
@@ -212,14 +210,14 @@ class _Pass:
 
 
 def _changes(x: Any) -> bool:
-    """What is not the same in every pass."""
+    """True for what differs from pass to pass."""
     if isinstance(x, Value | Given | Size | Table):
         return True
     return isinstance(x, tuple | list) and any(map(_changes, x))
 
 
 def _computed(layer: str, op: Op, args: list[Any], constants: dict[str, Any]) -> Any:
-    """What an op computes; called in the name of its layer if somebody captures it."""
+    """What an op computes; if calls are captured, under the name of its layer."""
     if mode.captures:
         with scope(layer):
             return op(*args, **constants)
@@ -229,7 +227,7 @@ def _computed(layer: str, op: Op, args: list[Any], constants: dict[str, Any]) ->
 
 
 def _by_position(node: Node) -> bool:
-    """Depends on how many tokens there are, or on where they are."""
+    """True if the node depends on the number of tokens, or on their positions."""
     found = [*node.inputs, *node.constants.values()]
     found += [x for each in found if isinstance(each, tuple | list) for x in each]
     return any(isinstance(x, Size | Table) and x.of == "ids" for x in found)
