@@ -88,9 +88,9 @@ def native_map(
     return native_forward, native_backward
 
 
-def summed_into(need: Any, like: Array) -> Array:
+def summed_into(need: Any, shape: Shape) -> Array:
     """Where a kernel adds the gradient of a parameter: its place in the flat block, or new zeros."""
-    return need.array if isinstance(need, Into) else np.zeros_like(like)
+    return need.array if isinstance(need, Into) else np.zeros(shape, np.float32)
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Array:

@@ -14,9 +14,9 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.abstract import abstract
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import DataError, ShapeError
-from chainrule.ops._util import Result, normal, rows
+from chainrule.ops._util import Result, normal, rows, summed_into
 from chainrule.ops.elementwise import mul
 from chainrule.ops.matmul import matmul
 from chainrule.ops.reduce import sum
@@ -100,7 +100,7 @@ def embedding_native_forward(W: Array, *, ids: Any) -> Result:
 
 def embedding_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     ids, shape = saved
-    dW = needs[0].array if isinstance(needs[0], Into) else np.zeros(shape, np.float32)
+    dW = summed_into(needs[0], shape)
     native.kernels().scatter_add_rows(dW, rows(dy), ids.reshape(-1))
     return (dW,)
 

@@ -86,7 +86,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     dx = native.empty_like(x) if needs[0] else None
     dgamma = dbeta = None
     if needs[1] or needs[2]:  # both in one pass
-        dgamma, dbeta = summed_into(needs[1], gamma), summed_into(needs[2], beta)
+        dgamma, dbeta = summed_into(needs[1], gamma.shape), summed_into(needs[2], beta.shape)
     native.kernels().layernorm_backward(dx, dgamma, dbeta, x, gamma, mean, rstd, dy)
     return dx, dgamma, dbeta
 

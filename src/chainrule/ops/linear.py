@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from chainrule import native
 from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import Result, examples, rows, shapes, sum_lead, times
+from chainrule.ops._util import Result, examples, rows, shapes, sum_lead, summed_into, times
 from chainrule.ops.elementwise import add
 from chainrule.ops.matmul import matmul
 from chainrule.ops.shape import transpose
@@ -71,7 +69,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
             left.T, right, out=into, accumulate=into is not None, precision=mode.precision
         )
     if needs[2]:
-        db = needs[2].array if isinstance(needs[2], Into) else np.zeros(dY.shape[1], np.float32)
+        db = summed_into(needs[2], dY.shape[1:])
         native.kernels().column_sums(db, dY)  # added to                                           [LI.3]
     return dx, dW, db
 

@@ -58,7 +58,7 @@ def native_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> Result:
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     x, gamma, rstd = saved
     dx = native.empty_like(x) if needs[0] else None
-    dgamma = summed_into(needs[1], gamma) if needs[1] else None
+    dgamma = summed_into(needs[1], gamma.shape) if needs[1] else None
     native.kernels().rmsnorm_backward(dx, dgamma, x, gamma, rstd, dy)
     return dx, dgamma
 
