@@ -37,9 +37,9 @@ def _project(x: Array, W_x: Array, b: Bias) -> Array:
     return (a if b is None else a + b).reshape(*x.shape[:2], len(W_x))
 
 
-def _before(h: Array, y: Array) -> Array:
+def _before(h: Array, y: Array, out: Array | None = None) -> Array:
     """The state before each step: h, then y without its last step, (B, T, H)"""
-    return np.concatenate((h[:, None], y[:, :-1]), axis=1)
+    return np.concatenate((h[:, None], y[:, :-1]), axis=1, out=out)
 
 
 def _backwards(steps: list[Any]) -> Array:
@@ -142,13 +142,6 @@ def _native_project(x: Array, W_x: Array, b: Bias) -> Array:
     return native.matmul(rows(x), W_x.T, bias=b).reshape(*x.shape[:2], len(W_x))  # [RC.20]
 
 
-def _native_before(h: Array, y: Array) -> Array:
-    before = native.empty_like(y)
-    before[:, 0] = h
-    before[:, 1:] = y[:, :-1]
-    return before
-
-
 def _native_times(da: Array, W_x: Array) -> Array:
     return native.matmul(rows(da), W_x).reshape(*da.shape[:2], W_x.shape[1])
 
@@ -179,7 +172,7 @@ def _native_grads(
         _native_times(da, W_x) if need_x else None,
         *(dstate if need else None for dstate, need in zip(dstates, need_states, strict=True)),
         _native_weight_grad(need_W_x, W_x, (da, x)) if need_W_x else None,
-        _native_weight_grad(need_W_h, W_h, (da, _native_before(h, y))) if need_W_h else None,
+        _native_weight_grad(need_W_h, W_h, (da, _before(h, y, native.empty_like(y)))) if need_W_h else None,
         _native_sums(da) if need_b else None,
     )
 
@@ -368,7 +361,7 @@ def gru_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
     da, du_rz, du_n = parts[..., : 3 * H], parts[..., : 2 * H], parts[..., -H:]
     dW_h = None
     if needs[3]:
-        before = _native_before(h, y)
+        before = _before(h, y, native.empty_like(y))
         reset = before if u_n is not None else np.multiply(gates[..., :H], before, out=native.empty_like(y))
         dW_h = _native_weight_grad(needs[3], W_h, (du_rz, before), (du_n, reset))
     sums = _native_sums(parts)
