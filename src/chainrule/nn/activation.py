@@ -31,20 +31,11 @@ def identity(x: Any) -> Any:
     return x
 
 
-ACTIVATIONS: dict[str, Callable[[], Activation]] = {
-    "linear": lambda: identity,
-    "sigmoid": lambda: ops.sigmoid,
-    "tanh": lambda: ops.tanh,
-    "relu": lambda: ops.relu,
-    "leaky_relu": lambda: ops.leaky_relu,
-    "prelu": PReLU,
-    "elu": lambda: ops.elu,
-    "silu": lambda: ops.silu,
-    "gelu": lambda: ops.gelu,
-    "gelu_tanh": lambda: ops.gelu_tanh,
-    "softplus": lambda: ops.softplus,
-    "softmax": lambda: ops.softmax,
-}
+ACTIVATIONS: dict[str, Activation] = {
+    "linear": identity, "sigmoid": ops.sigmoid, "tanh": ops.tanh, "relu": ops.relu,
+    "leaky_relu": ops.leaky_relu, "prelu": PReLU, "elu": ops.elu, "silu": ops.silu, "gelu": ops.gelu,
+    "gelu_tanh": ops.gelu_tanh, "softplus": ops.softplus, "softmax": ops.softmax
+}  # fmt: skip
 
 
 def activation(f: str | Activation) -> Activation:
@@ -53,4 +44,4 @@ def activation(f: str | Activation) -> Activation:
         return f
     if f not in ACTIVATIONS:
         raise ConfigError(f"activation: {f!r} (must be one of {', '.join(ACTIVATIONS)})")
-    return ACTIVATIONS[f]()
+    return PReLU() if f == "prelu" else ACTIVATIONS[f]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -12,22 +11,21 @@ from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract, saves_inputs, saves_output
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import away_from_zero, native_map, normal, unbroadcast
+from chainrule.ops._util import Result, away_from_zero, examples, native_map, normal, shapes, unbroadcast
 from chainrule.ops.elementwise import add, div, exp, log, mul, neg, sub
 
 
-def smooth_example(rng: np.random.Generator) -> Iterator[Example]:
-    """Inputs of any size and both signs."""
-    yield Example((normal(rng, 3, 4),))
-    yield Example((3 * normal(rng, 2, 7, 1),))
-    for n in (16, 33, 257):  # whole vectors of the native kernels, and a remainder
-        yield Example((3 * normal(rng, n),))
+def _wide(rng: np.random.Generator, *shape: int) -> Array:
+    return 3 * normal(rng, *shape)
 
 
-def _kinked(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((away_from_zero(rng, 3, 4),))
-    yield Example((away_from_zero(rng, 2, 7, 1),))
-    yield Example((away_from_zero(rng, 33),))
+smooth_example = examples(
+    shapes((3, 4)), shapes((2, 7, 1), draw=_wide),
+    *(shapes((n,), draw=_wide) for n in (16, 33, 257))  # whole vectors of the native kernels, and a remainder
+)  # fmt: skip
+
+
+_kinked = [shapes(shape, draw=away_from_zero) for shape in ((3, 4), (2, 7, 1), (33,))]
 
 
 def logistic(x: Array) -> Array:
@@ -39,7 +37,7 @@ def logistic(x: Array) -> Array:
     return y
 
 
-def sigmoid_forward(x: Array) -> tuple[Array, Saved]:
+def sigmoid_forward(x: Array) -> Result:
     """y = 1 / (1 + e⁻ˣ), between 0 and 1"""
     y = logistic(x)
     return y, (y,)
@@ -50,18 +48,14 @@ def sigmoid_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * (y * (1 - y)),)  # forward was: y = σ(x)                                          [AC.1]
 
 
-def sigmoid_composed(x: Any) -> Any:
-    return div(1, add(1, exp(neg(x))))
-
-
 sigmoid = Op(
     "sigmoid", sigmoid_forward, sigmoid_backward, smooth_example,
-    composed=sigmoid_composed, native=native_map("sigmoid", "sigmoid_backward", saves_output=True),
-    abstract=saves_output,
+    composed=lambda x: div(1, add(1, exp(neg(x)))),
+    native=native_map("sigmoid", "sigmoid_backward", saves_output=True), abstract=saves_output,
 )  # fmt: skip
 
 
-def tanh_forward(x: Array) -> tuple[Array, Saved]:
+def tanh_forward(x: Array) -> Result:
     """y = (eˣ - e⁻ˣ) / (eˣ + e⁻ˣ), between -1 and 1"""
     y = np.tanh(x)
     return y, (y,)
@@ -72,19 +66,14 @@ def tanh_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * (1 - y * y),)  # forward was: y = tanh x                                          [AC.2]
 
 
-def tanh_composed(x: Any) -> Any:
-    up, down = exp(x), exp(neg(x))
-    return div(sub(up, down), add(up, down))
-
-
 tanh = Op(
     "tanh", tanh_forward, tanh_backward, smooth_example,
-    composed=tanh_composed, native=native_map("tanh", "tanh_backward", saves_output=True),
-    abstract=saves_output,
+    composed=lambda x: div(sub(exp(x), exp(neg(x))), add(exp(x), exp(neg(x)))),
+    native=native_map("tanh", "tanh_backward", saves_output=True), abstract=saves_output,
 )  # fmt: skip
 
 
-def relu_forward(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
+def relu_forward(x: Array, *, at_zero: float = 0.0) -> Result:
     """y = max(x, 0); the derivative at exactly 0 is `at_zero`, 0 or 1"""
     if at_zero not in (0, 1):
         raise ConfigError(f"relu: at_zero is {at_zero} (must be 0 or 1)")
@@ -98,35 +87,32 @@ def relu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * active,)  # forward was: y = max(x, 0); the diagonal Jacobian is never built      [AC.3]
 
 
-def relu_native_forward(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
+_relu_forward, _relu_backward = native_map("relu_forward", "relu_backward", saves_output=True)
+
+
+def relu_native_forward(x: Array, *, at_zero: float = 0.0) -> Result:
     if at_zero:
         return relu_forward(x, at_zero=at_zero)
-    y = native.empty_like(x)
-    native.kernels().relu_forward(y, x)
+    y, _ = _relu_forward(x)
     return y, (y, at_zero)
 
 
 def relu_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    y, at_zero = saved
-    if at_zero:
-        return relu_backward(dy, saved, needs)
-    dx = native.empty_like(dy)
-    native.kernels().relu_backward(dx, y, dy)
-    return (dx,)
+    return (relu_backward if saved[1] else _relu_backward)(dy, saved, needs)
 
 
-def relu_abstract(x: Array, *, at_zero: float = 0.0) -> tuple[Array, Saved]:
+def relu_abstract(x: Array, *, at_zero: float = 0.0) -> Result:
     y = abstract(x.shape, x.dtype)
     return y, (x if at_zero else y, at_zero)
 
 
 relu = Op(
-    "relu", relu_forward, relu_backward, _kinked,
+    "relu", relu_forward, relu_backward, examples(*_kinked),
     native=(relu_native_forward, relu_native_backward), abstract=relu_abstract,
 )  # fmt: skip
 
 
-def leaky_relu_forward(x: Array, *, slope: float = 0.01) -> tuple[Array, Saved]:
+def leaky_relu_forward(x: Array, *, slope: float = 0.01) -> Result:
     """y = x for x > 0, slope · x otherwise"""
     return np.maximum(x, 0) + slope * np.minimum(x, 0), (x > 0, slope)
 
@@ -136,21 +122,14 @@ def leaky_relu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * active + slope * (dy * ~active),)  # forward was: y = max(x, 0) + slope min(x, 0) [AC.4]
 
 
-def leaky_relu_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield from _kinked(rng)
-    yield Example((away_from_zero(rng, 5),), {"slope": 0.3})
-
-
-def leaky_relu_composed(x: Any, *, slope: float = 0.01) -> Any:
-    return sub(relu(x), mul(slope, relu(neg(x))))
-
-
 leaky_relu = Op(
-    "leaky_relu", leaky_relu_forward, leaky_relu_backward, leaky_relu_example, composed=leaky_relu_composed
-)
+    "leaky_relu", leaky_relu_forward, leaky_relu_backward,
+    examples(*_kinked, shapes((5,), draw=away_from_zero, slope=0.3)),
+    composed=lambda x, *, slope=0.01: sub(relu(x), mul(slope, relu(neg(x)))),
+)  # fmt: skip
 
 
-def prelu_forward(x: Array, alpha: Array) -> tuple[Array, Saved]:
+def prelu_forward(x: Array, alpha: Array) -> Result:
     """y = x for x > 0, α x otherwise, α learnable, () or (C,) or broadcasting to x"""
     try:
         fits = np.broadcast_shapes(x.shape, alpha.shape) == x.shape
@@ -178,14 +157,13 @@ def prelu_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((away_from_zero(rng, 2, 3), np.array([[0.1], [-0.4]])))
 
 
-def prelu_composed(x: Any, alpha: Any) -> Any:
-    return sub(relu(x), mul(alpha, relu(neg(x))))
+prelu = Op(
+    "prelu", prelu_forward, prelu_backward, prelu_example,
+    composed=lambda x, alpha: sub(relu(x), mul(alpha, relu(neg(x)))),
+)  # fmt: skip
 
 
-prelu = Op("prelu", prelu_forward, prelu_backward, prelu_example, composed=prelu_composed)
-
-
-def elu_forward(x: Array, *, alpha: float = 1.0) -> tuple[Array, Saved]:
+def elu_forward(x: Array, *, alpha: float = 1.0) -> Result:
     """y = x for x > 0, α (eˣ - 1) otherwise"""
     if alpha < 0:
         raise ConfigError(f"elu: alpha is {alpha} (must be at least 0)")
@@ -197,19 +175,13 @@ def elu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * np.where(x > 0, 1, alpha * np.exp(np.minimum(x, 0))),)  #                         [AC.7]
 
 
-def elu_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield from _kinked(rng)
-    yield Example((away_from_zero(rng, 5),), {"alpha": 0.3})
+elu = Op(
+    "elu", elu_forward, elu_backward, examples(*_kinked, shapes((5,), draw=away_from_zero, alpha=0.3)),
+    composed=lambda x, *, alpha=1.0: add(relu(x), mul(alpha, sub(exp(neg(relu(neg(x)))), 1))),
+)  # fmt: skip
 
 
-def elu_composed(x: Any, *, alpha: float = 1.0) -> Any:
-    return add(relu(x), mul(alpha, sub(exp(neg(relu(neg(x)))), 1)))
-
-
-elu = Op("elu", elu_forward, elu_backward, elu_example, composed=elu_composed)
-
-
-def softplus_forward(x: Array) -> tuple[Array, Saved]:
+def softplus_forward(x: Array) -> Result:
     """y = ln(1 + eˣ), a smooth max(x, 0)"""
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))), (x,)  #                                [AC.8]
 
@@ -219,14 +191,12 @@ def softplus_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * logistic(x),)  # forward was: y = ln(1 + eˣ)                                      [AC.9]
 
 
-def softplus_composed(x: Any) -> Any:
-    return log(add(1, exp(x)))
+softplus = Op(
+    "softplus", softplus_forward, softplus_backward, smooth_example, composed=lambda x: log(add(1, exp(x)))
+)
 
 
-softplus = Op("softplus", softplus_forward, softplus_backward, smooth_example, composed=softplus_composed)
-
-
-def log_sigmoid_forward(x: Array) -> tuple[Array, Saved]:
+def log_sigmoid_forward(x: Array) -> Result:
     """y = ln σ(x) = -softplus(-x), finite where σ(x) itself rounds to 0"""
     return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), (x,)  #                                [AC.10]
 
@@ -236,16 +206,13 @@ def log_sigmoid_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy * logistic(-x),)  # forward was: y = -softplus(-x)                                  [AC.11]
 
 
-def log_sigmoid_composed(x: Any) -> Any:
-    return log(sigmoid(x))
-
-
 log_sigmoid = Op(
-    "log_sigmoid", log_sigmoid_forward, log_sigmoid_backward, smooth_example, composed=log_sigmoid_composed
-)
+    "log_sigmoid", log_sigmoid_forward, log_sigmoid_backward, smooth_example,
+    composed=lambda x: log(sigmoid(x)),
+)  # fmt: skip
 
 
-def silu_forward(x: Array) -> tuple[Array, Saved]:
+def silu_forward(x: Array) -> Result:
     """y = x σ(x), also called swish"""
     return x * logistic(x), (x,)
 
@@ -261,18 +228,14 @@ def _silu_and_slope(x: Array) -> tuple[Array, Array]:
     return y, s + y * (1 - s)  #                                                                   [AC.12]
 
 
-def silu_composed(x: Any) -> Any:
-    return mul(x, sigmoid(x))
-
-
 silu = Op(
     "silu", silu_forward, silu_backward, smooth_example,
-    composed=silu_composed, native=native_map("silu_forward", "silu_backward"), recompute=lambda saved: saved,
-    abstract=saves_inputs,
+    composed=lambda x: mul(x, sigmoid(x)), native=native_map("silu_forward", "silu_backward"),
+    recompute=lambda saved: saved, abstract=saves_inputs,
 )  # fmt: skip
 
 
-def swiglu_forward(gate: Array, up: Array) -> tuple[Array, Saved]:
+def swiglu_forward(gate: Array, up: Array) -> Result:
     """y = silu(gate) · up, both (..., C)"""
     _check_pair(gate, up)
     y = gate * logistic(gate)
@@ -289,7 +252,7 @@ def swiglu_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     )
 
 
-def swiglu_native_forward(gate: Array, up: Array) -> tuple[Array, Saved]:
+def swiglu_native_forward(gate: Array, up: Array) -> Result:
     _check_pair(gate, up)
     y = native.empty_like(gate)
     native.kernels().swiglu_forward(y, gate, up)
@@ -307,18 +270,9 @@ def _check_pair(gate: Array, up: Array) -> None:
         raise ShapeError(f"swiglu: gate has shape {gate.shape}, up has shape {up.shape} (must be equal)")
 
 
-def swiglu_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4), normal(rng, 3, 4)))
-    yield Example((normal(rng, 2, 1, 7), normal(rng, 2, 1, 7)))
-    yield Example((normal(rng, 257), normal(rng, 257)))
-
-
-def swiglu_composed(gate: Any, up: Any) -> Any:
-    return mul(silu(gate), up)
-
-
 swiglu = Op(
-    "swiglu", swiglu_forward, swiglu_backward, swiglu_example,
-    composed=swiglu_composed, native=(swiglu_native_forward, swiglu_native_backward),
+    "swiglu", swiglu_forward, swiglu_backward,
+    examples(shapes((3, 4), (3, 4)), shapes((2, 1, 7), (2, 1, 7)), shapes((257,), (257,))),
+    composed=lambda gate, up: mul(silu(gate), up), native=(swiglu_native_forward, swiglu_native_backward),
     recompute=lambda saved: saved, abstract=saves_inputs,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape, Work, is_float
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import normal
+from chainrule.ops._util import Result, normal
 from chainrule.ops.dropout import dropout as dropout_op
 from chainrule.ops.dropout import keep_mask, threshold
 from chainrule.ops.elementwise import add, mul
@@ -28,18 +28,13 @@ from chainrule.ops.shape import broadcast_to, reshape, transpose
 from chainrule.ops.softmax import softmax
 from chainrule.random import key as random_key
 
+Key: TypeAlias = tuple[int, ...] | None  # of a random stream, as chainrule.random.key returns it
+
 
 def forward(
-    q: Array,
-    k: Array,
-    v: Array,
-    *,
-    causal: bool = False,
-    mask: Any = None,
-    scale: float | None = None,
-    dropout: float = 0.0,
-    key: tuple[int, ...] | None = None,
-) -> tuple[Array, Saved]:
+    q: Array, k: Array, v: Array, *, causal: bool = False, mask: Any = None, scale: float | None = None,
+    dropout: float = 0.0, key: Key = None
+) -> Result:  # fmt: skip
     """For each query the mean of the values, weighted by how well their keys match: softmax(s q kᵀ) v.
 
     q (..., H, T, D), k (..., Hk, S, D), v (..., Hk, S, Dv) -> (..., H, T, Dv). Hk divides H: neighboring
@@ -87,7 +82,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return dq, dk, dv
 
 
-def native_forward(q: Array, k: Array, v: Array, **options: Any) -> tuple[Array, Saved]:
+def native_forward(q: Array, k: Array, v: Array, **options: Any) -> Result:
     constants = _checked(q, k, v, **options)
     o, lse = _empty((*q.shape[:-1], v.shape[-1])), native.empty(q.shape[:-1])
     native.kernels().attention_forward(_four(o), lse, *_native_arguments(q, k, v, *constants))
@@ -142,10 +137,6 @@ def _scores_shape(q: Any, k: Any) -> Shape:
     return (*q.shape[:-1], k.shape[-2])
 
 
-def _scale(scale: float | None, q: Any) -> float:
-    return 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
-
-
 def _fold(x: Array, k: Array) -> Array:
     """(..., H, T, n) -> (..., Hk, G·T, n): the G query heads of one key head, one after another."""
     groups = x.shape[-3] // k.shape[-3] if x.ndim > 2 else 1
@@ -182,16 +173,15 @@ def _softmax(Z: Array) -> tuple[Array, Array, Array]:
 
 def _bias(causal: bool, mask: Array | None, shape: Shape, dtype: np.dtype[Any]) -> Array | None:
     """M: 0 (or the float mask) where attention is allowed, -inf elsewhere; None without a mask."""
-    bias = mask if mask is None or is_float(mask) else _closed(mask, dtype)
+
+    def closed(allowed: Array) -> Array:
+        return np.where(allowed, 0.0, -np.inf).astype(dtype)
+
+    bias = mask if mask is None or is_float(mask) else closed(mask)
     if causal:
-        future = _closed(causal_mask(*shape[-2:]), dtype)  # (T, S)
+        future = closed(causal_mask(*shape[-2:]))  # (T, S)
         bias = future if bias is None else bias + future
     return bias
-
-
-def _closed(allowed: Array, dtype: np.dtype[Any]) -> Array:
-    """0 where allowed, else -inf."""
-    return np.where(allowed, 0.0, -np.inf).astype(dtype)
 
 
 def _as_mask(mask: Any, shape: Shape, dtype: np.dtype[Any]) -> Array | None:
@@ -231,22 +221,17 @@ def _check(q: Array, k: Array, v: Array) -> None:
 
 
 def _checked(
-    q: Array,
-    k: Array,
-    v: Array,
-    causal: bool = False,
-    mask: Any = None,
-    scale: float | None = None,
-    dropout: float = 0.0,
-    key: tuple[int, ...] | None = None,
-) -> tuple[bool, Array | None, float, float, tuple[int, ...] | None]:
+    q: Array, k: Array, v: Array, causal: bool = False, mask: Any = None, scale: float | None = None,
+    dropout: float = 0.0, key: Key = None
+) -> tuple[bool, Array | None, float, float, Key]:  # fmt: skip
     """The constants as they are saved: causal, mask as an array, scale as a number, dropout and key"""
     _check(q, k, v)
     if not 0 <= dropout < 1:
         raise ConfigError(f"attention: dropout is {dropout} (must be at least 0 and below 1)")
     if dropout and key is None:
         raise ConfigError(f"attention: dropout is {dropout}, key is None (needs a key: chainrule.random.key)")
-    return causal, _as_mask(mask, _scores_shape(q, k), q.dtype), _scale(scale, q), dropout, key
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    return causal, _as_mask(mask, _scores_shape(q, k), q.dtype), scale, dropout, key
 
 
 def causal_mask(T: int, S: int | None = None) -> Array:
@@ -272,22 +257,13 @@ def attention_weights(
     return A.reshape(_scores_shape(q, k))
 
 
-def composed(
-    q: Any,
-    k: Any,
-    v: Any,
-    *,
-    causal: bool = False,
-    mask: Any = None,
-    scale: float | None = None,
-    dropout: float = 0.0,
-    key: Any = None,
-) -> Any:
+def composed(q: Any, k: Any, v: Any, **options: Any) -> Any:
     """The composition from matmul and softmax, with every matrix stored."""
+    causal, mask, scale, dropout, key = _checked(q, k, v, **options)
     shape = _scores_shape(q, k)
     k, v = _repeat_heads(k, shape), _repeat_heads(v, shape)
-    scores = mul(matmul(q, _swap_last(k)), _scale(scale, q))  # (..., H, T, S)
-    bias = _bias(causal, _as_mask(mask, shape, q.dtype), shape, q.dtype)
+    scores = mul(matmul(q, _swap_last(k)), scale)  # (..., H, T, S)
+    bias = _bias(causal, mask, shape, q.dtype)
     weights = softmax(scores if bias is None else add(scores, bias))
     if dropout:
         weights = dropout_op(weights, p=dropout, key=key)
@@ -299,10 +275,9 @@ def _repeat_heads(x: Any, shape: Shape) -> Any:
     if len(shape) == 2 or x.shape[-3] == shape[-3]:
         return x
     *lead, Hk, S, D = x.shape
-    groups = shape[-3] // Hk
     x = reshape(x, shape=(*lead, Hk, 1, S, D))
-    x = broadcast_to(x, shape=(*lead, Hk, groups, S, D))
-    return reshape(x, shape=(*lead, Hk * groups, S, D))
+    x = broadcast_to(x, shape=(*lead, Hk, shape[-3] // Hk, S, D))
+    return reshape(x, shape=(*lead, shape[-3], S, D))
 
 
 def _swap_last(x: Any) -> Any:
@@ -330,7 +305,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example(qkv((), 7, 257, 17, 1))
 
 
-def abstract_forward(q: Array, k: Array, v: Array, **options: Any) -> tuple[Array, Saved]:
+def abstract_forward(q: Array, k: Array, v: Array, **options: Any) -> Result:
     o, lse = abstract((*q.shape[:-1], v.shape[-1]), q.dtype), abstract(q.shape[:-1], q.dtype)
     return o, (q, k, v, o, lse, *_checked(q, k, v, **options))
 

@@ -19,22 +19,12 @@ from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.ops import reduce
-from chainrule.ops._util import normal
+from chainrule.ops._util import Result, Results, check_features, examples, normal, shapes
 from chainrule.ops.elementwise import add, div, mul, sqrt, sub
 from chainrule.ops.shape import reshape
 
 
-def _check(name: str, x: Array, **features: Array) -> None:
-    for what, array in features.items():
-        if x.ndim == 0 or array.shape != x.shape[-1:]:
-            raise ShapeError(
-                f"{name}: x {x.shape}, {what} {array.shape} ({what} must have the size of x's last axis)"
-            )
-
-
-def batchnorm_forward(
-    x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5
-) -> tuple[tuple[Array, Array, Array], Saved]:
+def batchnorm_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5) -> Results:
     """Normalize each feature to mean 0 and variance 1 over the batch, scale and shift; also return the statistics.
 
     x (..., C), gamma (C,), beta (C,) -> y (..., C), mean (C,), var (C,); the variance is biased (1/N).
@@ -69,9 +59,7 @@ def batchnorm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Need
     return dx.reshape(x.shape), dgamma, dbeta
 
 
-def batchnorm_native_forward(
-    x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5
-) -> tuple[tuple[Array, Array, Array], Saved]:
+def batchnorm_native_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5) -> Results:
     _check_batch(x, gamma, beta)
     y = native.empty_like(x)
     mean, var, rstd = np.empty((3, *gamma.shape), np.float32)
@@ -88,7 +76,7 @@ def batchnorm_native_backward(dy: tuple[Array, Array, Array], saved: Saved, need
 
 
 def _check_batch(x: Array, gamma: Array, beta: Array) -> None:
-    _check("batchnorm", x, gamma=gamma, beta=beta)
+    check_features("batchnorm", x, gamma=gamma, beta=beta)
     if not math.prod(x.shape[:-1]):
         raise DataError(f"batchnorm: x has shape {x.shape} (statistics need at least one row)")
 
@@ -102,13 +90,10 @@ def batchnorm_composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5) -> A
     return add(mul(div(centered, sqrt(add(var, eps))), gamma), beta), mean, var
 
 
-def batchnorm_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 6, 3), normal(rng, 3), normal(rng, 3)))
-    yield Example((normal(rng, 2, 3, 5), normal(rng, 5), normal(rng, 5)), {"eps": 0.1})
-    yield Example((normal(rng, 7, 1), normal(rng, 1), normal(rng, 1)))
-    for C in (16, 33):  # whole vectors of the native kernel, and a remainder
-        yield Example((normal(rng, 7, C), normal(rng, C), normal(rng, C)))
-
+batchnorm_example = examples(
+    shapes((6, 3), (3,), (3,)), shapes((2, 3, 5), (5,), (5,), eps=0.1),
+    *(shapes((7, C), (C,), (C,)) for C in (1, 16, 33))  # whole vectors of the native kernel, and a remainder
+)  # fmt: skip
 
 batchnorm = Op(
     "batchnorm", batchnorm_forward, batchnorm_backward, batchnorm_example,
@@ -118,10 +103,11 @@ batchnorm = Op(
 
 def batchnorm_eval_forward(
     x: Array, gamma: Array, beta: Array, *, mean: Array, var: Array, eps: float = 1e-5
-) -> tuple[Array, Saved]:
+) -> Result:
     """Batch normalization with given statistics mean (C,), var (C,): independent of the batch."""
     mean, var = (np.asarray(s, dtype=x.dtype) for s in (mean, var))
-    _check("batchnorm_eval", x, gamma=gamma, beta=beta, mean=mean, var=var)
+    check_features("batchnorm_eval", x, gamma=gamma, beta=beta)
+    check_features("batchnorm_eval", x, mean=mean, var=var)
     rstd = 1 / np.sqrt(var + eps)  # (C,)
     y = x - mean
     y *= rstd * gamma

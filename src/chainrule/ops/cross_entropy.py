@@ -21,7 +21,7 @@ from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.ops import reduce
 from chainrule.ops._reduction import check_reduction
-from chainrule.ops._util import normal
+from chainrule.ops._util import Result, normal
 from chainrule.ops.elementwise import mul, neg
 from chainrule.ops.softmax import log_softmax, minus_max, one_if_empty
 
@@ -29,15 +29,9 @@ BLOCK = 1 << 16  # logits per block of rows
 
 
 def forward(
-    logits: Array,
-    *,
-    targets: Any,
-    weights: Any = None,
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    exclude_true: bool = False,
-    reduction: str = "mean",
-) -> tuple[Array, Saved]:
+    logits: Array, *, targets: Any, weights: Any = None, ignore_index: int | None = None,
+    label_smoothing: float = 0.0, exclude_true: bool = False, reduction: str = "mean"
+) -> Result:  # fmt: skip
     """The cross-entropy of softmax(logits) and the targets, in nats.
 
     logits (..., V); targets are class ids (...) or distributions (..., V). Positions with id `ignore_index`
@@ -55,14 +49,12 @@ def forward(
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     logits, peak, total, *goal = saved
     dx = np.empty(logits.shape, logits.dtype)
-    V = logits.shape[-1]
-    row_gradients(dx.reshape(-1, V), logits.reshape(-1, V), peak, total, Goal(*goal).scaled(dy))
+    flat = (-1, logits.shape[-1])  # (N, V)
+    row_gradients(dx.reshape(flat), logits.reshape(flat), peak, total, Goal(*goal).scaled(dy))
     return (dx,)
 
 
-def native_forward(
-    logits: Array, *, targets: Any, reduction: str = "mean", **options: Any
-) -> tuple[Array, Saved]:
+def native_forward(logits: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Result:
     x = logits.reshape(-1, logits.shape[-1])  # (N, V)
     goal = read_goal("cross_entropy", logits.shape, logits.dtype, targets, reduction=reduction, **options)
     if goal.target.ndim == 2:  # distributions
@@ -78,30 +70,19 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     if goal[0].ndim == 2:
         return backward(dy, saved, needs)
     dx = native.empty_like(logits)
-    V = logits.shape[-1]
-    native.kernels().cross_entropy_backward(
-        dx.reshape(-1, V), logits.reshape(-1, V), peak, total, *Goal(*goal).scaled(dy)
-    )
+    flat = (-1, logits.shape[-1])  # (N, V)
+    slope = Goal(*goal).scaled(dy)
+    native.kernels().cross_entropy_backward(dx.reshape(flat), logits.reshape(flat), peak, total, *slope)
     return (dx,)
 
 
-def composed(
-    logits: Any,
-    *,
-    targets: Any,
-    weights: Any = None,
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    exclude_true: bool = False,
-    reduction: str = "mean",
-) -> Any:
+def composed(logits: Any, *, targets: Any, reduction: str = "mean", **options: Any) -> Any:
     """The definition, composed from small ops: -Σ t log softmax(z), with a dense target t."""
-    target, counted = read_targets("cross_entropy", targets, logits.shape, logits.dtype, ignore_index)
-    scale = _row_scale("cross_entropy", counted, weights, reduction, logits.shape, logits.dtype)
-    t = smooth_labels(target, logits.shape[-1], label_smoothing, exclude_true=exclude_true)
+    goal = read_goal("cross_entropy", logits.shape, logits.dtype, targets, reduction=reduction, **options)
+    t = goal.gap * _dense(goal.target, logits.shape[-1]) + goal.floor  # [CE.3]
     t = t.astype(logits.dtype).reshape(logits.shape)
     nll = neg(reduce.sum(mul(log_softmax(logits), t), axis=-1))  # [CE.1]
-    weighted = mul(nll, scale.reshape(nll.shape))
+    weighted = mul(nll, goal.scale.reshape(nll.shape))
     return weighted if reduction == "none" else reduce.sum(weighted)
 
 
@@ -119,9 +100,7 @@ def example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, 3, V),), {"targets": rng.integers(0, V, size=3), "label_smoothing": 0.1})
 
 
-def abstract_forward(
-    logits: Array, *, targets: Any, reduction: str = "mean", **options: Any
-) -> tuple[Array, Saved]:
+def abstract_forward(logits: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Result:
     goal = abstract_goal(logits.shape, logits.dtype, targets)
     losses, peak, total = abstract((3, len(goal.target)), logits.dtype)
     loss = abstract((), losses.dtype) if reduction != "none" else losses.reshape(logits.shape[:-1])
@@ -159,16 +138,9 @@ class Goal(NamedTuple):
 
 
 def read_goal(
-    name: str,
-    shape: Shape,
-    dtype: Any,
-    targets: Any,
-    weights: Any = None,
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    exclude_true: bool = False,
-    reduction: str = "mean",
-) -> Goal:
+    name: str, shape: Shape, dtype: Any, targets: Any, weights: Any = None, ignore_index: int | None = None,
+    label_smoothing: float = 0.0, exclude_true: bool = False, reduction: str = "mean"
+) -> Goal:  # fmt: skip
     """The checked targets and weights for logits of this shape and dtype."""
     target, counted = read_targets(name, targets, shape, dtype, ignore_index)
     scale = _row_scale(name, counted, weights, reduction, shape, dtype)
@@ -230,10 +202,13 @@ def smooth_labels(targets: Any, V: int, label_smoothing: float, *, exclude_true:
     >>> cr.ops.smooth_labels(1, 4, 0.2)
     array([0.05, 0.85, 0.05, 0.05])
     """
-    targets = np.asarray(targets)
-    dense: Array = np.eye(V)[targets] if targets.dtype.kind in "iu" else targets
     gap, floor = _smoothing(label_smoothing, exclude_true, V)
-    return gap * dense + floor  # [CE.3]
+    return gap * _dense(np.asarray(targets), V) + floor  # [CE.3]
+
+
+def _dense(targets: Array, V: int) -> Array:
+    """Class ids (...) as distributions (..., V); distributions as they are."""
+    return np.eye(V)[targets] if targets.dtype.kind in "iu" else targets
 
 
 def _smoothing(epsilon: float, exclude_true: bool, V: int) -> tuple[float, float]:

@@ -9,16 +9,13 @@ enough to be redrawn inside a kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-
-import numpy as np
 
 from chainrule import native, random
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ConfigError
-from chainrule.ops._util import normal
+from chainrule.ops._util import Result, examples, shapes
 
 
 def keep_mask(shape: Shape, p: float, key: tuple[int, ...]) -> Array:
@@ -34,7 +31,7 @@ def threshold(p: float) -> int:
     return min(round(p * 2**32), 2**32 - 1)
 
 
-def forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> tuple[Array, Saved]:
+def forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> Result:
     """Each value becomes 0 with probability p, else x / (1 - p), so that its mean stays x; p = 0 returns x.
 
     `key` names the mask: `chainrule.random.key("dropout", step, layer)`.
@@ -57,7 +54,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dx,)
 
 
-def native_forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> tuple[Array, Saved]:
+def native_forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> Result:
     _check(p, key)
     if p == 0 or key is None:
         return x, (None, 1.0)
@@ -82,15 +79,15 @@ def _check(p: float, key: tuple[int, ...] | None) -> None:
         raise ConfigError(f"dropout: p is {p}, key is None (a mask needs a key: chainrule.random.key)")
 
 
-def example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 5),), {"p": 0.4, "key": random.key("example", 1, seed=0)})
-    yield Example((normal(rng, 7, 1),), {"p": 0.1, "key": random.key("example", 2, seed=0)})
-    yield Example((normal(rng, 2, 3),), {"p": 0.0})
-    for n in (16, 257):  # whole vectors of the native kernel, and a remainder
-        yield Example((normal(rng, n),), {"p": 0.5, "key": random.key("example", n, seed=0)})
+example = examples(
+    shapes((3, 5), p=0.4, key=random.key("example", 1, seed=0)),
+    shapes((7, 1), p=0.1, key=random.key("example", 2, seed=0)), shapes((2, 3), p=0.0),
+    # Whole vectors of the native kernel, and a remainder.
+    *(shapes((n,), p=0.5, key=random.key("example", n, seed=0)) for n in (16, 257)),
+)  # fmt: skip
 
 
-def abstract_forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> tuple[Array, Saved]:
+def abstract_forward(x: Array, *, p: float, key: tuple[int, ...] | None = None) -> Result:
     _check(p, key)
     if p == 0:
         return x, (None, 1.0)

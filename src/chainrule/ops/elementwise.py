@@ -13,25 +13,16 @@ from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import saves_inputs, saves_output, saves_shapes
 from chainrule.autograd.types import Array, Grads, Needs, Saved
-from chainrule.ops._util import away_from_zero, normal, unbroadcast
+from chainrule.ops._util import Result, away_from_zero, examples, normal, shapes, unbroadcast
 
 
-def _pairs(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4), normal(rng, 3, 4)))
-    yield Example((normal(rng, 2, 3, 4), normal(rng, 4)))
-    yield Example((normal(rng, 7, 1), normal(rng, 1, 5)))
-    yield Example((normal(rng), normal(rng, 2, 1)))
+def _positive(rng: np.random.Generator, *shape: int) -> Array:
+    return rng.uniform(0.3, 3.0, size=shape)
 
 
-def _single(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4),))
-    yield Example((normal(rng, 7, 1),))
-
-
-def _positive(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((rng.uniform(0.3, 3.0, size=(3, 4)),))
-    yield Example((rng.uniform(0.3, 3.0, size=(7, 1)),))
-
+_pairs = examples(shapes((3, 4), (3, 4)), shapes((2, 3, 4), (4,)), shapes((7, 1), (1, 5)), shapes((), (2, 1)))
+_single = examples(shapes((3, 4)), shapes((7, 1)))
+_positives = examples(shapes((3, 4), draw=_positive), shapes((7, 1), draw=_positive))
 
 LARGE = 1 << 18  # elements: from here on threads and reused memory are faster than NumPy
 
@@ -40,13 +31,13 @@ def _large_pair(a: Array, b: Array) -> bool:
     return a.size >= LARGE and a.shape == b.shape
 
 
-def _native_mul(a: Array, b: Array) -> Array:
+def _native(kernel: str, a: Array, b: Array) -> Array:
     y = native.empty_like(a)
-    native.kernels().mul(y, a, b)
+    getattr(native.kernels(), kernel)(y, a, b)
     return y
 
 
-def add_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+def add_forward(a: Array, b: Array) -> Result:
     """y = a + b"""
     return a + b, (a.shape, b.shape)
 
@@ -59,12 +50,8 @@ def add_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     )
 
 
-def add_native_forward(a: Array, b: Array) -> tuple[Array, Saved]:
-    if not _large_pair(a, b):
-        return add_forward(a, b)
-    y = native.empty_like(a)
-    native.kernels().add(y, a, b)
-    return y, (a.shape, b.shape)
+def add_native_forward(a: Array, b: Array) -> Result:
+    return (_native("add", a, b), (a.shape, b.shape)) if _large_pair(a, b) else add_forward(a, b)
 
 
 add = Op(
@@ -72,7 +59,7 @@ add = Op(
 )
 
 
-def sub_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+def sub_forward(a: Array, b: Array) -> Result:
     """y = a - b"""
     return a - b, (a.shape, b.shape)
 
@@ -88,7 +75,7 @@ def sub_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 sub = Op("sub", sub_forward, sub_backward, _pairs, abstract=saves_shapes)
 
 
-def mul_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+def mul_forward(a: Array, b: Array) -> Result:
     """y = a b"""
     return a * b, (a, b)
 
@@ -101,15 +88,15 @@ def mul_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     )
 
 
-def mul_native_forward(a: Array, b: Array) -> tuple[Array, Saved]:
-    return (_native_mul(a, b), (a, b)) if _large_pair(a, b) else mul_forward(a, b)
+def mul_native_forward(a: Array, b: Array) -> Result:
+    return (_native("mul", a, b), (a, b)) if _large_pair(a, b) else mul_forward(a, b)
 
 
 def mul_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     a, b = saved
     if not _large_pair(a, b):
         return mul_backward(dy, saved, needs)
-    return _native_mul(dy, b) if needs[0] else None, _native_mul(dy, a) if needs[1] else None
+    return _native("mul", dy, b) if needs[0] else None, _native("mul", dy, a) if needs[1] else None
 
 
 mul = Op(
@@ -118,7 +105,7 @@ mul = Op(
 )  # fmt: skip
 
 
-def div_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+def div_forward(a: Array, b: Array) -> Result:
     """y = a / b"""
     y = a / b
     return y, (a.shape, b, y)
@@ -142,7 +129,7 @@ def div_example(rng: np.random.Generator) -> Iterator[Example]:
 div = Op("div", div_forward, div_backward, div_example)
 
 
-def neg_forward(x: Array) -> tuple[Array, Saved]:
+def neg_forward(x: Array) -> Result:
     """y = -x"""
     return -x, ()
 
@@ -154,7 +141,7 @@ def neg_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 neg = Op("neg", neg_forward, neg_backward, _single)
 
 
-def exp_forward(x: Array) -> tuple[Array, Saved]:
+def exp_forward(x: Array) -> Result:
     """y = eˣ; infinite where eˣ exceeds the largest float"""
     with np.errstate(over="ignore"):
         y = np.exp(x)
@@ -169,7 +156,7 @@ def exp_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 exp = Op("exp", exp_forward, exp_backward, _single)
 
 
-def log_forward(x: Array) -> tuple[Array, Saved]:
+def log_forward(x: Array) -> Result:
     """y = ln x, the natural logarithm; -inf at 0"""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(x), (x,)
@@ -180,10 +167,10 @@ def log_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy / x,)  # forward was: y = ln x                                               [EL.7]
 
 
-log = Op("log", log_forward, log_backward, _positive)
+log = Op("log", log_forward, log_backward, _positives)
 
 
-def sqrt_forward(x: Array) -> tuple[Array, Saved]:
+def sqrt_forward(x: Array) -> Result:
     """y = √x"""
     y = np.sqrt(x)
     return y, (y,)
@@ -194,10 +181,10 @@ def sqrt_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy / (2 * y),)  # forward was: y = √x                                           [EL.8]
 
 
-sqrt = Op("sqrt", sqrt_forward, sqrt_backward, _positive, abstract=saves_output)
+sqrt = Op("sqrt", sqrt_forward, sqrt_backward, _positives, abstract=saves_output)
 
 
-def pow_forward(x: Array, p: Array) -> tuple[Array, Saved]:
+def pow_forward(x: Array, p: Array) -> Result:
     """y = xᵖ; the exponent may be a number or an array and has a gradient too (x > 0 there)"""
     with np.errstate(divide="ignore", invalid="ignore"):
         y = x**p
@@ -217,15 +204,15 @@ def pow_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def pow_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((rng.uniform(0.3, 3.0, size=(3, 4)), np.float64(2.5)))
-    yield Example((rng.uniform(0.3, 3.0, size=(2, 3)), normal(rng, 3)))
+    yield Example((_positive(rng, 3, 4), np.float64(2.5)))
+    yield Example((_positive(rng, 2, 3), normal(rng, 3)))
     yield Example((away_from_zero(rng, 3, 4), 3))
 
 
 pow = Op("pow", pow_forward, pow_backward, pow_example)
 
 
-def sin_forward(x: Array) -> tuple[Array, Saved]:
+def sin_forward(x: Array) -> Result:
     """y = sin x"""
     return np.sin(x), (x,)
 
@@ -238,7 +225,7 @@ def sin_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 sin = Op("sin", sin_forward, sin_backward, _single)
 
 
-def cos_forward(x: Array) -> tuple[Array, Saved]:
+def cos_forward(x: Array) -> Result:
     """y = cos x"""
     return np.cos(x), (x,)
 

@@ -14,7 +14,7 @@ import numpy as np
 from chainrule.autograd import Op
 from chainrule.autograd.abstract import saves_inputs
 from chainrule.autograd.types import Array, Grads, Needs, Saved
-from chainrule.ops._util import native_map
+from chainrule.ops._util import Result, native_map
 from chainrule.ops.activations import logistic, smooth_example, tanh
 from chainrule.ops.elementwise import add, mul
 
@@ -87,7 +87,7 @@ def _by_blocks(function: Callable[..., Array], *arrays: Array) -> Array:
     return y.reshape(arrays[0].shape)
 
 
-def gelu_forward(x: Array) -> tuple[Array, Saved]:
+def gelu_forward(x: Array) -> Result:
     """y = x Φ(x), Φ(x) = ½ (1 + erf(x/√2)): the exact GELU"""
     return _by_blocks(lambda x: x * _normal(x)[0], x), (x,)
 
@@ -124,7 +124,7 @@ def _tanh_form(x: Array) -> tuple[Array, Array, Array]:
     return x, square, logistic(twice_u)  #                                                         [AC.18]
 
 
-def gelu_tanh_forward(x: Array) -> tuple[Array, Saved]:
+def gelu_tanh_forward(x: Array) -> Result:
     """y = ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), the approximation of GELU in GPT-2"""
     return x * _tanh_form(x)[2], (x,)
 

@@ -14,15 +14,15 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.abstract import abstract
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import DataError, ShapeError
-from chainrule.ops._util import normal, rows
+from chainrule.ops._util import Result, normal, rows, summed_into
 from chainrule.ops.elementwise import mul
 from chainrule.ops.matmul import matmul
 from chainrule.ops.reduce import sum
 
 
-def getitem_forward(x: Array, *, index: Any) -> tuple[Array, Saved]:
+def getitem_forward(x: Array, *, index: Any) -> Result:
     """y = x[index], for any index of NumPy: numbers, slices, None, ..., masks, integer arrays"""
     index = tuple(map(_plain, index)) if isinstance(index, tuple) else _plain(index)
     return x[index], (index, x.shape)
@@ -74,12 +74,16 @@ def scatter_add(ids: Array, dy: Array, shape: Shape) -> Array:
     return dW.reshape(shape)
 
 
-def embedding_forward(W: Array, *, ids: Any) -> tuple[Array, Saved]:
+def embedding_forward(W: Array, *, ids: Any) -> Result:
     """W (V, C), ids (...) of integers -> y (..., C), row ids[i] of W for each i: one_hot(ids, V) @ W"""
+    ids = _row_ids(W, ids)
+    return W.take(ids, axis=0), (ids, W.shape)  # (..., C)
+
+
+def _row_ids(W: Array, ids: Any) -> Array:
     if W.ndim != 2:
         raise ShapeError(f"embedding: W has shape {W.shape} (must be (vocabulary, channels))")
-    ids = check_ids("embedding", ids, W.shape[0])
-    return W.take(ids, axis=0), (ids, W.shape)  # (..., C)
+    return check_ids("embedding", ids, W.shape[0])
 
 
 def embedding_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -87,10 +91,8 @@ def embedding_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (scatter_add(ids, dy, shape),)  # forward was: y[i] = W[ids[i]]                         [IX.4]
 
 
-def embedding_native_forward(W: Array, *, ids: Any) -> tuple[Array, Saved]:
-    if W.ndim != 2:
-        return embedding_forward(W, ids=ids)  # which raises the error
-    ids = check_ids("embedding", ids, W.shape[0])
+def embedding_native_forward(W: Array, *, ids: Any) -> Result:
+    ids = _row_ids(W, ids)
     y = native.empty((*ids.shape, W.shape[1]))
     native.kernels().gather_rows(rows(y), W, ids.reshape(-1))
     return y, (ids, W.shape)
@@ -98,7 +100,7 @@ def embedding_native_forward(W: Array, *, ids: Any) -> tuple[Array, Saved]:
 
 def embedding_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     ids, shape = saved
-    dW = needs[0].array if isinstance(needs[0], Into) else np.zeros(shape, np.float32)
+    dW = summed_into(needs[0], shape)
     native.kernels().scatter_add_rows(dW, rows(dy), ids.reshape(-1))
     return (dW,)
 
@@ -111,22 +113,18 @@ def embedding_example(rng: np.random.Generator) -> Iterator[Example]:
         yield Example((normal(rng, 5, C),), {"ids": rng.integers(0, 5, size=7)})
 
 
-def embedding_composed(W: Any, *, ids: Any) -> Any:
-    return matmul(one_hot(ids, W.shape[0], W.dtype), W)
-
-
-def embedding_abstract(W: Array, *, ids: Any) -> tuple[Array, Saved]:
+def embedding_abstract(W: Array, *, ids: Any) -> Result:
     return abstract((*np.shape(ids), W.shape[1]), W.dtype), (abstract(np.shape(ids), np.intp), W.shape)
 
 
 embedding = Op(
     "embedding", embedding_forward, embedding_backward, embedding_example,
-    composed=embedding_composed, native=(embedding_native_forward, embedding_native_backward),
-    abstract=embedding_abstract,
+    composed=lambda W, *, ids: matmul(one_hot(ids, W.shape[0], W.dtype), W),
+    native=(embedding_native_forward, embedding_native_backward), abstract=embedding_abstract,
 )  # fmt: skip
 
 
-def gather_forward(x: Array, *, ids: Any) -> tuple[Array, Saved]:
+def gather_forward(x: Array, *, ids: Any) -> Result:
     """x (..., V), ids (...) of integers -> y (...): entry ids[i] of each row"""
     ids = check_ids("gather", ids, x.shape[-1] if x.ndim else 0)
     if ids.shape != x.shape[:-1]:
@@ -148,11 +146,10 @@ def gather_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 5),), {"ids": 2})
 
 
-def gather_composed(x: Any, *, ids: Any) -> Any:
-    return sum(mul(x, one_hot(ids, x.shape[-1], x.dtype)), axis=-1)
-
-
-gather = Op("gather", gather_forward, gather_backward, gather_example, composed=gather_composed)
+gather = Op(
+    "gather", gather_forward, gather_backward, gather_example,
+    composed=lambda x, *, ids: sum(mul(x, one_hot(ids, x.shape[-1], x.dtype)), axis=-1),
+)  # fmt: skip
 
 
 def one_hot(ids: Any, size: int, dtype: Any = np.float32) -> Array:

@@ -5,29 +5,26 @@ y = x̂ γ + β,   x̂ = (x - μ) r,   r = 1/√(σ² + ε)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved
-from chainrule.errors import ConfigError, ShapeError
+from chainrule.errors import ConfigError
 from chainrule.ops import reduce
-from chainrule.ops._util import mean_last, normal, sum_lead, summed_into
+from chainrule.ops._util import Result, check_features, examples, mean_last, shapes, sum_lead, summed_into
 from chainrule.ops.elementwise import add, div, mul, sqrt, sub
 
 
-def forward(
-    x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode: str = "inside"
-) -> tuple[Array, Saved]:
+def forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode: str = "inside") -> Result:
     """Normalize each row of x to mean 0 and variance 1, scale and shift: (x - μ) / √(σ² + ε) · γ + β
 
     x (..., C), gamma (C,), beta (C,) -> y (..., C). `eps_mode="outside"` divides by σ + ε instead.
     """
-    _check(x, gamma, beta)
+    check_features("layernorm", x, gamma=gamma, beta=beta)
     mean = mean_last(x)  # (..., 1)
     y = x - mean
     var = mean_last(y * y)  # (..., 1)                                                                [LN.1]
@@ -72,10 +69,10 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 def native_forward(
     x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode: str = "inside"
-) -> tuple[Array, Saved]:
+) -> Result:
     if eps_mode != "inside":  # the kernel has ε inside the root only
         return forward(x, gamma, beta, eps=eps, eps_mode=eps_mode)
-    _check(x, gamma, beta)
+    check_features("layernorm", x, gamma=gamma, beta=beta)
     y = native.empty_like(x)
     mean, rstd = np.empty((2, *x.shape[:-1], 1), np.float32)
     native.kernels().layernorm_forward(y, mean, rstd, x, gamma, beta, eps)
@@ -89,17 +86,9 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     dx = native.empty_like(x) if needs[0] else None
     dgamma = dbeta = None
     if needs[1] or needs[2]:  # both in one pass
-        dgamma, dbeta = summed_into(needs[1], gamma), summed_into(needs[2], beta)
+        dgamma, dbeta = summed_into(needs[1], gamma.shape), summed_into(needs[2], beta.shape)
     native.kernels().layernorm_backward(dx, dgamma, dbeta, x, gamma, mean, rstd, dy)
     return dx, dgamma, dbeta
-
-
-def _check(x: Array, gamma: Array, beta: Array) -> None:
-    if x.ndim == 0 or gamma.shape != x.shape[-1:] or beta.shape != x.shape[-1:]:
-        raise ShapeError(
-            f"layernorm: x {x.shape}, gamma {gamma.shape}, beta {beta.shape} "
-            "(gamma and beta must have the size of x's last axis)"
-        )
 
 
 def composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5, eps_mode: str = "inside") -> Any:
@@ -110,19 +99,17 @@ def composed(x: Any, gamma: Any, beta: Any, *, eps: float = 1e-5, eps_mode: str 
     return add(mul(div(centered, scale), gamma), beta)
 
 
-def example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 2, 3, 5), normal(rng, 5), normal(rng, 5)))
-    yield Example((normal(rng, 7), normal(rng, 7), normal(rng, 7)), {"eps": 0.1})
-    yield Example((normal(rng, 3, 4), normal(rng, 4), normal(rng, 4)), {"eps": 0.1, "eps_mode": "outside"})
-    yield Example((normal(rng, 5, 1), normal(rng, 1), normal(rng, 1)))
-    for C in (16, 33, 257):  # whole vectors of the native kernel, and a remainder
-        yield Example((normal(rng, 3, C), normal(rng, C), normal(rng, C)))
+example = examples(
+    shapes((2, 3, 5), (5,), (5,)), shapes((7,), (7,), (7,), eps=0.1),
+    shapes((3, 4), (4,), (4,), eps=0.1, eps_mode="outside"), shapes((5, 1), (1,), (1,)),
+    *(shapes((3, C), (C,), (C,)) for C in (16, 33, 257))  # whole vectors of the native kernel, and a remainder
+)  # fmt: skip
 
 
 def abstract_forward(
     x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode: str = "inside"
-) -> tuple[Array, Saved]:
-    _check(x, gamma, beta)
+) -> Result:
+    check_features("layernorm", x, gamma=gamma, beta=beta)
     statistics = abstract((3 if eps_mode == "outside" else 2, *x.shape[:-1], 1), x.dtype)
     return abstract(x.shape, x.dtype), (x, gamma, beta, *statistics)
 

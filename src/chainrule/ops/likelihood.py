@@ -15,7 +15,7 @@ from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import DataError, ShapeError
 from chainrule.ops._reduction import reduced, spread
-from chainrule.ops._util import normal
+from chainrule.ops._util import Result, examples, normal, shapes
 from chainrule.ops.cross_entropy import read_targets
 from chainrule.ops.softmax import log_softmax
 
@@ -37,7 +37,7 @@ def _check_probabilities(name: str, p: Array) -> None:
         raise DataError(f"{name}: values from {p.min():g} to {p.max():g} (probabilities must be from 0 to 1)")
 
 
-def cross_entropy_probs_forward(p: Array, *, targets: Any, reduction: str = "mean") -> tuple[Array, Saved]:
+def cross_entropy_probs_forward(p: Array, *, targets: Any, reduction: str = "mean") -> Result:
     """-Σ_i t_i log p_i of each row of p (..., V); targets t are class ids (...) or distributions (..., V)"""
     _check_probabilities("cross_entropy_probs", p)
     target, _ = read_targets("cross_entropy_probs", targets, p.shape, p.dtype)
@@ -72,11 +72,9 @@ def cross_entropy_probs_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 cross_entropy_probs = Op(
-    "cross_entropy_probs",
-    cross_entropy_probs_forward,
-    cross_entropy_probs_backward,
-    cross_entropy_probs_example,
-)
+    "cross_entropy_probs", cross_entropy_probs_forward, cross_entropy_probs_backward,
+    cross_entropy_probs_example
+)  # fmt: skip
 
 
 def _binary_targets(name: str, targets: Any, like: Array) -> Array:
@@ -87,7 +85,7 @@ def _binary_targets(name: str, targets: Any, like: Array) -> Array:
     return t
 
 
-def binary_cross_entropy_forward(p: Array, *, targets: Any, reduction: str = "mean") -> tuple[Array, Saved]:
+def binary_cross_entropy_forward(p: Array, *, targets: Any, reduction: str = "mean") -> Result:
     """-t log p - (1 - t) log(1 - p); p is the probability of class 1, targets t in [0, 1] have p's shape"""
     _check_probabilities("binary_cross_entropy", p)
     t = _binary_targets("binary_cross_entropy", targets, p)
@@ -107,14 +105,12 @@ def binary_cross_entropy_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 binary_cross_entropy = Op(
-    "binary_cross_entropy",
-    binary_cross_entropy_forward,
-    binary_cross_entropy_backward,
-    binary_cross_entropy_example,
-)
+    "binary_cross_entropy", binary_cross_entropy_forward, binary_cross_entropy_backward,
+    binary_cross_entropy_example
+)  # fmt: skip
 
 
-def bce_with_logits_forward(logits: Array, *, targets: Any, reduction: str = "mean") -> tuple[Array, Saved]:
+def bce_with_logits_forward(logits: Array, *, targets: Any, reduction: str = "mean") -> Result:
     """Binary cross-entropy of p = σ(z) from the logit z: max(z, 0) - z t + log(1 + e^-|z|), without overflow"""
     t = _binary_targets("binary_cross_entropy_with_logits", targets, logits)
     loss = np.log1p(np.exp(-np.abs(logits)))
@@ -136,14 +132,12 @@ def bce_with_logits_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 binary_cross_entropy_with_logits = Op(
-    "binary_cross_entropy_with_logits",
-    bce_with_logits_forward,
-    bce_with_logits_backward,
-    bce_with_logits_example,
-)
+    "binary_cross_entropy_with_logits", bce_with_logits_forward, bce_with_logits_backward,
+    bce_with_logits_example
+)  # fmt: skip
 
 
-def kl_divergence_forward(p: Array, q: Array, *, reduction: str = "mean") -> tuple[Array, Saved]:
+def kl_divergence_forward(p: Array, q: Array, *, reduction: str = "mean") -> Result:
     """KL(p ‖ q) = Σ_i p_i log(p_i / q_i) of each row of two arrays of distributions (..., V)
 
     Where p_i = 0 the derivative by p_i is infinite; the gradient is set to 0, so that the class stays at 0.
@@ -176,9 +170,7 @@ def kl_divergence_example(rng: np.random.Generator) -> Iterator[Example]:
 kl_divergence = Op("kl_divergence", kl_divergence_forward, kl_divergence_backward, kl_divergence_example)
 
 
-def kl_divergence_logits_forward(
-    p_logits: Array, q_logits: Array, *, reduction: str = "mean"
-) -> tuple[Array, Saved]:
+def kl_divergence_logits_forward(p_logits: Array, q_logits: Array, *, reduction: str = "mean") -> Result:
     """KL(softmax(p_logits) ‖ softmax(q_logits)) of each row (..., V), from logarithms: finite for any tiny q"""
     _check_pair("kl_divergence_logits", p_logits, q_logits)
     log_p = log_softmax.forward(p_logits)[0]
@@ -209,15 +201,8 @@ def _check_pair(name: str, p: Array, q: Array) -> None:
         raise ShapeError(f"{name}: p has shape {p.shape}, q has {q.shape} (must be equal, at least one axis)")
 
 
-def kl_divergence_logits_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 2, 3, 5), normal(rng, 2, 3, 5)))
-    yield Example((normal(rng, 3, 5), normal(rng, 3, 5)), {"reduction": "none"})
-    yield Example((normal(rng, 7), normal(rng, 7)), {"reduction": "sum"})
-
-
 kl_divergence_logits = Op(
-    "kl_divergence_logits",
-    kl_divergence_logits_forward,
-    kl_divergence_logits_backward,
-    kl_divergence_logits_example,
-)
+    "kl_divergence_logits", kl_divergence_logits_forward, kl_divergence_logits_backward,
+    examples(shapes((2, 3, 5), (2, 3, 5)), shapes((3, 5), (3, 5), reduction="none"),
+             shapes((7,), (7,), reduction="sum")),
+)  # fmt: skip

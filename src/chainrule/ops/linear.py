@@ -7,18 +7,15 @@ Weights are stored (out, in); `layout="in_out"` takes them as (in, out) and comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from chainrule import native
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import normal, rows, sum_lead, times
+from chainrule.ops._util import Result, examples, rows, shapes, sum_lead, summed_into, times
 from chainrule.ops.elementwise import add
 from chainrule.ops.matmul import matmul
 from chainrule.ops.shape import transpose
@@ -26,7 +23,7 @@ from chainrule.ops.shape import transpose
 LAYOUTS = ("out_in", "in_out")
 
 
-def forward(x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in") -> tuple[Array, Saved]:
+def forward(x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in") -> Result:
     """x (..., in), W (out, in) or (in, out) by `layout`, b (out,) or None -> y (..., out)"""
     _check(x, W, b, layout)
     M = W if layout == "in_out" else W.T  # (in, out)
@@ -50,9 +47,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return dx, dW, db
 
 
-def native_forward(
-    x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in"
-) -> tuple[Array, Saved]:
+def native_forward(x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in") -> Result:
     _check(x, W, b, layout)
     M = W if layout == "in_out" else W.T  # (in, out)
     # The bias is added while the result is still in registers.
@@ -74,7 +69,7 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
             left.T, right, out=into, accumulate=into is not None, precision=mode.precision
         )
     if needs[2]:
-        db = needs[2].array if isinstance(needs[2], Into) else np.zeros(dY.shape[1], np.float32)
+        db = summed_into(needs[2], dY.shape[1:])
         native.kernels().column_sums(db, dY)  # added to                                           [LI.3]
     return dx, dW, db
 
@@ -91,14 +86,11 @@ def _check(x: Array, W: Array, b: Array | None, layout: str) -> None:
         raise ShapeError(f"linear: b is {b.shape}, W {W.shape} gives {out} features (b must be ({out},))")
 
 
-def example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4), normal(rng, 5, 4), normal(rng, 5)))
-    yield Example((normal(rng, 2, 3, 4), normal(rng, 7, 4), normal(rng, 7)))
-    yield Example((normal(rng, 4), normal(rng, 1, 4), normal(rng, 1)))
-    yield Example((normal(rng, 2, 3, 4), normal(rng, 5, 4)))
-    yield Example((normal(rng, 2, 3, 4), normal(rng, 4, 5), normal(rng, 5)), {"layout": "in_out"})
-    # Whole tiles of the kernel, and remainders.
-    yield Example((normal(rng, 7, 33), normal(rng, 17, 33), normal(rng, 17)))
+example = examples(
+    shapes((3, 4), (5, 4), (5,)), shapes((2, 3, 4), (7, 4), (7,)), shapes((4,), (1, 4), (1,)),
+    shapes((2, 3, 4), (5, 4)), shapes((2, 3, 4), (4, 5), (5,), layout="in_out"),
+    shapes((7, 33), (17, 33), (17,))  # whole tiles of the kernel, and remainders
+)  # fmt: skip
 
 
 def composed(x: Any, W: Any, b: Any = None, *, layout: str = "out_in") -> Any:
@@ -106,9 +98,7 @@ def composed(x: Any, W: Any, b: Any = None, *, layout: str = "out_in") -> Any:
     return y if b is None else add(y, b)
 
 
-def abstract_forward(
-    x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in"
-) -> tuple[Array, Saved]:
+def abstract_forward(x: Array, W: Array, b: Array | None = None, *, layout: str = "out_in") -> Result:
     _check(x, W, b, layout)
     out = W.shape[0 if layout == "out_in" else 1]
     return abstract((*x.shape[:-1], out), x.dtype), (x, W, layout)

@@ -14,7 +14,7 @@ from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved, is_float
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._reduction import reduced, spread
-from chainrule.ops._util import away_from_zero, normal
+from chainrule.ops._util import Result, away_from_zero, examples, normal, shapes
 
 
 def _difference(name: str, pred: Array, target: Array) -> Array:
@@ -27,9 +27,7 @@ def _both(dpred: Array, needs: Needs) -> Grads:
     return dpred, -dpred if needs[1] else None  # forward was: d = pred - target                      [LO.1]
 
 
-def mse_forward(
-    pred: Array, target: Array, *, half: bool = False, reduction: str = "mean"
-) -> tuple[Array, Saved]:
+def mse_forward(pred: Array, target: Array, *, half: bool = False, reduction: str = "mean") -> Result:
     """Squared error d², d = pred - target of equal shapes; ½ d² with `half`."""
     d = _difference("mse", pred, target)
     loss = d * d
@@ -44,16 +42,14 @@ def mse_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return _both((g if half else 2 * g) * d, needs)  # [LO.2]
 
 
-def mse_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4), normal(rng, 3, 4)))
-    yield Example((normal(rng, 7), normal(rng, 7)), {"half": True, "reduction": "sum"})
-    yield Example((normal(rng, 2, 1), normal(rng, 2, 1)), {"reduction": "none"})
+mse = Op(
+    "mse", mse_forward, mse_backward,
+    examples(shapes((3, 4), (3, 4)), shapes((7,), (7,), half=True, reduction="sum"),
+             shapes((2, 1), (2, 1), reduction="none")),
+)  # fmt: skip
 
 
-mse = Op("mse", mse_forward, mse_backward, mse_example)
-
-
-def mae_forward(pred: Array, target: Array, *, reduction: str = "mean") -> tuple[Array, Saved]:
+def mae_forward(pred: Array, target: Array, *, reduction: str = "mean") -> Result:
     """Absolute error |d|, d = pred - target of equal shapes; the subgradient at d = 0 is 0"""
     d = _difference("mae", pred, target)
     return reduced("mae", np.abs(d), reduction), (d, reduction)
@@ -73,9 +69,7 @@ def mae_example(rng: np.random.Generator) -> Iterator[Example]:
 mae = Op("mae", mae_forward, mae_backward, mae_example)
 
 
-def huber_forward(
-    pred: Array, target: Array, *, delta: float = 1.0, reduction: str = "mean"
-) -> tuple[Array, Saved]:
+def huber_forward(pred: Array, target: Array, *, delta: float = 1.0, reduction: str = "mean") -> Result:
     """½ d² for |d| ≤ δ, beyond it δ (|d| - ½ δ): the gradient of an outlier is at most δ"""
     if not delta > 0:
         raise ConfigError(f"huber: delta is {delta} (must be above 0)")

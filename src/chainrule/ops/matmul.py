@@ -8,23 +8,23 @@ The derivation compares the two loop orders; docs/understand/kernels.md continue
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape, Work
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal, rows, times, unbroadcast
+from chainrule.ops._util import Result, examples, rows, shapes, times, unbroadcast
 
 Times: TypeAlias = Callable[[Array, Array], Array]
 
 
-def forward(a: Array, b: Array) -> tuple[Array, Saved]:
+def forward(a: Array, b: Array) -> Result:
     """a (..., n, k), b (..., k, m) -> c (..., n, m); leading axes broadcast.
 
     As in NumPy a vector a is a row, a vector b is a column, and the added axis is dropped from the result.
@@ -37,7 +37,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return _gradients(dy, saved, needs, times)
 
 
-def native_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+def native_forward(a: Array, b: Array) -> Result:
     _check(a.shape, b.shape)
     return _product(a, b, native_times), (a, b)
 
@@ -96,19 +96,14 @@ def _check(a: Shape, b: Shape) -> None:
         raise ShapeError(f"matmul: a is {a}, b is {b} ({rule})") from None
 
 
-def example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4), normal(rng, 4, 5)))
-    yield Example((normal(rng, 7, 1), normal(rng, 1, 5)))
-    yield Example((normal(rng, 2, 3, 4), normal(rng, 2, 4, 5)))
-    yield Example((normal(rng, 2, 3, 4), normal(rng, 4, 5)))
-    yield Example((normal(rng, 3, 4), normal(rng, 2, 4, 5)))
-    yield Example((normal(rng, 2, 1, 3, 4), normal(rng, 7, 4, 2)))
-    yield Example((normal(rng, 4), normal(rng, 4)))
-    yield Example((normal(rng, 4), normal(rng, 2, 4, 3)))
-    yield Example((normal(rng, 2, 3, 4), normal(rng, 4)))
+example = examples(
+    shapes((3, 4), (4, 5)), shapes((7, 1), (1, 5)), shapes((2, 3, 4), (2, 4, 5)), shapes((2, 3, 4), (4, 5)),
+    shapes((3, 4), (2, 4, 5)), shapes((2, 1, 3, 4), (7, 4, 2)), shapes((4,), (4,)), shapes((4,), (2, 4, 3)),
+    shapes((2, 3, 4), (4,))
+)  # fmt: skip
 
 
-def abstract_forward(a: Array, b: Array) -> tuple[Array, Saved]:
+def abstract_forward(a: Array, b: Array) -> Result:
     _check(a.shape, b.shape)
     return abstract(_shape(a, b), a.dtype), (a, b)
 

@@ -8,18 +8,18 @@ the arrays that attention saves, so `cr.ops.attention_weights(*saved[:2], causal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Work
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal
+from chainrule.ops._util import Result, examples, shapes
+from chainrule.ops.attention import Key, attention, native_gradients
 from chainrule.ops.attention import abstract_forward as attention_abstract
-from chainrule.ops.attention import attention, native_gradients
 from chainrule.ops.attention import composed as attention_composed
 from chainrule.ops.attention import cost as attention_cost
 from chainrule.ops.attention import native_forward as attention_native_forward
@@ -28,14 +28,9 @@ from chainrule.random import key as random_key
 
 
 def forward(
-    qkv: Array,
-    *,
-    heads: int,
-    causal: bool = True,
-    dropout: float = 0.0,
-    key: tuple[int, ...] | None = None,
-    scale: float | None = None,
-) -> tuple[Array, Saved]:
+    qkv: Array, *, heads: int, causal: bool = True, dropout: float = 0.0, key: Key = None,
+    scale: float | None = None
+) -> Result:  # fmt: skip
     """Causal self-attention, from queries, keys and values in one array.
 
     qkv (B, T, 3C) -> (B, T, C); the last axis of qkv holds q, k and v, each `heads` heads of C / heads numbers.
@@ -51,7 +46,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dqkv.transpose(0, 3, 2, 1, 4).reshape(*dy.shape[:2], 3 * dy.shape[2]),)
 
 
-def native_forward(qkv: Array, **options: Any) -> tuple[Array, Saved]:
+def native_forward(qkv: Array, **options: Any) -> Result:
     return _joined(attention_native_forward, qkv, **options)
 
 
@@ -63,14 +58,9 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def _joined(
-    attend: Callable[..., Any],
-    qkv: Array,
-    heads: int,
-    causal: bool = True,
-    dropout: float = 0.0,
-    key: Any = None,
-    scale: float | None = None,
-) -> tuple[Array, Saved]:
+    attend: Callable[..., Any], qkv: Array, heads: int, causal: bool = True, dropout: float = 0.0,
+    key: Key = None, scale: float | None = None
+) -> Result:  # fmt: skip
     if qkv.ndim != 3 or heads < 1 or qkv.shape[2] % (3 * heads):
         raise ShapeError(
             f"packed_attention: qkv {qkv.shape}, {heads} heads (must be (B, T, 3C) with heads dividing C)"
@@ -94,17 +84,15 @@ def composed(qkv: Any, *, heads: int, causal: bool = True, **options: Any) -> An
     return reshape(transpose(o, axes=(0, 2, 1, 3)), shape=(B, T, width // 3))
 
 
-def example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 2, 5, 3 * 8),), {"heads": 2})
-    yield Example((normal(rng, 1, 1, 3),), {"heads": 1})
-    yield Example((normal(rng, 2, 7, 3 * 6),), {"heads": 3, "causal": False, "scale": 0.3})
-    dropped = {"dropout": 0.3, "key": random_key("dropout", 2, seed=7)}
-    yield Example((normal(rng, 2, 9, 3 * 6),), {"heads": 2, **dropped})
-    # Whole vectors of the native kernel, and a remainder.
-    yield Example((normal(rng, 1, 33, 3 * 17),), {"heads": 1})
+example = examples(
+    shapes((2, 5, 3 * 8), heads=2), shapes((1, 1, 3), heads=1),
+    shapes((2, 7, 3 * 6), heads=3, causal=False, scale=0.3),
+    shapes((2, 9, 3 * 6), heads=2, dropout=0.3, key=random_key("dropout", 2, seed=7)),
+    shapes((1, 33, 3 * 17), heads=1)  # whole vectors of the native kernel, and a remainder
+)  # fmt: skip
 
 
-def abstract_forward(qkv: Array, **options: Any) -> tuple[Array, Saved]:
+def abstract_forward(qkv: Array, **options: Any) -> Result:
     return _joined(attention_abstract, qkv, **options)
 
 

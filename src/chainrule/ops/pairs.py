@@ -9,24 +9,17 @@ Derivations: docs/derivations/pairs.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ShapeError
 from chainrule.ops import reduce
 from chainrule.ops._reduction import reduced, spread
-from chainrule.ops._util import normal
-from chainrule.ops.activations import log_sigmoid, sigmoid, softplus
+from chainrule.ops._util import Result, examples, shapes
+from chainrule.ops.activations import log_sigmoid, logistic, softplus
 from chainrule.ops.elementwise import add, mul, neg, sub
 from chainrule.ops.shape import reshape
-
-
-def _sigmoid(z: Array) -> Any:
-    return sigmoid.forward(z)[0]
 
 
 def _softplus(z: Array) -> Any:
@@ -44,7 +37,7 @@ def _reduce_composed(losses: Any, reduction: str) -> Any:
 
 def negative_sampling_forward(
     center: Array, positive: Array, negatives: Array, *, reduction: str = "mean"
-) -> tuple[Array, Saved]:
+) -> Result:
     """-log σ(c·p) - Σ_k log σ(-c·n_k): pull a word's vector to its neighbor, push it from K sampled words.
 
     center (..., C), positive (..., C), negatives (..., K, C); `reduction` "mean" or "sum" over the leading
@@ -68,8 +61,8 @@ def negative_sampling_forward(
 def negative_sampling_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     center, positive, negatives, s_p, s_n, reduction = saved
     dy = spread(dy, s_p.size, reduction)  # () or (...)
-    ds_p = (-dy * _sigmoid(-s_p))[..., None]  # (..., 1)    [PR.3]
-    ds_n = (dy[..., None] * _sigmoid(s_n))[..., None]  # (..., K, 1)    [PR.4]
+    ds_p = (-dy * logistic(-s_p))[..., None]  # (..., 1)    [PR.3]
+    ds_n = (dy[..., None] * logistic(s_n))[..., None]  # (..., K, 1)    [PR.4]
     dc = ds_p * positive + (ds_n * negatives).sum(axis=-2) if needs[0] else None  # [PR.5]
     dp = ds_p * center if needs[1] else None  # [PR.6]
     dn = ds_n * center[..., None, :] if needs[2] else None
@@ -84,15 +77,10 @@ def negative_sampling_composed(center: Any, positive: Any, negatives: Any, *, re
     return _reduce_composed(losses, reduction)
 
 
-def negative_sampling_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 4, 5), normal(rng, 4, 5), normal(rng, 4, 3, 5)))
-    yield Example((normal(rng, 7), normal(rng, 7), normal(rng, 1, 7)), {"reduction": "sum"})
-    words = normal(rng, 2, 3, 1), normal(rng, 2, 3, 1), normal(rng, 2, 3, 6, 1)
-    yield Example(words, {"reduction": "none"})
-
-
 negative_sampling = Op(
-    "negative_sampling", negative_sampling_forward, negative_sampling_backward, negative_sampling_example,
+    "negative_sampling", negative_sampling_forward, negative_sampling_backward,
+    examples(shapes((4, 5), (4, 5), (4, 3, 5)), shapes((7,), (7,), (1, 7), reduction="sum"),
+             shapes((2, 3, 1), (2, 3, 1), (2, 3, 6, 1), reduction="none")),
     composed=negative_sampling_composed,
 )  # fmt: skip
 
@@ -100,7 +88,7 @@ negative_sampling = Op(
 # -- Bradley-Terry ------------------------------------------------------------------------------------------
 
 
-def bradley_terry_forward(chosen: Array, rejected: Array, *, reduction: str = "mean") -> tuple[Array, Saved]:
+def bradley_terry_forward(chosen: Array, rejected: Array, *, reduction: str = "mean") -> Result:
     """-log σ(chosen - rejected), both rewards (...): the surprise that the first was preferred.
 
     σ(r_i - r_j) = p_i / (p_i + p_j) for strengths p = e^r; only differences of rewards matter.
@@ -115,22 +103,15 @@ def bradley_terry_forward(chosen: Array, rejected: Array, *, reduction: str = "m
 
 def bradley_terry_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     z, reduction = saved
-    dz = -spread(dy, z.size, reduction) * _sigmoid(-z)  # small if the model is sure    [PR.9]
+    dz = -spread(dy, z.size, reduction) * logistic(-z)  # small if the model is sure    [PR.9]
     return dz if needs[0] else None, -dz if needs[1] else None
 
 
-def bradley_terry_composed(chosen: Any, rejected: Any, *, reduction: str = "mean") -> Any:
-    return _reduce_composed(neg(log_sigmoid(sub(chosen, rejected))), reduction)
-
-
-def bradley_terry_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 5), normal(rng, 5)))
-    yield Example((normal(rng, 7, 1), normal(rng, 7, 1)), {"reduction": "sum"})
-    yield Example((normal(rng, 2, 3), normal(rng, 2, 3)), {"reduction": "none"})
-    yield Example((normal(rng), normal(rng)))
-
-
 bradley_terry = Op(
-    "bradley_terry", bradley_terry_forward, bradley_terry_backward, bradley_terry_example,
-    composed=bradley_terry_composed,
+    "bradley_terry", bradley_terry_forward, bradley_terry_backward,
+    examples(shapes((5,), (5,)), shapes((7, 1), (7, 1), reduction="sum"),
+             shapes((2, 3), (2, 3), reduction="none"), shapes((), ())),
+    composed=lambda chosen, rejected, *, reduction="mean": (
+        _reduce_composed(neg(log_sigmoid(sub(chosen, rejected))), reduction)
+    ),
 )  # fmt: skip

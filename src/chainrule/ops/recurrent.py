@@ -14,16 +14,12 @@ import numpy as np
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.ops._util import normal, sum_lead
-from chainrule.ops.activations import sigmoid, tanh
+from chainrule.ops._util import Result, Results, normal, sum_lead
+from chainrule.ops.activations import logistic, sigmoid, tanh
 from chainrule.ops.elementwise import add, mul, sub
 from chainrule.ops.linear import linear
 
 Bias: TypeAlias = Array | None
-
-
-def _sigmoid(x: Array) -> Any:
-    return sigmoid.forward(x)[0]
 
 
 def split_gates(a: Any, count: int) -> list[Any]:
@@ -59,7 +55,7 @@ def _example(rng: np.random.Generator, gates: int, *lead: int, X: int, H: int) -
 # -- plain ---------------------------------------------------------------------------------------------------
 
 
-def rnn_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None) -> tuple[Array, Saved]:
+def rnn_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None) -> Result:
     """h' = tanh(W_x x + W_h h + b): x (..., X), h (..., H), W_x (H, X), W_h (H, H), b (H,) -> h' (..., H)"""
     check_sizes("rnn_cell", 1, x, h, W_x, W_h, b)
     a = x @ W_x.T + h @ W_h.T  # (..., H)
@@ -79,34 +75,29 @@ def rnn_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     )
 
 
-def rnn_composed(x: Any, h: Any, W_x: Any, W_h: Any, b: Any = None) -> Any:
-    """The composition from small ops."""
-    return tanh(add(linear(x, W_x, b), linear(h, W_h)))
-
-
 def rnn_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((*_example(rng, 1, 3, X=4, H=5),))
     yield Example((*_example(rng, 1, X=1, H=7)[:4],))
     yield Example((*_example(rng, 1, 2, 3, X=2, H=1),))
 
 
-rnn_cell = Op("rnn_cell", rnn_forward, rnn_backward, rnn_example, composed=rnn_composed)
+rnn_cell = Op(
+    "rnn_cell", rnn_forward, rnn_backward, rnn_example,
+    composed=lambda x, h, W_x, W_h, b=None: tanh(add(linear(x, W_x, b), linear(h, W_h))),
+)  # fmt: skip
 
 
 # -- LSTM ----------------------------------------------------------------------------------------------------
 
 
-def lstm_forward(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, Array], Saved]:
+def lstm_forward(x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None) -> Results:
     """c' = f c + i g,  h' = o tanh(c'), with i, f, o = σ(·) and g = tanh(·) of W_x x + W_h h + b.
 
     x (..., X), h and c (..., H), W_x (4H, X), W_h (4H, H), b (4H,) -> h', c' (..., H). The rows of the
     weights are the gates i, f, g, o in this order: PyTorch's weights fit (b is the sum of its two biases).
     """
     check_sizes("lstm_cell", 4, x, h, W_x, W_h, b)
-    if c.shape != h.shape:
-        raise ShapeError(f"lstm_cell: c has shape {c.shape}, h has {h.shape} (must be equal)")
+    check_cell("lstm_cell", h, c)
     a = x @ W_x.T + h @ W_h.T  # (..., 4H)
     h_new, c_new, t, *gates = lstm_step(a if b is None else a + b, c)
     return (h_new, c_new), (x, h, c, W_x, W_h, *gates, t)
@@ -125,10 +116,15 @@ def lstm_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
     )
 
 
+def check_cell(op: str, h: Array, c: Array) -> None:
+    if c.shape != h.shape:
+        raise ShapeError(f"{op}: c has shape {c.shape}, h has {h.shape} (must be equal)")
+
+
 def lstm_step(a: Array, c: Array) -> tuple[Array, ...]:
     """h', c', tanh(c') and the gates i, f, g, o, from the sum a (..., 4H) before the gates and c (..., H)"""
     a_i, a_f, a_g, a_o = split_gates(a, 4)
-    i, f, g, o = _sigmoid(a_i), _sigmoid(a_f), np.tanh(a_g), _sigmoid(a_o)  # [RC.4]
+    i, f, g, o = logistic(a_i), logistic(a_f), np.tanh(a_g), logistic(a_o)  # [RC.4]
     c_new = f * c + i * g  # [RC.5]
     t = np.tanh(c_new)
     return o * t, c_new, t, i, f, g, o  # [RC.6]
@@ -167,7 +163,7 @@ lstm_cell = Op("lstm_cell", lstm_forward, lstm_backward, lstm_example, composed=
 
 def gru_forward(
     x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
-) -> tuple[Array, Saved]:
+) -> Result:
     """h' = (1 - z) h + z n, with r, z = σ(W_x x + W_h h + b) and n = tanh(W_x x + W_h (r h) + b).
 
     x (..., X), h (..., H), W_x (3H, X), W_h (3H, H), b (3H,) -> h' (..., H). The rows of the weights are the
@@ -207,11 +203,11 @@ def gru_step(a: Array, h: Array, W_h: Array, b_h: Bias, reset_after: bool) -> tu
     a_r, a_z, a_n = split_gates(a, 3)
     if reset_after:
         u_r, u_z, u_n = split_gates(h @ W_h.T if b_h is None else h @ W_h.T + b_h, 3)
-        r, z = _sigmoid(a_r + u_r), _sigmoid(a_z + u_z)
+        r, z = logistic(a_r + u_r), logistic(a_z + u_z)
         n = np.tanh(a_n + r * u_n)  # [RC.17]
         return n + z * (h - n), r, z, n, u_n
     u_r, u_z = split_gates(h @ W_h[: 2 * H].T, 2)
-    r, z = _sigmoid(a_r + u_r), _sigmoid(a_z + u_z)  # [RC.10]
+    r, z = logistic(a_r + u_r), logistic(a_z + u_z)  # [RC.10]
     n = np.tanh(a_n + (r * h) @ W_h[2 * H :].T)  # [RC.11]
     return h + z * (n - h), r, z, n, None  # [RC.12]
 

@@ -14,24 +14,12 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.op import Examples
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal, rows, sum_lead
-from chainrule.ops.recurrent import (
-    Bias,
-    check_reset,
-    check_sizes,
-    gru_cell,
-    gru_step,
-    gru_step_grads,
-    gru_weight_grad,
-    lstm_cell,
-    lstm_step,
-    lstm_step_grads,
-    rnn_cell,
-    split_gates,
-    weight_grad,
-)
+from chainrule.ops import recurrent
+from chainrule.ops._util import Results, normal, rows, sum_lead
+from chainrule.ops.recurrent import Bias
 from chainrule.ops.shape import concat
 
 Pair: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]  # forward and backward
@@ -40,12 +28,7 @@ Pair: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]  # forward and b
 def _check(op: str, gates: int, x: Array, state: Array, W_x: Array, W_h: Array, *biases: Bias) -> None:
     if x.ndim != 3 or x.shape[1] == 0:
         raise ShapeError(f"{op}: x has shape {x.shape} (must be (B, T, X) with T at least 1)")
-    check_sizes(op, gates, x[:, 0], state, W_x, W_h, *biases)
-
-
-def _check_cell(h: Array, c: Array) -> None:
-    if c.shape != h.shape:
-        raise ShapeError(f"lstm_sequence: c has shape {c.shape}, h has {h.shape} (must be equal)")
+    recurrent.check_sizes(op, gates, x[:, 0], state, W_x, W_h, *biases)
 
 
 def _project(x: Array, W_x: Array, b: Bias) -> Array:
@@ -54,9 +37,9 @@ def _project(x: Array, W_x: Array, b: Bias) -> Array:
     return (a if b is None else a + b).reshape(*x.shape[:2], len(W_x))
 
 
-def _before(h: Array, y: Array) -> Array:
+def _before(h: Array, y: Array, out: Array | None = None) -> Array:
     """The state before each step: h, then y without its last step, (B, T, H)"""
-    return np.concatenate((h[:, None], y[:, :-1]), axis=1)
+    return np.concatenate((h[:, None], y[:, :-1]), axis=1, out=out)
 
 
 def _backwards(steps: list[Any]) -> Array:
@@ -119,11 +102,21 @@ def _cost(states: int) -> Callable[..., Work]:
     return cost
 
 
-def _sequence(cell: Op, gates: int, states: int, pair: Pair, native_pair: Pair, example: Any) -> Op:
+def _sequence(
+    cell: Op, gates: int, states: int, pair: Pair, native_pair: Pair, example: Examples | None = None
+) -> Op:
     """The op over x, `states` first states, W_x, W_h and biases, whose steps are those of `cell`."""
     name = cell.name.replace("_cell", "_sequence")
+
+    def native_forward(x: Array, *rest: Any, **constants: Any) -> Any:
+        one_step = x.ndim == 3 and x.shape[1] == 1  # packing W_h is not worth it
+        return (pair[0] if one_step else native_pair[0])(x, *rest, **constants)
+
+    def plain(rng: np.random.Generator) -> Iterator[Example]:
+        return (Example(tuple(inputs)) for inputs in _examples(rng, gates, states))
+
     return Op(
-        name, *pair, example, composed=_composed(cell, states), native=native_pair,
+        name, *pair, example or plain, composed=_composed(cell, states), native=(native_forward, native_pair[1]),
         abstract=_abstract(name, gates, states), cost=_cost(states),
     )  # fmt: skip
 
@@ -136,8 +129,8 @@ def _grads(
     return (
         da @ W_x if need_x else None,
         *(dstate if need else None for dstate, need in zip(dstates, need_states, strict=True)),
-        weight_grad(da, x) if need_W_x else None,  # one matmul over all B T rows    [RC.22]
-        weight_grad(da, _before(h, y)) if need_W_h else None,
+        recurrent.weight_grad(da, x) if need_W_x else None,  # one matmul over all B T rows    [RC.22]
+        recurrent.weight_grad(da, _before(h, y)) if need_W_h else None,
         sum_lead(da) if need_b else None,
     )
 
@@ -147,13 +140,6 @@ def _grads(
 
 def _native_project(x: Array, W_x: Array, b: Bias) -> Array:
     return native.matmul(rows(x), W_x.T, bias=b).reshape(*x.shape[:2], len(W_x))  # [RC.20]
-
-
-def _native_before(h: Array, y: Array) -> Array:
-    before = native.empty_like(y)
-    before[:, 0] = h
-    before[:, 1:] = y[:, :-1]
-    return before
 
 
 def _native_times(da: Array, W_x: Array) -> Array:
@@ -186,7 +172,7 @@ def _native_grads(
         _native_times(da, W_x) if need_x else None,
         *(dstate if need else None for dstate, need in zip(dstates, need_states, strict=True)),
         _native_weight_grad(need_W_x, W_x, (da, x)) if need_W_x else None,
-        _native_weight_grad(need_W_h, W_h, (da, _native_before(h, y))) if need_W_h else None,
+        _native_weight_grad(need_W_h, W_h, (da, _before(h, y, native.empty_like(y)))) if need_W_h else None,
         _native_sums(da) if need_b else None,
     )
 
@@ -194,9 +180,7 @@ def _native_grads(
 # -- plain ---------------------------------------------------------------------------------------------------
 
 
-def rnn_forward(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, Array], Saved]:
+def rnn_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None) -> Results:
     """h_t = tanh(W_x x_t + W_h h_t-1 + b) from h_0 = h: all the states, and the last one.
 
     x (B, T, X), h (B, H), W_x (H, X), W_h (H, H), b (H,) -> y (B, T, H), h_T (B, H)
@@ -223,11 +207,7 @@ def rnn_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
     return _grads(needs, x, h, W_x, W_h, y, da, dh)
 
 
-def rnn_native_forward(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, Array], Saved]:
-    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
-        return rnn_forward(x, h, W_x, W_h, b)
+def rnn_native_forward(x: Array, h: Array, W_x: Array, W_h: Array, b: Bias) -> Results:
     _check("rnn_sequence", 1, x, h, W_x, W_h, b)
     y = _native_project(x, W_x, b)  # overwritten by the states
     native.kernels().rnn_forward(y, h, W_h)
@@ -242,32 +222,26 @@ def rnn_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
     return _native_grads(needs, x, h, W_x, W_h, y, da, dh)
 
 
-def rnn_example(rng: np.random.Generator) -> Iterator[Example]:
-    return (Example(tuple(inputs)) for inputs in _examples(rng, 1, 1))
-
-
 rnn_sequence = _sequence(
-    rnn_cell, 1, 1, (rnn_forward, rnn_backward), (rnn_native_forward, rnn_native_backward), rnn_example
+    recurrent.rnn_cell, 1, 1, (rnn_forward, rnn_backward), (rnn_native_forward, rnn_native_backward)
 )
 
 
 # -- LSTM ----------------------------------------------------------------------------------------------------
 
 
-def lstm_forward(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, Array, Array], Saved]:
+def lstm_forward(x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None) -> Results:
     """`lstm_cell` over a sequence, from the state h, c: all the states h, the last one, and the last c.
 
     x (B, T, X), h and c (B, H), W_x (4H, X), W_h (4H, H), b (4H,) -> y (B, T, H), h_T and c_T (B, H). The rows of the
     weights are the gates i, f, g, o in this order: PyTorch's weights fit (b is the sum of its two biases).
     """
     _check("lstm_sequence", 4, x, h, W_x, W_h, b)
-    _check_cell(h, c)
+    recurrent.check_cell("lstm_sequence", h, c)
     a = _project(x, W_x, b)
     state, cell, states, cells, gates = h, c, [], [], []
     for t in range(x.shape[1]):
-        state, cell, _, *parts = lstm_step(a[:, t] + state @ W_h.T, cell)
+        state, cell, _, *parts = recurrent.lstm_step(a[:, t] + state @ W_h.T, cell)
         states.append(state)
         cells.append(cell)
         gates.append(np.concatenate(parts, axis=-1))
@@ -282,20 +256,18 @@ def lstm_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Needs) ->
     steps = []
     for t in reversed(range(x.shape[1])):
         dh = dh + dstates[:, t]  # [RC.21]
-        da, dc = lstm_step_grads(dh, dc, before[:, t], tanh[:, t], *split_gates(gates[:, t], 4))
+        da, dc = recurrent.lstm_step_grads(
+            dh, dc, before[:, t], tanh[:, t], *recurrent.split_gates(gates[:, t], 4)
+        )
         steps.append(da)
         dh = da @ W_h
     da = _backwards(steps)  # (B, T, 4H)
     return _grads(needs, x, h, W_x, W_h, y, da, dh, dc)
 
 
-def lstm_native_forward(
-    x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias = None
-) -> tuple[tuple[Array, Array, Array], Saved]:
-    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
-        return lstm_forward(x, h, c, W_x, W_h, b)
+def lstm_native_forward(x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Bias) -> Results:
     _check("lstm_sequence", 4, x, h, W_x, W_h, b)
-    _check_cell(h, c)
+    recurrent.check_cell("lstm_sequence", h, c)
     gates = _native_project(x, W_x, b)  # overwritten by the gates
     y = native.empty((*x.shape[:2], h.shape[1]))
     cells = native.empty_like(y)
@@ -311,12 +283,8 @@ def lstm_native_backward(dy: tuple[Array, Array, Array], saved: Saved, needs: Ne
     return _native_grads(needs, x, h, W_x, W_h, y, da, dh, dc)
 
 
-def lstm_example(rng: np.random.Generator) -> Iterator[Example]:
-    return (Example(tuple(inputs)) for inputs in _examples(rng, 4, 2))
-
-
 lstm_sequence = _sequence(
-    lstm_cell, 4, 2, (lstm_forward, lstm_backward), (lstm_native_forward, lstm_native_backward), lstm_example
+    recurrent.lstm_cell, 4, 2, (lstm_forward, lstm_backward), (lstm_native_forward, lstm_native_backward)
 )
 
 
@@ -325,18 +293,18 @@ lstm_sequence = _sequence(
 
 def gru_forward(
     x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
-) -> tuple[tuple[Array, Array], Saved]:
+) -> Results:
     """`gru_cell` over a sequence, from the state h: all the states, and the last one.
 
     x (B, T, X), h (B, H), W_x (3H, X), W_h (3H, H), b (3H,) -> y (B, T, H), h_T (B, H). The rows of the weights are
     the gates r, z, n in this order. `reset_after=True` is PyTorch's GRU, with its second bias b_h (3H,).
     """
     _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
-    check_reset("gru_sequence", b_h, reset_after)
+    recurrent.check_reset("gru_sequence", b_h, reset_after)
     a = _project(x, W_x, b)
     state, states, gates, products = h, [], [], []
     for t in range(x.shape[1]):
-        state, *parts, u_n = gru_step(a[:, t], state, W_h, b_h, reset_after)
+        state, *parts, u_n = recurrent.gru_step(a[:, t], state, W_h, b_h, reset_after)
         states.append(state)
         gates.append(np.concatenate(parts, axis=-1))
         products.append(u_n)
@@ -348,31 +316,29 @@ def gru_forward(
 def gru_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> Grads:
     x, h, W_x, W_h, gates, u_n, y = saved
     dstates, dh = dy
-    before, (r, z, n) = _before(h, y), split_gates(gates, 3)
+    before, (r, z, n) = _before(h, y), recurrent.split_gates(gates, 3)
     steps = []
     for t in reversed(range(x.shape[1])):
         dh = dh + dstates[:, t]  # [RC.21]
         parts = (r[:, t], z[:, t], n[:, t], None if u_n is None else u_n[:, t])
-        *step, dh = gru_step_grads(dh, before[:, t], W_h, *parts)
+        *step, dh = recurrent.gru_step_grads(dh, before[:, t], W_h, *parts)
         steps.append(step)
     da, du = (_backwards(list(part)) for part in zip(*steps, strict=True))  # (B, T, 3H)
     return (
         da @ W_x if needs[0] else None,
         dh if needs[1] else None,
-        weight_grad(da, x) if needs[2] else None,  # [RC.22]
-        gru_weight_grad(du, before, r, z, n, u_n) if needs[3] else None,
+        recurrent.weight_grad(da, x) if needs[2] else None,  # [RC.22]
+        recurrent.gru_weight_grad(du, before, r, z, n, u_n) if needs[3] else None,
         sum_lead(da) if needs[4] else None,
         sum_lead(du) if needs[5] else None,
     )
 
 
 def gru_native_forward(
-    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias = None, b_h: Bias = None, *, reset_after: bool = False
-) -> tuple[tuple[Array, Array], Saved]:
-    if x.ndim == 3 and x.shape[1] == 1:  # packing W_h is not worth it for one step
-        return gru_forward(x, h, W_x, W_h, b, b_h, reset_after=reset_after)
+    x: Array, h: Array, W_x: Array, W_h: Array, b: Bias, b_h: Bias, *, reset_after: bool = False
+) -> Results:
     _check("gru_sequence", 3, x, h, W_x, W_h, b, b_h)
-    check_reset("gru_sequence", b_h, reset_after)
+    recurrent.check_reset("gru_sequence", b_h, reset_after)
     gates = _native_project(x, W_x, b)  # overwritten by the gates
     y = native.empty((*x.shape[:2], h.shape[1]))
     u_n = native.empty_like(y) if reset_after else None
@@ -395,7 +361,7 @@ def gru_native_backward(dy: tuple[Array, Array], saved: Saved, needs: Needs) -> 
     da, du_rz, du_n = parts[..., : 3 * H], parts[..., : 2 * H], parts[..., -H:]
     dW_h = None
     if needs[3]:
-        before = _native_before(h, y)
+        before = _before(h, y, native.empty_like(y))
         reset = before if u_n is not None else np.multiply(gates[..., :H], before, out=native.empty_like(y))
         dW_h = _native_weight_grad(needs[3], W_h, (du_rz, before), (du_n, reset))
     sums = _native_sums(parts)
@@ -417,5 +383,6 @@ def gru_example(rng: np.random.Generator) -> Iterator[Example]:
 
 
 gru_sequence = _sequence(
-    gru_cell, 3, 1, (gru_forward, gru_backward), (gru_native_forward, gru_native_backward), gru_example
-)
+    recurrent.gru_cell, 3, 1, (gru_forward, gru_backward), (gru_native_forward, gru_native_backward),
+    gru_example
+)  # fmt: skip

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal
+from chainrule.ops._util import Result, examples, shapes
 from chainrule.ops.elementwise import exp, log, mul
 
 Axis: TypeAlias = int | tuple[int, ...] | None
@@ -38,16 +37,13 @@ def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
-def _example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4),))
-    yield Example((normal(rng, 2, 3, 4),), {"axis": -1})
-    yield Example((normal(rng, 2, 3, 4),), {"axis": 1, "keepdims": True})
-    yield Example((normal(rng, 2, 3, 4),), {"axis": (0, -1)})
-    yield Example((normal(rng, 7, 1),), {"axis": 1})
-    yield Example((normal(rng, 7),), {"axis": 0, "keepdims": True})
+_example = examples(
+    shapes((3, 4)), shapes((2, 3, 4), axis=-1), shapes((2, 3, 4), axis=1, keepdims=True),
+    shapes((2, 3, 4), axis=(0, -1)), shapes((7, 1), axis=1), shapes((7,), axis=0, keepdims=True)
+)  # fmt: skip
 
 
-def sum_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> tuple[Array, Saved]:
+def sum_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
     """y = Σ x over `axis`"""
     axes = _axes("sum", x, axis)
     return x.sum(axis=axes, keepdims=keepdims), (x.shape, axes)
@@ -61,7 +57,7 @@ def sum_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 sum = Op("sum", sum_forward, sum_backward, _example)
 
 
-def mean_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> tuple[Array, Saved]:
+def mean_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
     """y = (1/n) Σ x over `axis`, n the number of summed elements"""
     axes = _axes("mean", x, axis)
     n = math.prod(x.shape[a] for a in axes)
@@ -84,7 +80,7 @@ def mean_composed(x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
 mean = Op("mean", mean_forward, mean_backward, _example, composed=mean_composed)
 
 
-def max_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> tuple[Array, Saved]:
+def max_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
     """y = max x over `axis`; equal maxima share the gradient equally"""
     axes = _axes("max", x, axis)
     y = x.max(axis=axes, keepdims=True)
@@ -101,7 +97,7 @@ def max_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 max = Op("max", max_forward, max_backward, _example)
 
 
-def logsumexp_forward(x: Array, *, axis: Axis = -1, keepdims: bool = False) -> tuple[Array, Saved]:
+def logsumexp_forward(x: Array, *, axis: Axis = -1, keepdims: bool = False) -> Result:
     """y = ln Σ eˣ over `axis`, without overflow; -inf where every x is -inf, inf where one x is inf"""
     axes = _axes("logsumexp", x, axis)
     top = x.max(axis=axes, keepdims=True, initial=-np.inf)
@@ -122,8 +118,8 @@ def logsumexp_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (e * (dy.reshape(total.shape) / np.maximum(total, 1)),)  #                              [RD.5]
 
 
-def logsumexp_composed(x: Any, *, axis: Axis = -1, keepdims: bool = False) -> Any:
-    return log(sum(exp(x), axis=axis, keepdims=keepdims))  # overflows where the fused form does not
-
-
-logsumexp = Op("logsumexp", logsumexp_forward, logsumexp_backward, _example, composed=logsumexp_composed)
+logsumexp = Op(
+    "logsumexp", logsumexp_forward, logsumexp_backward, _example,
+    # Overflows where the fused form does not.
+    composed=lambda x, *, axis=-1, keepdims=False: log(sum(exp(x), axis=axis, keepdims=keepdims)),
+)  # fmt: skip

@@ -7,27 +7,25 @@ Layer norm without mean and shift.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved
-from chainrule.errors import ShapeError
 from chainrule.ops import reduce
-from chainrule.ops._util import mean_last, normal, sum_lead, summed_into
+from chainrule.ops._util import Result, check_features, examples, mean_last, shapes, sum_lead, summed_into
 from chainrule.ops.elementwise import add, div, mul, sqrt
 
 
-def forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> tuple[Array, Saved]:
+def forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> Result:
     """Divide each row of x by its root mean square, then scale: x / √(mean(x²) + ε) · γ
 
     x (..., C), gamma (C,) -> y (..., C)
     """
-    _check(x, gamma)
+    check_features("rmsnorm", x, gamma=gamma)
     rstd = 1 / np.sqrt(mean_last(x * x) + eps)  # (..., 1)                                            [RN.1]
     y = x * rstd
     y *= gamma
@@ -50,8 +48,8 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return dx, dgamma
 
 
-def native_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> tuple[Array, Saved]:
-    _check(x, gamma)
+def native_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> Result:
+    check_features("rmsnorm", x, gamma=gamma)
     y, rstd = native.empty_like(x), np.empty((*x.shape[:-1], 1), np.float32)
     native.kernels().rmsnorm_forward(y, rstd, x, gamma, eps)
     return y, (x, gamma, rstd)
@@ -60,16 +58,9 @@ def native_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> tuple[Array,
 def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     x, gamma, rstd = saved
     dx = native.empty_like(x) if needs[0] else None
-    dgamma = summed_into(needs[1], gamma) if needs[1] else None
+    dgamma = summed_into(needs[1], gamma.shape) if needs[1] else None
     native.kernels().rmsnorm_backward(dx, dgamma, x, gamma, rstd, dy)
     return dx, dgamma
-
-
-def _check(x: Array, gamma: Array) -> None:
-    if x.ndim == 0 or gamma.shape != x.shape[-1:]:
-        raise ShapeError(
-            f"rmsnorm: x {x.shape}, gamma {gamma.shape} (gamma must have the size of x's last axis)"
-        )
 
 
 def composed(x: Any, gamma: Any, *, eps: float = 1e-6) -> Any:
@@ -78,16 +69,14 @@ def composed(x: Any, gamma: Any, *, eps: float = 1e-6) -> Any:
     return mul(div(x, sqrt(add(mean_square, eps))), gamma)
 
 
-def example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 2, 3, 5), normal(rng, 5)))
-    yield Example((normal(rng, 7), normal(rng, 7)), {"eps": 0.1})
-    yield Example((normal(rng, 5, 1), normal(rng, 1)), {"eps": 0.5})
-    for C in (16, 33, 257):  # whole vectors of the native kernel, and a remainder
-        yield Example((normal(rng, 3, C), normal(rng, C)))
+example = examples(
+    shapes((2, 3, 5), (5,)), shapes((7,), (7,), eps=0.1), shapes((5, 1), (1,), eps=0.5),
+    *(shapes((3, C), (C,)) for C in (16, 33, 257))  # whole vectors of the native kernel, and a remainder
+)  # fmt: skip
 
 
-def abstract_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> tuple[Array, Saved]:
-    _check(x, gamma)
+def abstract_forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> Result:
+    check_features("rmsnorm", x, gamma=gamma)
     return abstract(x.shape, x.dtype), (x, gamma, abstract((*x.shape[:-1], 1), x.dtype))
 
 

@@ -8,32 +8,31 @@ Derivation: docs/derivations/rotary.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal
+from chainrule.ops._util import Result, examples, normal, shapes
 from chainrule.ops.elementwise import add, mul, sub
 from chainrule.ops.shape import concat, reshape, transpose
 
 
 def forward(
     x: Array, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
-) -> tuple[Array, Saved]:
+) -> Result:
     """Rotate the pairs of x (..., T, D) by position: queries and keys, before attention.
 
     `positions` is (T,), or broadcasts to x.shape[:-1]. Pair i is (x_i, x_{i + D/2}), as in Llama, or with
     `interleaved` (x_{2i}, x_{2i+1}), as in the original paper. It rotates by `frequency[i]` radians per position,
     base^(-2i/D) unless given.
     """
-    cos, sin = _angles(x, positions, base, frequency)
+    cos, sin = _table(*_angles(x, positions=positions, base=base, frequency=frequency))
     return _rotate(x, cos, sin, interleaved), (cos, sin, interleaved)
 
 
@@ -42,14 +41,8 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (_rotate(dy, cos, -sin, interleaved),)  # transpose = rotation by -φ    [RO.3]
 
 
-def _angles(
-    x: Any,
-    positions: Any,
-    base: float,
-    frequency: Any,
-    table: Callable[..., tuple[Array, Array]] | None = None,
-) -> tuple[Array, Array]:
-    """cos φ and sin φ, each (..., T, D/2)."""
+def _angles(x: Any, *, positions: Any, base: float = 10000.0, frequency: Any = None) -> tuple[Any, ...]:
+    """Positions and frequencies, checked, as arguments of `_table`."""
     shape = x.shape
     if len(shape) < 2 or shape[-1] % 2:
         raise ShapeError(f"rotary: x has shape {shape} (must be (..., time, size) with an even size)")
@@ -64,12 +57,12 @@ def _angles(
     theta = np.asarray(given, dtype=np.float64)
     if theta.shape != (D // 2,):
         raise ShapeError(f"rotary: frequency has shape {theta.shape}, x has {shape} (must be ({D // 2},))")
-    return (table or _table)(t.tobytes(), t.shape, theta.tobytes(), x.dtype)
+    return t.tobytes(), t.shape, theta.tobytes(), x.dtype
 
 
 @lru_cache(maxsize=8)  # every layer and step needs the same one
 def _table(t: bytes, shape: Shape, theta: bytes, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    # In float64: far positions have large angles.
+    """cos φ and sin φ, each (..., T, D/2); φ in float64, since far positions have large angles."""
     angle = np.frombuffer(t).reshape(*shape, 1) * np.frombuffer(theta)
     cos, sin = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
     cos.flags.writeable = sin.flags.writeable = False
@@ -97,10 +90,8 @@ def _rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
     return y
 
 
-def native_forward(
-    x: Array, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
-) -> tuple[Array, Saved]:
-    cos, sin = _angles(x, positions, base, frequency)
+def native_forward(x: Array, *, interleaved: bool = False, **angles: Any) -> Result:
+    cos, sin = _table(*_angles(x, **angles))
     return _turn(x, cos, sin, 1.0, interleaved), (cos, sin, interleaved)
 
 
@@ -121,11 +112,9 @@ def _turn(x: Array, cos: Array, sin: Array, sign: float, interleaved: bool) -> A
     return y
 
 
-def composed(
-    x: Any, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
-) -> Any:
+def composed(x: Any, *, interleaved: bool = False, **angles: Any) -> Any:
     """The composition from slices, products and a concatenation."""
-    cos, sin = _angles(x, positions, base, frequency)
+    cos, sin = _table(*_angles(x, **angles))
     a, b = _pairs(x, interleaved)
     y = concat(sub(mul(a, cos), mul(b, sin)), add(mul(b, cos), mul(a, sin)), axis=-1)  # (..., T, D), halves
     if not interleaved:
@@ -137,21 +126,23 @@ def composed(
     return reshape(y, shape=x.shape)
 
 
-def example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 2, 3, 5, 8),), {"positions": np.arange(5)})
-    yield Example((normal(rng, 7, 2),), {"positions": np.arange(100, 107), "base": 100.0})
-    yield Example((normal(rng, 2, 3, 5, 6),), {"positions": np.arange(5), "interleaved": True})
-    yield Example((normal(rng, 2, 5, 6),), {"positions": np.arange(5), "frequency": [1.0, 0.0, -0.3]})
-    yield Example((normal(rng, 2, 3, 1, 4),), {"positions": np.array([[[4]], [[9]]])})  # (B, 1, 1)
-    yield Example((normal(rng, 2, 3, 66),), {"positions": np.arange(3)})  # whole vectors and a remainder
-    # Heads split.
-    yield Example((normal(rng, 2, 3, 4, 34).transpose(0, 2, 1, 3),), {"positions": np.arange(3)})
+def _split_heads(rng: np.random.Generator, *shape: int) -> Array:
+    return normal(rng, *shape).transpose(0, 2, 1, 3)
 
 
-def abstract_forward(
-    x: Array, *, positions: Any, base: float = 10000.0, frequency: Any = None, interleaved: bool = False
-) -> tuple[Array, Saved]:
-    cos, sin = _angles(x, positions, base, frequency, _abstract_table)
+example = examples(
+    shapes((2, 3, 5, 8), positions=np.arange(5)),
+    shapes((7, 2), positions=np.arange(100, 107), base=100.0),
+    shapes((2, 3, 5, 6), positions=np.arange(5), interleaved=True),
+    shapes((2, 5, 6), positions=np.arange(5), frequency=[1.0, 0.0, -0.3]),
+    shapes((2, 3, 1, 4), positions=np.array([[[4]], [[9]]])),  # (B, 1, 1)
+    shapes((2, 3, 66), positions=np.arange(3)),  # whole vectors and a remainder
+    shapes((2, 3, 4, 34), draw=_split_heads, positions=np.arange(3)),
+)
+
+
+def abstract_forward(x: Array, *, interleaved: bool = False, **angles: Any) -> Result:
+    cos, sin = _abstract_table(*_angles(x, **angles))
     return abstract(x.shape, x.dtype), (cos, sin, interleaved)
 
 

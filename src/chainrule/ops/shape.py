@@ -16,10 +16,10 @@ from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ShapeError
-from chainrule.ops._util import normal, unbroadcast
+from chainrule.ops._util import Result, examples, normal, shapes, unbroadcast
 
 
-def reshape_forward(x: Array, *, shape: Shape | int) -> tuple[Array, Saved]:
+def reshape_forward(x: Array, *, shape: Shape | int) -> Result:
     """The same numbers, in row-major order, in another shape; one size may be -1"""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     try:
@@ -35,17 +35,14 @@ def reshape_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy.reshape(shape),)  # forward was: y = x in another shape                             [SH.1]
 
 
-def reshape_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4),), {"shape": (2, 6)})
-    yield Example((normal(rng, 2, 3, 4),), {"shape": (-1, 4)})
-    yield Example((normal(rng, 7, 1),), {"shape": 7})
-    yield Example((normal(rng),), {"shape": (1, 1)})
+reshape = Op(
+    "reshape", reshape_forward, reshape_backward,
+    examples(shapes((3, 4), shape=(2, 6)), shapes((2, 3, 4), shape=(-1, 4)), shapes((7, 1), shape=7),
+             shapes((), shape=(1, 1))),
+)  # fmt: skip
 
 
-reshape = Op("reshape", reshape_forward, reshape_backward, reshape_example)
-
-
-def transpose_forward(x: Array, *, axes: Shape | None = None) -> tuple[Array, Saved]:
+def transpose_forward(x: Array, *, axes: Shape | None = None) -> Result:
     """Axis i of y is axis `axes[i]` of x; reversed when `axes` is None"""
     order = tuple(range(x.ndim))[::-1] if axes is None else tuple(axes)
     places = [a % x.ndim if -x.ndim <= a < x.ndim else a for a in order]
@@ -59,16 +56,13 @@ def transpose_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dy.transpose(inverse),)  # forward was: y = x with its axes reordered                  [SH.2]
 
 
-def transpose_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4),))
-    yield Example((normal(rng, 2, 3, 4),), {"axes": (1, 2, 0)})
-    yield Example((normal(rng, 2, 1, 7),), {"axes": (0, -1, 1)})
+transpose = Op(
+    "transpose", transpose_forward, transpose_backward,
+    examples(shapes((3, 4)), shapes((2, 3, 4), axes=(1, 2, 0)), shapes((2, 1, 7), axes=(0, -1, 1))),
+)  # fmt: skip
 
 
-transpose = Op("transpose", transpose_forward, transpose_backward, transpose_example)
-
-
-def broadcast_to_forward(x: Array, *, shape: Shape | int) -> tuple[Array, Saved]:
+def broadcast_to_forward(x: Array, *, shape: Shape | int) -> Result:
     """x repeated along new leading axes and along its axes of size 1, up to `shape`"""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     try:
@@ -83,22 +77,19 @@ def broadcast_to_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (unbroadcast(dy, shape),)  # forward was: y = copies of x; their gradients add up       [SH.3]
 
 
-def broadcast_to_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 4),), {"shape": (3, 4)})
-    yield Example((normal(rng, 3, 1),), {"shape": (2, 3, 7)})
-    yield Example((normal(rng),), {"shape": 5})
+broadcast_to = Op(
+    "broadcast_to", broadcast_to_forward, broadcast_to_backward,
+    examples(shapes((4,), shape=(3, 4)), shapes((3, 1), shape=(2, 3, 7)), shapes((), shape=5)),
+)  # fmt: skip
 
 
-broadcast_to = Op("broadcast_to", broadcast_to_forward, broadcast_to_backward, broadcast_to_example)
-
-
-def concat_forward(*xs: Array, axis: int = 0) -> tuple[Array, Saved]:
+def concat_forward(*xs: Array, axis: int = 0) -> Result:
     """x₁, x₂, ... one after the other along `axis`; all other sizes must be equal"""
     axis, edges = _edges(xs, axis)
     return np.concatenate(xs, axis=axis), (axis, edges)
 
 
-def concat_abstract(*xs: Array, axis: int = 0) -> tuple[Array, Saved]:
+def concat_abstract(*xs: Array, axis: int = 0) -> Result:
     axis, edges = _edges(xs, axis)
     shape = xs[0].shape
     return abstract((*shape[:axis], edges[-1], *shape[axis + 1 :]), xs[0].dtype), (axis, edges)
@@ -106,21 +97,16 @@ def concat_abstract(*xs: Array, axis: int = 0) -> tuple[Array, Saved]:
 
 def _edges(xs: tuple[Array, ...], axis: int) -> tuple[int, Shape]:
     """The axis counted from the front, and the edges of the arrays along it."""
-    shapes = [x.shape for x in xs]
-    if not shapes:
+    if not xs:
         raise ShapeError("concat: got no arrays (must have at least one)")
-    ndim = len(shapes[0])
+    first, ndim = xs[0].shape, xs[0].ndim
     if not -ndim <= axis < ndim:
-        raise ShapeError(f"concat: axis {axis} for shape {shapes[0]} (must be one of its {ndim} axes)")
+        raise ShapeError(f"concat: axis {axis} for shape {first} (must be one of its {ndim} axes)")
     axis %= ndim
-    for shape in shapes[1:]:
-        if len(shape) != ndim or _without(shape, axis) != _without(shapes[0], axis):
-            raise ShapeError(f"concat: {shapes[0]} and {shape} along axis {axis} (other sizes must be equal)")
-    return axis, tuple(accumulate((s[axis] for s in shapes), initial=0))
-
-
-def _without(shape: Shape, axis: int) -> Shape:
-    return shape[:axis] + shape[axis + 1 :]
+    for shape in [x.shape for x in xs[1:]]:
+        if len(shape) != ndim or (*shape[:axis], first[axis], *shape[axis + 1 :]) != first:
+            raise ShapeError(f"concat: {first} and {shape} along axis {axis} (other sizes must be equal)")
+    return axis, tuple(accumulate((x.shape[axis] for x in xs), initial=0))
 
 
 def concat_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -130,16 +116,14 @@ def concat_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return tuple(dy[*front, start:stop] if need else None for need, (start, stop) in pieces)  #    [SH.4]
 
 
-def concat_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4), normal(rng, 2, 4)))
-    yield Example((normal(rng, 2, 3, 1), normal(rng, 2, 3, 7), normal(rng, 2, 3, 2)), {"axis": -1})
-    yield Example((normal(rng, 5),))
+concat = Op(
+    "concat", concat_forward, concat_backward,
+    examples(shapes((3, 4), (2, 4)), shapes((2, 3, 1), (2, 3, 7), (2, 3, 2), axis=-1), shapes((5,))),
+    abstract=concat_abstract,
+)  # fmt: skip
 
 
-concat = Op("concat", concat_forward, concat_backward, concat_example, abstract=concat_abstract)
-
-
-def where_forward(a: Array, b: Array, *, condition: Any) -> tuple[Array, Saved]:
+def where_forward(a: Array, b: Array, *, condition: Any) -> Result:
     """y = a where `condition` holds, b elsewhere; all three broadcast"""
     chosen = np.array(condition, dtype=bool)
     return np.where(chosen, a, b), (chosen, a.shape, b.shape)

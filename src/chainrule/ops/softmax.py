@@ -6,23 +6,19 @@ log y_i = x_i - m - log Σ_j e^(x_j - m)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.types import Array, Grads, Needs, Saved
 from chainrule.errors import ConfigError
-from chainrule.ops._util import normal
+from chainrule.ops._util import Result, examples, native_map, shapes
 from chainrule.ops.elementwise import sub
 from chainrule.ops.reduce import logsumexp
 
 
-def softmax_forward(
-    x: Array, *, axis: int = -1, clip: tuple[float, float] | None = None
-) -> tuple[Array, Saved]:
+def softmax_forward(x: Array, *, axis: int = -1, clip: tuple[float, float] | None = None) -> Result:
     """Positive numbers in the order of x that sum to 1 along `axis`: e^x_i / Σ_j e^x_j.
 
     An entry of -inf gives exactly 0; a row of only -inf gives zeros. `clip=(-50, 50)` first clips the finite
@@ -46,32 +42,30 @@ def softmax_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dx,)
 
 
-def softmax_native_forward(
-    x: Array, *, axis: int = -1, clip: tuple[float, float] | None = None
-) -> tuple[Array, Saved]:
+_rows_forward, _rows_backward = native_map("softmax_forward", "softmax_backward", saves_output=True)
+
+
+def softmax_native_forward(x: Array, *, axis: int = -1, clip: tuple[float, float] | None = None) -> Result:
     if clip is not None or not _along_rows(x, axis):
         return softmax_forward(x, axis=axis, clip=clip)
-    y = native.empty_like(x)
-    native.kernels().softmax_forward(y, x)
+    y, _ = _rows_forward(x)
     return y, (y, axis, None)
 
 
 def softmax_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     y, axis, inside = saved
-    if inside is not None or not _along_rows(y, axis):
-        return softmax_backward(dy, saved, needs)
-    dx = native.empty_like(y)
-    native.kernels().softmax_backward(dx, y, dy)
-    return (dx,)
+    plain = inside is None and _along_rows(y, axis)
+    return (_rows_backward if plain else softmax_backward)(dy, saved, needs)
 
 
-def softmax_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4),))
-    yield Example((normal(rng, 2, 3, 5),), {"axis": 1})
-    yield Example((normal(rng, 7, 1),))
-    yield Example((np.array([[0.5, -3.0, 2.5], [1.5, 0.0, -0.7]]),), {"clip": (-1.0, 1.0)})
-    for C in (16, 33, 257):  # whole vectors of the native kernel, and a remainder
-        yield Example((normal(rng, 3, C),))
+_vectors = [shapes((3, C)) for C in (16, 33, 257)]  # whole vectors of the native kernels, and a remainder
+
+
+def _clipped(rng: np.random.Generator) -> Example:
+    return Example((np.array([[0.5, -3.0, 2.5], [1.5, 0.0, -0.7]]),), {"clip": (-1.0, 1.0)})
+
+
+softmax_example = examples(shapes((3, 4)), shapes((2, 3, 5), axis=1), shapes((7, 1)), _clipped, *_vectors)
 
 
 softmax = Op(
@@ -80,7 +74,7 @@ softmax = Op(
 )  # fmt: skip
 
 
-def log_softmax_forward(x: Array, *, axis: int = -1) -> tuple[Array, Saved]:
+def log_softmax_forward(x: Array, *, axis: int = -1) -> Result:
     """log(softmax(x)) computed directly: finite where softmax would round to 0; -inf stays -inf"""
     y, _ = minus_max(x, axis)
     y -= np.log(one_if_empty(np.exp(y).sum(axis=axis, keepdims=True)))  # [SM.6]
@@ -95,39 +89,25 @@ def log_softmax_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (dx,)
 
 
-def log_softmax_native_forward(x: Array, *, axis: int = -1) -> tuple[Array, Saved]:
+_log_forward, _log_backward = native_map("log_softmax_forward", "log_softmax_backward", saves_output=True)
+
+
+def log_softmax_native_forward(x: Array, *, axis: int = -1) -> Result:
     if not _along_rows(x, axis):
         return log_softmax_forward(x, axis=axis)
-    y = native.empty_like(x)
-    native.kernels().log_softmax_forward(y, x)
+    y, _ = _log_forward(x)
     return y, (y, axis)
 
 
 def log_softmax_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    y, axis = saved
-    if not _along_rows(y, axis):
-        return log_softmax_backward(dy, saved, needs)
-    dx = native.empty_like(y)
-    native.kernels().log_softmax_backward(dx, y, dy)
-    return (dx,)
-
-
-def log_softmax_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4),))
-    yield Example((normal(rng, 2, 3, 5),), {"axis": 0})
-    yield Example((normal(rng, 7, 1),))
-    for C in (16, 33, 257):
-        yield Example((normal(rng, 3, C),))
-
-
-def log_softmax_composed(x: Any, *, axis: int = -1) -> Any:
-    """The composition from small ops."""
-    return sub(x, logsumexp(x, axis=axis, keepdims=True))
+    return (_log_backward if _along_rows(*saved) else log_softmax_backward)(dy, saved, needs)
 
 
 log_softmax = Op(
-    "log_softmax", log_softmax_forward, log_softmax_backward, log_softmax_example,
-    composed=log_softmax_composed, native=(log_softmax_native_forward, log_softmax_native_backward),
+    "log_softmax", log_softmax_forward, log_softmax_backward,
+    examples(shapes((3, 4)), shapes((2, 3, 5), axis=0), shapes((7, 1)), *_vectors),
+    composed=lambda x, *, axis=-1: sub(x, logsumexp(x, axis=axis, keepdims=True)),
+    native=(log_softmax_native_forward, log_softmax_native_backward),
 )  # fmt: skip
 
 
