@@ -38,6 +38,15 @@ class Encoded(Sequence[Ids]):
         ids = np.concatenate(whole) if whole else np.empty(0, np.int32)
         return cls(ids, np.cumsum([0, *lengths]))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Encoded]) -> Encoded:
+        """Several as one, copied into memory; a single one as it is."""
+        if len(parts) == 1:
+            return parts[0]
+        before = np.cumsum([0, *(len(part.ids) for part in parts)])
+        starts = [part.starts[:-1] + first for part, first in zip(parts, before[:-1], strict=True)]
+        return cls(np.concatenate([part.ids for part in parts]), np.concatenate([*starts, before[-1:]]))
+
     @property
     def lengths(self) -> Ids:
         """Number of tokens of each document (documents,)."""

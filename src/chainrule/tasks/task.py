@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule.data import BatchSource, Shards
 from chainrule.errors import ConfigError, Setting
-from chainrule.tasks.answer_options import Answer, AnswerOptions
+from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
 
@@ -93,7 +93,7 @@ class Task:
 
     def sizes(self) -> dict[str, Any]:
         """The fields of a model's config that follow from the data, with their values."""
-        raise NotImplementedError
+        return {"vocab_size": self.tokenizer.vocab_size}
 
     def check(self, sizes: Any, training: Any) -> None:
         """Refuse what the data or the memory are too small for, before a model of these sizes is made."""
@@ -138,10 +138,8 @@ class Task:
 
     def loss_in_words(self, nats: float, batches: EvalBatches) -> str:
         """A loss on these batches with its units, for people."""
-        others = (
-            f"{value:.4f} {name.replace('_', ' ')}" for name, value in self.measures(nats, batches).items()
-        )
-        return " = ".join([f"{nats:.4f} nats", *others])
+        units = {"nats": nats} | self.measures(nats, batches)
+        return " = ".join(f"{value:.4f} {name.replace('_', ' ')}" for name, value in units.items())
 
     def baselines(self) -> dict[str, float]:
         """Losses that models without training reach on the evaluation data, by name."""
@@ -159,31 +157,24 @@ class Task:
 
     @classmethod
     def answer(
-        cls,
-        model: Any,
-        tokenizer: Tokenizer,
-        prompts: Sequence[str],
-        options: AnswerOptions | None = None,
-        tell: Callable[[int], None] = lambda tokens: None,
+        cls, model: Any, tokenizer: Tokenizer, prompts: Prompts, options: AnswerOptions, tell: Tell
     ) -> Iterator[Answer]:
         """What a trained model answers to each prompt; `tell` is called with the number of tokens so far."""
-        options = options or AnswerOptions()
         for first in range(0, len(prompts), TOGETHER):
             yield from cls.answer_some(model, tokenizer, prompts[first : first + TOGETHER], options)
 
     @classmethod
     def answer_some(
-        cls, model: Any, tokenizer: Tokenizer, prompts: Sequence[str], options: AnswerOptions
+        cls, model: Any, tokenizer: Tokenizer, prompts: Prompts, options: AnswerOptions
     ) -> list[Answer]:
         """The answers to a few prompts, computed in one batch."""
-        raise ConfigError(
-            f"{type(model).__name__}: does not answer prompts (must be of a family that chainrule trains)"
-        )
+        rule = "must be of a family that chainrule trains"
+        raise ConfigError(f"{type(model).__name__}: does not answer prompts ({rule})")
 
     @classmethod
     def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
-        """An answer in words; `number` counts the answers from 0."""
-        raise NotImplementedError
+        """An answer for people; `number` counts the answers from 0."""
+        return show_text(answer, number)
 
     @classmethod
     def stream(

@@ -177,12 +177,6 @@ def line(parts: list[str], width: int) -> str:
     return text
 
 
-def shorten(text: str, width: int = 70) -> str:
-    """The beginning of a text in one line."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
-
-
 def encode(record: dict[str, Any]) -> str:
     """A line of the log; what is not finite, such as the norm of a skipped step, is null."""
     return json.dumps(plain(record), allow_nan=False) + "\n"

@@ -23,11 +23,12 @@ from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model
 from chainrule.models.microbatch import take
 from chainrule.optim import EarlyStopping
+from chainrule.tasks.answer_options import shorten
 from chainrule.tasks.objectives import check_causality
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.interrupt import Interrupt
-from chainrule.train.log import Logger, shorten
+from chainrule.train.log import Logger
 from chainrule.train.plan import Plan
 from chainrule.train.skips import check_sound, noted
 from chainrule.train.step import GoingOn, GradientStep, Step
