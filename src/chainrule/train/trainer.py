@@ -224,9 +224,8 @@ class Trainer:
         watch = Watch(self.config.watch_every)
         if not watch.due(self.steps):
             return None
-        return watch.observe(
-            self.steps, self.model, self.batches.batch(self.steps), self.gradient.optimizer, lr
-        )
+        batch = self.batches.batch(self.steps)
+        return watch.observe(self.steps, self.model, batch, self.gradient.optimizer, lr)
 
     def evaluate(self) -> float:
         """The mean loss on the evaluation batches, of the averaged weights if there are such; NaN without batches."""
