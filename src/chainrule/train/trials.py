@@ -10,7 +10,7 @@ import copy
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from chainrule.autograd.types import Array
 from chainrule.data import BatchSource
 from chainrule.doctor import Code, Finding, limits
 from chainrule.doctor.messages import finding
-from chainrule.models import IGNORE, Model
+from chainrule.models import IGNORE
 from chainrule.models.microbatch import take
 from chainrule.optim import EarlyStopping
 from chainrule.optim.schedules import constant
@@ -133,10 +133,10 @@ def _copy(trainer: Trainer, batches: Any, *, dropout: float | None = None, **opt
     Steps that are not finite are left out.
     """
     config, model = replace(trainer.config, on_nan="skip", ema=0.0, patience=0, **options), trainer.model
-    if dropout is None or not hasattr(model.config, "dropout"):
+    if dropout is None or not (is_dataclass(model.config) and hasattr(model.config, "dropout")):
         copied = copy.deepcopy(model)
     else:
-        copied = type(model)(replace(model.config, dropout=dropout))
+        copied = type(model)(replace(model.config, dropout=dropout))  # type: ignore[type-var]
         copied.load(model.state())
     return Trainer(copied, batches, [], config)
 
