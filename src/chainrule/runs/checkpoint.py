@@ -29,7 +29,6 @@ import numpy.typing as npt
 from chainrule.errors import ChainruleWarning, CheckpointError
 from chainrule.files import flush, flush_folder
 from chainrule.io import safetensors
-from chainrule.io.hf.architectures import check_size
 from chainrule.runs.folder import MANIFEST, STEP, RunFolder, step_of
 
 FORMAT = 1
@@ -54,10 +53,6 @@ class Checkpoint:
     @property
     def step(self) -> int:
         return int(self.training["step"])
-
-    def check_size(self, n_params: int) -> None:
-        """Refuse a model of more parameters than there are values for, before memory is asked for them."""
-        check_size(n_params, self.model)
 
 
 ARRAYS = ("model", "optimizer", "carried", "trained")
@@ -96,14 +91,12 @@ def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
 
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint, or the newest good one of a run. Every file must be as it was saved."""
-    newest = find(path)
-    if newest == path:
+    if find(path) == path:
         return _load(path)
     found, damaged = _newest_good(RunFolder(path).saved())
     if found is None:
-        raise CheckpointError(
-            f"{damaged}; there is no good one before it (bring back a copy, or begin a new run)"
-        )
+        fix = "bring back a copy, or begin a new run"
+        raise CheckpointError(f"{damaged}; there is no good one before it ({fix})")
     return found
 
 
@@ -154,9 +147,8 @@ def find(path: Path) -> Path:
     if not found:
         if files.log.is_file():
             raise CheckpointError(f"{path}: stopped before its first checkpoint (remove it and begin again)")
-        what = (
-            "holds no checkpoint" if path.is_dir() else "is a file" if path.exists() else "no such directory"
-        )
+        what = "is a file" if path.exists() else "no such directory"
+        what = "holds no checkpoint" if path.is_dir() else what
         runs = sorted(inside.parent for inside in path.glob(f"*/{folder.name}"))
         example = f", such as {runs[0]}" if runs else ""
         raise CheckpointError(f"{path}: {what} (must be the directory of a run{example})")
@@ -169,12 +161,6 @@ def _take_back(folder: Path) -> None:
         final = folder / old.name[1:].removesuffix(".old")
         if not final.exists():
             old.rename(final)
-
-
-def _encode(file: str, value: Mapping[str, Any]) -> bytes:
-    if file.endswith(".json"):
-        return (json.dumps(value, indent=1) + "\n").encode()
-    return safetensors.encode(value)
 
 
 def _decode(path: Path, content: bytes) -> dict[str, Any]:
@@ -205,7 +191,8 @@ def _read(path: Path) -> bytes:
 
 def _write(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
     """Write a file to the disk; returns its line of the manifest. Memory is needed for this one file only."""
-    content = _encode(path.name, value)
+    is_json = path.suffix == ".json"
+    content = (json.dumps(value, indent=1) + "\n").encode() if is_json else safetensors.encode(value)
     with path.open("wb") as file:
         file.write(content)
         flush(file)

@@ -18,9 +18,8 @@ def loss_curve(log: Path, png: Path, references: Mapping[str, float] | None = No
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError(
-            "loss curve: matplotlib is not installed (pip install 'chainrule[plots]')"
-        ) from error
+        missing = "loss curve: matplotlib is not installed (pip install 'chainrule[plots]')"
+        raise ConfigError(missing) from error
     records = read(log)
     (x, losses), evaluations = _points(records, "loss"), _points(records, "validation")
     if not len(x):
@@ -32,9 +31,8 @@ def loss_curve(log: Path, png: Path, references: Mapping[str, float] | None = No
     axes.plot(*evaluations, "o-", color="tab:orange", label="validation", clip_on=False, zorder=3)
     for name, value in (references or {}).items():
         axes.axhline(value, color="gray", linestyle=":", linewidth=1)
-        axes.annotate(
-            name, (1, value), xycoords=("axes fraction", "data"), ha="right", va="bottom", color="gray"
-        )
+        place = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom"}
+        axes.annotate(name, (1, value), color="gray", **place)
     axes.set(xlabel="step", ylabel="loss (nats per token)", xlim=(0, x[-1]))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)

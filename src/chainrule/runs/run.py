@@ -173,17 +173,11 @@ class Run:
         How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
         """
         trainer = self.trainer
+        sizes = {"tokens": trainer.step.tokens, "parameters": self.model.count(), "resume_at": trainer.steps}
         with (
             self.files.at_work(),
             nullcontext() if self.finished else self._recorded(),
-            Log(
-                self.files.log,
-                tokens=trainer.step.tokens,
-                parameters=self.model.count(),
-                resume_at=trainer.steps,
-                console=console,
-                tell=tell,
-            ) as log,
+            Log(self.files.log, **sizes, console=console, tell=tell) as log,
         ):
 
             def save() -> None:
@@ -226,25 +220,17 @@ class Run:
             "train": asdict(self.config if trainer.step.by_epoch else trainer.config),
             "data": facts_of(self.corpus),
         }
-        trained = self.model.state()
+        arrays: dict[str, Any] = {
+            "trained": self.model.state() if trainer.step.average else {},
+            "optimizer": trainer.step.arrays(),
+            "carried": flat(trainer.step.state),
+        }
         with trainer.averaged():
             used = pretrained.parts(self.model, self.tokenizer)
-        return checkpoint.save(
-            self.folder,
-            Checkpoint(
-                **vars(used),
-                trained=trained if trainer.step.average else {},
-                optimizer=trainer.step.arrays(),
-                training=training,
-                carried=flat(trainer.step.state),
-            ),
-            keep=self._kept(),
-        )
-
-    def _kept(self) -> set[int]:
-        """Steps whose checkpoints are worth keeping: the best, and first weights that no seed gives again."""
-        best = set() if self.trainer.best is None else {self.trainer.best[0]}
-        return best if self.from_seed else best | {0}
+        # Worth keeping: the best step, and first weights that no seed gives again.
+        kept = {trainer.best[0]} if trainer.best else set()
+        kept |= set() if self.from_seed else {0}
+        return checkpoint.save(self.folder, Checkpoint(**vars(used), training=training, **arrays), keep=kept)
 
     def sample(self) -> str:
         """What the model writes now, with the averaged weights if there are such."""
