@@ -106,7 +106,7 @@ def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False)
         holds, wanted = kinds if word_vectors else kinds[::-1]
         task = task_of("bert" if family == "bert-embedder" else family)
         raise CheckpointError(
-            f"{path}: holds {holds} ({family}), not {wanted} (must be used with chainrule {task.used_by}, or trained on "
+            f"{path}: holds {holds} ({found}), not {wanted} (must be used with chainrule {task.used_by}, or trained on "
             f"with chainrule train {task.command.format(family=family)} --resume)"
         )
     if word_vectors and family not in WORD_VECTORS:

@@ -43,10 +43,8 @@ class PairBatches(Bucketed):
     ) -> None:
         self.sources = Encoded.of(sources)
         self.targets = Encoded.of(targets, start=start, end=end)
-        if len(self.sources) != len(self.targets):
-            raise DataError(
-                f"pairs: {len(self.sources)} sources, {len(self.targets)} targets (must be equal)"
-            )
+        if (n := len(self.sources)) != len(self.targets):
+            raise DataError(f"pairs: {n} sources, {len(self.targets)} targets (must be equal)")
         super().__init__(self.targets.lengths - 1, **drawing)
 
     @property
