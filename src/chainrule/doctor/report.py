@@ -41,15 +41,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, lists and dicts, for JSON: None for what is not finite."""
-        found = {
-            "loss": self.loss,
-            "expected_loss": self.expected_loss,
-            "entropy": self.entropy,
-            "findings": [finding.to_dict() for finding in self.findings],
-            "layers": [layer.to_dict() for layer in self.layers],
-            "parameters": [parameter.to_dict() for parameter in self.parameters],
-        }
-        return dict(plain(found))
+        lists = {"findings": self.findings, "layers": self.layers, "parameters": self.parameters}
+        found = {"loss": self.loss, "expected_loss": self.expected_loss, "entropy": self.entropy}
+        return dict(plain(found | {name: [each.to_dict() for each in some] for name, some in lists.items()}))
 
 
 def diagnose(
@@ -81,13 +75,11 @@ def diagnose(
         params = gradients.parameters(model.parameters(), optimizer, lr)
         spread = _logit_spread(model, batch) if n_classes and step == 0 else None
     findings: list[Finding] = []
-    if n_classes:
-        if step > 0 and math.isfinite(value):
-            findings.append(rules.loss_in_training(value, n_classes))
-        else:
-            findings.append(rules.initial_loss(value, n_classes, spread))
-    findings += rules.of_layers(found, fresh=step == 0)
-    findings += rules.of_parameters(params)
+    if n_classes and step > 0 and math.isfinite(value):
+        findings.append(rules.loss_in_training(value, n_classes))
+    elif n_classes:
+        findings.append(rules.initial_loss(value, n_classes, spread))
+    findings += [*rules.of_layers(found, fresh=step == 0), *rules.of_parameters(params)]
     expected = expected_loss(n_classes) if n_classes else None
     return Report(value, expected, captured_entropy(seen), tuple(found), tuple(params), tuple(findings))
 

@@ -74,9 +74,8 @@ class DecoderSession:
 
     def _check(self, texts: int) -> None:
         if texts > len(self.decoder.lengths):
-            raise ConfigError(
-                f"session: {texts} texts, batch is {len(self.decoder.lengths)} (must be at least as many)"
-            )
+            batch = len(self.decoder.lengths)
+            raise ConfigError(f"session: {texts} texts, batch is {batch} (must be at least as many)")
 
 
 class WindowSession:
