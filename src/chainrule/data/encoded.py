@@ -11,6 +11,8 @@ import numpy.typing as npt
 from chainrule.errors import DataError
 from chainrule.types import Ids
 
+Rows = Iterable[npt.ArrayLike]
+
 
 class Encoded(Sequence[Ids]):
     """A sequence of documents, each a row of ids. Document i is ids[starts[i] : starts[i + 1]].
@@ -28,9 +30,7 @@ class Encoded(Sequence[Ids]):
         self.starts = starts  # (documents + 1,)
 
     @classmethod
-    def of(
-        cls, rows: Iterable[npt.ArrayLike], *, start: int | None = None, end: int | None = None
-    ) -> Encoded:
+    def of(cls, rows: Rows, *, start: int | None = None, end: int | None = None) -> Encoded:
         """From rows of ids, each between the tokens `start` and `end`, if given."""
         before, after = (np.array([] if t is None else [t], np.int32) for t in (start, end))
         whole = [np.concatenate([before, np.asarray(row, np.int32), after]) for row in rows]

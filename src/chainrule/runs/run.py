@@ -225,7 +225,7 @@ class Run:
             "optimizer": trainer.step.arrays(),
             "carried": flat(trainer.step.state),
         }
-        with trainer.averaged():
+        with trainer.step.averaged():
             used = pretrained.parts(self.model, self.tokenizer)
         # Worth keeping: the best step, and first weights that no seed gives again.
         kept = {trainer.best[0]} if trainer.best else set()
@@ -234,7 +234,7 @@ class Run:
 
     def sample(self) -> str:
         """What the model writes now, with the averaged weights if there are such."""
-        with self.trainer.averaged():
+        with self.trainer.step.averaged():
             return self.task.sample(self.model, self.trainer.config.seed)
 
     def baselines(self) -> dict[str, float]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -232,7 +231,7 @@ class Trainer:
         if not self.eval_batches:
             return math.nan
         self.model.eval()
-        with precision(self.config.precision), self.averaged():
+        with precision(self.config.precision), self.step.averaged():
             return self.model.mean_loss(self.eval_batches)
 
     def entropy(self) -> float | None:
@@ -243,9 +242,5 @@ class Trainer:
         if self.model.divisible:
             few = slice(max(1, ENTROPY_TARGETS * len(targets) // max(1, targets.size)))
             inputs, targets = take(inputs, few), targets[few]
-        with precision(self.config.precision), self.averaged():
+        with precision(self.config.precision), self.step.averaged():
             return output_entropy(self.model, (inputs, targets))
-
-    def averaged(self) -> AbstractContextManager[None]:
-        """In here the model has the weights that are evaluated and kept: their running mean, if there is one."""
-        return self.step.averaged()

@@ -16,6 +16,8 @@ from chainrule.data.order import Items
 from chainrule.errors import DataError
 from chainrule.types import Ids
 
+Texts = Sequence[npt.ArrayLike]
+
 
 class LabeledBatches(Bucketed):
     """Labeled texts in random order, like `DocumentBatches`; long texts are truncated.
@@ -30,9 +32,9 @@ class LabeledBatches(Bucketed):
 
     def __init__(
         self,
-        texts: Sequence[npt.ArrayLike],
+        texts: Texts,
         labels: Sequence[int],
-        others: Sequence[npt.ArrayLike] | None = None,
+        others: Texts | None = None,
         *,
         special: SpecialIds,
         **drawing: Unpack[Drawing],
@@ -88,12 +90,7 @@ class TwinBatches(BatchSource):
     """
 
     def __init__(
-        self,
-        texts: Sequence[npt.ArrayLike],
-        partners: Sequence[npt.ArrayLike],
-        *,
-        special: SpecialIds,
-        **drawing: Unpack[Drawing],
+        self, texts: Texts, partners: Texts, *, special: SpecialIds, **drawing: Unpack[Drawing]
     ) -> None:
         self.block_size = drawing["block_size"]
         zeros = [0] * len(texts)
