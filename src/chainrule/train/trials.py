@@ -72,9 +72,9 @@ def overfit(trainer: Trainer, *, steps: int = STEPS, said: Progress = lambda tex
             done += 1
             said(f"step {done} of {steps}, loss {last:.3f}")
     code = Code.ONE_BATCH_OK if last <= goal else Code.ONE_BATCH_FAILS
-    said = {"first": first, "last": last, "steps": done, "rows": len(batch.targets), "lr": trainer.config.lr}
     leave = f" (their contexts leave {floor:.3f} open)" if floor > 0.005 else ""
-    return finding(code, **said, floor=leave)
+    seen = {"first": first, "last": last, "steps": done, "rows": len(batch.targets), "lr": trainer.config.lr}
+    return finding(code, **seen, floor=leave)
 
 
 def left_open(inputs: Any, targets: Array, context: int | None) -> float:

@@ -121,8 +121,8 @@ class MaskedBatches(BatchSource):
         starts, lengths = stretches(documents.starts[:-1], documents.lengths, text_limit(block_size, texts))
         enough = lengths >= texts
         if not enough.any():
-            rule = "must be at least one document"
-            raise DataError(f"documents: none of {len(documents)} has {texts} tokens ({rule})")
+            none = f"none of {len(documents)} has {texts} tokens"
+            raise DataError(f"documents: {none} (must be at least one document)")
         self.starts, self.lengths = starts[enough], lengths[enough]  # of the windows
         self.of = np.searchsorted(documents.starts, self.starts, side="right") - 1  # the document of each
         if next_sentence and len(self.starts) < 2:
