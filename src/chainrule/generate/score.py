@@ -3,7 +3,7 @@
     score(model, ids)[t] = ln P(ids[t + 1] | ids[0 .. t])                nothing comes before the first token
 
 A text longer than the context of a transformer is read as `generate.session` would: when the context is full the newest
-half is read again and continues. So the numbers are those that generation would have given.
+half is read again and continues. So the numbers are the same as in generation.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Checkpoint:
     config: dict[str, Any]  # of the model
     tokenizer: dict[str, Any]
     training: dict[str, Any]  # the step, the settings, the data
-    # What has nothing to say has no file.
+    # An empty one of these has no file.
     carried: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     trained: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # where `model` is a mean of them
     tokenizer_config: dict[str, Any] = field(default_factory=dict)

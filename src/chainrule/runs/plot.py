@@ -31,8 +31,9 @@ def loss_curve(log: Path, png: Path, references: Mapping[str, float] | None = No
     axes.plot(*evaluations, "o-", color="tab:orange", label="validation", clip_on=False, zorder=3)
     for name, value in (references or {}).items():
         axes.axhline(value, color="gray", linestyle=":", linewidth=1)
-        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom"}
-        axes.annotate(name, (1, value), color="gray", **place)
+        axes.annotate(
+            name, (1, value), xycoords=("axes fraction", "data"), ha="right", va="bottom", color="gray"
+        )
     axes.set(xlabel="step", ylabel="loss (nats per token)", xlim=(0, x[-1]))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)

@@ -213,27 +213,26 @@ class Run:
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
-        trainer = self.trainer
+        trainer, step = self.trainer, self.trainer.step
         training = progress_of(trainer) | {
-            **({} if trainer.step.by_epoch else {"from_seed": self.from_seed}),
+            **({} if step.by_epoch else {"from_seed": self.from_seed}),
             **self.task.facts(),
-            "train": asdict(self.config if trainer.step.by_epoch else trainer.config),
+            "train": asdict(self.config if step.by_epoch else trainer.config),
             "data": facts_of(self.corpus),
         }
-        arrays: dict[str, Any] = {
-            "trained": self.model.state() if trainer.step.average else {},
-            "optimizer": trainer.step.arrays(),
-            "carried": flat(trainer.step.state),
-        }
-        with trainer.step.averaged():
+        trained = self.model.state() if step.average else {}
+        with step.averaged():
             used = pretrained.parts(self.model, self.tokenizer)
-        # Worth keeping: the best step, and first weights that no seed gives again.
-        kept = {trainer.best[0]} if trainer.best else set()
-        kept |= set() if self.from_seed else {0}
-        return checkpoint.save(self.folder, Checkpoint(**vars(used), training=training, **arrays), keep=kept)
+        moments, carried = step.arrays(), flat(step.state)
+        saved = Checkpoint(
+            **vars(used), trained=trained, optimizer=moments, training=training, carried=carried
+        )
+        # Kept beside the newest: the best step, and first weights that no seed gives again.
+        best = {trainer.best[0]} if trainer.best else set()
+        return checkpoint.save(self.folder, saved, keep=best if self.from_seed else best | {0})
 
     def sample(self) -> str:
-        """What the model writes now, with the averaged weights if there are such."""
+        """What the model writes now, with the running mean of the weights if there is one."""
         with self.trainer.step.averaged():
             return self.task.sample(self.model, self.trainer.config.seed)
 

@@ -122,8 +122,10 @@ class LanguageModelingTask(Task):
             yield from _searched(model, tokenizer, prompts, options.beam, options)
             return
         each = [prompt for prompt in prompts for _ in range(options.num_samples)]
-        how: dict[str, Any] = {"weights": options.weights, "scored": options.logprobs}
-        requests = complete(model, tokenizer, each, options.samplings * len(prompts), **how, tell=tell)
+        samplings = options.samplings * len(prompts)
+        requests = complete(
+            model, tokenizer, each, samplings, weights=options.weights, scored=options.logprobs, tell=tell
+        )
         for prompt, request in zip(each, requests, strict=True):
             before = [None, *score(model, request.prompt).tolist()] if options.logprobs else None
             yield drawn(tokenizer, prompt, request, before)

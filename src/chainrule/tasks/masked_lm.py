@@ -78,9 +78,10 @@ class MaskedLMTask(Task):
     ) -> MaskedBatches:
         special, marks = SpecialIds.of(self.tokenizer.special_ids), map(self.tokenizer.encode, ".?!")
         ends = [int(ids[0]) for ids in marks if len(ids) == 1]  # a mark may be several tokens
-        sizes: dict[str, Any] = {"vocab_size": self.tokenizer.vocab_size, "batch_size": batch_size}
-        sizes |= {"block_size": model.config.block_size, "next_sentence": model.config.next_sentence}
-        return MaskedBatches(documents, special=special, ends=ends, seed=seed, **sizes)
+        return MaskedBatches(
+            documents, special=special, ends=ends, vocab_size=self.tokenizer.vocab_size, batch_size=batch_size,
+            block_size=model.config.block_size, next_sentence=model.config.next_sentence, seed=seed,
+        )  # fmt: skip
 
     def scores(self, model: BERTPretraining, batches: EvalBatches) -> dict[str, float | None]:
         """The fraction of hidden words that the model scores highest."""

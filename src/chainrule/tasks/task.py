@@ -70,7 +70,7 @@ class Task:
     def open(
         cls, data: Any, tokenizer: Tokenizer | str | None, read: Callable[[str], Tokenizer], **options: Any
     ) -> Self:
-        """The task with these data, or with those that `find` finds by their name.
+        """The task with these data, or with the data that `find` finds by their name.
 
         A tokenizer may be "char", each character a token, or the path of a file for `read`.
         """
