@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from chainrule.data import BatchSource
+from chainrule.data import BatchSource, Shards
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
 from chainrule.io import load_tokenizer, write_vectors
@@ -26,7 +27,7 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
-from chainrule.runs.warm_start import begun_with, check_family, load_start
+from chainrule.runs.warm_start import begun_with, check_family, load_start, own_tokenizer
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.task import Data, Task, facts_of
 from chainrule.text import Tokenizer
@@ -78,9 +79,9 @@ class Run:
         """Start in an empty or new directory.
 
         `data` may be a name or a path, `model` is the name of a family, `size` the fields of its config but for those
-        that the data decide, such as the vocabulary. Without a tokenizer, or the path of one, every character of a
-        corpus is a token; shards have their own. With `start`, a model or the path of one, the run begins with its
-        weights, or with its body and a new head. Of a draft nothing is written.
+        that the data decide, such as the vocabulary. `tokenizer` may be the path of one; without, or with "char", every
+        character of a corpus is a token; shards have their own. With `start`, a model or the path of one, the run
+        begins with its weights, or with its body and a new head. Of a draft nothing is written.
         """
         config = config or defaults(model)
         if isinstance(start, str | Path):
@@ -89,7 +90,12 @@ class Run:
             check_family(start, model)
         kind = task_of(model)
         options = {name: size.pop(name) for name in kind.options if name in size}
-        task = kind.open(data, tokenizer, load_tokenizer, **options)
+        found = kind.find(data) if isinstance(data, str | os.PathLike) else data
+        if isinstance(tokenizer, str):
+            if isinstance(found, Shards):
+                raise own_tokenizer(tokenizer, data)
+            tokenizer = None if tokenizer == "char" else load_tokenizer(tokenizer)
+        task = kind.of(found, tokenizer, **options)
         sizes = size | task.sizes()
         seed(config.seed)
         if start is None:

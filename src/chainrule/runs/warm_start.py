@@ -12,7 +12,6 @@ from chainrule.models import Model, describe, fine_tune, n_params
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import fits_head
 from chainrule.runs.load import is_tokenizer, load
-from chainrule.tasks.task import own_tokenizer
 from chainrule.text import Tokenizer
 
 HEAD = ("classes", "labels")  # what the head of a classifier follows from
@@ -27,6 +26,12 @@ def load_start(path: str | Path, tokenizer: Tokenizer | str | None) -> tuple[Mod
     if not is_tokenizer(tokenizer, own):
         raise own_tokenizer(tokenizer, path)
     return start, own
+
+
+def own_tokenizer(tokenizer: object, owner: object) -> ConfigError:
+    """A tokenizer is asked for where there is one already."""
+    said = f" is {tokenizer}, {owner} has its own (leave it out)"
+    return ConfigError("train: ", Setting("tokenizer"), said)
 
 
 def check_family(start: Model, family: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from chainrule.data import BatchSource, Shards
-from chainrule.errors import ConfigError, Setting
+from chainrule.data import BatchSource
+from chainrule.errors import ConfigError
 from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
@@ -65,21 +65,6 @@ class Task:
     tokenizer: Tokenizer
 
     # -- data ------------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def open(
-        cls, data: Any, tokenizer: Tokenizer | str | None, read: Callable[[str], Tokenizer], **options: Any
-    ) -> Self:
-        """The task with these data, or with the data that `find` finds by their name.
-
-        A tokenizer may be "char", each character a token, or the path of a file for `read`.
-        """
-        found = cls.find(data) if isinstance(data, str | os.PathLike) else data
-        if isinstance(tokenizer, str):
-            if isinstance(found, Shards):
-                raise own_tokenizer(tokenizer, data)
-            tokenizer = None if tokenizer == "char" else read(tokenizer)
-        return cls.of(found, tokenizer, **options)
 
     @classmethod
     def find(cls, name: str | os.PathLike[str]) -> Data:
@@ -182,12 +167,6 @@ class Task:
     ) -> Iterator[str] | None:
         """A single text as it is written, piece by piece; None if the model does not write in this way."""
         return None
-
-
-def own_tokenizer(tokenizer: object, owner: object) -> ConfigError:
-    """A tokenizer is asked for where there is one already."""
-    said = f" is {tokenizer}, {owner} has its own (leave it out)"
-    return ConfigError("train: ", Setting("tokenizer"), said)
 
 
 def accuracy(answers: Iterable[tuple[Ids, Ids]]) -> float:
