@@ -59,7 +59,8 @@ class WordVectorStep(Step):
         if model.config.window > MOST_WINDOW:
             rule = f"must be at most {MOST_WINDOW} to train"
             raise ConfigError.of("word2vec", {"window": model.config.window}, rule)
-        self.lr = self.rate = first_rate(model, self.settings)
+        lr = self.settings.lr
+        self.lr = self.rate = model.default_lr if lr is None else lr  # of the first words
         self.mean = isinstance(model, CBOW)  # of the window is the input
         self.noise = noise(self.counts, self.settings.power)
         self.table = AliasTable.of(self.noise)
@@ -152,13 +153,8 @@ def _checked(ids: npt.ArrayLike, V: int) -> tuple[npt.NDArray[np.int32], Array]:
     return text.astype(np.int32), counts
 
 
-def first_rate(model: Word2Vec, settings: WordTrainConfig) -> float:
-    """The learning rate of the first words."""
-    return model.default_lr if settings.lr is None else settings.lr
-
-
 def word_trainer(task: WordVectorsTask, model: Word2Vec, settings: WordTrainConfig) -> Trainer:
     """A trainer whose steps are epochs, with a checkpoint after each; there is nothing to evaluate on the way."""
-    rate, seed = first_rate(model, settings), settings.seed
-    config = TrainConfig(max_steps=settings.epochs, lr=rate, weight_decay=0.0, save_every=1, seed=seed)
-    return Trainer(model, None, [], config, task.tokenizer, WordVectorStep(model, task.ids, settings))
+    step, epochs, seed = WordVectorStep(model, task.ids, settings), settings.epochs, settings.seed
+    config = TrainConfig(max_steps=epochs, lr=step.lr, weight_decay=0.0, save_every=1, seed=seed)
+    return Trainer(model, None, [], config, task.tokenizer, step)
