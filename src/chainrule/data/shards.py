@@ -183,8 +183,8 @@ class Shards:
 
     def _part(self, name: str, meta: dict[str, Any]) -> Encoded:
         ids, starts = (_mapped(self.folder / file) for file in (f"{name}.npy", f"{name}.documents.npy"))
-        whole = ids.dtype in (np.uint16, np.uint32) and starts.dtype == np.int64
-        whole = whole and ids.ndim == starts.ndim == 1
+        flat = ids.ndim == starts.ndim == 1
+        whole = flat and ids.dtype in (np.uint16, np.uint32) and starts.dtype == np.int64
         sizes = (len(ids), len(starts) - 1) if whole else None
         if sizes != (meta["tokens"], meta["documents"]) or (np.diff(starts) < 0).any():
             raise FormatError(f"{self.folder / name}.npy: differs from {META} (build it again)")

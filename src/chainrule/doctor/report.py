@@ -41,13 +41,15 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, lists and dicts, for JSON: None for what is not finite."""
-        lists: dict[str, Any] = {
-            "findings": self.findings,
-            "layers": self.layers,
-            "parameters": self.parameters,
+        found = {
+            "loss": self.loss,
+            "expected_loss": self.expected_loss,
+            "entropy": self.entropy,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "layers": [layer.to_dict() for layer in self.layers],
+            "parameters": [parameter.to_dict() for parameter in self.parameters],
         }
-        found = {"loss": self.loss, "expected_loss": self.expected_loss, "entropy": self.entropy}
-        return dict(plain(found | {name: [each.to_dict() for each in some] for name, some in lists.items()}))
+        return dict(plain(found))
 
 
 def diagnose(

@@ -147,8 +147,9 @@ def find(path: Path) -> Path:
     if not found:
         if files.log.is_file():
             raise CheckpointError(f"{path}: stopped before its first checkpoint (remove it and begin again)")
-        what = "is a file" if path.exists() else "no such directory"
-        what = "holds no checkpoint" if path.is_dir() else what
+        what = (
+            "holds no checkpoint" if path.is_dir() else "is a file" if path.exists() else "no such directory"
+        )
         runs = sorted(inside.parent for inside in path.glob(f"*/{folder.name}"))
         example = f", such as {runs[0]}" if runs else ""
         raise CheckpointError(f"{path}: {what} (must be the directory of a run{example})")

@@ -86,10 +86,8 @@ class MaskedLMTask(Task):
     def scores(self, model: BERTPretraining, batches: EvalBatches) -> dict[str, float | None]:
         """The fraction of hidden words that the model scores highest."""
         with no_grad():
-            found = (
-                (model(*x[:3]).numpy().argmax(axis=-1), words) for x, words in batches
-            )  # without `follows`
-            return {"accuracy": accuracy(found)}
+            read = ((model(*x[:3]), words) for x, words in batches)  # x without `follows`
+            return {"accuracy": accuracy((logits.numpy().argmax(axis=-1), words) for logits, words in read)}
 
     @classmethod
     def answer_some(

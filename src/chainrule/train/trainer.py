@@ -227,7 +227,7 @@ class Trainer:
         return watch.observe(self.steps, self.model, batch, self.gradient.optimizer, lr)
 
     def evaluate(self) -> float:
-        """The mean loss on the evaluation batches, of the running mean of the weights if there is one; NaN without."""
+        """The mean loss on the evaluation batches, with the running mean of the weights if there is one, or NaN."""
         if not self.eval_batches:
             return math.nan
         self.model.eval()
