@@ -61,7 +61,6 @@ class Mixture(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """Mean number of targets per batch."""
         each = np.array([domain.tokens for domain in self.domains])
         return max(1, round(self.draws * float(each @ self.quotas) / PERIOD))
 

@@ -96,7 +96,9 @@ def complete(
     if together < 1:
         raise ConfigError(f"complete: together is {together} (must be at least 1)")
     V, rows = vocab_size(model), [encoded(tokenizer, prompt) for prompt in prompts]
-    requests = [Request(ids, how, V, tokenizer, scored=scored) for ids, how in zip(rows, options, strict=True)]
+    requests = [
+        Request(ids, how, V, tokenizer, scored=scored) for ids, how in zip(rows, options, strict=True)
+    ]
     texts = session(model, weights, batch=min(together, max(1, len(requests))))
     parts = (requests[first : first + together] for first in range(0, len(requests), together))
     for tokens, _ in enumerate(chain.from_iterable(run(texts, part) for part in parts), start=1):

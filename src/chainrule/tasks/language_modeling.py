@@ -75,7 +75,6 @@ class LanguageModelingTask(Task):
         check_memory(sizes, training)
 
     def amount(self) -> str:
-        """How much data there are, in words."""
         if isinstance(self.corpus, Shards):
             return f"{len(self.training) + len(self.validation):,} tokens of {self.corpus.name}"
         return f"{len(self.corpus.text):,} characters of {self.corpus.name}"

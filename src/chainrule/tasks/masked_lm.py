@@ -108,5 +108,4 @@ class MaskedLMTask(Task):
         return "\n".join("  ".join(gap) for gap in gaps)
 
     def amount(self) -> str:
-        """How much data there are, in words."""
         return f"{len(self.training.ids) + len(self.validation.ids):,} tokens of {self.corpus.name}"

@@ -67,7 +67,6 @@ class TranslationTask(Task):
         return {"vocab_size": self.tokenizer.vocab_size, "source_vocab_size": None}
 
     def amount(self) -> str:
-        """How much data there are, in words."""
         held_out = f"{len(self.validation):,} to evaluate on"
         return f"{len(self.training):,} pairs of {self.corpus.name} and {held_out}"
 

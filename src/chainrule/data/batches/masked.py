@@ -136,7 +136,6 @@ class MaskedBatches(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """Mean number of targets per batch."""
         return max(1, round(self.batch_size * float(self.lengths.mean()) * self.rule.select))
 
     def batch(self, step: int) -> tuple[Masked, Ids]:

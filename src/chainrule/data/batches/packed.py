@@ -43,7 +43,6 @@ class PackedBatches(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """Mean number of targets per batch."""
         return max(1, round(self.batch_size * int(self.lengths.sum()) / len(self.rows)))
 
     def batch(self, step: int) -> tuple[Ids, Ids]:

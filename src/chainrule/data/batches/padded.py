@@ -78,7 +78,6 @@ class Bucketed(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """Mean number of targets per batch."""
         return max(1, round(self.batch_size * float(self.lengths.mean())))
 
     def rows(self, items: Items) -> tuple[Any, Ids]:
