@@ -29,6 +29,7 @@ from chainrule.scaling.rungs import LadderConfig, Rung
 from chainrule.tasks.language_modeling import LanguageModelingTask, text_batches
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
+from chainrule.train.log import Logger
 from chainrule.train.trainer import Trainer
 
 MOST = 20  # times the updates of the GPT that a cheap model gets at equal compute
@@ -119,7 +120,7 @@ class Ladder:
 
 
 @dataclass
-class _Progress:
+class _Progress(Logger):
     """Progress of a rung: the fraction of all its training that is done."""
 
     title: str
@@ -130,12 +131,3 @@ class _Progress:
 
     def step(self, step: int, *_: Any, **__: Any) -> None:
         self.tell(self.title, (self.seed + step / self.updates) / self.seeds)
-
-    def evaluation(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def progress(self, said: str) -> None:
-        pass
-
-    def note(self, step: int, record: dict[str, Any], *said: str) -> None:
-        pass

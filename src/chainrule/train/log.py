@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -24,19 +24,25 @@ REFRESH = 0.1  # seconds between updates of the live line
 PLAIN = 10.0  # seconds between plain lines
 
 
-class Logger(Protocol):
-    """Where a trainer reports; `train.Log` prints it and writes it to a file."""
+class Logger:
+    """Where a trainer reports. This one is silent; `train.Log` prints what it is told and writes it to a file."""
 
     def step(
         self, step: int, loss: float, *, lr: float, norm: float | None, seconds: float, left: float
-    ) -> None: ...
+    ) -> None:
+        """A step was made; `left` is the estimated time of those to come."""
 
-    def progress(self, said: str) -> None: ...
-    def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None: ...
-    def note(self, step: int, record: dict[str, Any], *said: str) -> None: ...
+    def progress(self, said: str) -> None:
+        """How far a long step is."""
+
+    def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None:
+        """The model was evaluated."""
+
+    def note(self, step: int, record: dict[str, Any], *said: str) -> None:
+        """Anything else: `record` for the log, if there is something in it, and lines to print now."""
 
 
-class Log:
+class Log(Logger):
     """Writes `path`, one JSON object per line, and prints how far training is.
 
     A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds",
@@ -99,7 +105,6 @@ class Log:
             self._say(line(self._parts(step, left), self.console.width))
 
     def progress(self, said: str) -> None:
-        """How far a long step is."""
         if self.tell:
             self.tell(said)
         elif self._time_to_say():
@@ -118,7 +123,6 @@ class Log:
         self._print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:
-        """Anything else: `record` for the log, if there is something in it, and lines to print now."""
         if record:
             self._write({"step": step} | record)
         for text in said:
@@ -144,9 +148,7 @@ class Log:
     def _print(self, text: str) -> None:
         try:
             self.console.print(text, markup=False, soft_wrap=True)
-        except (
-            SystemExit
-        ):  # rich raises it when the reader has gone, as in `... | head`: train on, in silence
+        except SystemExit:  # by rich, when the reader has gone, as in `... | head`: train on, in silence
             self.console.quiet = True
 
     def keep(self) -> None:
@@ -175,12 +177,6 @@ def line(parts: list[str], width: int) -> str:
             break
         text += "   " + part
     return text
-
-
-def shorten(text: str, width: int = 70) -> str:
-    """The beginning of a text in one line."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
 def encode(record: dict[str, Any]) -> str:
