@@ -15,15 +15,15 @@ STEPS, WIDTH = 16, 32
 T = 50  # steps of `ratios` and `clipped`
 
 
-def random_rnn(scale: float, seed: int = 0) -> RNN:
-    """A plain network that reads its input as it is; entries of W_h from N(0, scale²/WIDTH).
+def random_rnn(scale: float, width: int = WIDTH, seed: int = 0) -> RNN:
+    """A plain network that reads its input as it is; entries of W_h from N(0, scale²/width).
 
     At scale 1 the largest eigenvalue of W_h is near 1: a network without tanh would keep its gradients.
     """
-    layer = RNN(WIDTH, WIDTH).to(np.float64)
-    layer.weight_x.data[...] = np.eye(WIDTH)
+    layer = RNN(width, width).to(np.float64)
+    layer.weight_x.data[...] = np.eye(width)
     rng = generator("random rnn", seed=seed)
-    layer.weight_h.data[...] = rng.normal(0, scale / np.sqrt(WIDTH), size=(WIDTH, WIDTH))
+    layer.weight_h.data[...] = rng.normal(0, scale / np.sqrt(width), size=(width, width))
     return layer
 
 
@@ -33,7 +33,7 @@ def ratios(scale: float) -> Floats:
     for seed in range(9):
         rng = generator("inputs", seed=seed)
         x, gradient = rng.normal(0, 0.5, size=(T, WIDTH)), rng.normal(size=WIDTH)
-        norms = gradient_norms(random_rnn(scale, seed), x, gradient)
+        norms = gradient_norms(random_rnn(scale, seed=seed), x, gradient)
         found.append(norms / norms[-1])
     return np.array(found)
 
