@@ -9,39 +9,6 @@
 #include "decode/steps.hpp"
 
 namespace chainrule {
-namespace {
-
-// The pool's threads walk through all steps together. A thread takes the next block of a step and moves on when all its
-// blocks are done. A thread that has not arrived is not waited for.
-class Walk {
-public:
-    Walk(const std::vector<Step>& steps, const Batch& batch)
-        : steps_(steps), batch_(batch), places_(new Place[steps.size()]) {}
-
-    void join(float* scratch) {
-        for (size_t s = 0; s < steps_.size(); ++s) {
-            Place& place = places_[s];
-            const size_t blocks = steps_[s].blocks(batch_);
-            for (size_t block; (block = place.next.fetch_add(1, std::memory_order_relaxed)) < blocks;) {
-                steps_[s].run(batch_, block, scratch);
-                place.done.fetch_add(1, std::memory_order_release);
-            }
-            for (size_t spins = 0; place.done.load(std::memory_order_acquire) < blocks; ++spins)
-                if (spins > 2000) sched_yield();  // more threads than cores: let the one at work have this one
-                else relax();
-        }
-    }
-
-private:
-    struct alignas(64) Place {
-        std::atomic<size_t> next{0}, done{0};
-    };
-    const std::vector<Step>& steps_;
-    const Batch& batch_;
-    std::unique_ptr<Place[]> places_;
-};
-
-}  // namespace
 
 void Buffer::reserve(size_t rows) {
     if (rows <= rows_) return;
@@ -178,11 +145,28 @@ void Program::run(const Batch& batch) {
     walk(steps_, batch);
 }
 
+// The pool's threads walk through all steps together. A thread takes the next block of a step and moves on when all its
+// blocks are done. A thread that has not arrived is not waited for.
 void Program::walk(const Steps& steps, const Batch& batch) const {
+    struct alignas(64) Place {
+        std::atomic<size_t> next{0}, done{0};
+    };
+    const std::unique_ptr<Place[]> places(new Place[steps.size()]);
     const size_t threads = static_cast<size_t>(get_threads());
     const Scratch scratch(threads * scratch_);
-    Walk walk(steps, batch);
-    parallel_for(threads, [&](size_t thread) { walk.join(scratch.data() + thread * scratch_); });
+    parallel_for(threads, [&](size_t thread) {
+        for (size_t s = 0; s < steps.size(); ++s) {
+            Place& place = places[s];
+            const size_t blocks = steps[s].blocks(batch);
+            for (size_t block; (block = place.next.fetch_add(1, std::memory_order_relaxed)) < blocks;) {
+                steps[s].run(batch, block, scratch.data() + thread * scratch_);
+                place.done.fetch_add(1, std::memory_order_release);
+            }
+            for (size_t spins = 0; place.done.load(std::memory_order_acquire) < blocks; ++spins)
+                if (spins > 2000) sched_yield();  // more threads than cores: let the one at work have this one
+                else relax();
+        }
+    });
 }
 
 void Program::grow(size_t sequences, size_t capacity) {

@@ -24,7 +24,6 @@ smooth_example = examples(
     *(shapes((n,), draw=_wide) for n in (16, 33, 257))  # whole vectors of the native kernels, and a remainder
 )  # fmt: skip
 
-
 _kinked = [shapes(shape, draw=away_from_zero) for shape in ((3, 4), (2, 7, 1), (33,))]
 
 

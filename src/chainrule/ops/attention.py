@@ -262,7 +262,8 @@ def composed(q: Any, k: Any, v: Any, **options: Any) -> Any:
     causal, mask, scale, dropout, key = _checked(q, k, v, **options)
     shape = _scores_shape(q, k)
     k, v = _repeat_heads(k, shape), _repeat_heads(v, shape)
-    scores = mul(matmul(q, _swap_last(k)), scale)  # (..., H, T, S)
+    keys = transpose(k, axes=(*range(len(shape) - 2), -1, -2))  # (..., H, D, S)
+    scores = mul(matmul(q, keys), scale)  # (..., H, T, S)
     bias = _bias(causal, mask, shape, q.dtype)
     weights = softmax(scores if bias is None else add(scores, bias))
     if dropout:
@@ -278,11 +279,6 @@ def _repeat_heads(x: Any, shape: Shape) -> Any:
     x = reshape(x, shape=(*lead, Hk, 1, S, D))
     x = broadcast_to(x, shape=(*lead, Hk, shape[-3] // Hk, S, D))
     return reshape(x, shape=(*lead, shape[-3], S, D))
-
-
-def _swap_last(x: Any) -> Any:
-    axes = tuple(range(len(x.shape)))
-    return transpose(x, axes=(*axes[:-2], axes[-1], axes[-2]))
 
 
 def example(rng: np.random.Generator) -> Iterator[Example]:

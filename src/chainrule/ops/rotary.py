@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd import Op
+from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
 from chainrule.errors import ShapeError
@@ -126,10 +126,6 @@ def composed(x: Any, *, interleaved: bool = False, **angles: Any) -> Any:
     return reshape(y, shape=x.shape)
 
 
-def _split_heads(rng: np.random.Generator, *shape: int) -> Array:
-    return normal(rng, *shape).transpose(0, 2, 1, 3)
-
-
 example = examples(
     shapes((2, 3, 5, 8), positions=np.arange(5)),
     shapes((7, 2), positions=np.arange(100, 107), base=100.0),
@@ -137,7 +133,8 @@ example = examples(
     shapes((2, 5, 6), positions=np.arange(5), frequency=[1.0, 0.0, -0.3]),
     shapes((2, 3, 1, 4), positions=np.array([[[4]], [[9]]])),  # (B, 1, 1)
     shapes((2, 3, 66), positions=np.arange(3)),  # whole vectors and a remainder
-    shapes((2, 3, 4, 34), draw=_split_heads, positions=np.arange(3)),
+    # Heads split.
+    lambda rng: Example((normal(rng, 2, 3, 4, 34).transpose(0, 2, 1, 3),), {"positions": np.arange(3)}),
 )
 
 

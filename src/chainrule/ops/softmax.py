@@ -60,13 +60,10 @@ def softmax_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 _vectors = [shapes((3, C)) for C in (16, 33, 257)]  # whole vectors of the native kernels, and a remainder
 
-
-def _clipped(rng: np.random.Generator) -> Example:
-    return Example((np.array([[0.5, -3.0, 2.5], [1.5, 0.0, -0.7]]),), {"clip": (-1.0, 1.0)})
-
-
-softmax_example = examples(shapes((3, 4)), shapes((2, 3, 5), axis=1), shapes((7, 1)), _clipped, *_vectors)
-
+softmax_example = examples(
+    shapes((3, 4)), shapes((2, 3, 5), axis=1), shapes((7, 1)),
+    lambda rng: Example((np.array([[0.5, -3.0, 2.5], [1.5, 0.0, -0.7]]),), {"clip": (-1.0, 1.0)}), *_vectors
+)  # fmt: skip
 
 softmax = Op(
     "softmax", softmax_forward, softmax_backward, softmax_example,
