@@ -27,7 +27,7 @@ from chainrule.models import Seq2SeqConfig as PairConfig
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch
 
-module = importlib.import_module("chainrule.ops.linear_cross_entropy")
+module = importlib.import_module("chainrule.ops.losses.linear_cross_entropy")
 
 MODELS: dict[str, Any] = {
     "gpt": lambda: GPT(GPTConfig(2, 2, 16, block_size=8, vocab_size=33, dropout=0.1)),

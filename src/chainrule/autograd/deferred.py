@@ -7,7 +7,6 @@ loss.item()                                         there; if read before backwa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -45,10 +44,7 @@ class _Waiting:
         self.value: Array | None = None
 
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
-        return self.run(np.asarray(dy), saved, needs)
-
-    def run(self, dy: Array | None, saved: Saved, needs: Needs) -> Grads:
-        value, grads = self.op.run_together(dy, saved, needs)
+        value, grads = self.op.run_together(None if dy is None else np.asarray(dy), saved, needs)
         self.value = np.asarray(value)
         self.value.setflags(write=False)
         return grads
@@ -63,15 +59,15 @@ class Deferred(Tensor):
 
     @property
     def array(self) -> Array:  # type: ignore[override]
-        if self.waiting.value is None:
-            if name := changed(self.record):
+        waiting, entry = self.waiting, self.record
+        if waiting.value is None:
+            if name := changed(entry):
                 raise GraphError(
                     f"{self.name}: {name} was changed in place before this value was read "
                     "(read it, or call backward(), before you change it)"
                 )
-            self.waiting.run(None, present(self.record.saved), (False,) * len(self.record.needs))
-        assert self.waiting.value is not None
-        return self.waiting.value
+            waiting.run_backward(None, present(entry.saved), (False,) * len(entry.needs))
+        return waiting.value  # type: ignore[return-value]
 
     @property
     def shape(self) -> Shape:
@@ -80,14 +76,6 @@ class Deferred(Tensor):
     @property
     def dtype(self) -> np.dtype[Any]:
         return self.record.likeness[0][1]
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
 
 
 def defer(op: Op, name: str, args: tuple[Any, ...], saved: Saved, needs: Needs, dtype: Any) -> Deferred:

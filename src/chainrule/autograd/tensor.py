@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -139,11 +140,11 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
-        return self.array.ndim
+        return len(self.shape)
 
     @property
     def size(self) -> int:
-        return self.array.size
+        return math.prod(self.shape)
 
     def numpy(self) -> Array:
         """The values as a NumPy array (not a copy; take `.numpy().copy()` to change them)."""

@@ -12,11 +12,8 @@ from chainrule import native
 from chainrule.autograd import Example
 from chainrule.autograd.mode import mode
 from chainrule.autograd.op import Examples
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
+from chainrule.autograd.types import Array, Grads, Into, Needs, Result, Saved, Shape
 from chainrule.errors import ShapeError
-
-Result: TypeAlias = tuple[Array, Saved]  # of a forward pass: y, and what backward needs
-Results: TypeAlias = tuple[tuple[Array, ...], Saved]  # the same with several outputs
 
 
 def rows(x: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Work
-from chainrule.ops import attention
+from chainrule.ops.neural.attention import cost as attention_cost
 from chainrule.trace.graph import Given, Graph, Node, origin
 
 COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
@@ -54,7 +54,7 @@ def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:
     if is_causal(node):
         k, v = (abstract((*x.shape[:-2], x.shape[-2] + past, x.shape[-1])) for x in (k, v))
     needs = needs if len(needs) == 3 else 3 * needs
-    return attention.cost(needs, q, k, v, causal=is_causal(node) and not dense)
+    return attention_cost(needs, q, k, v, causal=is_causal(node) and not dense)
 
 
 def heads_of(node: Node) -> tuple[Array, Array, Array]:
