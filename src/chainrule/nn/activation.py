@@ -33,7 +33,7 @@ def identity(x: Any) -> Any:
 
 ACTIVATIONS: dict[str, Activation] = {
     "linear": identity, "sigmoid": ops.sigmoid, "tanh": ops.tanh, "relu": ops.relu,
-    "leaky_relu": ops.leaky_relu, "prelu": PReLU, "elu": ops.elu, "silu": ops.silu, "gelu": ops.gelu,
+    "leaky_relu": ops.leaky_relu, "elu": ops.elu, "silu": ops.silu, "gelu": ops.gelu,
     "gelu_tanh": ops.gelu_tanh, "softplus": ops.softplus, "softmax": ops.softmax
 }  # fmt: skip
 
@@ -42,6 +42,8 @@ def activation(f: str | Activation) -> Activation:
     """The activation called `f`: an op, or for "prelu" a new layer with its own α; a function is itself."""
     if not isinstance(f, str):
         return f
+    if f == "prelu":
+        return PReLU()
     if f not in ACTIVATIONS:
-        raise ConfigError(f"activation: {f!r} (must be one of {', '.join(ACTIVATIONS)})")
-    return PReLU() if f == "prelu" else ACTIVATIONS[f]
+        raise ConfigError(f"activation: {f!r} (must be one of {', '.join([*ACTIVATIONS, 'prelu'])})")
+    return ACTIVATIONS[f]

@@ -61,9 +61,10 @@ def mean_last(x: Array) -> Array:
 
 def check_features(name: str, x: Array, **features: Array) -> None:
     """Parameters and statistics of the features of x (..., C) must have the shape (C,)."""
-    if x.ndim == 0 or any(array.shape != x.shape[-1:] for array in features.values()):
+    wrong = [what for what, array in features.items() if x.ndim == 0 or array.shape != x.shape[-1:]]
+    if wrong:
         given = ", ".join(f"{what} {array.shape}" for what, array in features.items())
-        rule = f"{' and '.join(features)} must have the size of x's last axis"
+        rule = f"{' and '.join(wrong)} must have the size of x's last axis"
         raise ShapeError(f"{name}: x {x.shape}, {given} ({rule})")
 
 

@@ -11,7 +11,6 @@ class AdaGrad(Optimizer):
     """G ← G + g², w ← w - η g / (√G + ε); with `eps_inside` the root is √(G + ε)."""
 
     slots = ("G",)
-    keep = add = 1.0  # of the squares so far, and of the new one
 
     def __init__(
         self, params: Block, lr: float = 0.01, *, eps: float = 1e-8, eps_inside: bool = False
@@ -24,18 +23,15 @@ class AdaGrad(Optimizer):
     def update(self, w: Array, g: Array, state: tuple[Array, ...], lr: float, decays: bool) -> None:
         (G,) = state
         if self.kernels:
-            self.kernels.rms_step(w, G, g, self.keep, self.add, *split(self.eps, self.eps_inside), lr)
+            self.kernels.rms_step(w, G, g, 1.0, 1.0, *split(self.eps, self.eps_inside), lr)
             return
-        temp = np.square(g, out=self.scratch(w))
-        if self.keep != 1:
-            temp *= self.add
-            G *= self.keep
-        G += temp  # [OP.6] [OP.10]
+        temp = self.scratch(w)
+        G += np.square(g, out=temp)  # [OP.6]
         np.copyto(temp, G)
         root(temp, self.eps, self.eps_inside)
         np.divide(g, temp, out=temp)
         temp *= lr
-        w -= temp  # [OP.7] [OP.11]
+        w -= temp  # [OP.7]
 
 
 def split(eps: float, inside: bool) -> tuple[float, float]:

@@ -41,7 +41,7 @@ def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
         step.state = nested(saved.carried, trainer.model)
         if trainer.stopping:
             vars(trainer.stopping).update(training["stopping"])
-    vars(step.scale).update(training.get("scale", {}))
+    step.scale.load(training.get("scale", {}))
     step.skips.in_a_row = training.get("skipped", 0)
     if step.average:  # what is used is the mean; what is trained lies beside it
         step.average.load(trainer.model.state())

@@ -166,11 +166,21 @@ def _open(run: Run, records: dict[int, dict[str, Any]], since: int, differs: int
     )  # fmt: skip
 
 
-def _report(run: Run, loss: float, entropy: float | None, found: list[LayerReport], *arrays: Names) -> Report:
-    """The step in the words of `chainrule diagnose`; the arrays are weights, gradients and updates."""
+def _report(
+    run: Run,
+    loss: float,
+    entropy: float | None,
+    found: list[LayerReport],
+    weights: Names,
+    gradients: Names,
+    updates: Names,
+) -> Report:
+    """The step in the words of `chainrule diagnose`."""
     trainable = [name for name, param in run.trainer.gradient.optimizer.params.items() if param.requires_grad]
     params = [
-        ParameterReport(name, arrays[0][name].shape, *(norm(array[name]) for array in arrays))
+        ParameterReport(
+            name, weights[name].shape, norm(weights[name]), norm(gradients[name]), norm(updates[name])
+        )
         for name in trainable
     ]
     said = [*rules.of_layers(found, fresh=run.trainer.steps == 1), *rules.of_parameters(params)]

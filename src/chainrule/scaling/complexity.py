@@ -47,9 +47,12 @@ def gpt_parameters(layers: int, d: int, tokens: int, vocab_size: int) -> int:
 class Costs(NamedTuple):
     """What a layer takes to let every token know of every other."""
 
-    work: int  # multiply-adds, without the projections that both have
-    sequential_steps: int  # that must wait for each other, however many processors there are
-    path_length: int  # steps from the first token to the last
+    work: int
+    """Multiply-adds, without the projections that both have."""
+    sequential_steps: int
+    """Steps that must wait for each other, however many processors there are."""
+    path_length: int
+    """Steps from the first token to the last."""
 
 
 def comparison(n: int, d: int) -> dict[str, Costs]:

@@ -35,6 +35,13 @@ class AnswerOptions:
         return [replace(self.sampling, seed=self.sampling.seed + i) for i in range(self.num_samples)]
 
 
+DEFAULTS = AnswerOptions()
+
+
+def silent(tokens: int) -> None:
+    """Tells nobody."""
+
+
 def shorten(text: str, width: int = 70) -> str:
     """The beginning of a text in one line."""
     flat = " ".join(text.split())

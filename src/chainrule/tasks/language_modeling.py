@@ -16,7 +16,16 @@ from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import Beam, beam_search, complete, score, write
 from chainrule.generate.sample import encoded
 from chainrule.models import LanguageModel
-from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, drawn, searched
+from chainrule.tasks.answer_options import (
+    DEFAULTS,
+    Answer,
+    AnswerOptions,
+    Prompts,
+    Tell,
+    drawn,
+    searched,
+    silent,
+)
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task
@@ -114,7 +123,12 @@ class LanguageModelingTask(Task):
 
     @classmethod
     def answer(
-        cls, model: LanguageModel, tokenizer: Tokenizer, prompts: Prompts, options: AnswerOptions, tell: Tell
+        cls,
+        model: LanguageModel,
+        tokenizer: Tokenizer,
+        prompts: Prompts,
+        options: AnswerOptions = DEFAULTS,
+        tell: Tell = silent,
     ) -> Iterator[Answer]:
         """Texts that continue the prompts, drawn or searched for."""
         if options.beam:

@@ -86,7 +86,7 @@ class MaskedLMTask(Task):
     def scores(self, model: BERTPretraining, batches: EvalBatches) -> dict[str, float | None]:
         """The fraction of hidden words that the model scores highest."""
         with no_grad():
-            read = ((model(*x[:3]), words) for x, words in batches)  # x without `follows`
+            read = ((model(x.ids, x.mask, x.segments), words) for x, words in batches)
             return {"accuracy": accuracy((logits.numpy().argmax(axis=-1), words) for logits, words in read)}
 
     @classmethod

@@ -11,7 +11,7 @@ import numpy as np
 
 from chainrule.data import BatchSource
 from chainrule.errors import ConfigError
-from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text
+from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
 
@@ -142,7 +142,12 @@ class Task:
 
     @classmethod
     def answer(
-        cls, model: Any, tokenizer: Tokenizer, prompts: Prompts, options: AnswerOptions, tell: Tell
+        cls,
+        model: Any,
+        tokenizer: Tokenizer,
+        prompts: Prompts,
+        options: AnswerOptions = DEFAULTS,
+        tell: Tell = silent,
     ) -> Iterator[Answer]:
         """What a trained model answers to each prompt; `tell` is called with the number of tokens so far."""
         for first in range(0, len(prompts), TOGETHER):

@@ -14,7 +14,7 @@ from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Translator
 from chainrule.generate.session import check_fp32
 from chainrule.models import Seq2Seq
-from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text
+from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
 from chainrule.tasks.scheduled_sampling import ScheduledSampling
 from chainrule.tasks.task import EvalBatches, Task
 from chainrule.tasks.translating import marks, translate_texts, translations
@@ -143,7 +143,12 @@ class TranslationTask(Task):
 
     @classmethod
     def answer(
-        cls, model: Seq2Seq, tokenizer: Tokenizer, prompts: Prompts, options: AnswerOptions, tell: Tell
+        cls,
+        model: Seq2Seq,
+        tokenizer: Tokenizer,
+        prompts: Prompts,
+        options: AnswerOptions = DEFAULTS,
+        tell: Tell = silent,
     ) -> Iterator[Answer]:
         """Translations of the prompts, drawn or searched for."""
         if options.beam and options.logprobs:

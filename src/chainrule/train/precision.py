@@ -8,6 +8,7 @@ power of two. Too large a factor makes something infinite: that step is left out
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from chainrule.errors import ChainruleError
 
@@ -35,6 +36,11 @@ class LossScale:
             self.good += 1
         else:
             self.factor, self.good = min(2 * self.factor, LARGEST), 0
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Restore the state that `asdict` wrote."""
+        self.factor = float(state.get("factor", self.factor))
+        self.good = int(state.get("good", self.good))
 
 
 class NoScale(LossScale):

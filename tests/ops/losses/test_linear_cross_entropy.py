@@ -110,7 +110,7 @@ def results(
     params.grad[...] = 1
     with monkeypatch.context() as patch:
         if way == WAYS[2]:
-            patch.setattr(linear_cross_entropy, "together", None)
+            patch.setattr(linear_cross_entropy, "value_and_grad", None)
         loss = linear_cross_entropy(leaf, params["W"], targets=ids, **constants)
     assert isinstance(loss, Deferred) == (way != WAYS[2] and constants.get("reduction") != "none")
     if way == WAYS[1]:
@@ -197,3 +197,28 @@ def test_complaints_do_not_wait_for_backward(monkeypatch: pytest.MonkeyPatch) ->
         linear_cross_entropy(leaf, W.astype(np.float32))
     with pytest.raises(DataError, match="linear_cross_entropy: target 99 at position 0, V is 11"):
         linear_cross_entropy(leaf, W.astype(np.float32), targets=ids + 99 - ids[0])
+
+
+def test_what_a_norm_was_computed_from_must_not_change_before_a_waiting_value_is_read() -> None:
+    """The output of the norm is recomputed when the value is read, from the gamma of that moment."""
+    rng = np.random.default_rng(0)
+    x, W = rng.normal(size=(2, 1 << 19, 2)), rng.normal(size=(11, 2))
+    x = Tensor(x.astype(np.float32), requires_grad=True)  # its norm is large enough not to be kept
+    gamma, beta = (Param(np.full(2, value), name) for value, name in ((1.0, "gamma"), (0.0, "beta")))
+    normed = cr.ops.layernorm(x, gamma, beta)
+    loss = linear_cross_entropy(normed, W.astype(np.float32), targets=np.zeros((2, 1 << 19), int))
+    assert isinstance(loss, Deferred)
+    gamma.data *= 3
+    with pytest.raises(GraphError, match=r"gamma of shape \(2,\) was changed in place"):
+        loss.item()
+
+
+@pytest.mark.parametrize("mode", [cr.precision("bf16"), cr.backend("reference")])
+def test_a_value_that_waits_is_computed_as_it_was_called(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEEP", 0)
+    x, W, ids = case(N=40, V=33, C=16)
+    leaf, matrix = Tensor(x.astype(np.float32), requires_grad=True), W.astype(np.float32)
+    with mode:
+        want = linear_cross_entropy(leaf.array, matrix, targets=ids)
+        loss = linear_cross_entropy(leaf, matrix, targets=ids)
+    assert isinstance(loss, Deferred) and loss.item() == want

@@ -186,7 +186,7 @@ def test_group_and_instance_normalization() -> None:
         (
             lambda x: batchnorm_eval(x, np.ones(3), np.ones(3), mean=np.ones(2), var=np.ones(3)),
             ShapeError,
-            "batchnorm_eval: x (4, 3), mean (2,)",
+            "batchnorm_eval: x (4, 3), gamma (3,), beta (3,), mean (2,), var (3,) (mean must",
         ),
         (lambda x: update_running(0, 1, 0, 1, momentum=2), ConfigError, "momentum is 2 (must be from 0"),
         (lambda x: update_running(0, 1, 0, 1, unbiased_rows=1), DataError, "1 rows have no unbiased"),

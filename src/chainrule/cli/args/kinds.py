@@ -40,7 +40,8 @@ class Kind:
             found = [self.read(text) for text in texts]
             return found[-1] if self.words == 1 and not self.repeated else self.gather(found)
         except ValueError as error:
-            raise BadValue(flag, said, hinted(f"must be {self.rule}", said, self.choices)) from error
+            wrong = next((text for text in texts if text not in self.choices), said)
+            raise BadValue(flag, said, hinted(f"must be {self.rule}", wrong, self.choices)) from error
 
     def takes(self, value: Any) -> bool:
         """Is this what TOML must hold? "6" is not 6, and to Python true is an integer."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd import Example, Op, Together
+from chainrule.autograd import Example, Op, ValueAndGrad
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Into, Needs, Result, Saved, Shape, Work
@@ -119,14 +119,15 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return None if dX is None else dX.reshape(x.shape), dW
 
 
-def begin(x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Saved | None:
-    """What `together` needs; None for logits that are kept, and for a loss of each row."""
+def prepare(x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Saved | None:
+    """What `value_and_grad` needs; None for logits that are kept, and for a loss of each row."""
     shape = _logits_shape(x, W)
-    goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
-    return None if reduction == "none" or _kept(shape) else (x, W, *goal)
+    if reduction == "none" or _kept(shape):
+        return None
+    return (x, W, *read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options))
 
 
-def together(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads]:
+def value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads]:
     """The loss and the gradients of each chunk from the same logits."""
     x, W, *constants = saved
     goal = Goal(*constants)
@@ -146,11 +147,11 @@ def together(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads
     return losses.sum(), (None if dX is None else dX.reshape(x.shape), dW)
 
 
-def native_together(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads]:
+def native_value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads]:
     x, W, *constants = saved
     goal = Goal(*constants)
     if goal.target.ndim == 2:
-        return together(dy, saved, needs)
+        return value_and_grad(dy, saved, needs)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), np.float32)
     dX, dW = native.empty_like(X) if needs[0] else None, _sum_of(W, needs[1])
@@ -229,5 +230,5 @@ def cost(needs: Needs, x: Array, W: Array, **constants: Any) -> Work:
 linear_cross_entropy = Op(
     NAME, forward, backward, example,
     composed=composed, native=(native_forward, native_backward),
-    together=Together(begin, together, native_together), abstract=abstract_forward, cost=cost,
+    value_and_grad=ValueAndGrad(prepare, value_and_grad, native_value_and_grad), abstract=abstract_forward, cost=cost,
 )  # fmt: skip

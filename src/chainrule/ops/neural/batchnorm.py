@@ -106,8 +106,7 @@ def batchnorm_eval_forward(
 ) -> Result:
     """Batch normalization with given statistics mean (C,), var (C,): independent of the batch."""
     mean, var = (np.asarray(s, dtype=x.dtype) for s in (mean, var))
-    check_features("batchnorm_eval", x, gamma=gamma, beta=beta)
-    check_features("batchnorm_eval", x, mean=mean, var=var)
+    check_features("batchnorm_eval", x, gamma=gamma, beta=beta, mean=mean, var=var)
     rstd = 1 / np.sqrt(var + eps)  # (C,)
     y = x - mean
     y *= rstd * gamma

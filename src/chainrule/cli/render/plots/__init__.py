@@ -19,7 +19,11 @@ FIGURES = {
     "loss-surface": ("foundations", "loss_surface", "x² + y² with its gradient"),
     "relu": ("foundations", "relu", "a linear function and what ReLU makes of it"),
     "bigram-emma": ("ngram", "emma", "which letter follows which in 'emma'"),
-    "bigram-graph": ("ngram", "identifiers", "the same for names in Python's library, darker if frequent"),
+    "bigram-graph": (
+        "ngram",
+        "identifiers",
+        "the same for the names in Python's library, darker if frequent",
+    ),
     "one-hot": ("ngram", "one_hot", "the context of a 4-gram as three one-hot rows"),
     "rate-search": ("training", "rate_search", "the loss against the learning rate, and the chosen range"),
     "rate-decay": ("training", "rate_decay", "the loss calms down when the rate drops at 90 %"),
