@@ -27,7 +27,20 @@ HARD = [
 TURNING = st.sampled_from(
     [
         *"aSsltvedRm'’ſé中1²٣ \t\n\r\x0b\x1c\x85\u3000!?-_🙂\u200d\u0301Σσİıßﬁ①Ⅳ$+<%\u00ad\u200b\ufeff",
-        *("  ", "the ", "don't", "I'LL", "12345", "été", "e\u0301", "<s>", "\r\n", "CamelCase", "日本語", "한국어"),
+        *(
+            "  ",
+            "the ",
+            "don't",
+            "I'LL",
+            "12345",
+            "été",
+            "e\u0301",
+            "<s>",
+            "\r\n",
+            "CamelCase",
+            "日本語",
+            "한국어",
+        ),
     ]
 )
 # Characters that have not changed since Unicode 3.2: some tables of `tokenizers` are old.

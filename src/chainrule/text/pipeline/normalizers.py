@@ -15,7 +15,7 @@ from chainrule.text.pipeline.charsmap import Charsmap
 from chainrule.text.pipeline.part import Description, Find, Part, read_part, read_parts
 from chainrule.text.unicode.expressions import characters, know
 
-know(r"\A +", r" {2,}", r"[ ▁]+\z")  # SentencePiece's way with spaces
+know(r"\s+", r"\A +", r" {2,}", r"[ ▁]+\z")  # CLIP's and SentencePiece's way with spaces
 
 
 class Normalizer(Part):
