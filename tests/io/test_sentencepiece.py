@@ -66,6 +66,8 @@ def test_extra_spaces_go_and_one_comes_before_the_text(kind: int, tmp_path: Path
     assert pieces(tokenizer, "  low   low xy ") == ["▁low", "▁low", "▁", "<unk>"]
     assert pieces(tokenizer, "   ") == [] == pieces(tokenizer, "")
     assert tokenizer.decode(tokenizer.encode(" low  e")) == "low e"
+    inside = [[tokenizer.piece(id) for id in tokenizer.encode_inside(text)] for text in ("low", " low")]
+    assert inside == [["low"], ["▁low"]]
     bare = read(tmp_path, model([*HEAD, *WORDS], kind=kind, normalizer=KEEP_SPACES | {3: 0}))
     assert pieces(bare, "low ") == ["low", "▁"] and bare.decode(bare.encode("low ")) == "low "
 

@@ -72,6 +72,16 @@ def test_names_and_sizes() -> None:
     assert repr(tokenizer) == "<PipelineTokenizer, 263 tokens>"
 
 
+def test_a_text_that_continues_another_gets_no_space() -> None:
+    tokenizer = with_bytes()
+    ids = [*tokenizer.encode("a").tolist(), *tokenizer.encode_inside(" a").tolist()]
+    assert ids == tokenizer.encode("a a").tolist()
+    assert [tokenizer.piece(id) for id in tokenizer.encode_inside("a a")] == ["a", "▁a"]
+    first = pretokenizers.Metaspace(prepend_scheme="first")
+    words = PipelineTokenizer(WordPiece({"[UNK]": 0, "a": 1, "▁a": 2}), pre_tokenizer=first)
+    assert (words.encode("a").tolist(), words.encode_inside("a").tolist()) == ([2], [1])
+
+
 def test_symbols_stand_in_the_normalized_text() -> None:
     tokenizer = with_bytes()
     assert tokenizer.pieces("<sym> a<sym>") == ["▁", "<sym>", "▁a", "<sym>"]
