@@ -17,7 +17,7 @@ import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import load_tokenizer, save_tokenizer
 from chainrule.io.hf.tokenizers.wordpiece import write_vocab_txt
-from chainrule.io.tokenizers import to_hugging_face
+from chainrule.io.tokenizers import described_tokenizer, to_hugging_face
 from chainrule.text import (
     BertRules,
     BPETokenizer,
@@ -44,6 +44,38 @@ KINDS: dict[str, Tokenizer] = {
     "unigram": UnigramTokenizer.train(TEXT, 300, special_tokens=["<s>", "</s>"]),
     "raw": UnigramTokenizer.train(TEXT, 30, byte_fallback=False, prefix=False),
 }
+OTHER_PARTS: dict[str, dict[str, Any]] = {
+    "bpe": {
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [{"type": "NFC"}, {"type": "Strip", "strip_left": False}],
+        },
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithNext", "invert": False},
+                {"type": "ByteLevel", "add_prefix_space": True},
+            ],
+        },
+    },
+    "wordpiece": {
+        "normalizer": {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+        "pre_tokenizer": {"type": "Punctuation", "behavior": "Isolated"},
+        "post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]},
+    },
+    "unigram": {
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": ""},
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True},
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [{"type": "Strip", "content": "▁", "start": 1, "stop": 0}],
+        },
+    },
+}
+KINDS |= {
+    f"{kind} pipeline": described_tokenizer(to_hugging_face(KINDS[kind]) | parts)
+    for kind, parts in OTHER_PARTS.items()
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,7 +86,9 @@ def test_our_json_comes_back(kind: str, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["tokenizer.json"]  # nothing half-written
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "cased", "unigram", "raw"])
+@pytest.mark.parametrize(
+    "kind", ["wordpiece", "cased", "unigram", "raw", *(f"{kind} pipeline" for kind in OTHER_PARTS)]
+)
 def test_hugging_face_json_comes_back(kind: str, tmp_path: Path) -> None:
     save_tokenizer(KINDS[kind], tmp_path / "t.json", hugging_face=True)
     assert load_tokenizer(tmp_path / "t.json") == KINDS[kind]
@@ -255,7 +289,7 @@ def test_metaspace_is_read(scheme: str, prefix: bool, tmp_path: Path) -> None:
 def test_damaged_files_never_crash(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """The fuzz test: bytes of a good file changed at random give a tokenizer or one of our errors."""
     kind = data.draw(st.sampled_from(sorted(KINDS)))
-    hugging_face = kind in ("wordpiece", "unigram") and data.draw(st.booleans())
+    hugging_face = kind.startswith(("wordpiece", "unigram")) and data.draw(st.booleans())
     path = tmp_path_factory.getbasetemp() / "fuzzed.json"
     save_tokenizer(KINDS[kind], path, hugging_face=hugging_face)
     content = bytearray(path.read_bytes())
@@ -273,6 +307,7 @@ def test_damaged_files_never_crash(tmp_path_factory: pytest.TempPathFactory, dat
 
 OTHER_TYPES: list[Any] = [None, True, -1, 1.5, 10**400, "x", [], [[]], {}, {"x": []}]
 HELD = [(kind, False) for kind in KINDS] + [(kind, True) for kind in ("bpe", "wordpiece", "unigram")]
+HELD += [(f"{kind} pipeline", True) for kind in OTHER_PARTS]
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
