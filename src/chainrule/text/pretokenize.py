@@ -16,15 +16,17 @@ from chainrule.text.patterns import NATIVE, PATTERNS, Pattern, check_pattern, st
 from chainrule.text.unicode import expressions
 from chainrule.text.unicode import ranges as unicode_ranges
 
+_SCANNERS = {PATTERNS[name][0]: number for number, name in enumerate(NATIVE)}
+
 
 def native_steps(pattern: Pattern) -> tuple[tuple[str, ...], int | None]:
     """The expressions of a pattern before the last, and the number of the C++ scanner for the last.
 
     Without a scanner for it the number is None.
     """
-    *before, last = steps_of(pattern) or ("",)
-    known = [PATTERNS[name][0] for name in NATIVE]
-    return tuple(before), known.index(last) if last in known and native.available() else None
+    steps = steps_of(pattern)
+    scanner = _SCANNERS.get(steps[-1]) if steps and native.available() else None
+    return steps[:-1], scanner
 
 
 def split(data: bytes, pattern: Pattern) -> list[bytes]:
