@@ -7,6 +7,7 @@ from chainrule.text.bpe import BPETokenizer
 from chainrule.text.chars import CharTokenizer
 from chainrule.text.lowercase_words import LowercaseWordTokenizer
 from chainrule.text.normalize import BertRules
+from chainrule.text.pipeline import PipelineTokenizer
 from chainrule.text.prompts import few_shot
 from chainrule.text.sentencepiece_bpe import SentencePieceBPETokenizer
 from chainrule.text.streaming import TextStream
@@ -18,7 +19,7 @@ from chainrule.text.wordpiece import WordPieceTokenizer
 from chainrule.text.words import WordTokenizer
 
 __all__ = [
-    "BPETokenizer", "BertRules", "CharTokenizer", "LowercaseWordTokenizer", "SentencePieceBPETokenizer",
-    "TextStream", "TextbookBPETokenizer", "Tokenizer", "UnigramTokenizer", "Vocabulary", "WordPieceTokenizer",
-    "WordTokenizer", "few_shot", "from_dict"
+    "BPETokenizer", "BertRules", "CharTokenizer", "LowercaseWordTokenizer", "PipelineTokenizer",
+    "SentencePieceBPETokenizer", "TextStream", "TextbookBPETokenizer", "Tokenizer", "UnigramTokenizer", "Vocabulary",
+    "WordPieceTokenizer", "WordTokenizer", "few_shot", "from_dict"
 ]  # fmt: skip

@@ -13,7 +13,7 @@ _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 BYTES_IN_ORDER = bytes([*_PRINTABLE, *(byte for byte in range(256) if byte not in _PRINTABLE)])
 
 _SHOWN = dict(zip(BYTES_IN_ORDER, [*_PRINTABLE, *range(0x100, 0x144)], strict=True))
-_HIDDEN = {character: byte for byte, character in _SHOWN.items()}
+HIDDEN = {character: byte for byte, character in _SHOWN.items()}
 
 
 def show(data: bytes) -> str:
@@ -28,8 +28,8 @@ def show(data: bytes) -> str:
 def hide(text: str) -> bytes:
     """The inverse of `show`."""
     try:
-        return bytes(_HIDDEN[ord(character)] for character in text)
+        return bytes(HIDDEN[ord(character)] for character in text)
     except KeyError:
-        wrong = next(character for character in text if ord(character) not in _HIDDEN)
+        wrong = next(character for character in text if ord(character) not in HIDDEN)
         rule = "must be in GPT-2's byte alphabet"
         raise FormatError(f"token {text!r}: {wrong!r} stands for no byte ({rule})") from None
