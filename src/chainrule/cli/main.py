@@ -23,6 +23,7 @@ from chainrule.suggest import closest
 PLAIN = (
     "gpt",
     "llama",
+    "neox",
     "ngram",
     "mlp",
     "rnn",
@@ -35,7 +36,7 @@ COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
     "train": (
         "train.family:",
-        "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama",
+        "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt, llama or neox",
     ),
     **{f"train {name}": (f"train.family:{name}", "") for name in PLAIN},
     "train seq2seq": (

@@ -19,8 +19,8 @@ import numpy as np
 from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.files import new_file
 from chainrule.io.binary import Cursor, map_file
-from chainrule.io.hf.weights import Matrix, halves_to_pairs, pairs_to_halves
-from chainrule.io.safetensors import Arrays
+from chainrule.io.hf.weights import halves_to_pairs, pairs_to_halves
+from chainrule.io.lazy import Arrays, Matrix
 from chainrule.models import Llama, LlamaConfig, Model
 from chainrule.nn.init import unfilled
 from chainrule.nn.positions import frequencies

@@ -14,6 +14,7 @@ from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
+from chainrule.models.neox import NeoX, NeoXConfig
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 from chainrule.models.seq2seq.config import Seq2SeqConfig
@@ -36,6 +37,7 @@ class Family(NamedTuple):
 FAMILIES = {  # language models
     "gpt": Family(GPT, GPTConfig),
     "llama": Family(Llama, LlamaConfig),
+    "neox": Family(NeoX, NeoXConfig),
     "ngram": Family(NeuralNGram, NeuralNGramConfig),
     "mlp": Family(MLPLM, MLPConfig),
     "rnn": Family(RNNLM, RecurrentConfig),

@@ -28,6 +28,8 @@ class Command:
     """A directory with config.json, model.safetensors and tokenizer.json; a .gguf or .bin file, or its directory."""
     out: Path
     """Directory to write, new or empty."""
+    tokenizer: Path | None = None
+    """A tokenizer's file, for weights that come without one or with one that is not read."""
     json: bool = False
     """Print one JSON object."""
 
@@ -36,7 +38,7 @@ class Command:
             fix = "sample, eval, chat and export take it as it is; to copy the model: export"
             raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
         with Progress(f"read {self.source}"):
-            model, tokenizer = cr.io.load(self.source)
+            model, tokenizer = cr.io.load(self.source, self.tokenizer)
         with Progress(f"write {self.out}"):
             cr.io.save_pretrained(model, tokenizer, self.out)
         if self.json:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.errors import ChainruleError, DataError, FormatError
-from chainrule.files import new_folder, write
+from chainrule.files import new_file, new_folder, write
 from chainrule.io import safetensors
 from chainrule.io.files import read_bytes
-from chainrule.io.hf.architectures import to_files, to_model
-from chainrule.io.safetensors import Arrays
+from chainrule.io.hf.architectures import known_kind, to_files, to_model
+from chainrule.io.lazy import Arrays
 from chainrule.io.tokenizers import described_tokenizer, load_tokenizer, to_hugging_face
 from chainrule.models import Model, Seq2Seq, Word2Vec
 from chainrule.text import Tokenizer, from_dict
@@ -49,9 +49,9 @@ class Parts:
     generation_config: dict[str, Any]
 
 
-def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
-    """The files of a model and its tokenizer."""
-    config, arrays = to_files(model)
+def parts(model: Model, tokenizer: Tokenizer | None, arrays: Arrays | None = None) -> Parts:
+    """The files of a model and its tokenizer; with copies of its arrays unless they are given."""
+    config, arrays = to_files(model, model.state() if arrays is None else arrays)
     if isinstance(model, Word2Vec) and tokenizer is not None:  # no other program reads these
         return Parts(arrays, config, tokenizer.to_dict(), {}, {})
     special = {} if tokenizer is None else dict(tokenizer.special_ids)
@@ -86,21 +86,25 @@ def special_roles(special: Mapping[str, int]) -> dict[str, str]:
 
 def save_pretrained(model: Model, tokenizer: Tokenizer | None, folder: str | Path) -> None:
     """Write a directory, completely or not at all; it must be new or empty."""
-    content = parts(model, tokenizer)
+    content = parts(model, tokenizer, model.arrays())
     with new_folder(Path(folder)) as place:
-        write(place / "model.safetensors", safetensors.encode(content.model))
+        with new_file(place / "model.safetensors") as file:
+            safetensors.write(file, content.model)
         for name in ("config", "tokenizer", "tokenizer_config", "generation_config"):
             if value := getattr(content, name):
                 write(place / f"{name}.json", (json.dumps(value, indent=1) + "\n").encode())
 
 
-def load_pretrained(folder: str | Path) -> tuple[Model, Tokenizer | None]:
-    """The model of a directory, in evaluation mode, and its tokenizer or None."""
+def load_pretrained(
+    folder: str | Path, tokenizer: Tokenizer | None = None
+) -> tuple[Model, Tokenizer | None]:
+    """The model of a directory, in evaluation mode, and its tokenizer or None; or the one that is given for it."""
     folder = Path(folder)
     config = _object(folder / "config.json")
     try:
+        known_kind(config)  # what is refused is refused before the weights are read
+        tokenizer = _tokenizer(folder) if tokenizer is None else tokenizer
         model = to_model(config, _weights(folder))
-        tokenizer = _tokenizer(folder)
         if tokenizer is not None:
             check_vocabulary(model, tokenizer)
     except (ChainruleError, TypeError, ValueError, OverflowError) as error:
@@ -133,9 +137,14 @@ def _describe(tokenizer: Tokenizer) -> tuple[dict[str, Any], dict[str, Any]]:
         return ours, {}
 
 
-def _tokenizer(folder: Path) -> Tokenizer | None:
+def tokenizer_files(folder: Path) -> list[str]:
+    """The files of a directory that describe a tokenizer."""
     names = ("tokenizer.json", "vocab.json", "vocab.txt", "encoder.json")
-    if not any((folder / name).is_file() for name in names):
+    return [name for name in names if (folder / name).is_file()]
+
+
+def _tokenizer(folder: Path) -> Tokenizer | None:
+    if not tokenizer_files(folder):
         return None
     about = folder / "tokenizer_config.json"
     exact = _object(about).get("chainrule") if about.is_file() else None
