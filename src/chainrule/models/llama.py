@@ -50,6 +50,8 @@ class Variant:
     """Activation of the gate in the MLP."""
     scaled_embedding: bool = False
     """The embedding is multiplied by √C."""
+    norm_offset: float = 0.0
+    """Added to the weights of the norms, which then begin as 1."""
     unturned_every: int | None = None
     """One layer in so many does not turn its queries and keys."""
 
@@ -58,7 +60,7 @@ VARIANTS = {
     "llama": Variant(),
     "phi3": Variant(),  # the same model; its files store q, k, v in one matrix, and gate and up in another
     "qwen3": Variant(qk_norm=True),
-    "gemma": Variant(gate="gelu_tanh", scaled_embedding=True),
+    "gemma": Variant(gate="gelu_tanh", scaled_embedding=True, norm_offset=1.0),
     "smollm3": Variant(unturned_every=4),
 }
 
@@ -142,8 +144,9 @@ class LlamaConfig(Config):
 class Block(Layer):
     def __init__(self, config: LlamaConfig, number: int = 0) -> None:
         C, eps, differs = config.n_embd, config.norm_eps, config.differs
+        norm = partial(RMSNorm, C, eps=eps, offset=differs.norm_offset)
         turned = differs.unturned_every is None or (number + 1) % differs.unturned_every
-        self.input_layernorm = RMSNorm(C, eps=eps)
+        self.input_layernorm = norm()
         self.self_attn = RotaryAttention(
             C,
             config.n_head,
@@ -154,7 +157,7 @@ class Block(Layer):
             qk_norm=eps if differs.qk_norm else None,
             init=init,
         )
-        self.post_attention_layernorm = RMSNorm(C, eps=eps)
+        self.post_attention_layernorm = norm()
         self.mlp = GatedFeedForward(C, config.n_hidden, activation=differs.gate, init=init)
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -176,7 +179,7 @@ class Llama(TransformerLM):
         super().__init__(config)
         self.embed_tokens = Embedding(config.vocab_size, config.n_embd, init=init)
         self.layers = [Block(config, number) for number in range(config.n_layer)]
-        self.norm = RMSNorm(config.n_embd, eps=config.norm_eps)
+        self.norm = RMSNorm(config.n_embd, eps=config.norm_eps, offset=config.differs.norm_offset)
         if not config.tied:
             self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, init=init)
 

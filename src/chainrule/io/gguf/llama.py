@@ -1,13 +1,16 @@
 """Llama and its variants in GGUF: `llama`, `qwen2`, `qwen3`, `phi3`, `gemma` and `smollm3`.
 
 llama.cpp rotates the pairs (2i, 2i + 1) of some kinds, so the rows of queries and keys are reordered. Phi-3 has queries,
-keys and values in one matrix, and gate and up in another. Qwen 2 is written as a `llama` with biases.
+keys and values in one matrix, and gate and up in another; of Gemma's norms the file has the gains, the weights plus 1.
+Qwen 2 is written as a `llama` with biases.
 """
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from chainrule.errors import ConfigError
 from chainrule.io.gguf.file import Stored
@@ -118,7 +121,8 @@ def read_weights(kind: str, tensors: dict[str, Stored], config: LlamaConfig) -> 
     stored = {name: array for name, array in tensors.items() if name != TENSOR}  # read into the configuration
     if kind == "phi3":
         return split_fused(from_gguf(stored, NAMES | FUSED), config)
-    return _turned(kind, from_gguf(stored, NAMES), config, pairs_to_halves)
+    found = _turned(kind, from_gguf(stored, NAMES), config, pairs_to_halves)
+    return _shifted(found, -config.differs.norm_offset)
 
 
 def write_weights(state: Arrays, config: LlamaConfig) -> Arrays:
@@ -126,6 +130,7 @@ def write_weights(state: Arrays, config: LlamaConfig) -> Arrays:
     _, divisors = write_scaling(config)
     if config.variant == "phi3":
         return to_gguf(fused(state), NAMES | FUSED) | divisors
+    state = _shifted(state, config.differs.norm_offset)
     return to_gguf(_turned(config.variant, state, config, halves_to_pairs), NAMES) | divisors
 
 
@@ -138,3 +143,9 @@ def _turned(kind: str, arrays: Arrays, config: LlamaConfig, turn: Any) -> Arrays
         return array if count is None else later(partial(turn, heads=count), array)
 
     return {name: other(name, array) for name, array in arrays.items()}
+
+
+def _shifted(arrays: Arrays, by: float) -> Arrays:
+    """The weights of all norms plus a number."""
+    add = partial(np.add, by, dtype=np.float32)
+    return {n: later(add, array) if by and n.endswith("norm.weight") else array for n, array in arrays.items()}

@@ -1,8 +1,7 @@
 """Llama and its variants as Hugging Face's `LlamaForCausalLM`, `Qwen3ForCausalLM` and others.
 
 Names, layout and rotary pairs are ours. With biases only in queries, keys and values it is `Qwen2ForCausalLM`; Mistral
-is read as a Llama. Phi-3 stores queries, keys and values in one matrix, and gate and up in another; Gemma stores the
-gains of its norms less 1.
+is read as a Llama. Phi-3 stores queries, keys and values in one matrix, and gate and up in another.
 """
 
 from __future__ import annotations
@@ -11,11 +10,9 @@ import warnings
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from chainrule.errors import ChainruleWarning, FormatError
 from chainrule.io.hf.weights import drop_prefix, fuse_rows, split_rows, without_copies
-from chainrule.io.lazy import Arrays, Matrix, later
+from chainrule.io.lazy import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import Llama, LlamaConfig, Model
 from chainrule.models.llama import VARIANTS
@@ -57,7 +54,6 @@ CLASSES = {
     "smollm3": "SmolLM3ForCausalLM",
 }
 UNUSED = ("rotary_emb.inv_freq",)  # older files store the frequencies
-NORMS = ("layernorm.weight", "norm.weight")
 # Matrices of Phi-3, and of what they consist.
 QKV, GATE_UP = "self_attn.qkv_proj", "mlp.gate_up_proj"
 FUSED = {
@@ -199,8 +195,6 @@ def read_weights(tensors: Arrays, config: LlamaConfig) -> Arrays:
     found = {name: array for name, array in found.items() if not name.endswith(UNUSED)}
     if config.variant == "phi3":
         found = split_fused(found, config)
-    if config.variant == "gemma":
-        found = _shifted(found, 1)
     return without_copies(found, {HEAD: "embed_tokens.weight"}) if config.tied else found
 
 
@@ -208,8 +202,6 @@ def write_weights(state: Arrays, config: LlamaConfig) -> Arrays:
     """Arrays by Hugging Face's names, from ours."""
     if config.variant == "phi3":
         state = fused(state)
-    if config.variant == "gemma":
-        state = _shifted(state, -1)
     return {name if name == HEAD else PREFIX + name: array for name, array in state.items()}
 
 
@@ -227,12 +219,3 @@ def fused(arrays: Arrays) -> Arrays:
     for name, parts in FUSED.items():
         arrays = fuse_rows(arrays, name, parts)
     return arrays
-
-
-def _shifted(arrays: Arrays, by: float) -> Arrays:
-    """The gains of all norms plus a number."""
-
-    def shifted(gain: Matrix) -> Matrix:
-        return np.add(gain, by, dtype=np.float32)
-
-    return {n: later(shifted, array) if n.endswith(NORMS) else array for n, array in arrays.items()}
