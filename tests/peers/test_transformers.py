@@ -164,7 +164,10 @@ THEIRS = {
     "gemma as before": ("gemma", {"hidden_act": "gelu"}),
     "smollm3": ("smollm3", {}),
     "pythia": ("gpt_neox", {}),
-    "neox, serial": ("gpt_neox", {"use_parallel_residual": False, "hidden_act": "gelu_new", "rotary_pct": 0.5}),
+    "neox, serial": (
+        "gpt_neox",
+        {"use_parallel_residual": False, "hidden_act": "gelu_new", "rotary_pct": 0.5},
+    ),
     "neox, tied": ("gpt_neox", {"tie_word_embeddings": True, "rotary_pct": 1.0, "rotary_emb_base": 500}),
     "opt": ("opt", {}),
     "opt, untied": ("opt", {"tie_word_embeddings": False, "activation_function": "gelu"}),

@@ -133,7 +133,9 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize("config", VARIANTS, ids=lambda config: getattr(config, "variant", type(config).__name__))
+@pytest.mark.parametrize(
+    "config", VARIANTS, ids=lambda config: getattr(config, "variant", type(config).__name__)
+)
 def test_every_variant_is_compiled(config: Any) -> None:
     check_decodes(model_of(model_class(config), config))
 

@@ -22,6 +22,7 @@ from chainrule.io.binary import Cursor, map_file
 from chainrule.io.hf.weights import halves_to_pairs, pairs_to_halves
 from chainrule.io.lazy import Arrays, Matrix
 from chainrule.models import Llama, LlamaConfig, Model
+from chainrule.models.llama import VARIANTS
 from chainrule.nn.init import unfilled
 from chainrule.nn.positions import frequencies
 from chainrule.text import SentencePieceBPETokenizer, Tokenizer, Vocabulary
@@ -91,12 +92,14 @@ def write(model: Model, tokenizer: Tokenizer, folder: Path) -> None:
             raise ConfigError(
                 f"llama2c: {name} is {getattr(c, name)} (must be {usual}: the format cannot store it)"
             )
+    if c.differs != VARIANTS["llama"]:
+        raise ConfigError(f"llama2c: variant is {c.variant} (must be llama: the format has no other)")
     pieces = _pieces(tokenizer)
     with new_file(folder / "model.bin") as file:
         vocab = c.vocab_size if c.tied else -c.vocab_size
         sizes = (c.n_embd, c.n_hidden, c.n_layer, c.n_head, c.n_kv_head, vocab, c.block_size)
         file.write(struct.pack("<" + HEADER, *sizes))
-        for name, array in _laid_out(model.state(), c):
+        for name, array in _laid_out(model.arrays(), c):
             file.write(_turned(name, array, c, halves_to_pairs).astype("<f4", order="C").tobytes())
     with new_file(folder / "tokenizer.bin") as file:
         file.write(struct.pack("<i", max(len(piece) for piece, _ in pieces)))
@@ -129,11 +132,9 @@ def _model(config: LlamaConfig, weights: Cursor) -> Llama:
         raise FormatError(f"{weights.rest} bytes of weights, its sizes ask for {expected} (must be equal)")
     with unfilled():
         model = Llama(config)
-    state = model.state()
-    for name, array in _laid_out(state, config):
+    for name, array in _laid_out(model.arrays(), config):
         read = weights.array("<f4", *array.shape)
         array[...] = _turned(name, read, config, pairs_to_halves)
-    model.load(state)
     return model.eval()
 
 

@@ -22,9 +22,7 @@ from chainrule.text import Tokenizer
 SHOWN = 5  # files that a message names
 
 
-def load(
-    path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None
-) -> tuple[Model, Tokenizer]:
+def load(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None) -> tuple[Model, Tokenizer]:
     """The model, in evaluation mode, and the tokenizer of a Hugging Face directory, a .gguf or a llama2.c .bin file.
 
     A directory that holds a single such file works too. `tokenizer` is a file to take the tokenizer from instead.

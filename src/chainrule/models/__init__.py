@@ -37,7 +37,7 @@ __all__ = [
     "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig",
     "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "GPTConfig", "GoodTuring",
     "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeoX",
-    "NeoXConfig", "NeuralNGram", "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram",
-    "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class",
-    "n_params", "rebuild"
+    "NeoXConfig", "NeuralNGram", "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq",
+    "Seq2SeqConfig", "SkipGram", "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune",
+    "make", "model_class", "n_params", "rebuild"
 ]  # fmt: skip

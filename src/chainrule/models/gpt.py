@@ -53,7 +53,7 @@ class GPTConfig(Config):
     bias: bool = True
     """Biases in linear layers and norms."""
     activation: str = "gelu"
-    """Between the two layers of an MLP: gelu, gelu_tanh, the approximation GPT-2 was trained with, or relu, as in OPT."""
+    """Between the two layers of an MLP: gelu, gelu_tanh (the approximation of GPT-2) or relu (OPT)."""
     norm_eps: float = 1e-5
     """Added to the variance before its root."""
     tied: bool = True

@@ -95,7 +95,7 @@ class SourceRows:
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """Rows cut into heads (B, T, H, D), or transposed (B, H, T, D), perhaps normalized, then turned by their positions"""
+    """Rows cut into heads (B, T, H, D), or transposed (B, H, T, D), perhaps normalized, then turned by position"""
 
     rows: Any
     heads: int

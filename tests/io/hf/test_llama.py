@@ -135,7 +135,10 @@ CONTEXT = "original_max_position_embeddings"
         ({"model_type": "smollm3", "no_rope_layer_interval": 2}, "no_rope_layer_interval is 2"),
         ({"layer_types": ["full_attention", "sliding_attention"]}, "layer_types has sliding_attention"),
         ({"model_type": "gemma2"}, "'gemma2' .is not supported: it has soft caps on scores and logits"),
-        ({"model_type": "mixtral"}, "'mixtral' .is not supported: it has a mixture of experts; must be one of"),
+        (
+            {"model_type": "mixtral"},
+            "'mixtral' .is not supported: it has a mixture of experts; must be one of",
+        ),
         ({"model_type": "qwen4"}, "model_type is 'qwen4' .is not known; must be one of gpt2, llama"),
     ],
 )

@@ -313,7 +313,9 @@ def test_no_tokenizer_no_weights_no_directory(tmp_path: Path) -> None:
     (tmp_path / "x" / "model.safetensors").unlink()
     with pytest.raises(FormatError, match="holds no weights"):
         load_pretrained(tmp_path / "x")
-    with pytest.raises(DataError, match=r"y: cannot be read \(nothing is downloaded; give a directory or a file"):
+    with pytest.raises(
+        DataError, match=r"y: cannot be read \(nothing is downloaded; give a directory or a file"
+    ):
         load(tmp_path / "y")
 
 

@@ -45,7 +45,7 @@ class Command:
             self._write(model, tokenizer)
         if self.format == "gguf" and getattr(model.config, "activation", None) == "gelu":
             warnings.warn(
-                "llama.cpp will compute a little else: this model has the exact GELU, there is only the approximate one "
+                "llama.cpp will compute a little else: this model has the exact GELU, it only the approximate one "
                 "(train with --activation gelu_tanh what shall run there)",
                 ChainruleWarning,
                 stacklevel=2,

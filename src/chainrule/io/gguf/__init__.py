@@ -1,7 +1,7 @@
 """GGUF, the format of llama.cpp: `read` and `write` a model with its tokenizer.
 
-`file` is the container, `blocks` and `k_blocks` the formats of numbers, `models` with a module for each kind, `rope` and
-`tokenizers` its content.
+`file` is the container, `blocks` and `k_blocks` the formats of numbers. `models` reads and writes, with a module for
+each kind of model; they share `names`, `rope` and `tokenizers`.
 """
 
 from chainrule.io.gguf.file import MAGIC

@@ -1,7 +1,7 @@
 """Llama and its variants in GGUF: `llama`, `qwen2`, `qwen3`, `phi3`, `gemma` and `smollm3`.
 
-llama.cpp rotates the pairs (2i, 2i + 1) of some kinds, so the rows of queries and keys are reordered. Phi-3 has queries,
-keys and values in one matrix, and gate and up in another; of Gemma's norms the file has the gains, the weights plus 1.
+llama.cpp rotates the pairs (2i, 2i + 1) of some kinds, so the rows of queries and keys are reordered. Phi-3 has its
+queries, keys and values in one matrix, and gate and up in another; of Gemma's norms the file has the weights plus 1.
 Qwen 2 is written as a `llama` with biases.
 """
 
@@ -147,5 +147,6 @@ def _turned(kind: str, arrays: Arrays, config: LlamaConfig, turn: Any) -> Arrays
 
 def _shifted(arrays: Arrays, by: float) -> Arrays:
     """The weights of all norms plus a number."""
+    moved = {name for name in arrays if by and name.endswith("norm.weight")}
     add = partial(np.add, by, dtype=np.float32)
-    return {n: later(add, array) if by and n.endswith("norm.weight") else array for n, array in arrays.items()}
+    return {name: later(add, array) if name in moved else array for name, array in arrays.items()}

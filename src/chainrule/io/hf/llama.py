@@ -95,7 +95,8 @@ def read_config(settings: Settings) -> LlamaConfig:
 def _check(kind: str, settings: Settings) -> None:
     """Refuse what neither Llama nor the variant does."""
     if kind == "gemma":
-        settings.must("hidden_act", "gelu_pytorch_tanh", "gelu")  # older files say gelu and mean the approximation
+        # Older files say gelu and mean the approximation.
+        settings.must("hidden_act", "gelu_pytorch_tanh", "gelu")
         settings.must("hidden_activation", "gelu_pytorch_tanh")
         settings.must("use_bidirectional_attention", False)
     else:

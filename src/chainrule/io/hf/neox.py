@@ -1,7 +1,7 @@
 """GPT-NeoX (Pythia) as Hugging Face's `GPTNeoXForCausalLM`.
 
-Its one matrix for queries, keys and values has those of a head side by side. Of a head the first `turned` numbers turn, in
-pairs (i, i + turned/2); ours turn in pairs (i, i + D/2), and the pairs at the end of each half stand still.
+Its one matrix for queries, keys and values has those of a head side by side. Of a head the first `turned` numbers turn,
+in pairs (i, i + turned/2); ours turn in pairs (i, i + D/2), and the pairs at the end of each half stand still.
 """
 
 from __future__ import annotations

@@ -95,9 +95,7 @@ def save_pretrained(model: Model, tokenizer: Tokenizer | None, folder: str | Pat
                 write(place / f"{name}.json", (json.dumps(value, indent=1) + "\n").encode())
 
 
-def load_pretrained(
-    folder: str | Path, tokenizer: Tokenizer | None = None
-) -> tuple[Model, Tokenizer | None]:
+def load_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> tuple[Model, Tokenizer | None]:
     """The model of a directory, in evaluation mode, and its tokenizer or None; or the one that is given for it."""
     folder = Path(folder)
     config = _object(folder / "config.json")
