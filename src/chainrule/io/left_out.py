@@ -23,7 +23,7 @@ MISSING = {
     "ALiBi positions": ("bloom", "mpt"),
     "attention to a local window in every second layer": ("gpt_neo",),
     "keys and values of one head for all": ("gpt_bigcode", "starcoder"),
-    "relative positions": ("t5", "mt5", "umt5", "deberta", "deberta-v2"),
+    "relative positions between the two streams of attention": ("deberta", "deberta-v2"),
     "a state space instead of attention": ("mamba", "mamba2", "jamba", "falcon_mamba"),
     "a linear recurrence instead of attention": ("rwkv", "rwkv6", "rwkv7", "recurrent_gemma"),
 }  # fmt: skip

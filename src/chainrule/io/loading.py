@@ -28,8 +28,7 @@ def load(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None
     A directory that holds a single such file works too. `tokenizer` is a file to take the tokenizer from instead.
     """
     path = Path(path)
-    if not path.exists():
-        raise DataError(f"{path}: cannot be read (nothing is downloaded; give a directory or a file)")
+    check_there(path)
     given = None if tokenizer is None else load_tokenizer(Path(tokenizer))
     if files := model_files(path):
         if len(files) > 1:
@@ -55,6 +54,14 @@ def load(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None
     if path.suffix in PICKLES:
         raise refuse_pickle(path)
     raise FormatError(f"{path}: not a known model format (must be a directory, .gguf, or llama2.c's .bin)")
+
+
+def check_there(path: Path) -> None:
+    """Refuse a path that does not exist, such as the name of a model on a hub."""
+    if not path.exists():
+        raise DataError(
+            f"{path}: no such directory or file (nothing is downloaded; give a directory or a file)"
+        )
 
 
 def _load_directory(path: Path, given: Tokenizer | None) -> tuple[Model, Tokenizer]:

@@ -16,7 +16,8 @@ import numpy as np
 
 from chainrule.errors import FormatError
 from chainrule.io.binary import map_file, widen_bf16
-from chainrule.io.lazy import Arrays, Matrix, later
+from chainrule.io.lazy import Arrays as Arrays
+from chainrule.io.lazy import Matrix, later
 
 # In the order in which Hugging Face's own writer lays them out.
 DTYPES = {

@@ -314,7 +314,7 @@ def test_no_tokenizer_no_weights_no_directory(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="holds no weights"):
         load_pretrained(tmp_path / "x")
     with pytest.raises(
-        DataError, match=r"y: cannot be read \(nothing is downloaded; give a directory or a file"
+        DataError, match=r"no such directory or file \(nothing is downloaded; give a"
     ):
         load(tmp_path / "y")
 

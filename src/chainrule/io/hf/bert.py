@@ -13,7 +13,7 @@ from typing import Any
 
 from chainrule.errors import FormatError
 from chainrule.io.hf.weights import without_copies
-from chainrule.io.lazy import Arrays
+from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import BERT, BERTConfig, BERTPretraining, BERTPretrainingConfig, Model
 from chainrule.models.bert.heads import CONFIGS, BERTClassifierConfig, BERTEmbedderConfig, BERTTaggerConfig

@@ -12,7 +12,7 @@ import numpy as np
 
 from chainrule.errors import FormatError
 from chainrule.io.hf.weights import with_zero_biases, without_copies, without_zero_biases
-from chainrule.io.lazy import Arrays
+from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import Model, Seq2Seq, Seq2SeqConfig
 from chainrule.nn.positions import sinusoidal
