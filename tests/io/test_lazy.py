@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainrule.io import gguf, load_pretrained, safetensors, save_pretrained
+from chainrule.io import convert, gguf, load, load_pretrained, safetensors, save_pretrained
 from chainrule.io.lazy import Lazy, later
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.text import CharTokenizer
@@ -39,11 +39,11 @@ def test_it_is_an_array_to_those_who_copy_it() -> None:
     assert len(reads) == 4
 
 
-LLAMA = LlamaConfig(n_layer=8, n_head=4, n_kv_head=4, n_embd=256, n_hidden=512, block_size=8, vocab_size=11)
+LLAMA = LlamaConfig(n_layer=10, n_head=4, n_kv_head=4, n_embd=128, n_hidden=256, block_size=8, vocab_size=11)
 CONFIGS = {
     "llama": (Llama, LLAMA),
     "phi3": (Llama, LlamaConfig(**vars(LLAMA) | {"variant": "phi3"})),
-    "gpt": (GPT, GPTConfig(n_layer=8, n_head=4, n_embd=256, n_hidden=512, block_size=8, vocab_size=11)),
+    "gpt": (GPT, GPTConfig(n_layer=10, n_head=4, n_embd=128, n_hidden=256, block_size=8, vocab_size=11)),
 }
 
 
@@ -74,6 +74,9 @@ def test_a_model_comes_and_goes_array_by_array(name: str, weights: str, tmp_path
     if weights == "BF16":
         halve(tmp_path / "x" / "model.safetensors")
     assert peak(read) < 1.4 * size  # the model itself, and little else
+    assert peak(lambda: convert(tmp_path / "x", tmp_path / "out")) < 0.4 * size
+    there, here = load(tmp_path / "x")[0].arrays(), load(tmp_path / "out")[0].arrays()
+    assert there.keys() == here.keys() and all((there[name] == here[name]).all() for name in there)
 
 
 def halve(path: Path) -> None:

@@ -11,10 +11,11 @@ from chainrule.io.binary import map_file
 from chainrule.io.hf.pretrained import (
     PICKLES,
     check_vocabulary,
-    load_pretrained,
+    open_pretrained,
     refuse_pickle,
-    tokenizer_files,
+    save_pretrained,
 )
+from chainrule.io.opened import Opened
 from chainrule.io.tokenizers import load_tokenizer
 from chainrule.models import Model
 from chainrule.text import Tokenizer
@@ -27,6 +28,22 @@ def load(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None
 
     A directory that holds a single such file works too. `tokenizer` is a file to take the tokenizer from instead.
     """
+    found = open_model(path, tokenizer)
+    assert found.tokenizer is not None
+    return found.load(), found.tokenizer
+
+
+def convert(
+    path: str | PathLike[str], out: str | PathLike[str], tokenizer: str | PathLike[str] | None = None
+) -> Opened:
+    """Write what `load` reads as a Hugging Face directory, array by array: the whole model is never in memory."""
+    found = open_model(path, tokenizer)
+    save_pretrained(found.model, found.tokenizer, Path(out), found.arrays)
+    return found
+
+
+def open_model(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None) -> Opened:
+    """What `load` reads, with its weights where they are."""
     path = Path(path)
     check_there(path)
     given = None if tokenizer is None else load_tokenizer(Path(tokenizer))
@@ -38,19 +55,19 @@ def load(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None
     if path.suffix == ".safetensors":
         path = path.parent
     if path.is_dir():
-        return _load_directory(path, given)
+        return _open_directory(path, given)
     start = bytes(map_file(path)[:4])
     if start == gguf.MAGIC:
-        return gguf.read(path, given)
+        return gguf.open_file(path, given)
     if _is_pickle(start):
         raise refuse_pickle(path)
     if path.suffix == ".bin":
-        llama = llama2c.read_model(path)
-        size = llama.config.vocab_size
+        found = llama2c.open_model(path)
+        size = found.model.config.vocab_size
         if given is None:
             given = llama2c.read_tokenizer(llama2c.find_tokenizer(path, size), size)
-        check_vocabulary(llama, given)
-        return llama, given
+        check_vocabulary(found.model, given)
+        return found._replace(tokenizer=given)
     if path.suffix in PICKLES:
         raise refuse_pickle(path)
     raise FormatError(f"{path}: not a known model format (must be a directory, .gguf, or llama2.c's .bin)")
@@ -64,14 +81,13 @@ def check_there(path: Path) -> None:
         )
 
 
-def _load_directory(path: Path, given: Tokenizer | None) -> tuple[Model, Tokenizer]:
+def _open_directory(path: Path, given: Tokenizer | None) -> Opened:
     if not (path / "config.json").exists():
         raise DataError(f"{path}: holds no model (must have config.json, or one .gguf or .bin file)")
-    if given is None and not tokenizer_files(path):
+    found = open_pretrained(path, given)
+    if found.tokenizer is None:
         raise DataError(f"{path}: holds no tokenizer (must have tokenizer.json, or one must be given)")
-    model, tokenizer = load_pretrained(path, given)
-    assert tokenizer is not None
-    return model, tokenizer
+    return found
 
 
 def model_files(folder: Path) -> list[Path]:

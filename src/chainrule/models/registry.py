@@ -85,7 +85,7 @@ def describe(model: Model) -> dict[str, Any]:
 
 def rebuild(description: Mapping[str, Any]) -> Any:
     """A model of the family and size that `describe` gave, with new weights."""
-    model, config = _described(description)
+    model, config = described(description)
     return model(config)
 
 
@@ -99,11 +99,12 @@ def model_class(config: Any) -> type[Model]:
 
 def n_params(description: Mapping[str, Any]) -> int:
     """The number of parameters of the model that `rebuild` would make, without making it."""
-    model, config = _described(description)
+    model, config = described(description)
     return model.n_params(config)
 
 
-def _described(description: Mapping[str, Any]) -> tuple[type[Model], Any]:
+def described(description: Mapping[str, Any]) -> tuple[type[Model], Any]:
+    """The class and the sizes that `describe` gave."""
     sizes = dict(description)
     chosen = family(str(sizes.pop("model_type", None)))
     return chosen.model, chosen.config(**sizes)

@@ -143,6 +143,14 @@ class Layer:
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take all values of `state()`; names and shapes must match exactly. Changes all or nothing."""
+        self.check_state(state)
+        for name, array in self.arrays().items():
+            array[...] = state[name]
+        for _, param in self.named_parameters():
+            param.version += 1
+
+    def check_state(self, state: Mapping[str, Array]) -> None:
+        """Refuse what `load` cannot take."""
         arrays = self.arrays()
         wrong = {
             "missing": [name for name in arrays if name not in state],
@@ -154,10 +162,6 @@ class Layer:
         for name, array in arrays.items():
             if np.shape(state[name]) != array.shape:
                 raise ShapeError(f"load: {name} has shape {array.shape}, state has {np.shape(state[name])}")
-        for name, array in arrays.items():
-            array[...] = state[name]
-        for _, param in self.named_parameters():
-            param.version += 1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A layer of its own: new parameters with the same values, in no block yet."""

@@ -37,10 +37,8 @@ class Command:
         if cr.runs.RunFolder(self.source).checkpoints.is_dir():
             fix = "sample, eval, chat and export take it as it is; to copy the model: export"
             raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
-        with Progress(f"read {self.source}"):
-            model, tokenizer = cr.io.load(self.source, self.tokenizer)
         with Progress(f"write {self.out}"):
-            cr.io.save_pretrained(model, tokenizer, self.out)
+            model, _, tokenizer = cr.io.convert(self.source, self.out, self.tokenizer)
         if self.json:
             counts = {"parameters": model.count(), "vocabulary": tokenizer.vocab_size}
             print(json.dumps({"out": str(self.out)} | counts))

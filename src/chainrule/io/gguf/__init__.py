@@ -5,6 +5,6 @@ each kind of model; they share `names`, `rope` and `tokenizers`.
 """
 
 from chainrule.io.gguf.file import MAGIC
-from chainrule.io.gguf.models import read, write
+from chainrule.io.gguf.models import open_file, read, write
 
-__all__ = ["MAGIC", "read", "write"]
+__all__ = ["MAGIC", "open_file", "read", "write"]

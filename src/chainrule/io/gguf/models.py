@@ -11,9 +11,9 @@ from chainrule.io.gguf.blocks import BLOCK, F32, Q8_0
 from chainrule.io.gguf.tokenizers import read_tokenizer, write_tokenizer
 from chainrule.io.hf.architectures import check_size
 from chainrule.io.left_out import refusal
+from chainrule.io.opened import Opened
 from chainrule.io.settings import Settings
 from chainrule.models import Model
-from chainrule.nn.init import unfilled
 from chainrule.text import Tokenizer
 
 FORMATS = {"f32": F32, "q8_0": Q8_0}
@@ -24,6 +24,13 @@ ARCHITECTURES = {kind: module for module in MODULES for kind in module.KINDS}
 
 def read(path: Path, tokenizer: Tokenizer | None = None) -> tuple[Model, Tokenizer]:
     """The model of a file, for evaluation, and its tokenizer, or the one that is given for it."""
+    found = open_file(path, tokenizer)
+    assert found.tokenizer is not None
+    return found.load(), found.tokenizer
+
+
+def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
+    """The same, with its weights where they are."""
     try:
         metadata, tensors = file.read(path)
         settings = Settings(metadata)
@@ -32,15 +39,11 @@ def read(path: Path, tokenizer: Tokenizer | None = None) -> tuple[Model, Tokeniz
             raise refusal("general.architecture", kind, ARCHITECTURES)
         module = ARCHITECTURES[kind]
         config = module.read_config(kind, settings, tensors)
-        # What is refused is refused before the weights are read.
         tokenizer = read_tokenizer(settings) if tokenizer is None else tokenizer
         if tokenizer.vocab_size > config.vocab_size:
             raise FormatError(f"tokenizer of {tokenizer.vocab_size} tokens, model of {config.vocab_size}")
         check_size(config.n_params, tensors, config.n_layer)
-        with unfilled():
-            model: Model = module.MODEL(config)
-        model.load(module.read_weights(kind, tensors, config))
-        return model.eval(), tokenizer
+        return Opened.of(module.MODEL, config, module.read_weights(kind, tensors, config), tokenizer)
     except ChainruleError as error:
         raise FormatError(f"{path}: {error}") from error
 

@@ -10,10 +10,10 @@ from chainrule.errors import CheckpointError
 from chainrule.io.hf import bert, gpt2, llama, marian, neox, opt
 from chainrule.io.lazy import Arrays
 from chainrule.io.left_out import refusal
+from chainrule.io.opened import Opened
 from chainrule.io.settings import Settings
-from chainrule.models import Model, describe, n_params, rebuild
-from chainrule.models.registry import ALL, KNOWN
-from chainrule.nn.init import unfilled
+from chainrule.models import Model, describe
+from chainrule.models.registry import ALL, KNOWN, described
 
 # Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights. Of two modules
 # with the same model the first one writes.
@@ -57,20 +57,20 @@ def known_kind(config: Mapping[str, Any]) -> str:
 
 def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
     """The model in the content of these two files, in evaluation mode; never larger than its arrays."""
+    return to_opened(config, arrays).load()
+
+
+def to_opened(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Opened:
+    """The same, with its weights where they are."""
     kind = known_kind(config)
     if kind not in ARCHITECTURES or _is_ours(config):
-        check_size(n_params(config), arrays, config.get("n_layer", 0))
-        with unfilled():
-            model: Model = rebuild(config)
-    else:
-        module = ARCHITECTURES[kind]
-        sizes = module.read_config(Settings(config))
-        check_size(sizes.n_params, arrays, sizes.n_layer)
-        arrays = module.read_weights(arrays, sizes)
-        with unfilled():
-            model = module.MODELS[type(sizes)](sizes)
-    model.load(arrays)
-    return model.eval()
+        model, sizes = described(config)
+        check_size(model.n_params(sizes), arrays, getattr(sizes, "n_layer", 0))
+        return Opened.of(model, sizes, dict(arrays))
+    module = ARCHITECTURES[kind]
+    sizes = module.read_config(Settings(config))
+    check_size(sizes.n_params, arrays, sizes.n_layer)
+    return Opened.of(module.MODELS[type(sizes)], sizes, module.read_weights(arrays, sizes))
 
 
 def check_size(n_params: int, arrays: Mapping[str, Any], layers: int = 0) -> None:

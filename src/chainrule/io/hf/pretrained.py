@@ -18,8 +18,9 @@ from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.files import new_file, new_folder, write
 from chainrule.io import safetensors
 from chainrule.io.files import read_bytes
-from chainrule.io.hf.architectures import known_kind, to_files, to_model
+from chainrule.io.hf.architectures import known_kind, to_files, to_opened
 from chainrule.io.lazy import Arrays
+from chainrule.io.opened import Opened
 from chainrule.io.tokenizers import described_tokenizer, load_tokenizer, to_hugging_face
 from chainrule.models import Model, Seq2Seq, Word2Vec
 from chainrule.text import Tokenizer, from_dict
@@ -84,9 +85,14 @@ def special_roles(special: Mapping[str, int]) -> dict[str, str]:
     return {role: name for role, name in found.items() if name is not None}
 
 
-def save_pretrained(model: Model, tokenizer: Tokenizer | None, folder: str | Path) -> None:
-    """Write a directory, completely or not at all; it must be new or empty."""
-    content = parts(model, tokenizer, model.arrays())
+def save_pretrained(
+    model: Model, tokenizer: Tokenizer | None, folder: str | Path, arrays: Arrays | None = None
+) -> None:
+    """Write a directory, completely or not at all; it must be new or empty.
+
+    `arrays` are the values of a model that has none of its own.
+    """
+    content = parts(model, tokenizer, model.arrays() if arrays is None else arrays)
     with new_folder(Path(folder)) as place:
         with new_file(place / "model.safetensors") as file:
             safetensors.write(file, content.model)
@@ -97,18 +103,24 @@ def save_pretrained(model: Model, tokenizer: Tokenizer | None, folder: str | Pat
 
 def load_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> tuple[Model, Tokenizer | None]:
     """The model of a directory, in evaluation mode, and its tokenizer or None; or the one that is given for it."""
+    found = open_pretrained(folder, tokenizer)
+    return found.load(), found.tokenizer
+
+
+def open_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> Opened:
+    """The same, with its weights where they are."""
     folder = Path(folder)
     config = _object(folder / "config.json")
     try:
-        known_kind(config)  # what is refused is refused before the weights are read
+        known_kind(config)
         tokenizer = _tokenizer(folder) if tokenizer is None else tokenizer
-        model = to_model(config, _weights(folder))
+        found = to_opened(config, _weights(folder))._replace(tokenizer=tokenizer)
         if tokenizer is not None:
-            check_vocabulary(model, tokenizer)
+            check_vocabulary(found.model, tokenizer)
     except (ChainruleError, TypeError, ValueError, OverflowError) as error:
         said = str(error)
         raise FormatError(said if said.startswith(str(folder)) else f"{folder}: {said}") from error
-    return model, tokenizer
+    return found
 
 
 def to_tokenizer(description: dict[str, Any], config: dict[str, Any]) -> Tokenizer:
@@ -135,14 +147,9 @@ def _describe(tokenizer: Tokenizer) -> tuple[dict[str, Any], dict[str, Any]]:
         return ours, {}
 
 
-def tokenizer_files(folder: Path) -> list[str]:
-    """The files of a directory that describe a tokenizer."""
-    names = ("tokenizer.json", "vocab.json", "vocab.txt", "encoder.json")
-    return [name for name in names if (folder / name).is_file()]
-
-
 def _tokenizer(folder: Path) -> Tokenizer | None:
-    if not tokenizer_files(folder):
+    names = ("tokenizer.json", "vocab.json", "vocab.txt", "encoder.json")
+    if not any((folder / name).is_file() for name in names):
         return None
     about = folder / "tokenizer_config.json"
     exact = _object(about).get("chainrule") if about.is_file() else None
