@@ -35,11 +35,15 @@ def load(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None
 
 def convert(
     path: str | PathLike[str], out: str | PathLike[str], tokenizer: str | PathLike[str] | None = None
-) -> Opened:
-    """Write what `load` reads as a Hugging Face directory, array by array: the whole model is never in memory."""
+) -> tuple[Model, Tokenizer]:
+    """Write what `load` reads as a Hugging Face directory, array by array: the whole model is never in memory.
+
+    Returns the model, whose parameters have shapes only, and the tokenizer.
+    """
     found = open_model(path, tokenizer)
+    assert found.tokenizer is not None
     save_pretrained(found.model, found.tokenizer, Path(out), found.arrays)
-    return found
+    return found.model, found.tokenizer
 
 
 def open_model(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None) -> Opened:

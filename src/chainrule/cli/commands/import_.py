@@ -38,7 +38,7 @@ class Command:
             fix = "sample, eval, chat and export take it as it is; to copy the model: export"
             raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
         with Progress(f"write {self.out}"):
-            model, _, tokenizer = cr.io.convert(self.source, self.out, self.tokenizer)
+            model, tokenizer = cr.io.convert(self.source, self.out, self.tokenizer)
         if self.json:
             counts = {"parameters": model.count(), "vocabulary": tokenizer.vocab_size}
             print(json.dumps({"out": str(self.out)} | counts))
