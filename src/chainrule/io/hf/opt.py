@@ -57,6 +57,6 @@ def read_weights(tensors: Arrays, config: GPTConfig) -> Arrays:
     """Arrays by our names and shapes, from Hugging Face's."""
     parts = [f"self_attn.{name}_proj" for name in "qkv"]
     found = renamed(fuse_rows(drop_prefix(tensors, *PREFIXES), "attn.c_attn", parts), LAYERS)
-    if "wpe.weight" in found:
-        found["wpe.weight"] = found["wpe.weight"][OFFSET:]
+    if (positions := found.get("wpe.weight")) is not None and positions.ndim:
+        found["wpe.weight"] = positions[OFFSET:]
     return without_copies(found, {HEAD: "wte.weight"}) if config.tied else found

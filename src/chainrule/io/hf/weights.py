@@ -99,8 +99,11 @@ def fuse_rows(arrays: Arrays, fused: str, parts: Sequence[str]) -> Arrays:
 
 def joined(*arrays: Matrix) -> Matrix:
     """Rows one above the other, when they are read."""
-    rows = sum(map(len, arrays))
-    return later(lambda *parts: np.concatenate(parts), *arrays, shape=(rows, *arrays[0].shape[1:]))
+    (width, *others) = {array.shape[1:] for array in arrays}
+    if others or not all(array.ndim for array in arrays):
+        shapes = " and ".join(str(array.shape) for array in arrays)
+        raise FormatError(f"weights of shapes {shapes} (must be of one width: they are read as one matrix)")
+    return later(lambda *parts: np.concatenate(parts), *arrays, shape=(sum(map(len, arrays)), *width))
 
 
 def check_rows(name: str, array: Matrix, rows: int) -> None:
