@@ -29,7 +29,7 @@ def rename(name: str, names: Mapping[str, str]) -> str | None:
     """The other name of a weight: `names` has them without weight or bias at the end, and with # for the layer."""
     number = re.search(r"\.(\d+)\.", name)
     stem, _, last = re.sub(r"\.\d+\.", ".#.", name, count=1).rpartition(".")
-    if stem not in names:
+    if stem not in names or last not in ("weight", "bias"):
         return None
     return f"{names[stem].replace('#', number[1]) if number else names[stem]}.{last}"
 
