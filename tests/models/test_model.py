@@ -19,7 +19,6 @@ SIZES = {
     "n_head": 2,
     "n_kv_head": 1,
     "n_embd": 8,
-    "rotary": 0.5,
     "n_hidden": 12,
     "block_size": 6,
     "vocab_size": 9,

@@ -63,6 +63,8 @@ def test_a_block_is_its_equations(parallel: bool) -> None:
 def test_pairs_beyond_the_part_stand_still() -> None:
     np.testing.assert_allclose(TINY.frequencies, [1, 0.01, 0, 0])
     assert replace(TINY, rotary=0.0).frequencies is None
+    for rotary, turned in ((0.01, 2), (0.25, 2), (0.4, 2), (0.5, 4), (0.99, 6), (1.0, 8)):
+        assert replace(TINY, rotary=rotary).turned == turned
     assert (replace(TINY, rotary=1.0).frequencies > 0).all()
 
 
@@ -75,8 +77,7 @@ def test_the_number_of_parameters_follows_the_formula() -> None:
     ("change", "message"),
     [
         ({"n_embd": 25}, "n_embd is 25, n_head 3"),
-        ({"n_embd": 9}, "a head has 3 numbers, 1 turn: both must be even"),
-        ({"rotary": 0.4}, "a head has 8 numbers, 3 turn: both must be even"),
+        ({"n_embd": 9}, "n_embd is 9, n_head 3 .a head of 3 numbers must be even"),
         ({"rotary": 1.5}, "rotary is 1.5"),
         ({"activation": "tanh"}, r"activation is 'tanh' \(must be one of gelu, gelu_tanh, relu"),
         ({"n_hidden": 0}, "n_hidden is 0"),

@@ -28,7 +28,6 @@ SIZES = {
     "n_head": 2,
     "n_kv_head": 1,
     "n_embd": 8,
-    "rotary": 0.5,
     "n_hidden": 8,
     "block_size": 16,
     "dropout": 0.1,

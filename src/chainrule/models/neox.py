@@ -68,9 +68,8 @@ class NeoXConfig(Config):
         check.divides("n_head", "n_embd", "heads must divide the width")
         check.one_of("activation", ACTIVATIONS)
         check.between(0, 1, "rotary")
-        even = self.head_size % 2 == self.turned % 2 == 0
-        rule = f"a head has {self.head_size} numbers, {self.turned} turn: both must be even"
-        check.require(even, "n_embd", "n_head", "rotary", rule=rule)
+        rule = f"a head of {self.head_size} numbers must be even: rotary positions turn pairs"
+        check.require(self.head_size % 2 == 0, "n_embd", "n_head", rule=rule)
         check.positive("norm_eps", "rope_base")
 
     @property
@@ -85,8 +84,8 @@ class NeoXConfig(Config):
 
     @property
     def turned(self) -> int:
-        """Numbers of a head that turn."""
-        return int(self.head_size * self.rotary)
+        """Numbers of a head that turn, in pairs: at least one pair unless `rotary` is 0."""
+        return max(2, 2 * int(self.head_size * self.rotary / 2)) if self.rotary else 0
 
     @property
     def frequencies(self) -> Array | None:

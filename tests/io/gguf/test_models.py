@@ -126,7 +126,7 @@ def test_a_sliding_window_ends_the_context(tmp_path: Path) -> None:
         ("phi3", {"more": {"rope_factors_long.weight": np.ones(3, np.float32)}}, "longrope"),
         ("phi3", {"more": {"blk.0.attn_qkv.weight": np.ones((99, 36), np.float32)}}, "must have 72 rows"),
         ("neox", {"more": {"blk.0.attn_qkv.bias": np.ones(999, np.float32)}}, "must have 144 rows"),
-        ("neox", {"rope.dimension_count": 7}, "16 numbers, 7 turn"),
+        ("neox", {"rope.dimension_count": 7}, "dimension_count is 7"),
         ("qwen3", {"drop": "blk.0.attn_q_norm.weight"}, "asks for"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,13 @@ def test_older_files(tmp_path: Path) -> None:
     assert all((value == back.state()[name]).all() for name, value in model.state().items())
 
 
+def test_heads_that_they_would_turn_otherwise_are_kept_in_our_form(tmp_path: Path) -> None:
+    model = NeoX(replace(CONFIG, n_embd=12, rotary=0.25))  # heads of four numbers, of which a pair turns
+    save_pretrained(model, None, tmp_path / "x")
+    assert "architectures" not in json.loads((tmp_path / "x" / "config.json").read_text())
+    assert load_pretrained(tmp_path / "x")[0].config == model.config
+
+
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
@@ -62,7 +70,7 @@ def test_older_files(tmp_path: Path) -> None:
         ({"rope_scaling": {"type": "linear", "factor": 2.0}}, "type is 'linear'"),
         ({"rope_parameters": {"rope_type": "yarn"}}, "rope_type is 'yarn'"),
         ({"hidden_act": "silu"}, "hidden_act is 'silu'"),
-        ({"rotary_pct": 0.4}, "3 turn"),
+        ({"rotary_pct": 0.4}, "rotary_pct is 0.4: 3 of 8 numbers of a head turn .must be even"),
         ({"rotary_pct": 2}, "rotary is 2.0"),
     ],
 )

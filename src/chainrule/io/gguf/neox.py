@@ -37,7 +37,8 @@ def read_config(kind: str, settings: Settings, tensors: dict[str, Stored]) -> Ne
     heads = settings.integer("gptneox.attention.head_count")
     inside = settings.integer("gptneox.feed_forward_length")
     size = max(1, width // max(1, heads))
-    return NeoXConfig(
+    turned = settings.integer("gptneox.rope.dimension_count", default=size)
+    config = NeoXConfig(
         n_layer=settings.integer("gptneox.block_count"),
         n_head=heads,
         n_embd=width,
@@ -47,10 +48,12 @@ def read_config(kind: str, settings: Settings, tensors: dict[str, Stored]) -> Ne
         activation=settings.choice(ACTIVATION, ACTIVATIONS, "gelu"),
         norm_eps=settings.number("gptneox.attention.layer_norm_epsilon"),
         tied="output.weight" not in tensors,
-        rotary=settings.integer("gptneox.rope.dimension_count", default=size) / size,
+        rotary=turned / size,
         rope_base=settings.number("gptneox.rope.freq_base", default=10000.0),
         parallel=settings.flag("gptneox.use_parallel_residual", True),
     )
+    settings.must("gptneox.rope.dimension_count", config.turned)
+    return config
 
 
 def write_config(config: NeoXConfig) -> tuple[str, dict[str, Any]]:

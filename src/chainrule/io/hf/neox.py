@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.errors import FormatError
 from chainrule.io.hf.gpt2 import ACTIVATIONS, WRITTEN
 from chainrule.io.hf.weights import drop_prefix, fuse_rows, renamed, split_rows, without_copies
 from chainrule.io.lazy import Arrays, Matrix, later
@@ -43,7 +44,7 @@ def read_config(settings: Settings) -> NeoXConfig:
     inside = settings.integer("intermediate_size", default=24576)
     fraction = settings.number("rotary_pct", default=0.25)
     base = settings.number("rotary_emb_base", default=10000.0)
-    return NeoXConfig(
+    config = NeoXConfig(
         n_layer=settings.integer("num_hidden_layers", default=44),
         n_head=settings.integer("num_attention_heads", default=64),
         n_embd=width,
@@ -57,10 +58,21 @@ def read_config(settings: Settings) -> NeoXConfig:
         rope_base=rope.number("rope_theta", default=base),
         parallel=settings.flag("use_parallel_residual", True),
     )
+    if _turned(config) != config.turned:
+        D, n = config.head_size, _turned(config)
+        raise FormatError(f"rotary_pct is {config.rotary}: {n} of {D} numbers of a head turn (must be even)")
+    return config
 
 
-def write_config(config: NeoXConfig) -> dict[str, Any]:
-    """The content of `config.json`."""
+def _turned(config: NeoXConfig) -> int:
+    """Numbers of a head that turn there."""
+    return int(config.head_size * config.rotary)
+
+
+def write_config(config: NeoXConfig) -> dict[str, Any] | None:
+    """The content of `config.json`; None if another number of pairs would turn there, as in very small heads."""
+    if _turned(config) != config.turned:
+        return None
     return {
         "model_type": "gpt_neox",
         "architectures": ["GPTNeoXForCausalLM"],
