@@ -66,7 +66,8 @@ public:
     }
 
     void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, std::optional<ConstMatrix> cos,
-                   std::optional<ConstMatrix> sin) {
+                   std::optional<ConstMatrix> sin, std::optional<ConstVector> gamma_q,
+                   std::optional<ConstVector> gamma_k, float eps) {
         if (ended_) throw std::invalid_argument("attention comes before last");
         const size_t width = program_.width(out);
         if (!heads || !kv_heads || width % heads || heads % kv_heads)
@@ -74,10 +75,12 @@ public:
         const size_t D = width / heads;
         same(program_.width(qkv), (heads + 2 * kv_heads) * D);
         if (!cos != !sin || (cos && D % 2)) throw std::invalid_argument("cos and sin come together, for an even head");
+        if (!gamma_q != !gamma_k) throw std::invalid_argument("gains of queries and keys come together");
         const size_t angles = program_.positions * (D / 2);
         program_.attention(out, qkv, heads, kv_heads, pointer_or_null(cos, "cos", angles),
-                           pointer_or_null(sin, "sin", angles));
-        keep(cos, sin);
+                           pointer_or_null(sin, "sin", angles),
+                           {pointer_or_null(gamma_q, "gamma_q", D), pointer_or_null(gamma_k, "gamma_k", D), eps});
+        keep(cos, sin, gamma_q, gamma_k);
     }
 
     void cross_attention(size_t out, size_t q, size_t heads, size_t memory_width, Words words, int format,
@@ -100,6 +103,12 @@ public:
     void swiglu(size_t out, size_t in) {
         same(program_.width(in), 2 * program_.width(out));
         program_.swiglu(out, in);
+    }
+
+    void gated(size_t out, size_t in, int activation) {
+        if (activation < 1 || activation > 4) throw std::invalid_argument("activation must be from 1 to 4");
+        same(program_.width(in), 2 * program_.width(out));
+        program_.gated(out, in, static_cast<Activation>(activation));
     }
 
     void add(size_t out, size_t a, size_t b) {
@@ -250,10 +259,12 @@ void bind_program(nb::module_& m) {
         .def("linear", &Checked::linear, "out"_a, "x"_a, "words"_a.noconvert(), "format"_a,
              "bias"_a.noconvert().none(), "activation"_a, "add"_a)
         .def("attention", &Checked::attention, "out"_a, "qkv"_a, "heads"_a, "kv_heads"_a, "cos"_a.noconvert().none(),
-             "sin"_a.noconvert().none())
+             "sin"_a.noconvert().none(), "gamma_q"_a.noconvert().none() = nb::none(),
+             "gamma_k"_a.noconvert().none() = nb::none(), "eps"_a = 0.0f)
         .def("cross_attention", &Checked::cross_attention, "out"_a, "q"_a, "heads"_a, "memory_width"_a, "words"_a.noconvert(), "format"_a,
              "bias"_a.noconvert().none())
         .def("swiglu", &Checked::swiglu, "out"_a, "x"_a)
+        .def("gated", &Checked::gated, "out"_a, "x"_a, "activation"_a)
         .def("add", &Checked::add, "out"_a, "a"_a, "b"_a)
         .def("activation", &Checked::activation, "out"_a, "x"_a, "activation"_a)
         .def("recurrent", &Checked::recurrent, "out"_a, "gates"_a, "cell"_a, "words"_a.noconvert(),

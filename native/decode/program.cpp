@@ -70,12 +70,13 @@ void Program::linear(size_t out, size_t in, Weights weights, const float* bias, 
     scratch_ = std::max(scratch_, steps::MATMUL_ROWS * PANEL);
 }
 
-void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin) {
+void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin,
+                        HeadNorms norms) {
     const size_t D = at(out).width / heads;
     caches_.push_back(std::make_unique<KVCache>(kv_heads, D));
     caches_.back()->make(sequences(), capacity_);
     const steps::Heads shared{at(qkv), heads, kv_heads, D, *caches_.back()};
-    steps_.push_back(steps::remember(shared, cos, sin));
+    steps_.push_back(steps::remember(shared, cos, sin, norms));
     steps_.push_back(steps::attend(shared, at(out), false));
     scratch_ = std::max(scratch_, attend_scratch(capacity_, D));
 }
@@ -97,6 +98,10 @@ void Program::cross_attention(size_t out, size_t q, size_t heads, Weights weight
 
 void Program::swiglu(size_t out, size_t in) {
     steps_.push_back(steps::swiglu(last_, at(out), at(in)));
+}
+
+void Program::gated(size_t out, size_t in, Activation activation) {
+    steps_.push_back(steps::gated(last_, at(out), at(in), activation));
 }
 
 void Program::add(size_t out, size_t a, size_t b) {

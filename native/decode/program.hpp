@@ -93,6 +93,12 @@ private:
     std::unique_ptr<Scratch> memory_;
 };
 
+// Gains of the RMS norms of each head of queries and keys; null for none.
+struct HeadNorms {
+    const float *gamma_q = nullptr, *gamma_k = nullptr;
+    float eps = 0;
+};
+
 enum class Cell { rnn, lstm, gru, gru_after };  // gru_after: PyTorch's, which resets after the matmul
 
 // What a program does next, in blocks that do not depend on each other.
@@ -114,10 +120,12 @@ public:
     void layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps);
     void rmsnorm(size_t out, size_t in, const float* gamma, float eps);
     void linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add);
-    void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin);
+    void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin,
+                   HeadNorms norms);
     // Attention to the source of each sequence, whose keys and values, side by side, are a matmul with `weights`.
     void cross_attention(size_t out, size_t q, size_t heads, Weights weights, const float* bias);
     void swiglu(size_t out, size_t in);
+    void gated(size_t out, size_t in, Activation activation);  // f(gate) up, which stand side by side
     void add(size_t out, size_t a, size_t b);
     void activation(size_t out, size_t in, Activation activation);
     // gates: x W_xᵀ + b. The rows of `weights` are W_h; of a gru those of r and z, and `candidate` has those of n.

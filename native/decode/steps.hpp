@@ -63,6 +63,22 @@ inline auto swiglu(bool last, Buffer& out, Buffer& in) {
     });
 }
 
+inline auto forward_of(Activation kind) {
+    return kind == Activation::gelu        ? gelu().forward
+           : kind == Activation::gelu_tanh ? gelu().tanh_forward
+           : kind == Activation::relu      ? activations().relu_forward
+                                           : activations().silu_forward;
+}
+
+inline auto gated(bool last, Buffer& out, Buffer& in, Activation kind) {
+    return each_row(last, [=, &out, &in](const Batch&, size_t r) {
+        const float* up_c = in.row(r) + out.width;
+        float* out_c = out.row(r);
+        forward_of(kind)(out_c, in.row(r), out.width);
+        for (size_t c = 0; c < out.width; ++c) out_c[c] *= up_c[c];
+    });
+}
+
 inline auto add(bool last, Buffer& out, Buffer& a, Buffer& b) {
     return each_row(last, [&out, &a, &b](const Batch&, size_t r) {
         const float *a_c = a.row(r), *b_c = b.row(r);
@@ -73,11 +89,7 @@ inline auto add(bool last, Buffer& out, Buffer& a, Buffer& b) {
 
 inline auto activation(bool last, Buffer& out, Buffer& in, Activation kind) {
     return each_row(last, [=, &out, &in](const Batch&, size_t r) {
-        const auto forward = kind == Activation::gelu        ? gelu().forward
-                             : kind == Activation::gelu_tanh ? gelu().tanh_forward
-                             : kind == Activation::relu      ? activations().relu_forward
-                                                             : activations().silu_forward;
-        forward(out.row(r), in.row(r), out.width);
+        forward_of(kind)(out.row(r), in.row(r), out.width);
     });
 }
 
@@ -113,12 +125,17 @@ struct Heads {
     const KVCache& caches;
 };
 
-// The keys of each row, turned by its position if there are angles, and its values: into the cache.
-inline auto remember(Heads heads, const float* cos, const float* sin) {
+// The keys of each row, normalized if there are gains and turned by its position if there are angles, and its values:
+// into the cache. Queries are normalized and turned too.
+inline auto remember(Heads heads, const float* cos, const float* sin, HeadNorms norms = {}) {
     return each_row(false, [=](const Batch& batch, size_t r) {
         const size_t D = heads.D, position = batch.position(r), angles = position * (D / 2);
         const size_t sequence = batch.pieces[batch.piece[r]].sequence;
         float *q = heads.qkv.row(r), *k = q + heads.heads * D, *v = k + heads.kv_heads * D;
+        if (norms.gamma_q)
+            for (float *head = q, rstd; head < v; head += D)
+                chainrule::rmsnorm().forward(head, &rstd, head, head < k ? norms.gamma_q : norms.gamma_k, norms.eps,
+                                             1, D);
         if (cos)
             for (float* head = q; head < v; head += D)
                 rotary().rotate_halves(head, head, D, cos + angles, sin + angles, 1, 1, D / 2);

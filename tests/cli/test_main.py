@@ -172,8 +172,8 @@ BAD = {
     "dashes of a value": (["data", "build", "--end", "--"], "if it begins with a dash, --end=VALUE"),
     "unknown family": (
         ["train", "frob"],
-        "train 'frob': no such family, corpus or file (families are gpt, llama, ngram, mlp, rnn, gru, lstm, seq2seq, "
-        "bert, bert-classifier, bert-tagger, word2vec;",
+        "train 'frob': no such family, corpus or file (families are gpt, llama, neox, ngram, mlp, rnn, gru, lstm, "
+        "seq2seq, bert, bert-classifier, bert-tagger, word2vec;",
     ),
     "nearly a family": (["train", "lstmm"], "did you mean lstm?)"),
     "nearly a corpus": (["train", "pydok"], "did you mean pydoc?)"),

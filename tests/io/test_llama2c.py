@@ -104,6 +104,8 @@ def test_the_order_of_rotary_pairs_is_turned(tmp_path: Path) -> None:
 
 
 def test_what_the_format_cannot_hold_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="llama2c: variant is qwen3"):
+        llama2c.write(Llama(LlamaConfig(variant="qwen3")), tokenizer(), tmp_path)
     with pytest.raises(ConfigError, match="cannot hold a GPT"):
         llama2c.write(GPT(GPTConfig(1, 1, 4, 4, 4)), tokenizer(), tmp_path)
     with pytest.raises(ConfigError, match="cannot hold a char tokenizer"):

@@ -35,6 +35,18 @@ def test_arrays_of_any_layout_come_back() -> None:
             np.testing.assert_array_equal(read[name], array)
 
 
+def test_the_bytes_are_those_of_hugging_face_s_library(tmp_path: Path) -> None:
+    kinds = ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")
+    arrays = {f'{kind} "é\n': RNG.normal(size=(3, 2)).astype(kind) for kind in kinds}
+    arrays |= {name: np.asarray(array, order="C") for name, array in ARRAYS.items()}
+    for some in (arrays, {}):
+        want = peer.save(some, metadata={"format": "pt"})
+        assert safetensors.encode(some) == want
+        with (tmp_path / "x").open("wb") as file:
+            safetensors.write(file, some)
+        assert (tmp_path / "x").read_bytes() == want
+
+
 def test_bfloat16_becomes_float32() -> None:
     values = np.array([0.0, 1.0, -2.5, 3.140625, np.inf], np.float32)
     bits = (values.view(np.uint32) >> 16).astype(np.uint16)

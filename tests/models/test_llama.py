@@ -36,9 +36,12 @@ WIDE = replace(TINY, n_embd=15, head_dim=8, rope_scaling=LLAMA3)  # heads of mor
 
 
 BIASED = replace(TINY, attention_bias="all")
+VARIANTS = [replace(TINY, variant=name) for name in ("qwen3", "gemma", "phi3")]
+UNTURNED = replace(TINY, variant="smollm3", n_layer=4, n_embd=12)
+CONFIGS = [TINY, replace(TINY, tied=False, n_kv_head=6, n_layer=1), WIDE, BIASED, *VARIANTS, UNTURNED]
 
 
-@pytest.mark.parametrize("config", [TINY, replace(TINY, tied=False, n_kv_head=6, n_layer=1), WIDE, BIASED])
+@pytest.mark.parametrize("config", CONFIGS)
 def test_every_gradient_in_float64(config: LlamaConfig) -> None:
     model, ids = float64(config), ids_of(config)
     targets = np.roll(ids, -1, axis=1)
@@ -86,6 +89,34 @@ def test_a_block_is_its_equations() -> None:
     gate, up = normed @ block.mlp.gate_proj.weight.data.T, normed @ block.mlp.up_proj.weight.data.T
     want = x1 + (gate / (1 + np.exp(-gate)) * up) @ block.mlp.down_proj.weight.data.T
     np.testing.assert_allclose(block(x).numpy(), want, atol=1e-12)
+
+
+def test_qwen3_normalizes_each_head_of_queries_and_keys_before_it_turns() -> None:
+    model = float64(replace(TINY, n_layer=1, variant="qwen3"))
+    attn, x = model.layers[0].self_attn, np.random.default_rng(3).normal(size=(1, 5, 24))
+    q, k, v = (x @ p.weight.data.T for p in (attn.q_proj, attn.k_proj, attn.v_proj))
+    q, k, v = (a.reshape(1, 5, -1, 4).transpose(0, 2, 1, 3) for a in (q, k, v))
+    q, k = (ops.rmsnorm(a, n.weight.data, eps=1e-5) for a, n in ((q, attn.q_norm), (k, attn.k_norm)))
+    q, k = (ops.rotary(a, positions=np.arange(5)) for a in (q, k))
+    mixed = ops.attention(q, k, v, causal=True).transpose(0, 2, 1, 3).reshape(1, 5, 24)
+    np.testing.assert_allclose(attn(x).numpy(), mixed @ attn.o_proj.weight.data.T, atol=1e-12)
+    added = model.state().keys() - float64(replace(TINY, n_layer=1)).state().keys()
+    assert added == {f"layers.0.self_attn.{name}_norm.weight" for name in "qk"}
+
+
+def test_gemma_gates_by_gelu_and_scales_its_embedding() -> None:
+    model = float64(replace(TINY, n_layer=1, variant="gemma"))
+    mlp, x = model.layers[0].mlp, np.random.default_rng(3).normal(size=(1, 5, 24))
+    gate, up = x @ mlp.gate_proj.weight.data.T, x @ mlp.up_proj.weight.data.T
+    np.testing.assert_allclose(mlp(x).numpy(), ops.gelu_tanh(gate) * up @ mlp.down_proj.weight.data.T)
+    ids = ids_of(TINY)
+    hidden = model.embed_tokens(ids) * 24**0.5
+    np.testing.assert_allclose(model.hidden(ids).numpy(), model.norm(model.layers[0](hidden)).numpy())
+
+
+def test_smollm3_turns_nothing_in_every_fourth_layer() -> None:
+    layers = model_of(replace(UNTURNED, n_layer=9)).layers
+    assert [i for i, block in enumerate(layers) if block.self_attn.frequencies is None] == [3, 7]
 
 
 def test_names_and_shapes_are_those_of_hugging_face_stored_out_in() -> None:
@@ -158,6 +189,7 @@ def test_the_number_of_parameters_follows_the_formula(tied: bool) -> None:
         ({"head_dim": 5}, r"a head of 5 numbers \(must be even"),
         ({"head_dim": 0}, "head_dim is 0"),
         ({"attention_bias": "k"}, r"attention_bias is 'k' \(must be one of none, qkv, all\)"),
+        ({"variant": "qwen4"}, r"variant is 'qwen4' \(must be one of llama, phi3, qwen3"),
         ({"rope_scaling": "linear"}, "rope_scaling is 'linear'"),
         ({"rope_scaling": {"rope_type": "yarn"}}, "rope_type is 'yarn'"),
         ({"n_hidden": 0}, "n_hidden is 0"),

@@ -111,7 +111,7 @@ def test_an_unknown_family_is_named_with_the_nearest() -> None:
 @every_family
 def test_the_smallest_model_is_of_size_one(name: str) -> None:
     """One layer, one head, one number per token (two where they are turned in pairs), one token at a time."""
-    sizes = {size: 2 if name == "llama" and size == "n_embd" else 1 for size in SIZES[name]}
+    sizes = {size: 2 if name in ("llama", "neox") and size == "n_embd" else 1 for size in SIZES[name]}
     model = make(name, **sizes, vocab_size=1)
     assert model.loss(np.zeros((2, 1), int), np.zeros((2, 1), int)).item() == pytest.approx(0, abs=1e-6)
     with pytest.raises(ConfigError, match="block_size is 0"):

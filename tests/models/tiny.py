@@ -15,6 +15,7 @@ M = TypeVar("M", bound=LanguageModel)
 SIZES: dict[str, dict[str, Any]] = {
     "gpt": {"n_layer": 2, "n_head": 3, "n_embd": 12, "block_size": 7},
     "llama": {"n_layer": 2, "n_head": 6, "n_kv_head": 2, "n_embd": 24, "n_hidden": 20, "block_size": 7},
+    "neox": {"n_layer": 2, "n_head": 3, "n_embd": 24, "rotary": 0.5, "block_size": 7},
     "ngram": {"block_size": 3},
     "mlp": {"block_size": 3, "n_embd": 4, "n_hidden": 9, "n_layer": 2},
     "rnn": {"n_layer": 2, "n_embd": 5, "n_hidden": 6, "block_size": 7},

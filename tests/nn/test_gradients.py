@@ -68,6 +68,11 @@ LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...] | np.ndarray]] =
     "layer norm": (lambda: nn.LayerNorm(3), (2, 4, 3)),
     "layer norm without bias": (lambda: nn.LayerNorm(3, bias=False), (4, 3)),
     "rms norm": (lambda: nn.RMSNorm(3), (2, 4, 3)),
+    "rms norm with an offset": (lambda: nn.RMSNorm(3, offset=1.0), (2, 4, 3)),
+    "rotary attention": (
+        lambda: nn.RotaryAttention(6, 4, 2, 4, np.array([1.0, 0.0]), bias=(True, True), qk_norm=1e-5),
+        (2, 5, 6),
+    ),
     "batch norm": (lambda: nn.BatchNorm(3), (7, 3)),
     "batch norm over positions": (lambda: nn.BatchNorm(3), (2, 4, 3)),
     "batch norm in evaluation": (in_eval_mode, (4, 3)),
@@ -81,6 +86,7 @@ LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...] | np.ndarray]] =
     "mlp with rms norm": (lambda: nn.MLP([3, 5, 2], "silu", norm="rms"), (4, 3)),
     "feed-forward": (lambda: nn.FeedForward(3, 7, activation="gelu", dropout=0.3), (2, 4, 3)),
     "gated feed-forward": (lambda: nn.GatedFeedForward(3, 5), (2, 4, 3)),
+    "gated by gelu": (lambda: nn.GatedFeedForward(3, 5, activation="gelu_tanh"), (2, 4, 3)),
     "self-attention": (lambda: nn.MultiHeadAttention(6, 3), (2, 4, 6)),
     "attention with biases and dropout": (
         lambda: nn.MultiHeadAttention(6, 2, bias=True, dropout=0.3),

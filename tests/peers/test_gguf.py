@@ -14,9 +14,10 @@ from chainrule.io import gguf
 from chainrule.io.gguf import file
 from chainrule.io.gguf.blocks import FORMATS, Q8_0, REFUSED
 from chainrule.io.gguf.tokenizers import PATTERNS
-from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
-from chainrule.text import CharTokenizer
 from tests.peers.hard_strings import HARD
+from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, model_class
+from chainrule.text import CharTokenizer
+from tests.peers.test_transformers import V, agree, random, torch, transformers
 
 peer = pytest.importorskip("gguf")
 
@@ -129,15 +130,17 @@ def test_they_read_ours(family: str, weights: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(ours[tensor.name].array(), theirs.reshape(ours[tensor.name].shape))
 
 
-@pytest.mark.parametrize("family", ["gpt", "llama"])
-def test_transformers_reads_ours(family: str, tmp_path: Path) -> None:
-    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+OURS = {
+    "gpt": GPTConfig(2, 3, 24, 8, 300, activation="gelu_tanh"),
+    "llama": LlamaConfig(2, 6, 3, 36, 52, 8, 300),
+    "qwen3": LlamaConfig(2, 6, 3, 36, 52, 8, 300, head_dim=128, variant="qwen3"),  # they read no other size
+}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_transformers_reads_ours(name: str, tmp_path: Path) -> None:
     pytest.importorskip("accelerate")  # which `transformers` asks for here
-    model: Any = (
-        GPT(GPTConfig(2, 3, 24, 8, 300, activation="gelu_tanh"))
-        if family == "gpt"
-        else Llama(LlamaConfig(2, 6, 3, 36, 52, 8, 300))
-    )
+    model: Any = model_class(OURS[name])(OURS[name])
     tokenizer = cr.text.BPETokenizer.train(cr.data.load("pydoc").text[:9000], 300, pattern="gpt2")
     gguf.write(model.eval(), tokenizer, tmp_path / "x.gguf")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="x.gguf")
@@ -146,3 +149,61 @@ def test_transformers_reads_ours(family: str, tmp_path: Path) -> None:
         want = theirs(torch.tensor(ids)).logits.numpy()
     with cr.no_grad():
         np.testing.assert_allclose(model(ids).numpy(), want, rtol=0, atol=1e-4)
+
+
+KINDS = {
+    "gpt2": "GPT2", "llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3", "phi3": "PHI3",
+    "gemma": "GEMMA", "smollm3": "SMOLLM3", "gpt_neox": "GPTNEOX",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_we_read_what_is_converted_as_llama_cpp_does(kind: str, tmp_path: Path) -> None:
+    theirs = random(kind)
+    converted(theirs, kind, tmp_path / "x.gguf")
+    ours, _ = gguf.read(tmp_path / "x.gguf", CharTokenizer("".join(map(chr, range(64, 64 + V)))))
+    agree(ours, theirs)
+
+
+def converted(model: Any, kind: str, path: Path) -> None:
+    """A file by their package, with the names of their converter, and its rules for each kind."""
+    config, arch = model.config, peer.MODEL_ARCH[KINDS[kind]]
+    layers, width, heads = config.num_hidden_layers, config.hidden_size, config.num_attention_heads
+    kv_heads = getattr(config, "num_key_value_heads", heads)
+    writer = peer.GGUFWriter(path, peer.MODEL_ARCH_NAMES[arch])
+    writer.add_block_count(layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(width)
+    writer.add_feed_forward_length(getattr(config, "intermediate_size", 4 * width))
+    writer.add_head_count(heads)
+    if kind in ("gpt2", "gpt_neox"):
+        writer.add_layer_norm_eps(config.layer_norm_epsilon if kind == "gpt2" else config.layer_norm_eps)
+    else:
+        writer.add_head_count_kv(kv_heads)
+        writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+        writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    if kind in ("qwen3", "gemma"):
+        writer.add_key_length(config.head_dim)
+        writer.add_value_length(config.head_dim)
+    if kind == "gpt_neox":
+        writer.add_rope_dimension_count(int(width // heads * config.rope_parameters["partial_rotary_factor"]))
+        writer.add_parallel_residual(True)
+    names = peer.get_tensor_name_map(arch, layers)
+    for name, tensor in model.state_dict().items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        array = tensor.numpy()
+        if kind in ("llama", "mistral", "smollm3") and ("q_proj" in name or "k_proj" in name):
+            count = heads if "q_proj" in name else kv_heads
+            array = array.reshape(count, 2, -1, width).swapaxes(1, 2).reshape(array.shape)
+        if kind == "gemma" and name.endswith("norm.weight"):
+            array = array + 1
+        if kind == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
+            array = array.T
+        if "query_key_value" in name:
+            array = array.reshape(heads, 3, width // heads, -1).swapaxes(0, 1).reshape(array.shape)
+        writer.add_tensor(names.get_name(name, (".weight", ".bias")), np.ascontiguousarray(array))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

@@ -11,6 +11,7 @@ from chainrule import native, nn, ops
 from chainrule.autograd import Tensor
 from chainrule.generate import Decoder
 from chainrule.generate.engine.plan import decoder_graph
+from chainrule.models import GPTConfig, LlamaConfig, NeoXConfig, model_class
 from chainrule.trace.interpreter import Interpreter
 from chainrule.trace.lower import lower
 from chainrule.trace.terms import Unsupported
@@ -119,6 +120,59 @@ class ScaledTable(Small):
 @pytest.mark.parametrize("kind", [Turned, ScaledTable])
 def test_what_has_instructions_is_compiled(kind: type[Any]) -> None:
     check_decodes(model_of(kind))
+
+
+VARIANTS = [
+    LlamaConfig(2, 4, 2, 24, 20, 12, 11, variant="qwen3"),
+    LlamaConfig(2, 4, 2, 24, 20, 12, 11, head_dim=8, variant="gemma"),
+    LlamaConfig(4, 4, 2, 24, 20, 12, 11, variant="smollm3", tied=False),
+    LlamaConfig(2, 4, 2, 24, 20, 12, 11, variant="phi3", attention_bias="qkv"),
+    NeoXConfig(2, 3, 24, 12, 11, rotary=0.5),
+    NeoXConfig(2, 3, 24, 12, 11, rotary=0.0, parallel=False, activation="relu"),
+    GPTConfig(2, 3, 24, 12, 11, activation="relu"),
+]
+
+
+@pytest.mark.parametrize(
+    "config", VARIANTS, ids=lambda config: getattr(config, "variant", type(config).__name__)
+)
+def test_every_variant_is_compiled(config: Any) -> None:
+    check_decodes(model_of(model_class(config), config))
+
+
+class NormalizedUnlike(Small):
+    """Keys are normalized, queries are not."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.norm = nn.RMSNorm(8)
+
+    def mix(self, hidden: Tensor, ids: Any) -> Tensor:
+        q = heads(self.layer(hidden))
+        return joined(ops.attention(q, self.norm(q), q, causal=True))
+
+
+class NormalizedAndJoined(NormalizedUnlike):
+    """Normalized, without attention."""
+
+    def mix(self, hidden: Tensor, ids: Any) -> Tensor:
+        return joined(self.norm(heads(self.layer(hidden))))
+
+
+class TurnedThenNormalized(NormalizedUnlike):
+    def mix(self, hidden: Tensor, ids: Any) -> Tensor:
+        q = self.norm(turned(heads(self.layer(hidden))))
+        return joined(ops.attention(q, q, heads(self.layer(hidden)), causal=True))
+
+
+class GatedByItself(Small):
+    def mix(self, hidden: Tensor, ids: Any) -> Tensor:
+        return self.layer(hidden) * 0.01 * hidden
+
+
+@pytest.mark.parametrize("kind", [NormalizedUnlike, NormalizedAndJoined, TurnedThenNormalized, GatedByItself])
+def test_other_norms_and_gates_are_interpreted(kind: type[Any]) -> None:
+    test_what_has_no_instruction_is_interpreted(kind)
 
 
 @pytest.mark.skipif(not native.available(), reason="needs the extension")

@@ -20,12 +20,12 @@ from typing import Any, NoReturn
 from chainrule.errors import ChainruleError, ConfigError, Setting
 from chainrule.suggest import closest
 
-PLAIN = ("gpt", "llama", "ngram", "mlp", "rnn", "gru", "lstm")  # families that the overview lists in one line
+PLAIN = ("gpt", "llama", "neox", "ngram", "mlp", "rnn", "gru", "lstm")  # families that the overview lists in one line
 # Every command: the file under `commands` with its dataclass `Command`, or FILE:NAME for what `command(NAME, WORDS)` of
 # that file returns; and what it does.
 COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
-    "train": ("train.family:", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama"),
+    "train": ("train.family:", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt, llama or neox"),
     **{f"train {name}": (f"train.family:{name}", "") for name in PLAIN},
     "train seq2seq": ("train.family:seq2seq", "train an encoder-decoder on pairs of texts, such as translations"),
     "train bert": ("train.family:bert", "train an encoder that reads in both directions, on text with masked words"),

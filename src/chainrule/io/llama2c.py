@@ -19,10 +19,11 @@ import numpy as np
 from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.files import new_file
 from chainrule.io.binary import Cursor, map_file
-from chainrule.io.hf.weights import Matrix, halves_to_pairs, pairs_to_halves
-from chainrule.io.safetensors import Arrays
+from chainrule.io.hf.weights import halves_to_pairs, pairs_to_halves
+from chainrule.io.lazy import Arrays, Matrix, later
+from chainrule.io.opened import Opened
 from chainrule.models import Llama, LlamaConfig, Model
-from chainrule.nn.init import unfilled
+from chainrule.models.llama import VARIANTS
 from chainrule.nn.positions import frequencies
 from chainrule.text import SentencePieceBPETokenizer, Tokenizer, Vocabulary
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
@@ -50,12 +51,17 @@ LAYER_WEIGHTS = (
 )
 
 
-def read_model(path: Path) -> Llama:
+def read_model(path: Path) -> Model:
     """The model in a file."""
+    return open_model(path).load()
+
+
+def open_model(path: Path) -> Opened:
+    """The same, with its weights where they are."""
     content = map_file(path)
     try:
         config = _config(Cursor(content))
-        return _model(config, Cursor(content, struct.calcsize(HEADER)))
+        return _opened(config, Cursor(content, struct.calcsize(HEADER)))
     except ChainruleError as error:
         raise FormatError(f"{path}: {error}") from error
 
@@ -91,13 +97,15 @@ def write(model: Model, tokenizer: Tokenizer, folder: Path) -> None:
             raise ConfigError(
                 f"llama2c: {name} is {getattr(c, name)} (must be {usual}: the format cannot store it)"
             )
+    if c.differs != VARIANTS["llama"]:
+        raise ConfigError(f"llama2c: variant is {c.variant} (must be llama: the format has no other)")
     pieces = _pieces(tokenizer)
     with new_file(folder / "model.bin") as file:
         vocab = c.vocab_size if c.tied else -c.vocab_size
         sizes = (c.n_embd, c.n_hidden, c.n_layer, c.n_head, c.n_kv_head, vocab, c.block_size)
         file.write(struct.pack("<" + HEADER, *sizes))
-        for name, array in _laid_out(model.state(), c):
-            file.write(_turned(name, array, c, halves_to_pairs).astype("<f4", order="C").tobytes())
+        for name, array in _laid_out(model.arrays(), c):
+            file.write(np.asarray(_turned(name, array, c, halves_to_pairs), "<f4", order="C").tobytes())
     with new_file(folder / "tokenizer.bin") as file:
         file.write(struct.pack("<i", max(len(piece) for piece, _ in pieces)))
         for piece, score in pieces:
@@ -120,41 +128,37 @@ def _config(header: Cursor) -> LlamaConfig:
     )
 
 
-def _model(config: LlamaConfig, weights: Cursor) -> Llama:
+def _opened(config: LlamaConfig, weights: Cursor) -> Opened:
     table = config.block_size * (config.n_embd // config.n_head)  # cosines and sines of the positions
     expected = 4 * (config.n_params + table)
     if config.n_layer > MOST_LAYERS:
         raise FormatError(f"{config.n_layer} layers (must be at most {MOST_LAYERS})")
     if weights.rest != expected:
         raise FormatError(f"{weights.rest} bytes of weights, its sizes ask for {expected} (must be equal)")
-    with unfilled():
-        model = Llama(config)
-    state = model.state()
-    for name, array in _laid_out(state, config):
-        read = weights.array("<f4", *array.shape)
-        array[...] = _turned(name, read, config, pairs_to_halves)
-    model.load(state)
-    return model.eval()
+    places = Llama.abstract(config).arrays()
+    stored = {name: weights.array("<f4", *array.shape) for name, array in _laid_out(places, config)}
+    arrays = {name: _turned(name, stored[name], config, pairs_to_halves) for name in places}
+    return Opened.of(Llama, config, arrays)
 
 
 def _laid_out(state: Arrays, config: LlamaConfig) -> Iterator[tuple[str, Matrix]]:
     """All arrays of a file in order, by name."""
-    yield "embed_tokens", state["embed_tokens.weight"]
-    for name in LAYER_WEIGHTS:
-        for layer in range(config.n_layer):
-            yield name, state[f"layers.{layer}.{name}"]
-    yield "norm", state["norm.weight"]
+    names = [f"layers.{layer}.{name}" for name in LAYER_WEIGHTS for layer in range(config.n_layer)]
+    for name in ("embed_tokens.weight", *names, "norm.weight"):
+        yield name, state[name]
     angles = np.outer(np.arange(config.block_size), frequencies(config.n_embd // config.n_head, ROPE_BASE))
     yield "cosines", np.cos(angles)  # stored, but recomputed by llama2.c
     yield "sines", np.sin(angles)
     if not config.tied:
-        yield "lm_head", state["lm_head.weight"]
+        yield "lm_head.weight", state["lm_head.weight"]
 
 
 def _turned(name: str, array: Matrix, config: LlamaConfig, turn: Callable[[Matrix, int], Matrix]) -> Matrix:
     """Queries and keys in the other rotary order; other weights unchanged."""
-    heads = {"self_attn.q_proj.weight": config.n_head, "self_attn.k_proj.weight": config.n_kv_head}
-    return turn(array, heads[name]) if name in heads else array
+    heads = {"q_proj": config.n_head, "k_proj": config.n_kv_head}.get(
+        name.split(".")[-2] if "." in name else ""
+    )
+    return array if heads is None else later(lambda weight: turn(weight, heads), array)
 
 
 def _tokenizer(file: Cursor, vocab_size: int | None) -> SentencePieceBPETokenizer:

@@ -8,43 +8,90 @@ from pathlib import Path
 from chainrule.errors import DataError, FormatError
 from chainrule.io import gguf, llama2c
 from chainrule.io.binary import map_file
-from chainrule.io.hf.pretrained import PICKLES, load_pretrained, refuse_pickle
+from chainrule.io.hf.pretrained import (
+    PICKLES,
+    check_vocabulary,
+    open_pretrained,
+    refuse_pickle,
+    save_pretrained,
+)
+from chainrule.io.opened import Opened
+from chainrule.io.tokenizers import load_tokenizer
 from chainrule.models import Model
 from chainrule.text import Tokenizer
 
 SHOWN = 5  # files that a message names
 
 
-def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
+def load(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None) -> tuple[Model, Tokenizer]:
     """The model, in evaluation mode, and the tokenizer of a Hugging Face directory, a .gguf or a llama2.c .bin file.
 
-    A directory that holds a single such file works too.
+    A directory that holds a single such file works too. `tokenizer` is a file to take the tokenizer from instead.
     """
+    found = open_model(path, tokenizer)
+    assert found.tokenizer is not None
+    return found.load(), found.tokenizer
+
+
+def convert(
+    path: str | PathLike[str], out: str | PathLike[str], tokenizer: str | PathLike[str] | None = None
+) -> tuple[Model, Tokenizer]:
+    """Write what `load` reads as a Hugging Face directory, array by array: the whole model is never in memory.
+
+    Returns the model, whose parameters have shapes only, and the tokenizer.
+    """
+    found = open_model(path, tokenizer)
+    assert found.tokenizer is not None
+    save_pretrained(found.model, found.tokenizer, Path(out), found.arrays)
+    return found.model, found.tokenizer
+
+
+def open_model(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None) -> Opened:
+    """What `load` reads, with its weights where they are."""
     path = Path(path)
+    check_there(path)
+    given = None if tokenizer is None else load_tokenizer(Path(tokenizer))
     if files := model_files(path):
         if len(files) > 1:
             names = ", ".join(file.name for file in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
             raise FormatError(f"{path}: holds {len(files)} models, {names} (must be one: give the file)")
         path = files[0]
+    if path.suffix == ".safetensors":
+        path = path.parent
     if path.is_dir():
-        if not (path / "config.json").exists():
-            raise DataError(f"{path}: holds no model (must have config.json, or one .gguf or .bin file)")
-        model, tokenizer = load_pretrained(path)
-        if tokenizer is None:
-            raise DataError(f"{path}: holds no tokenizer (must have tokenizer.json)")
-        return model, tokenizer
+        return _open_directory(path, given)
     start = bytes(map_file(path)[:4])
     if start == gguf.MAGIC:
-        return gguf.read(path)
+        return gguf.open_file(path, given)
     if _is_pickle(start):
         raise refuse_pickle(path)
     if path.suffix == ".bin":
-        llama = llama2c.read_model(path)
-        size = llama.config.vocab_size
-        return llama, llama2c.read_tokenizer(llama2c.find_tokenizer(path, size), size)
+        found = llama2c.open_model(path)
+        size = found.model.config.vocab_size
+        if given is None:
+            given = llama2c.read_tokenizer(llama2c.find_tokenizer(path, size), size)
+        check_vocabulary(found.model, given)
+        return found._replace(tokenizer=given)
     if path.suffix in PICKLES:
         raise refuse_pickle(path)
     raise FormatError(f"{path}: not a known model format (must be a directory, .gguf, or llama2.c's .bin)")
+
+
+def check_there(path: Path) -> None:
+    """Refuse a path that does not exist, such as the name of a model on a hub."""
+    if not path.exists():
+        raise DataError(
+            f"{path}: no such directory or file (nothing is downloaded; give a directory or a file)"
+        )
+
+
+def _open_directory(path: Path, given: Tokenizer | None) -> Opened:
+    if not (path / "config.json").exists():
+        raise DataError(f"{path}: holds no model (must have config.json, or one .gguf or .bin file)")
+    found = open_pretrained(path, given)
+    if found.tokenizer is None:
+        raise DataError(f"{path}: holds no tokenizer (must have tokenizer.json, or one must be given)")
+    return found
 
 
 def model_files(folder: Path) -> list[Path]:

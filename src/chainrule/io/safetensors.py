@@ -1,39 +1,60 @@
 """Hugging Face's `safetensors`: named arrays in one file, as a length, a JSON header, and the bytes of all arrays.
 
 Reading maps the file into memory and returns views of it. Nothing is allocated for an array before its place and size
-are known to lie in the file, and no content is executed.
+are known to lie in the file, and no content is executed. Writing goes array by array.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
-from safetensors.numpy import save
 
 from chainrule.errors import FormatError
 from chainrule.io.binary import map_file, widen_bf16
+from chainrule.io.lazy import Arrays as Arrays
+from chainrule.io.lazy import Matrix, later
 
-Arrays = dict[str, npt.NDArray[Any]]
-
+# In the order in which Hugging Face's own writer lays them out.
 DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?",
-    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1",
+    "U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4", "BF16": "<u2", "F16": "<f2",
+    "U16": "<u2", "I16": "<i2", "I8": "<i1", "U8": "<u1", "BOOL": "?",
 }  # fmt: skip
+NAMES = {np.dtype(kind): name for name, kind in DTYPES.items() if name != "BF16"}
 LONGEST_HEADER = 100_000_000  # bytes, as in Hugging Face's own reader
 
 
-def encode(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """The content of a file; every saved array passes through here."""
-    # The library writes raw memory: a strided array would be scrambled.
-    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    return save(whole, metadata={"format": "pt"})  # `transformers` requires it
+def encode(arrays: Mapping[str, Matrix]) -> bytes:
+    """The content of a file."""
+    return b"".join(_parts(arrays))
+
+
+def write(file: IO[bytes], arrays: Mapping[str, Matrix]) -> None:
+    """The same, written array by array."""
+    for part in _parts(arrays):
+        file.write(part)
+
+
+def _parts(arrays: Mapping[str, Matrix]) -> Iterator[bytes | memoryview]:
+    """The header, then the bytes of each array; every saved array passes through here."""
+    places = list(DTYPES)
+    kinds = {name: NAMES[array.dtype.newbyteorder("<")] for name, array in arrays.items()}
+    order = sorted(arrays, key=lambda name: (places.index(kinds[name]), name))
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}  # `transformers` requires it
+    end = 0
+    for name in order:
+        start, end = end, end + arrays[name].nbytes
+        header[name] = {"dtype": kinds[name], "shape": arrays[name].shape, "data_offsets": (start, end)}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little") + text
+    for name in order:
+        # The file holds plain memory: a strided array would be scrambled.
+        yield np.asarray(arrays[name], DTYPES[kinds[name]], order="C").reshape(-1).view(np.uint8).data
 
 
 def read(path: Path) -> Arrays:
@@ -45,7 +66,7 @@ def read(path: Path) -> Arrays:
 
 
 def decode(content: bytes | memoryview) -> Arrays:
-    """The arrays in the content of a file, read-only views of it; bfloat16 becomes float32."""
+    """The arrays in the content of a file, read-only views of it; bfloat16 becomes float32 when it is read."""
     header, data = _header(memoryview(content))
     header.pop("__metadata__", None)
     arrays, places = {}, []
@@ -90,7 +111,7 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _array(name: str, entry: Any, data: memoryview) -> tuple[npt.NDArray[Any], tuple[int, int]]:
+def _array(name: str, entry: Any, data: memoryview) -> tuple[Matrix, tuple[int, int]]:
     """One array, and where its bytes begin and end."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise FormatError(f"{name!r} is not an array (must have dtype, shape and data_offsets)")
@@ -106,7 +127,7 @@ def _array(name: str, entry: Any, data: memoryview) -> tuple[npt.NDArray[Any], t
             f"{name!r} of shape {shape} ({dtype}) in bytes {start} to {stop} of {len(data)} (does not fit)"
         )
     array = np.frombuffer(data[start:stop], kind).reshape(shape)
-    return widen_bf16(array) if dtype == "BF16" else array, (start, stop)
+    return later(widen_bf16, array) if dtype == "BF16" else array, (start, stop)
 
 
 def _naturals(value: Any) -> bool:

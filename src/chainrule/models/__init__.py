@@ -22,6 +22,7 @@ from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
+from chainrule.models.neox import NeoX, NeoXConfig
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import Additive, GoodTuring, KneserNey, NGram, Terminals
 from chainrule.models.registry import FAMILIES, describe, family, make, model_class, n_params, rebuild
@@ -35,8 +36,8 @@ __all__ = [
     "BERT", "CBOW", "FAMILIES", "GPT", "GRULM", "IGNORE", "LSTMLM", "MLPLM", "NOTHING", "RNNLM", "Additive",
     "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig",
     "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "GPTConfig", "GoodTuring",
-    "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeuralNGram",
-    "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram",
-    "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class",
-    "n_params", "rebuild"
+    "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeoX",
+    "NeoXConfig", "NeuralNGram", "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq",
+    "Seq2SeqConfig", "SkipGram", "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune",
+    "make", "model_class", "n_params", "rebuild"
 ]  # fmt: skip

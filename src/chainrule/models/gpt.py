@@ -25,7 +25,7 @@ from chainrule.nn.init import normal
 from chainrule.random import next_key
 from chainrule.validate import Check
 
-ACTIVATIONS = {"gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh}
+ACTIVATIONS = {"gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh, "relu": ops.relu}
 STD = 0.02  # of the initial weights: small, so that the first logits are near 0 and the first loss near ln V
 
 
@@ -53,7 +53,7 @@ class GPTConfig(Config):
     bias: bool = True
     """Biases in linear layers and norms."""
     activation: str = "gelu"
-    """Between the two layers of an MLP: gelu, or gelu_tanh, the approximation GPT-2 was trained with."""
+    """Between the two layers of an MLP: gelu, gelu_tanh (the approximation of GPT-2) or relu (OPT)."""
     norm_eps: float = 1e-5
     """Added to the variance before its root."""
     tied: bool = True
@@ -94,7 +94,7 @@ class CausalSelfAttention(Layer):
 
 
 class MLP(Layer):
-    """Each position on its own: wider (four times, usually), GELU, and back."""
+    """Each position on its own: wider (four times, usually), an activation, and back."""
 
     def __init__(self, config: GPTConfig) -> None:
         C, F = config.n_embd, config.inside

@@ -6,7 +6,7 @@
     logits = rmsnorm(hidden) embed_tokensᵀ                      or a matrix of its own, lm_head
 
 Weights carry the names of Hugging Face's Llama (`layers.0.self_attn.q_proj.weight`); matrices are stored (out, in). No
-layer has a bias, unless attention is given some, as in Qwen 2.
+layer has a bias, unless attention is given some, as in Qwen 2. Models that differ in a detail are its variants.
 (Touvron et al. 2023; Ainslie et al. 2023 for the shared key and value heads)
 """
 
@@ -15,9 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
-from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
@@ -30,6 +27,7 @@ from chainrule.nn import (
     Linear,
     RMSNorm,
     RopeScaling,
+    RotaryAttention,
     frequencies,
     rope_scaling,
 )
@@ -40,6 +38,31 @@ COUNTS = ("n_layer", "n_head", "n_kv_head", "n_embd", "n_hidden", "block_size", 
 BIASES = ("none", "qkv", "all")
 STD = 0.02  # of the initial weights
 init = partial(normal, std=STD)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """In what a model differs from Llama."""
+
+    qk_norm: bool = False
+    """Each head of queries and keys is RMS-normalized before it turns."""
+    gate: str = "silu"
+    """Activation of the gate in the MLP."""
+    scaled_embedding: bool = False
+    """The embedding is multiplied by √C."""
+    norm_offset: float = 0.0
+    """Added to the weights of the norms, which then begin as 1."""
+    unturned_every: int | None = None
+    """One layer in so many does not turn its queries and keys."""
+
+
+VARIANTS = {
+    "llama": Variant(),
+    "phi3": Variant(),  # the same model; its files store q, k, v in one matrix, and gate and up in another
+    "qwen3": Variant(qk_norm=True),
+    "gemma": Variant(gate="gelu_tanh", scaled_embedding=True, norm_offset=1.0),
+    "smollm3": Variant(unturned_every=4),
+}
 
 
 @dataclass(frozen=True)
@@ -77,6 +100,9 @@ class LlamaConfig(Config):
     """How the frequencies of rotary positions are slowed down, for a longer context than the first one."""
     attention_bias: str = "none"
     """Biases in attention: none, those of queries, keys and values (qkv, as in Qwen 2), or the output's too (all)."""
+    variant: str = "llama"
+    """What differs from llama: qwen3 normalizes queries and keys, gemma gates by GELU and scales its embedding, smollm3
+    turns nothing in every fourth layer, phi3 has other files only."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rope_scaling", rope_scaling(self.rope_scaling))  # a file has its fields
@@ -85,6 +111,7 @@ class LlamaConfig(Config):
         if self.head_dim is None:
             check.divides("n_head", "n_embd", "heads must divide the width, unless head_dim is given")
         check.one_of("attention_bias", BIASES)
+        check.one_of("variant", VARIANTS)
         check.divides("n_kv_head", "n_head", "must divide")
         if self.head_size % 2:
             raise ConfigError(
@@ -108,39 +135,30 @@ class LlamaConfig(Config):
         """If queries, keys and values have biases, and if the output of attention has one."""
         return self.attention_bias != "none", self.attention_bias == "all"
 
-
-class SelfAttention(Layer):
-    """Causal attention whose queries and keys are turned by their positions."""
-
-    def __init__(self, config: LlamaConfig) -> None:
-        C, D, (inner, outer) = config.n_embd, config.head_size, config.biases
-        self.size = D
-        self.frequencies = config.frequencies
-        self.q_proj = Linear(C, config.n_head * D, bias=inner, init=init)
-        self.k_proj = Linear(C, config.n_kv_head * D, bias=inner, init=init)
-        self.v_proj = Linear(C, config.n_kv_head * D, bias=inner, init=init)
-        self.o_proj = Linear(config.n_head * D, C, bias=outer, init=init)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """hidden (B, T, C) -> (B, T, C)"""
-        B, T, _ = hidden.shape
-        q, k, v = (self._split(proj(hidden)) for proj in (self.q_proj, self.k_proj, self.v_proj))
-        positions = np.arange(T)
-        q, k = (ops.rotary(x, positions=positions, frequency=self.frequencies) for x in (q, k))
-        mixed = ops.attention(q, k, v, causal=True)  # (B, H, T, D)
-        return self.o_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, -1))
-
-    def _split(self, x: Tensor) -> Tensor:
-        B, T, width = x.shape
-        return x.reshape(B, T, width // self.size, self.size).transpose(0, 2, 1, 3)  # (B, H or Hk, T, D)
+    @property
+    def differs(self) -> Variant:
+        """In what it differs from Llama."""
+        return VARIANTS[self.variant]
 
 
 class Block(Layer):
-    def __init__(self, config: LlamaConfig) -> None:
-        self.input_layernorm = RMSNorm(config.n_embd, eps=config.norm_eps)
-        self.self_attn = SelfAttention(config)
-        self.post_attention_layernorm = RMSNorm(config.n_embd, eps=config.norm_eps)
-        self.mlp = GatedFeedForward(config.n_embd, config.n_hidden, init=init)
+    def __init__(self, config: LlamaConfig, number: int = 0) -> None:
+        C, eps, differs = config.n_embd, config.norm_eps, config.differs
+        norm = partial(RMSNorm, C, eps=eps, offset=differs.norm_offset)
+        turned = differs.unturned_every is None or (number + 1) % differs.unturned_every
+        self.input_layernorm = norm()
+        self.self_attn = RotaryAttention(
+            C,
+            config.n_head,
+            config.n_kv_head,
+            config.head_size,
+            config.frequencies if turned else None,
+            bias=config.biases,
+            qk_norm=eps if differs.qk_norm else None,
+            init=init,
+        )
+        self.post_attention_layernorm = norm()
+        self.mlp = GatedFeedForward(C, config.n_hidden, activation=differs.gate, init=init)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, T, C)"""
@@ -160,8 +178,8 @@ class Llama(TransformerLM):
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)
         self.embed_tokens = Embedding(config.vocab_size, config.n_embd, init=init)
-        self.layers = [Block(config) for _ in range(config.n_layer)]
-        self.norm = RMSNorm(config.n_embd, eps=config.norm_eps)
+        self.layers = [Block(config, number) for number in range(config.n_layer)]
+        self.norm = RMSNorm(config.n_embd, eps=config.norm_eps, offset=config.differs.norm_offset)
         if not config.tied:
             self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, init=init)
 
@@ -172,6 +190,8 @@ class Llama(TransformerLM):
     def hidden(self, ids: Array) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C)"""
         hidden = self.embed_tokens(self.checked(ids))  # (B, T, C)
+        if self.config.differs.scaled_embedding:
+            hidden = hidden * self.config.n_embd**0.5
         for block in self.layers:
             hidden = self.through(block, hidden)
         return self.norm(hidden)

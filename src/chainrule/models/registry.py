@@ -14,6 +14,7 @@ from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.llama import Llama, LlamaConfig
 from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
+from chainrule.models.neox import NeoX, NeoXConfig
 from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 from chainrule.models.seq2seq.config import Seq2SeqConfig
@@ -36,6 +37,7 @@ class Family(NamedTuple):
 FAMILIES = {  # language models
     "gpt": Family(GPT, GPTConfig),
     "llama": Family(Llama, LlamaConfig),
+    "neox": Family(NeoX, NeoXConfig),
     "ngram": Family(NeuralNGram, NeuralNGramConfig),
     "mlp": Family(MLPLM, MLPConfig),
     "rnn": Family(RNNLM, RecurrentConfig),
@@ -83,7 +85,7 @@ def describe(model: Model) -> dict[str, Any]:
 
 def rebuild(description: Mapping[str, Any]) -> Any:
     """A model of the family and size that `describe` gave, with new weights."""
-    model, config = _described(description)
+    model, config = described(description)
     return model(config)
 
 
@@ -97,11 +99,12 @@ def model_class(config: Any) -> type[Model]:
 
 def n_params(description: Mapping[str, Any]) -> int:
     """The number of parameters of the model that `rebuild` would make, without making it."""
-    model, config = _described(description)
+    model, config = described(description)
     return model.n_params(config)
 
 
-def _described(description: Mapping[str, Any]) -> tuple[type[Model], Any]:
+def described(description: Mapping[str, Any]) -> tuple[type[Model], Any]:
+    """The class and the sizes that `describe` gave."""
     sizes = dict(description)
     chosen = family(str(sizes.pop("model_type", None)))
     return chosen.model, chosen.config(**sizes)

@@ -24,11 +24,12 @@ from chainrule.nn.positions import (
 )
 from chainrule.nn.recurrent import GRU, LSTM, RNN, Bidirectional, Stack
 from chainrule.nn.rope_scaling import LinearScaling, Llama3Scaling, RopeScaling, rope_scaling
+from chainrule.nn.rotary_attention import RotaryAttention
 
 __all__ = [
     "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "Dropout", "Embedding",
     "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "Layer", "LayerNorm", "LearnedPositions",
     "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "MultiHeadAttention", "PReLU", "RMSNorm",
-    "RopeScaling", "SinusoidalPositions", "Stack", "TransformerBlock", "activation", "frequencies", "init",
-    "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"
+    "RopeScaling", "RotaryAttention", "SinusoidalPositions", "Stack", "TransformerBlock", "activation",
+    "frequencies", "init", "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"
 ]  # fmt: skip

@@ -32,12 +32,10 @@ def parameter(init: Init, shape: Shape, *, decay: bool | None = None) -> Param:
     Each parameter has a random stream of its own, numbered by the order of construction since `cr.seed`: the
     same seed and the same model give the same numbers, and another size of one layer leaves the others alone.
     """
-    if _drawing.abstract:
+    if _drawing.abstract or _drawing.off:
         param = Param(0.0, decay=len(shape) >= 2 if decay is None else decay)
-        param.array = abstract(shape)
+        param.array = abstract(shape) if _drawing.abstract else np.zeros(shape, np.float32)
         return param
-    if _drawing.off:
-        return Param(np.zeros(shape, np.float32), decay=decay)
     return Param(init(shape, random.from_key(random.next_key("init"))), decay=decay)
 
 

@@ -133,15 +133,25 @@ class Layer:
 
     # -- state ----------------------------------------------------------------------------------------------
 
+    def arrays(self) -> dict[str, Array]:
+        """All parameters and buffers by name: the arrays themselves, which the next step changes."""
+        return {name: param.array for name, param in self.named_parameters()} | dict(self.named_buffers())
+
     def state(self) -> dict[str, Array]:
         """Copies of all parameters and buffers by name, for a checkpoint."""
-        parameters = {name: param.array.copy() for name, param in self.named_parameters()}
-        return parameters | {name: buffer.copy() for name, buffer in self.named_buffers()}
+        return {name: array.copy() for name, array in self.arrays().items()}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take all values of `state()`; names and shapes must match exactly. Changes all or nothing."""
-        params = dict(self.named_parameters())
-        arrays = {name: param.array for name, param in params.items()} | dict(self.named_buffers())
+        self.check_state(state)
+        for name, array in self.arrays().items():
+            array[...] = state[name]
+        for _, param in self.named_parameters():
+            param.version += 1
+
+    def check_state(self, state: Mapping[str, Array]) -> None:
+        """Refuse what `load` cannot take."""
+        arrays = self.arrays()
         wrong = {
             "missing": [name for name in arrays if name not in state],
             "unknown": [name for name in state if name not in arrays],
@@ -152,10 +162,6 @@ class Layer:
         for name, array in arrays.items():
             if np.shape(state[name]) != array.shape:
                 raise ShapeError(f"load: {name} has shape {array.shape}, state has {np.shape(state[name])}")
-        for name, array in arrays.items():
-            array[...] = state[name]
-        for param in params.values():
-            param.version += 1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A layer of its own: new parameters with the same values, in no block yet."""

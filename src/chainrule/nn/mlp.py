@@ -101,14 +101,29 @@ class FeedForward(Layer):
         return self.fc2(self.dropout(self.activate(self.fc1(x))))
 
 
-class GatedFeedForward(Layer):
-    """down(silu(gate(x)) up(x)): the SwiGLU form, without biases."""
+def geglu(gate: Tensor, up: Tensor) -> Tensor:
+    """gelu(gate) · up, with the GELU's approximation by tanh"""
+    return ops.gelu_tanh(gate) * up
 
-    def __init__(self, dim: int, hidden: int, *, init: Init = xavier_uniform) -> None:
+
+GATES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"silu": ops.swiglu, "gelu_tanh": geglu}
+
+
+class GatedFeedForward(Layer):
+    """down(f(gate(x)) up(x)) without biases: SwiGLU, where f is SiLU, or GeGLU."""
+
+    def __init__(
+        self, dim: int, hidden: int, *, activation: str = "silu", init: Init = xavier_uniform
+    ) -> None:
+        if activation not in GATES:
+            raise ConfigError(
+                f"GatedFeedForward: activation {activation!r} (must be one of {', '.join(GATES)})"
+            )
+        self.gated = GATES[activation]
         self.gate_proj = Linear(dim, hidden, bias=False, init=init)
         self.up_proj = Linear(dim, hidden, bias=False, init=init)
         self.down_proj = Linear(hidden, dim, bias=False, init=init)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., C) -> (..., C)"""
-        return self.down_proj(ops.swiglu(self.gate_proj(x), self.up_proj(x)))
+        return self.down_proj(self.gated(self.gate_proj(x), self.up_proj(x)))

@@ -28,15 +28,20 @@ class LayerNorm(Layer):
 
 
 class RMSNorm(Layer):
-    """Each row divided by its root mean square, then a learned gain: no mean, no bias."""
+    """Each row divided by its root mean square, then a learned gain: no mean, no bias.
 
-    def __init__(self, dim: int, *, eps: float = 1e-6) -> None:
-        self.weight = parameter(ones, (dim,))
+    The gain is the weight plus `offset`, and begins as 1.
+    """
+
+    def __init__(self, dim: int, *, eps: float = 1e-6, offset: float = 0.0) -> None:
+        self.weight = parameter(zeros if offset else ones, (dim,))
         self.eps = eps
+        self.offset = offset
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., C) -> (..., C)"""
-        return ops.rmsnorm(x, self.weight, eps=self.eps)
+        gain = self.weight + self.offset if self.offset else self.weight
+        return ops.rmsnorm(x, gain, eps=self.eps)
 
 
 class BatchNorm(Layer):

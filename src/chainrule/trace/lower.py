@@ -7,7 +7,8 @@ matmuls stays a sum until it is read, so that what belongs together becomes one 
     hidden + linear(...)                a matmul that is added to its register
     linears of q, k, v; of gate and up  side by side in one register, one matrix
     reshapes and transposes of heads    nothing: how a register is read
-    rotary                              part of attention
+    rmsnorm of heads, rotary            part of attention
+    activation · linear                 gate and up side by side, one instruction
     embedding(arange(T)), sinusoids     rows by position, added to the embedding
     what follows the last attention     computed for the last token of each sequence only
 """
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd import Param
+from chainrule.autograd.types import Array
 from chainrule.trace.by_token import ELEMENTWISE, ROWWISE
 from chainrule.trace.cost import RECURRENT, is_causal
 from chainrule.trace.graph import Given, Graph, Node, Value
@@ -86,6 +88,15 @@ def _last_rows(program: list[Instruction]) -> list[Instruction]:
 
 def _has_size(constants: dict[str, Any]) -> bool:
     return any(isinstance(x, Size) for c in constants.values() for x in (c if type(c) is tuple else (c,)))
+
+
+def _norms_of(node: Node, q: Heads, k: Heads) -> tuple[tuple[Array, float], ...] | None:
+    """The norms of queries and keys: both with one ε, or none."""
+    if q.norm is None and k.norm is None:
+        return None
+    if q.norm is None or k.norm is None or q.norm[1] != k.norm[1]:
+        raise Unsupported(f"lower: {node.name} normalizes its queries and keys unlike")
+    return q.norm, k.norm
 
 
 class _Lowering:
@@ -159,6 +170,8 @@ class _Lowering:
     def _mul(self, node: Node) -> Any:
         a, b = node.inputs
         a, b = (b, a) if isinstance(a, np.ndarray) else (a, b)
+        if isinstance(a, Value) and isinstance(b, Value):
+            return self._gated(node, a, b)
         if not isinstance(b, np.ndarray) or b.size != 1:
             raise Unsupported(f"lower: {node.name} multiplies by a computed value")
         factor, value = float(b.reshape(())), self.source(a)
@@ -168,6 +181,15 @@ class _Lowering:
         if not all(isinstance(term, Linear) and term.activation is None for term in terms):
             raise Unsupported(f"lower: {node.name} scales something other than a linear layer")
         return Sum(tuple(scaled(term, factor) for term in terms), node.shapes[0][-1])  # type: ignore[arg-type]
+
+    def _gated(self, node: Node, a: Value, b: Value) -> Any:
+        """f(gate) · up, both linear layers"""
+        gate, up = self.lazy(a), self.lazy(b)
+        term = gate.terms[0] if isinstance(gate, Sum) and len(gate.terms) == 1 else None
+        if not isinstance(term, Linear) or term.activation is None or not isinstance(up, Sum):
+            raise Unsupported(f"lower: {node.name} multiplies by a computed value")
+        x = self.columns(node, [Sum((replace(term, activation=None),), gate.width), up])
+        return self.emit("gated", node.shapes[0][-1], (x,), activation=term.activation)
 
     def _activation(self, node: Node) -> Any:
         terms = self.terms(node.inputs[0])
@@ -183,8 +205,11 @@ class _Lowering:
         return self.row_step(node, "layernorm", gamma=gamma, beta=beta, eps=node.constants.get("eps", 1e-5))
 
     def _rmsnorm(self, node: Node) -> Any:
-        gamma = numbers(self.source(node.inputs[1]))
-        return self.row_step(node, "rmsnorm", gamma=gamma, eps=node.constants.get("eps", 1e-6))
+        x, gamma = map(self.source, node.inputs)
+        gamma, eps = numbers(gamma), node.constants.get("eps", 1e-6)
+        if isinstance(x, Heads) and x.plain:
+            return replace(x, norm=(gamma, eps))
+        return self.row_step(node, "rmsnorm", gamma=gamma, eps=eps)
 
     def _swiglu(self, node: Node) -> Any:
         x = self.columns(node, [self.lazy(source) for source in node.inputs])
@@ -194,7 +219,7 @@ class _Lowering:
         value, shape = self.source(node.inputs[0]), node.shapes[0]
         if isinstance(value, Heads):  # joined again
             whole = len(shape) == 3 and shape[-1] == node.arrays[0].shape[-1] * value.heads
-            if whole and not value.transposed and value.frequency is None:
+            if whole and not value.transposed and value.plain:
                 return value.rows
         elif shape == node.arrays[0].shape:
             return value
@@ -239,10 +264,11 @@ class _Lowering:
         if isinstance(k.rows, SourceRows):
             out = self._source_attention(node, width, q, k, v)
         else:
-            if not np.array_equal(q.frequency, k.frequency) or v.frequency is not None:
+            if not np.array_equal(q.frequency, k.frequency) or not v.plain:
                 raise Unsupported(f"lower: {node.name} rotates its queries and keys differently")
             x = self.columns(node, [q.rows, k.rows, v.rows])
-            arguments = {"heads": q.heads, "kv_heads": k.heads, "frequency": q.frequency}
+            norms = _norms_of(node, q, k)
+            arguments = {"heads": q.heads, "kv_heads": k.heads, "frequency": q.frequency, "norms": norms}
             out = self.emit("attention", width, (x,), **arguments)
         return Heads(out, q.heads, transposed=True)
 
@@ -255,8 +281,8 @@ class _Lowering:
             raise Unsupported(f"lower: {node.name} with a mask, a scale or dropout of its own")
 
     def _source_attention(self, node: Node, width: int, q: Heads, k: Heads, v: Heads) -> Any:
-        plain = all(isinstance(x.rows, SourceRows) and x.rows.weight for x in (k, v))
-        if not plain or q.frequency is not None or q.heads != k.heads:
+        linear = all(isinstance(x.rows, SourceRows) and x.rows.weight for x in (k, v))
+        if not linear or not all(x.plain for x in (q, k, v)) or q.heads != k.heads:
             raise Unsupported(f"lower: {node.name} whose keys and values are not linear layers of a source")
         weight = Weight((*k.rows.weight.parts, *v.rows.weight.parts))
         bias = joined([k.rows.bias, v.rows.bias], [len(x.rows.weight.parts[0]) for x in (k, v)])

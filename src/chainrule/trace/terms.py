@@ -95,12 +95,18 @@ class SourceRows:
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """Rows cut into heads (B, T, H, D), or transposed (B, H, T, D), perhaps turned by their positions"""
+    """Rows cut into heads (B, T, H, D), or transposed (B, H, T, D), perhaps normalized, then turned by position"""
 
     rows: Any
     heads: int
     transposed: bool = False
+    norm: tuple[Array, float] | None = None  # gains and ε
     frequency: Array | None = None
+
+    @property
+    def plain(self) -> bool:
+        """The rows themselves: neither normalized nor turned."""
+        return self.norm is None and self.frequency is None
 
 
 def fits(step: Instruction) -> bool:
@@ -124,10 +130,12 @@ def fits(step: Instruction) -> bool:
             heads, kv_heads, frequency = (step.arguments[x] for x in ("heads", "kv_heads", "frequency"))
             size = out // heads
             even = frequency is None or frequency.shape == (size / 2,)
-            return out % heads == heads % kv_heads == 0 and read == (heads + 2 * kv_heads) * size and even
+            gains = all(_is_row(gain, size) for gain, _ in step.arguments.get("norms") or ())
+            whole = out % heads == heads % kv_heads == 0 and read == (heads + 2 * kv_heads) * size
+            return whole and even and gains
         case "cross_attention":
             return read == out and out % step.arguments["heads"] == 0 and weight[0] == 2 * out
-        case "swiglu":
+        case "swiglu" | "gated":
             return read == 2 * out
         case "recurrent":
             return weight == (read, out)

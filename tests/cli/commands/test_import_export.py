@@ -89,6 +89,20 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert (tmp_path / "c" / name).read_bytes() == (tmp_path / name).read_bytes()
 
 
+def test_weights_without_a_tokenizer_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_pretrained(make("neox", vocab_size=2, n_embd=32), None, tmp_path / "weights")
+    cr.io.save_tokenizer(CharTokenizer("ab"), tmp_path / "words.json")
+    out = str(tmp_path / "model")
+    with pytest.raises(SystemExit):
+        main(["import", str(tmp_path / "weights"), "--out", out])
+    assert "holds no tokenizer" in capsys.readouterr().err
+    said(
+        capsys, "import", str(tmp_path / "weights"), "--tokenizer", str(tmp_path / "words.json"), "--out", out
+    )
+    assert cr.load(out)[1] == CharTokenizer("ab")
+    assert said(capsys, "sample", out, "--prompt", "ab", "--max-new-tokens", "3")
+
+
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
@@ -100,7 +114,11 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
             ["import", "{run}/checkpoints", "--out", "x"],
             "holds no model (must have config.json, or one .gguf",
         ),
-        (["import", "nowhere", "--out", "x"], "nowhere: cannot be read"),
+        (
+            ["import", "HuggingFaceTB/SmolLM2", "--out", "x"],
+            "HuggingFaceTB/SmolLM2: no such directory or file (nothing is downloaded; give a directory or a file)",
+        ),
+        (["import", "{run}/log.jsonl", "--tokenizer", "nowhere", "--out", "x"], "nowhere: cannot be read"),
         (["import", "{run}/log.jsonl", "--out", "x"], "not a known model format"),
         (["export", "{run}", "--out", "{run}"], "exists already"),
         (["export", "{run}", "--out", "x", "--format", "llama2c"], "llama2c: cannot hold a GPT"),

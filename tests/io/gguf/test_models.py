@@ -17,7 +17,7 @@ from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import gguf, load
 from chainrule.io.gguf import file
 from chainrule.io.gguf.blocks import F32, Q8_0
-from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, make
+from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, NeoX, NeoXConfig, make
 from chainrule.nn import LinearScaling, Llama3Scaling, frequencies
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer
 from tests.io.test_llama2c import tokenizer as pieces
@@ -35,13 +35,23 @@ def gpt(vocab_size: int = 11, **more: Any) -> GPT:
     return GPT(GPTConfig(2, 3, 36, 9, vocab_size, **more)).eval()
 
 
-MODELS = {
+def neox(**more: Any) -> NeoX:
+    cr.seed(1)
+    return NeoX(NeoXConfig(2, 3, 48, 9, 11, **more)).eval()
+
+
+MODELS: dict[str, Any] = {
     "llama": llama(),
     "llama, untied": llama(tied=False, rope_base=500.0, norm_eps=1e-6),
     "llama, wide heads": llama(width=35, head_dim=8, rope_scaling=LinearScaling(2.5)),
     "llama with biases": llama(attention_bias="all"),
     "llama with some biases": llama(attention_bias="qkv"),
     "llama 3": llama(rope_scaling=Llama3Scaling(8.0, 1.5, 3.0, 64)),
+    "phi3": llama(variant="phi3", tied=False),
+    "qwen3": llama(width=35, head_dim=8, variant="qwen3"),
+    "smollm3": llama(variant="smollm3", rope_scaling=LinearScaling(2.5)),
+    "neox": neox(),
+    "neox, serial": neox(rotary=0.5, parallel=False, rope_base=500.0, n_hidden=35, activation="gelu_tanh"),
     "gpt": gpt(),
     "gpt, narrow inside": gpt(n_hidden=35),
     "gpt, untied": gpt(tied=False, activation="gelu_tanh", norm_eps=3e-7),
@@ -55,6 +65,78 @@ def test_what_is_written_comes_back_bit_for_bit(name: str, tmp_path: Path) -> No
     model, _ = cr.load(tmp_path / "x.gguf")
     assert model.config == MODELS[name].config and not model.training
     assert all((model.state()[key] == value).all() for key, value in MODELS[name].state().items())
+
+
+def logits(model: Any) -> Any:
+    with cr.no_grad():
+        return model(np.arange(8)[None]).numpy()
+
+
+def test_gains_and_heads_that_llama_cpp_stores_otherwise(tmp_path: Path) -> None:
+    """Gemma's gains are 1 plus its weights there; a NeoX has a head of its own."""
+    gemma = llama(variant="gemma", head_dim=8)
+    rng = np.random.default_rng(0)
+    gemma.load({name: value + 0.2 * rng.normal(size=value.shape) for name, value in gemma.state().items()})
+    for name, model in {"gemma": gemma, "tied": neox(tied=True)}.items():
+        gguf.write(model, CHARS, tmp_path / f"{name}.gguf")
+        np.testing.assert_allclose(logits(load(tmp_path / f"{name}.gguf")[0]), logits(model), atol=1e-6)
+    _, tensors = file.read(tmp_path / "gemma.gguf")
+    gain = gemma.arrays()["norm.weight"] + np.float32(1)
+    np.testing.assert_array_equal(tensors["output_norm.weight"].array(), gain)
+
+
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [
+        (lambda: gpt(activation="relu"), "activation is relu"),
+        (lambda: neox(activation="relu"), "activation is relu"),
+        (lambda: llama(variant="qwen3", attention_bias="all"), "attention_bias is all in a qwen3"),
+        (lambda: llama(variant="phi3", attention_bias="qkv"), "attention_bias is qkv in a phi3"),
+        (lambda: llama(variant="phi3", head_dim=8), "head_dim is 8 in a phi3"),
+        (lambda: llama(variant="gemma", tied=False), "tied is False in a gemma"),
+    ],
+)
+def test_what_llama_cpp_has_not_is_not_written(model: Any, rule: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rule):
+        gguf.write(model(), CHARS, tmp_path / "x.gguf")
+    assert not list(tmp_path.iterdir())
+
+
+def changed(model: Any, path: Path, drop: str = "", more: Any = None, **settings: Any) -> Path:
+    """A file with some settings of its kind changed, without a tensor, and with others."""
+    gguf.write(model, CHARS, path)
+    metadata, tensors = file.read(path)
+    kind = metadata["general.architecture"]
+    path.unlink()
+    arrays = {name: (F32, stored.array()) for name, stored in tensors.items() if name != drop}
+    arrays |= {name: (F32, array) for name, array in (more or {}).items()}
+    file.write(path, metadata | {f"{kind}.{name}": value for name, value in settings.items()}, arrays)
+    return path
+
+
+def test_a_sliding_window_ends_the_context(tmp_path: Path) -> None:
+    path = changed(llama(variant="phi3"), tmp_path / "x.gguf", **{"attention.sliding_window": 7})
+    with pytest.warns(cr.errors.ChainruleWarning, match="the context is 7 tokens here, not 9"):
+        assert load(path)[0].config.block_size == 7
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "rule"),
+    [
+        ("phi3", {"more": {"rope_factors_long.weight": np.ones(3, np.float32)}}, "longrope"),
+        ("phi3", {"more": {"blk.0.attn_qkv.weight": np.ones((99, 36), np.float32)}}, "must have 72 rows"),
+        ("neox", {"more": {"blk.0.attn_qkv.bias": np.ones(999, np.float32)}}, "must have 144 rows"),
+        ("neox", {"rope.dimension_count": 7}, "dimension_count is 7"),
+        ("qwen3", {"drop": "blk.0.attn_q_norm.weight"}, "asks for"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(
+    model: str, change: dict[str, Any], rule: str, tmp_path: Path
+) -> None:
+    path = changed(MODELS[model], tmp_path / "x.gguf", **change)
+    with pytest.raises(FormatError, match=rule) as error:
+        load(path)
+    assert "\n" not in str(error.value)
 
 
 def rewritten(path: Path, more: Any = None, **settings: Any) -> Path:
@@ -216,6 +298,10 @@ BAD = {
     "crooked": (header(1, rest=tensor(offset=4) + bytes(64)), "does not fit"),
     "one over the other": (header(2, rest=tensor() + tensor(b"y") + bytes(99)), "does not fit"),
     "no architecture": (header(), "general.architecture is None"),
+    "a mixture of experts": (
+        header(settings=1, rest=text(b"general.architecture") + struct.pack("<I", 8) + text(b"qwen3moe")),
+        "'qwen3moe' .is not supported: it has a mixture of experts; must be one of llama, qwen2",
+    ),
 }
 
 

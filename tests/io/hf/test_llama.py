@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.errors import FormatError
-from chainrule.io import load_pretrained, save_pretrained
+from chainrule.errors import ChainruleWarning, FormatError
+from chainrule.io import load_pretrained, safetensors, save_pretrained
 from chainrule.models import LlamaConfig, make
 from chainrule.nn import LinearScaling, Llama3Scaling
 from tests.models.tiny import SIZES
@@ -53,6 +55,13 @@ LLAMA3 = {
         ({"attention_bias": "qkv"}, {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}),
         ({"rope_scaling": LinearScaling(2.0)}, {"rope_scaling": {"factor": 2.0, "rope_type": "linear"}}),
         ({"rope_scaling": Llama3Scaling(**LLAMA3)}, {"rope_scaling": LLAMA3 | {"rope_type": "llama3"}}),
+        ({"variant": "qwen3"}, {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}),
+        ({"variant": "qwen3", "n_embd": 25, "head_dim": 4}, {"model_type": "qwen3", "head_dim": 4}),
+        ({"variant": "qwen3", "attention_bias": "qkv"}, {"model_type": "llama", "architectures": None}),
+        ({"variant": "phi3"}, {"model_type": "phi3", "attention_bias": False}),
+        ({"variant": "phi3", "rope_scaling": LinearScaling(2.0)}, {"architectures": None}),
+        ({"variant": "gemma"}, {"model_type": "gemma", "hidden_act": "gelu_pytorch_tanh"}),
+        ({"variant": "smollm3", "n_layer": 5}, {"model_type": "smollm3", "no_rope_layer_interval": 4}),
         (
             {"n_embd": 25, "head_dim": 4},
             {"head_dim": 4, "architectures": None},
@@ -66,6 +75,37 @@ def test_every_option_of_llama_comes_back(
     save_pretrained(model, None, tmp_path / "x")
     config = json.loads((tmp_path / "x" / "config.json").read_text())
     assert {name: config.get(name) for name in said} == said
+    assert same(load_pretrained(tmp_path / "x")[0], model)
+
+
+def test_phi3_stores_fused_matrices(tmp_path: Path) -> None:
+    model = make("llama", **SIZES["llama"], vocab_size=11, variant="phi3")
+    save_pretrained(model, None, tmp_path / "x")
+    arrays = safetensors.read(tmp_path / "x" / "model.safetensors")
+    state, before = model.state(), "layers.0."
+    for fused, parts in {
+        "self_attn.qkv_proj": [f"self_attn.{name}_proj" for name in "qkv"],
+        "mlp.gate_up_proj": ["mlp.gate_proj", "mlp.up_proj"],
+    }.items():
+        whole = np.concatenate([state[f"{before}{part}.weight"] for part in parts])
+        np.testing.assert_array_equal(arrays[f"model.{before}{fused}.weight"], whole)
+        assert not any(f"model.{before}{part}.weight" in arrays for part in parts)
+    wrong = np.concatenate([arrays["model.layers.0.mlp.gate_up_proj.weight"]] * 2)
+    content = safetensors.encode(arrays | {"model.layers.0.mlp.gate_up_proj.weight": wrong})
+    (tmp_path / "x" / "model.safetensors").write_bytes(content)
+    with pytest.raises(FormatError, match=r"gate_up_proj\.weight has shape \(80, 24\) \(must have 40 rows\)"):
+        load_pretrained(tmp_path / "x")
+
+
+def test_a_sliding_window_ends_the_context(tmp_path: Path) -> None:
+    model = make("llama", **SIZES["llama"], vocab_size=11)
+    save_pretrained(model, None, tmp_path / "x")
+    change_config(tmp_path / "x", model_type="mistral", sliding_window=5)
+    with pytest.warns(
+        ChainruleWarning, match="the context is 5 tokens here, not 7: beyond, this model attends"
+    ):
+        assert load_pretrained(tmp_path / "x")[0].config == replace(model.config, block_size=5)
+    change_config(tmp_path / "x", sliding_window=7)
     assert same(load_pretrained(tmp_path / "x")[0], model)
 
 
@@ -129,7 +169,17 @@ CONTEXT = "original_max_position_embeddings"
         ({"attention_bias": True}, "asks for .* parameters"),
         ({"attention_bias": "qkv"}, r"attention_bias is 'qkv' \(must be true or false\)"),
         ({"model_type": "qwen2", "use_sliding_window": True}, "use_sliding_window is True"),
-        ({"model_type": "qwen3"}, "model_type is 'qwen3' .* did you mean qwen2"),
+        ({"model_type": "qwen3"}, "asks for .* parameters"),  # norms of queries and keys
+        ({"model_type": "gemma"}, "hidden_act is 'silu'"),
+        ({"model_type": "smollm3", "no_rope_layers": [1, 0]}, r"no_rope_layers is \[1, 0\]"),
+        ({"model_type": "smollm3", "no_rope_layer_interval": 2}, "no_rope_layer_interval is 2"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "layer_types has sliding_attention"),
+        ({"model_type": "gemma2"}, "'gemma2' .is not supported: it has soft caps on scores and logits"),
+        (
+            {"model_type": "mixtral"},
+            "'mixtral' .is not supported: it has a mixture of experts; must be one of",
+        ),
+        ({"model_type": "qwen4"}, "model_type is 'qwen4' .is not known; must be one of gpt2, llama"),
     ],
 )
 def test_a_llama_that_ours_cannot_be_is_refused(values: dict[str, Any], rule: str, tmp_path: Path) -> None:
@@ -137,4 +187,4 @@ def test_a_llama_that_ours_cannot_be_is_refused(values: dict[str, Any], rule: st
     change_config(tmp_path / "x", **values)
     with pytest.raises(FormatError, match=rule) as error:
         load_pretrained(tmp_path / "x")
-    assert "\n" not in str(error.value)
+    assert "\n" not in str(error.value) and "did you mean" not in str(error.value)

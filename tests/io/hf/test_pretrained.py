@@ -233,7 +233,7 @@ def change_config(folder: Path, **values: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
-        ({"model_type": "gtp2"}, r"model_type is 'gtp2' .* did you mean gpt2\?"),
+        ({"model_type": "gtp2"}, r"model_type is 'gtp2' \(is not known; must be one of gpt2, "),
         ({"model_type": None}, "model_type is None"),
         ({"n_layer": 3}, "asks for .* parameters"),
         ({"n_layer": 1}, r"does not fit GPT \(unknown h.1"),
@@ -312,9 +312,31 @@ def test_no_tokenizer_no_weights_no_directory(tmp_path: Path) -> None:
         load(tmp_path / "x")
     (tmp_path / "x" / "model.safetensors").unlink()
     with pytest.raises(FormatError, match="holds no weights"):
-        load(tmp_path / "x")
-    with pytest.raises(DataError, match="cannot be read"):
+        load_pretrained(tmp_path / "x")
+    with pytest.raises(DataError, match=r"no such directory or file \(nothing is downloaded; give a"):
         load(tmp_path / "y")
+
+
+def test_a_tokenizer_is_given_for_weights_without_one(tmp_path: Path) -> None:
+    save_pretrained(gpt(), None, tmp_path / "x")
+    words = CharTokenizer("abcdefghijk")
+    cr.io.save_tokenizer(words, tmp_path / "words.json")
+    for source in (tmp_path / "x", tmp_path / "x" / "model.safetensors"):
+        model, tokenizer = load(source, tmp_path / "words.json")
+        assert same(model, gpt()) and tokenizer == words
+    cr.io.save_tokenizer(CharTokenizer("abcdefghijkl"), tmp_path / "more.json")
+    with pytest.raises(FormatError, match="tokenizer of 12 tokens, model of 11"):
+        load(tmp_path / "x", tmp_path / "more.json")
+    with pytest.raises(DataError, match="holds no tokenizer"):
+        load(tmp_path / "x" / "model.safetensors")
+
+
+def test_a_tokenizer_that_is_not_read_is_refused_before_the_weights(tmp_path: Path) -> None:
+    save_pretrained(gpt(), CharTokenizer("abcdefghijk"), tmp_path / "x")
+    (tmp_path / "x" / "tokenizer.json").write_text('{"model": {"type": "WordLevel"}}')
+    (tmp_path / "x" / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(FormatError, match="WordLevel"):
+        load(tmp_path / "x")
 
 
 class Harm:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from chainrule.generate import Decoder
 from chainrule.generate.engine.plan import decoder_graph
 from chainrule.generate.engine.program import Compiler
 from chainrule.generate.engine.weights import FORMATS, pack, pad, quantize, rounded, to_bf16
-from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
+from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, NeoX, NeoXConfig
 from chainrule.trace.lower import lower
 
 extension = native.kernels()
@@ -100,15 +101,17 @@ def test_a_packed_matrix_is_as_small_as_promised() -> None:
     assert to_bf16(np.float32([1.0]))[0] == 0x3F80
 
 
-def models() -> list[GPT | Llama]:
+def models() -> list[GPT | Llama | NeoX]:
     cr.seed(0)
+    llama = LlamaConfig(
+        n_layer=2, n_head=6, n_kv_head=2, n_embd=96, n_hidden=200, block_size=200, vocab_size=65
+    )
     return [
         GPT(GPTConfig(n_layer=2, n_head=4, n_embd=48, block_size=200, vocab_size=257)),
-        Llama(
-            LlamaConfig(
-                n_layer=2, n_head=6, n_kv_head=2, n_embd=96, n_hidden=200, block_size=200, vocab_size=65
-            )
-        ),
+        Llama(llama),
+        Llama(replace(llama, variant="qwen3")),
+        Llama(replace(llama, variant="gemma", n_layer=1)),
+        NeoX(NeoXConfig(n_layer=2, n_head=4, n_embd=64, block_size=200, vocab_size=65)),
     ]
 
 
@@ -174,6 +177,14 @@ def test_the_extension_refuses_what_does_not_fit() -> None:
         program.attention(
             x, program.buffer(99), 1, 1, np.ones((8, 16), np.float32), np.ones((8, 16), np.float32)
         )
+    with pytest.raises(ValueError, match="gains of queries and keys come together"):
+        program.attention(x, program.buffer(99), 1, 1, None, None, ones[:33])
+    with pytest.raises(ValueError, match="gamma_k has 64 elements, expected 33"):
+        program.attention(x, program.buffer(99), 1, 1, None, None, ones[:33], ones, 1e-5)
+    with pytest.raises(ValueError, match="widths 40 and 66 differ"):
+        program.gated(x, y, 2)
+    with pytest.raises(ValueError, match="activation must be from 1 to 4"):
+        program.gated(x, program.buffer(66), 0)
     with pytest.raises(ValueError, match="positions must be at least 1"):
         extension.Program(1, 0)
     with pytest.raises(IndexError):

@@ -28,7 +28,7 @@ class Command:
     out: Path
     """Directory to write, new or empty."""
     format: Literal["hf", "gguf", "llama2c"] = "hf"
-    """hf: a directory for Hugging Face's `transformers`. gguf: model.gguf for llama.cpp, of a GPT or a Llama.
+    """hf: a directory for Hugging Face's `transformers`. gguf: model.gguf for llama.cpp, of a GPT, a Llama or a NeoX.
     llama2c: model.bin and tokenizer.bin, of a Llama with SentencePiece's tokens."""
     weights: Literal["f32", "q8_0"] = "f32"
     """Numbers in model.gguf: as they are, or in blocks of 32 with a scale, a quarter of the size."""
@@ -43,9 +43,9 @@ class Command:
             model, tokenizer = cr.runs.load(self.run_folder)
         with Progress(f"write {self.out}"):
             self._write(model, tokenizer)
-        if self.format == "gguf" and isinstance(model, cr.models.GPT) and model.config.activation == "gelu":
+        if self.format == "gguf" and getattr(model.config, "activation", None) == "gelu":
             warnings.warn(
-                "llama.cpp will compute a little else: this GPT has the exact GELU, there is only the approximate one "
+                "llama.cpp will compute a little else: this model has the exact GELU, it only the approximate one "
                 "(train with --activation gelu_tanh what shall run there)",
                 ChainruleWarning,
                 stacklevel=2,
@@ -63,7 +63,7 @@ class Command:
         if self.format == "hf":
             if not has_twin(model):
                 name = type(model).__name__
-                rule = "must be GPT, Llama, BERT, or Seq2Seq as Marian or Pegasus"
+                rule = "must be GPT, Llama, NeoX, BERT, or Seq2Seq as Marian or Pegasus"
                 raise ConfigError(f"export: Hugging Face has no model like this {name} ({rule})")
             cr.io.save_pretrained(model, tokenizer, self.out)
             return

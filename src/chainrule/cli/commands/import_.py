@@ -28,6 +28,8 @@ class Command:
     """A directory with config.json, model.safetensors and tokenizer.json; a .gguf or .bin file, or its directory."""
     out: Path
     """Directory to write, new or empty."""
+    tokenizer: Path | None = None
+    """A tokenizer's file, for weights that come without one or with one that is not read."""
     json: bool = False
     """Print one JSON object."""
 
@@ -35,10 +37,8 @@ class Command:
         if cr.runs.RunFolder(self.source).checkpoints.is_dir():
             fix = "sample, eval, chat and export take it as it is; to copy the model: export"
             raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
-        with Progress(f"read {self.source}"):
-            model, tokenizer = cr.io.load(self.source)
         with Progress(f"write {self.out}"):
-            cr.io.save_pretrained(model, tokenizer, self.out)
+            model, tokenizer = cr.io.convert(self.source, self.out, self.tokenizer)
         if self.json:
             counts = {"parameters": model.count(), "vocabulary": tokenizer.vocab_size}
             print(json.dumps({"out": str(self.out)} | counts))

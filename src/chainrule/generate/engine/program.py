@@ -75,11 +75,20 @@ class Compiler:
     def _linear(self, weight: Weight, bias: Array | None, activation: str | None) -> tuple[Any, ...]:
         return self._words(weight), self.code, _padded(bias), ACTIVATIONS.index(activation)
 
-    def _attention(self, heads: int, kv_heads: int, frequency: Array | None) -> tuple[Any, ...]:
-        return heads, kv_heads, *((None, None) if frequency is None else self._turns(frequency))
+    def _attention(
+        self, heads: int, kv_heads: int, frequency: Array | None, norms: Any = None
+    ) -> tuple[Any, ...]:
+        angles = (None, None) if frequency is None else self._turns(frequency)
+        if norms is None:
+            return heads, kv_heads, *angles
+        (q, eps), (k, _) = norms
+        return heads, kv_heads, *angles, q.astype(np.float32), k.astype(np.float32), eps
 
     def _cross_attention(self, heads: int, weight: Weight, bias: Array | None) -> tuple[Any, ...]:
         return heads, weight.shape[1], self._words(weight), self.code, _padded(bias)
+
+    def _gated(self, activation: str) -> tuple[Any, ...]:
+        return self._activation(activation)
 
     def _activation(self, activation: str) -> tuple[Any, ...]:
         return (ACTIVATIONS.index(activation),)

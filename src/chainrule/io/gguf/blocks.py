@@ -12,7 +12,7 @@ The lower half of a byte is number i of the block, the upper half number i + 16.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ Floats = npt.NDArray[np.float32]
 Blocks = npt.NDArray[Any]
 
 BLOCK = 32
+AT_ONCE = 1 << 16  # numbers that are converted at once: what is computed on the way stays in the cache
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,24 @@ class Format:
 
     def decode(self, content: memoryview) -> Floats:
         """All numbers, flat."""
-        return self.unpack(np.frombuffer(content, self.dtype)).astype(np.float32, copy=False).ravel()
+        blocks = np.frombuffer(content, self.dtype)
+        if self.block == 1:
+            return self.unpack(blocks).astype(np.float32, copy=False)
+        found = np.empty((len(blocks), self.block), np.float32)
+        for some in _slices(len(blocks), self.block):
+            found[some] = self.unpack(blocks[some])
+        return found.ravel()
 
     def encode(self, array: npt.NDArray[Any]) -> bytes:
         if self.pack is None:
             raise FormatError(f"gguf: {self.name} is only read (write F32 or Q8_0)")
-        return self.pack(np.asarray(array, np.float32).reshape(-1, self.block)).tobytes()
+        rows = np.asarray(array, np.float32).reshape(-1, self.block)
+        return b"".join(self.pack(rows[some]).tobytes() for some in _slices(len(rows), self.block))
+
+
+def _slices(blocks: int, size: int) -> Iterator[slice]:
+    step = AT_ONCE // size
+    return (slice(start, start + step) for start in range(0, blocks, step))
 
 
 def _eight(blocks: Blocks) -> Floats:

@@ -10,20 +10,18 @@ Every size is checked against the file before memory is allocated.
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from chainrule.errors import FormatError
 from chainrule.files import new_file
 from chainrule.io.binary import Cursor, map_file
 from chainrule.io.gguf.blocks import FORMATS, REFUSED, Format
+from chainrule.io.lazy import Lazy, Matrix
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -34,21 +32,26 @@ NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "
 STRING, ARRAY = 8, 9
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A tensor in the file."""
+class Stored(Lazy):
+    """A tensor in the file, decoded when it is read."""
 
-    format: Format
-    shape: tuple[int, ...]
-    content: memoryview
+    def __init__(self, format: Format, shape: tuple[int, ...], content: memoryview) -> None:
+        super().__init__(shape, self.array)
+        self.format = format
+        self.content = content
 
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    def array(self) -> npt.NDArray[Any]:
+    def array(self) -> Matrix:
         """Its values in float32."""
         return self.format.decode(self.content).reshape(self.shape)
+
+    def __getitem__(self, rows: slice) -> Matrix:
+        """Some rows, which are whole blocks; the numbers of a vector are not."""
+        if self.ndim < 2:
+            return super().__getitem__(rows)
+        start, stop, _ = rows.indices(len(self))
+        width = len(self.content) // len(self)  # bytes of a row
+        content = self.content[start * width : stop * width]
+        return Stored(self.format, (max(0, stop - start), *self.shape[1:]), content)  # type: ignore[return-value]
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
@@ -80,22 +83,21 @@ def _settings(path: Path) -> tuple[Cursor, dict[str, Any], int]:
     return cursor, metadata, tensors
 
 
-def write(
-    path: Path, metadata: Mapping[str, Any], arrays: Mapping[str, tuple[Format, npt.NDArray[Any]]]
-) -> None:
-    """Write a file; each array comes with its format."""
-    values = [(name, format, array, format.encode(array)) for name, (format, array) in arrays.items()]
+def write(path: Path, metadata: Mapping[str, Any], arrays: Mapping[str, tuple[Format, Matrix]]) -> None:
+    """Write a file, array by array; each comes with its format."""
     offset = 0
     with new_file(path) as file:
-        file.write(MAGIC + struct.pack("<IQQ", VERSIONS[-1], len(values), len(metadata)))
+        file.write(MAGIC + struct.pack("<IQQ", VERSIONS[-1], len(arrays), len(metadata)))
         for name, value in metadata.items():
             file.write(_text(name) + _pack(value))
-        for name, format, array, content in values:
+        for name, (format, array) in arrays.items():
             file.write(_text(name) + struct.pack("<I", array.ndim))
             file.write(struct.pack(f"<{array.ndim}QIQ", *reversed(array.shape), format.number, offset))
-            offset += len(content) + -len(content) % ALIGNMENT
+            size = format.bytes_of(name, array.shape)
+            offset += size + -size % ALIGNMENT
         file.write(bytes(-file.tell() % ALIGNMENT))
-        for _, _, _, content in values:
+        for format, array in arrays.values():
+            content = format.encode(array)
             file.write(content + bytes(-len(content) % ALIGNMENT))
 
 

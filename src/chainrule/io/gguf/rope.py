@@ -15,24 +15,29 @@ import numpy as np
 from chainrule.autograd.types import Array
 from chainrule.errors import FormatError
 from chainrule.io.gguf.file import Stored
-from chainrule.io.safetensors import Arrays
+from chainrule.io.lazy import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import LlamaConfig
 from chainrule.nn import LinearScaling, Llama3Scaling, RopeScaling, frequencies
 
 TENSOR = "rope_freqs.weight"
-TYPE, FACTOR, OLDER_FACTOR = "llama.rope.scaling.type", "llama.rope.scaling.factor", "llama.rope.scale_linear"
+LONG = "rope_factors_long.weight"  # of Phi-3 for long contexts
+TYPE, FACTOR, OLDER_FACTOR = "rope.scaling.type", "rope.scaling.factor", "rope.scale_linear"  # after the kind
 OURS = "chainrule.rope_scaling."
 
 
-def read_scaling(settings: Settings, tensors: Mapping[str, Stored], plain: Array) -> RopeScaling | None:
-    """The scaling of the frequencies `plain` (D/2,) in a file, or None."""
+def read_scaling(
+    kind: str, settings: Settings, tensors: Mapping[str, Stored], plain: Array
+) -> RopeScaling | None:
+    """The scaling of the frequencies `plain` (D/2,) in a file with a model of this kind, or None."""
+    if LONG in tensors:
+        raise FormatError(f"{LONG}: longrope (is not supported, must be linear or Llama 3's)")
     if TENSOR in tensors:
-        settings.must(TYPE, "none")
+        settings.must(f"{kind}.{TYPE}", "none")
         return _llama3(settings, tensors[TENSOR].array().ravel(), plain)
-    kinds = {"none": "none", "linear": "linear"}
-    factor = settings.number(FACTOR, OLDER_FACTOR, default=1.0)
-    if settings.choice(TYPE, kinds, "linear") == "none" or factor == 1:
+    known = {"none": "none", "linear": "linear"}
+    factor = settings.number(f"{kind}.{FACTOR}", f"{kind}.{OLDER_FACTOR}", default=1.0)
+    if settings.choice(f"{kind}.{TYPE}", known, "linear") == "none" or factor == 1:
         return None
     return LinearScaling(factor)
 
@@ -57,7 +62,8 @@ def write_scaling(config: LlamaConfig) -> tuple[dict[str, Any], Arrays]:
     """The settings and tensors of a scaling."""
     match config.rope_scaling:
         case LinearScaling(factor):
-            return {TYPE: "linear", FACTOR: float(factor)}, {}
+            kind = config.variant
+            return {f"{kind}.{TYPE}": "linear", f"{kind}.{FACTOR}": float(factor)}, {}
         case Llama3Scaling() as scaling:
             plain = frequencies(config.head_size, config.rope_base)
             values = {OURS + name: value for name, value in asdict(scaling).items()}

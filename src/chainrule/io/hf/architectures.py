@@ -6,29 +6,33 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from chainrule.errors import CheckpointError, FormatError
-from chainrule.io.hf import bert, gpt2, llama, marian
-from chainrule.io.safetensors import Arrays
+from chainrule.errors import CheckpointError
+from chainrule.io.hf import bert, gpt2, llama, marian, neox, opt
+from chainrule.io.lazy import Arrays
+from chainrule.io.left_out import refusal
+from chainrule.io.opened import Opened
 from chainrule.io.settings import Settings
-from chainrule.models import Model, describe, n_params, rebuild
-from chainrule.models.registry import ALL, KNOWN
-from chainrule.nn.init import unfilled
-from chainrule.suggest import hinted
+from chainrule.models import Model, describe
+from chainrule.models.registry import ALL, KNOWN, described
 
-# Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights.
-MODULES: tuple[Any, ...] = (gpt2, llama, bert, marian)
+# Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights. Of two modules
+# with the same model the first one writes.
+MODULES: tuple[Any, ...] = (gpt2, llama, neox, opt, bert, marian)
 ARCHITECTURES = {name: module for module in MODULES for name in module.NAMES}
 
 
-def to_files(model: Model) -> tuple[dict[str, Any], Arrays]:
-    """The content of `config.json` and `model.safetensors`: Hugging Face's form, or our own if they lack the model."""
+def to_files(model: Model, arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    """The content of `config.json` and `model.safetensors`: Hugging Face's form, or our own if they lack the model.
+
+    `arrays` are those of the model, or copies.
+    """
     module = _module(model)
     config = None if module is None else module.write_config(model.config)
     if module is None or config is None:
-        return describe(model), model.state()
+        return describe(model), arrays
     names = [name for name, family in KNOWN.items() if family.model is type(model)]
     ours = config.get("chainrule", {}) | ({"family": names[0]} if names else {})
-    return config | {"dtype": "float32", "chainrule": ours}, module.write_weights(model.state(), model.config)
+    return config | {"dtype": "float32", "chainrule": ours}, module.write_weights(arrays, model.config)
 
 
 def family_name(config: Mapping[str, Any]) -> Any:
@@ -43,26 +47,30 @@ def has_twin(model: Model) -> bool:
     return module is not None and module.write_config(model.config) is not None
 
 
+def known_kind(config: Mapping[str, Any]) -> str:
+    """The `model_type` of a `config.json`; a model that is not read is refused."""
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in ARCHITECTURES | ALL:
+        raise refusal("model_type", kind, ARCHITECTURES | KNOWN)
+    return kind
+
+
 def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
     """The model in the content of these two files, in evaluation mode; never larger than its arrays."""
-    kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in ARCHITECTURES or _is_ours(config):
-        if kind not in ALL:
-            known = ARCHITECTURES | KNOWN
-            rule = hinted(f"must be one of {', '.join(known)}", str(kind), known)
-            raise FormatError(f"model_type is {kind!r} ({rule})")
-        check_size(n_params(config), arrays, config.get("n_layer", 0))
-        with unfilled():
-            model: Model = rebuild(config)
-    else:
-        module = ARCHITECTURES[kind]
-        sizes = module.read_config(Settings(config))
-        check_size(sizes.n_params, arrays, sizes.n_layer)
-        arrays = module.read_weights(arrays, sizes)
-        with unfilled():
-            model = module.MODELS[type(sizes)](sizes)
-    model.load(arrays)
-    return model.eval()
+    return to_opened(config, arrays).load()
+
+
+def to_opened(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Opened:
+    """The same, with its weights where they are."""
+    kind = known_kind(config)
+    if kind not in ARCHITECTURES or _is_ours(config):
+        model, sizes = described(config)
+        check_size(model.n_params(sizes), arrays, getattr(sizes, "n_layer", 0))
+        return Opened.of(model, sizes, dict(arrays))
+    module = ARCHITECTURES[kind]
+    sizes = module.read_config(Settings(config))
+    check_size(sizes.n_params, arrays, sizes.n_layer)
+    return Opened.of(module.MODELS[type(sizes)], sizes, module.read_weights(arrays, sizes))
 
 
 def check_size(n_params: int, arrays: Mapping[str, Any], layers: int = 0) -> None:

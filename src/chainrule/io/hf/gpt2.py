@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.io.hf.weights import drop_prefix, with_zero_biases, without_copies, without_zero_biases
-from chainrule.io.safetensors import Arrays
+from chainrule.io.lazy import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import GPT, GPTConfig, Model
 
@@ -15,7 +15,11 @@ PREFIX, HEAD = "transformer.", "lm_head.weight"
 TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
 LAYERS = (*TRANSPOSED, "ln_1.weight", "ln_2.weight", "ln_f.weight")  # every weight with a bias
 UNUSED = (".attn.bias", ".attn.masked_bias")  # older files store the causal mask
-ACTIVATIONS = {"gelu": "gelu"} | dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast"), "gelu_tanh")
+# Their names of activations and ours, and which of theirs is written.
+ACTIVATIONS = {"gelu": "gelu", "relu": "relu"} | dict.fromkeys(
+    ("gelu_new", "gelu_pytorch_tanh", "gelu_fast"), "gelu_tanh"
+)
+WRITTEN = {"gelu": "gelu", "relu": "relu", "gelu_tanh": "gelu_new"}
 
 
 def read_config(settings: Settings) -> GPTConfig:
@@ -50,7 +54,7 @@ def write_config(config: GPTConfig) -> dict[str, Any]:
         "n_inner": config.n_hidden,
         "n_positions": config.block_size,
         "vocab_size": config.vocab_size,
-        "activation_function": "gelu" if config.activation == "gelu" else "gelu_new",
+        "activation_function": WRITTEN[config.activation],
         "layer_norm_epsilon": config.norm_eps,
         "attn_pdrop": config.dropout,
         "resid_pdrop": config.dropout,

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.errors import ChainruleError, DataError, FormatError
-from chainrule.files import new_folder, write
+from chainrule.files import new_file, new_folder, write
 from chainrule.io import safetensors
 from chainrule.io.files import read_bytes
-from chainrule.io.hf.architectures import to_files, to_model
-from chainrule.io.safetensors import Arrays
+from chainrule.io.hf.architectures import known_kind, to_files, to_opened
+from chainrule.io.lazy import Arrays
+from chainrule.io.opened import Opened
 from chainrule.io.tokenizers import described_tokenizer, find_tokenizer, load_tokenizer, to_hugging_face
 from chainrule.models import Model, Seq2Seq, Word2Vec
 from chainrule.text import Tokenizer, from_dict
@@ -49,9 +50,9 @@ class Parts:
     generation_config: dict[str, Any]
 
 
-def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
-    """The files of a model and its tokenizer."""
-    config, arrays = to_files(model)
+def parts(model: Model, tokenizer: Tokenizer | None, arrays: Arrays | None = None) -> Parts:
+    """The files of a model and its tokenizer; with copies of its arrays unless they are given."""
+    config, arrays = to_files(model, model.state() if arrays is None else arrays)
     if isinstance(model, Word2Vec) and tokenizer is not None:  # no other program reads these
         return Parts(arrays, config, tokenizer.to_dict(), {}, {})
     special = {} if tokenizer is None else dict(tokenizer.special_ids)
@@ -84,29 +85,42 @@ def special_roles(special: Mapping[str, int]) -> dict[str, str]:
     return {role: name for role, name in found.items() if name is not None}
 
 
-def save_pretrained(model: Model, tokenizer: Tokenizer | None, folder: str | Path) -> None:
-    """Write a directory, completely or not at all; it must be new or empty."""
-    content = parts(model, tokenizer)
+def save_pretrained(
+    model: Model, tokenizer: Tokenizer | None, folder: str | Path, arrays: Arrays | None = None
+) -> None:
+    """Write a directory, completely or not at all; it must be new or empty.
+
+    `arrays` are the values of a model that has none of its own.
+    """
+    content = parts(model, tokenizer, model.arrays() if arrays is None else arrays)
     with new_folder(Path(folder)) as place:
-        write(place / "model.safetensors", safetensors.encode(content.model))
+        with new_file(place / "model.safetensors") as file:
+            safetensors.write(file, content.model)
         for name in ("config", "tokenizer", "tokenizer_config", "generation_config"):
             if value := getattr(content, name):
                 write(place / f"{name}.json", (json.dumps(value, indent=1) + "\n").encode())
 
 
-def load_pretrained(folder: str | Path) -> tuple[Model, Tokenizer | None]:
-    """The model of a directory, in evaluation mode, and its tokenizer or None."""
+def load_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> tuple[Model, Tokenizer | None]:
+    """The model of a directory, in evaluation mode, and its tokenizer or None; or the one that is given for it."""
+    found = open_pretrained(folder, tokenizer)
+    return found.load(), found.tokenizer
+
+
+def open_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> Opened:
+    """The same, with its weights where they are."""
     folder = Path(folder)
     config = _object(folder / "config.json")
     try:
-        tokenizer = _tokenizer(folder)
-        model = to_model(config, _weights(folder))
+        known_kind(config)
+        tokenizer = _tokenizer(folder) if tokenizer is None else tokenizer
+        found = to_opened(config, _weights(folder))._replace(tokenizer=tokenizer)
         if tokenizer is not None:
-            check_vocabulary(model, tokenizer)
+            check_vocabulary(found.model, tokenizer)
     except (ChainruleError, TypeError, ValueError, OverflowError) as error:
         said = str(error)
         raise FormatError(said if said.startswith(str(folder)) else f"{folder}: {said}") from error
-    return model, tokenizer
+    return found
 
 
 def to_tokenizer(description: dict[str, Any], config: dict[str, Any]) -> Tokenizer:

@@ -1,0 +1,36 @@
+"""Models that are not read, and what they have that ours lack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from chainrule.errors import FormatError
+
+# By the missing part: the names in Hugging Face's config.json, then those in GGUF that differ.
+MISSING = {
+    "a mixture of experts": (
+        "mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "phimoe", "granitemoe", "gpt_oss", "dbrx", "deepseek_v2",
+        "deepseek_v3", "llama4", "qwen2moe", "qwen3moe", "gpt-oss", "deepseek2",
+    ),
+    "soft caps on scores and logits, and norms after each part": ("gemma2",),
+    "norms after each part, and sliding windows": ("gemma3", "gemma3_text", "gemma3n"),
+    "norms after attention and MLP instead of before": ("olmo2", "olmo3"),
+    "norms without gains": ("olmo",),
+    "layer norms in a Llama": ("stablelm", "starcoder2", "nemotron", "cohere", "cohere2", "command-r"),
+    "scaled residuals and logits": ("granite", "minicpm"),
+    "attention and MLP that share one norm": ("gptj", "codegen", "phi", "phi2", "falcon"),
+    "ALiBi positions": ("bloom", "mpt"),
+    "attention to a local window in every second layer": ("gpt_neo",),
+    "keys and values of one head for all": ("gpt_bigcode", "starcoder"),
+    "relative positions between the two streams of attention": ("deberta", "deberta-v2"),
+    "a state space instead of attention": ("mamba", "mamba2", "jamba", "falcon_mamba"),
+    "a linear recurrence instead of attention": ("rwkv", "rwkv6", "rwkv7", "recurrent_gemma"),
+}  # fmt: skip
+
+
+def refusal(setting: str, kind: Any, known: Iterable[str]) -> FormatError:
+    """The error for a model of another kind, with the part that is missing if that is known."""
+    part = next((part for part, names in MISSING.items() if kind in names), None)
+    why = "is not known" if part is None else f"is not supported: it has {part}"
+    return FormatError(f"{setting} is {kind!r} ({why}; must be one of {', '.join(known)})")
