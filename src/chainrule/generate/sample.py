@@ -21,7 +21,7 @@ from chainrule.generate.requests import Request, run
 from chainrule.generate.sampling import Sampling
 from chainrule.generate.session import session, vocab_size
 from chainrule.models import LanguageModel, NGram
-from chainrule.text import Tokenizer
+from chainrule.text import Tokenizer, prompt_ids
 from chainrule.types import Ids
 
 Model = LanguageModel | NGram
@@ -61,14 +61,24 @@ def generate(model: Model, ids: npt.ArrayLike, n: int = 500, **options: Any) -> 
 
 
 def write(
-    model: Model, tokenizer: Tokenizer, prompt: str, n: int = 500, *, weights: str = "fp32", **options: Any
+    model: Model,
+    tokenizer: Tokenizer,
+    prompt: str,
+    n: int = 500,
+    *,
+    weights: str = "fp32",
+    special: bool = False,
+    show_special: bool = False,
+    **options: Any,
 ) -> Iterator[str]:
     """The text of at most n tokens that follow `prompt`, piece by piece; an empty prompt is that of `beginning`
 
-    A piece is empty while a character is not complete, or while it may become a stop string.
+    A piece is empty while a character is not complete, or while it may become a stop string. With `special` the names
+    of special tokens in the prompt are these tokens; those that the model writes are left out unless `show_special`.
     """
     sampling = Sampling(max_new_tokens=n, **options)
-    request = Request(encoded(tokenizer, prompt), sampling, vocab_size(model), tokenizer)
+    ids = encoded(tokenizer, prompt, special)
+    request = Request(ids, sampling, vocab_size(model), tokenizer, show_special=show_special)
     check_format(weights)
     return (request.piece for _ in run(session(model, weights), [request]))
 
@@ -81,13 +91,15 @@ def complete(
     *,
     weights: str = "fp32",
     scored: bool = False,
+    special: bool = False,
+    show_special: bool = False,
     together: int = TOGETHER,
     tell: Callable[[int], None] = lambda tokens: None,
 ) -> list[Request]:
     """Continue each prompt; `sampling` is one for all prompts, or one each
 
     `together` prompts run in one loop, so the weights are read once for all; the tokens do not change. `tell` is
-    called with the number of tokens so far.
+    called with the number of tokens so far. `special` and `show_special` are those of `write`.
     """
     options = [sampling] * len(prompts) if isinstance(sampling, Sampling) else sampling
     if len(options) != len(prompts):
@@ -96,7 +108,14 @@ def complete(
         raise ConfigError(f"complete: together is {together} (must be at least 1)")
     V = vocab_size(model)
     requests = [
-        Request(encoded(tokenizer, prompt), option, V, tokenizer, scored=scored)
+        Request(
+            encoded(tokenizer, prompt, special),
+            option,
+            V,
+            tokenizer,
+            scored=scored,
+            show_special=show_special,
+        )
         for prompt, option in zip(prompts, options, strict=True)
     ]
     texts = session(model, weights, batch=min(together, max(1, len(requests))))
@@ -106,9 +125,9 @@ def complete(
     return requests
 
 
-def encoded(tokenizer: Tokenizer, prompt: str) -> Ids:
-    """The ids of a prompt, or those to start from if there is nothing in it"""
-    ids = tokenizer.encode(prompt)
+def encoded(tokenizer: Tokenizer, prompt: str, special: bool = False) -> Ids:
+    """The ids of a prompt as `text.prompt_ids` gives them, or those to start from if there is nothing in it"""
+    ids = prompt_ids(tokenizer, prompt, special=special)
     return ids if ids.size else beginning(tokenizer)
 
 

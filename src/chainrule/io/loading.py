@@ -21,6 +21,7 @@ def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
     A directory that holds a single such file works too.
     """
     path = Path(path)
+    check_there(path)
     if files := model_files(path):
         if len(files) > 1:
             names = ", ".join(file.name for file in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
@@ -45,6 +46,14 @@ def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
     if path.suffix in PICKLES:
         raise refuse_pickle(path)
     raise FormatError(f"{path}: not a known model format (must be a directory, .gguf, or llama2.c's .bin)")
+
+
+def check_there(path: Path) -> None:
+    """Refuse a path that does not exist, such as the name of a model on a hub."""
+    if not path.exists():
+        raise DataError(
+            f"{path}: no such directory or file (nothing is downloaded; give a directory or a file)"
+        )
 
 
 def model_files(folder: Path) -> list[Path]:

@@ -32,7 +32,7 @@ from chainrule.tasks.answer_options import Answer, AnswerOptions, show_text, tok
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task
-from chainrule.text import CharTokenizer, TextStream, Tokenizer
+from chainrule.text import CharTokenizer, TextStream, Tokenizer, prompt_ids
 from chainrule.types import Ids
 
 SAMPLE = 100  # tokens
@@ -70,7 +70,10 @@ class LanguageModelingTask(Task):
         if isinstance(data, Shards):
             if tokenizer not in (None, data.tokenizer):
                 raise ConfigError(f"{data.folder}: the shards were made by another tokenizer (leave it out)")
-            return cls._of_shards(data, eval_only)
+            task = cls._of_shards(data, eval_only)
+            return replace(
+                task, tokenizer=tokenizer or task.tokenizer
+            )  # the model's own knows its conventions
         training, validation = ("", data.text) if eval_only else split(data.text)
         tokenizer = tokenizer or CharTokenizer.train(data.text)
         if tokenizer.vocab_size < 2 and not eval_only:
@@ -79,7 +82,8 @@ class LanguageModelingTask(Task):
                 "token there is nothing to learn; give a text of several characters)"
             )
         size = len(validation.encode("utf-8", "surrogatepass"))
-        return cls(data, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
+        rows = (prompt_ids(tokenizer, text) for text in (training, validation))
+        return cls(data, tokenizer, *rows, size)
 
     @classmethod
     def _of_shards(cls, shards: Shards, eval_only: bool) -> Self:
@@ -117,9 +121,13 @@ class LanguageModelingTask(Task):
         return text_batches(model, self.training, model.training_window, batch_size=batch_size, seed=seed)
 
     def eval_batches(self, model: LanguageModel, *, batch_size: int, limit: int) -> list[tuple[Ids, Ids]]:
-        """Windows of the validation text, side by side."""
-        T = model.training_window
+        """Windows of the validation text, side by side; all of a text that is shorter than a window."""
+        T = min(model.training_window, max(1, len(self.validation) - 1))
         return list(windows(self.validation, batch_size=batch_size, block_size=T, limit=limit))
+
+    def scores(self, model: LanguageModel, batches: EvalBatches) -> dict[str, float | None]:
+        """How many tokens were predicted."""
+        return {"tokens": sum(targets.size for _, targets in batches)}
 
     def measures(self, nats: float, batches: EvalBatches) -> dict[str, float]:
         """In bits per byte, the same unit for every tokenizer."""
@@ -170,6 +178,7 @@ class LanguageModelingTask(Task):
     ) -> Iterator[str]:
         """The continuation of a prompt as it is written, piece by piece."""
         drawn = {name: value for name, value in vars(options.sampling).items() if name != "max_new_tokens"}
+        drawn |= {"special": options.special, "show_special": options.show_special}
         n = options.sampling.max_new_tokens
         return write(model, tokenizer, prompt, n, weights=options.weights, **drawn)
 
@@ -215,7 +224,15 @@ def _drawn(
     samplings = [replace(options.sampling, seed=seed) for seed in seeds] * len(prompts)
     each = [prompt for prompt in prompts for _ in seeds]
     requests = complete(
-        model, tokenizer, each, samplings, weights=options.weights, scored=options.logprobs, tell=tell
+        model,
+        tokenizer,
+        each,
+        samplings,
+        weights=options.weights,
+        scored=options.logprobs,
+        special=options.special,
+        show_special=options.show_special,
+        tell=tell,
     )
     for prompt, request in zip(each, requests, strict=True):
         result = {"prompt": prompt, "text": request.text, "seed": request.sampling.seed}
@@ -236,9 +253,9 @@ def _searched(
     model: LanguageModel, tokenizer: Tokenizer, prompts: Sequence[str], beam: Beam, options: AnswerOptions
 ) -> Iterator[Answer]:
     for prompt in prompts:
-        ids = encoded(tokenizer, prompt)
+        ids = encoded(tokenizer, prompt, options.special)
         for hypothesis in beam_search(model, ids, beam, weights=options.weights):
-            stream = TextStream(tokenizer, after=ids)
+            stream = TextStream(tokenizer, after=ids, special=options.show_special)
             text = "".join([*map(stream.push, hypothesis.tokens), stream.close()])
             result = {
                 "prompt": prompt,

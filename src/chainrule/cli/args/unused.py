@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
+from chainrule.cli.args.options import GIVEN
 from chainrule.errors import ConfigError, Setting
 
 
@@ -15,7 +16,7 @@ def given(options: Any, but: Collection[str] = ()) -> Iterator[str]:
         value = getattr(options, field.name)
         if is_dataclass(value):
             yield from given(value, but)
-        elif field.name not in but:
+        elif field.name not in (*but, GIVEN):
             default = field.default if field.default_factory is MISSING else field.default_factory()
             if value != default:
                 yield field.name

@@ -13,6 +13,7 @@ from typing import Any
 from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io.gguf import file, rope
 from chainrule.io.gguf.blocks import BLOCK, F32, Q8_0
+from chainrule.io.gguf.conventions import read_conventions, write_conventions
 from chainrule.io.gguf.file import MAGIC, Stored
 from chainrule.io.gguf.rope import read_scaling, write_scaling
 from chainrule.io.gguf.tokenizers import read_tokenizer, write_tokenizer
@@ -75,6 +76,7 @@ def read(path: Path) -> tuple[Model, Tokenizer]:
         tokenizer = read_tokenizer(settings)
         if tokenizer.vocab_size > config.vocab_size:
             raise FormatError(f"tokenizer of {tokenizer.vocab_size} tokens, model of {config.vocab_size}")
+        tokenizer.conventions = read_conventions(settings, tokenizer)
         return model.eval(), tokenizer
     except ChainruleError as error:
         raise FormatError(f"{path}: {error}") from error
@@ -95,7 +97,8 @@ def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32
     for name, array in (_to_gguf(model) | divisors).items():
         fits = array.ndim == 2 and array.shape[1] % BLOCK == 0
         arrays[name] = FORMATS[weights] if fits else F32, array
-    file.write(path, metadata | slower | write_tokenizer(tokenizer), arrays)
+    metadata |= slower | write_tokenizer(tokenizer) | write_conventions(tokenizer)
+    file.write(path, metadata, arrays)
 
 
 def _llama_config(settings: Settings, tensors: dict[str, Stored]) -> LlamaConfig:
