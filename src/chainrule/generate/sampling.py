@@ -88,7 +88,7 @@ class Sampling:
 
 def with_defaults(sampling: Sampling, conventions: Conventions, given: Collection[str] = ()) -> Sampling:
     """`sampling` with the defaults of a model for fields that are not `given`, and with its end tokens."""
-    own = {name: value for name, value in conventions.generation.items() if name not in given}
+    own: dict[str, Any] = {name: value for name, value in conventions.generation.items() if name not in given}
     ends = () if "stop_tokens" in given else conventions.eos
     return replace(sampling, **own, stop_tokens=(*sampling.stop_tokens, *ends))
 

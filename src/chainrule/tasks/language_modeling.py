@@ -82,8 +82,7 @@ class LanguageModelingTask(Task):
                 "token there is nothing to learn; give a text of several characters)"
             )
         size = len(validation.encode("utf-8", "surrogatepass"))
-        rows = (prompt_ids(tokenizer, text) for text in (training, validation))
-        return cls(data, tokenizer, *rows, size)
+        return cls(data, tokenizer, prompt_ids(tokenizer, training), prompt_ids(tokenizer, validation), size)
 
     @classmethod
     def _of_shards(cls, shards: Shards, eval_only: bool) -> Self:
@@ -122,7 +121,10 @@ class LanguageModelingTask(Task):
 
     def eval_batches(self, model: LanguageModel, *, batch_size: int, limit: int) -> list[tuple[Ids, Ids]]:
         """Windows of the validation text, side by side; all of a text that is shorter than a window."""
-        T = min(model.training_window, max(1, len(self.validation) - 1))
+        if len(self.validation) < 2:
+            found = f"{len(self.validation)} token{'s' * (len(self.validation) != 1)}"
+            raise DataError(f"validation text: {found} (must be at least 2: the first is only read)")
+        T = min(model.training_window, len(self.validation) - 1)
         return list(windows(self.validation, batch_size=batch_size, block_size=T, limit=limit))
 
     def scores(self, model: LanguageModel, batches: EvalBatches) -> dict[str, float | None]:

@@ -40,18 +40,17 @@ class Conventions:
     @classmethod
     def usual(cls, special: Mapping[str, int]) -> Conventions:
         """Special tokens by their usual names, for a model whose files say nothing about them."""
-        names = special_roles(special)
-        ids = {role: special[names[role]] if role in names else None for role in ("bos", "pad", "unk")}
-        return cls(eos=(special[names["eos"]],) if "eos" in names else (), **ids)
+        ids = {role: special[name] for role, name in special_roles(special).items()}
+        eos = (ids["eos"],) if "eos" in ids else ()
+        return cls(bos=ids.get("bos"), eos=eos, pad=ids.get("pad"), unk=ids.get("unk"))
 
     def within(self, vocab_size: int) -> Conventions:
         """Without ids that are not in the vocabulary, such as the -1 that some files write for "none"."""
-        kept = {
-            role: id if id is not None and 0 <= id < vocab_size else None
-            for role, id in (("bos", self.bos), ("pad", self.pad), ("unk", self.unk))
-        }
+        bos, pad, unk = (
+            id if id is not None and 0 <= id < vocab_size else None for id in (self.bos, self.pad, self.unk)
+        )
         ends = tuple(id for id in dict.fromkeys(self.eos) if 0 <= id < vocab_size)
-        return replace(self, eos=ends, add_bos=self.add_bos and kept["bos"] is not None, **kept)
+        return replace(self, bos=bos, eos=ends, pad=pad, unk=unk, add_bos=self.add_bos and bos is not None)
 
     def hidden(self, special: Mapping[str, int]) -> frozenset[int]:
         """The special tokens that are not part of a text: all but the one that stands for unknown characters."""

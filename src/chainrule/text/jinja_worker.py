@@ -14,7 +14,8 @@ from datetime import datetime
 from typing import Any
 
 LONGEST = 200  # characters of a message
-WARM_UP = r"{{ 'a\n' | pprint }}{{ strftime_now('%c') }}"  # loads what is loaded on first use, while files can be opened
+# Loads what is loaded on first use, while files can be opened.
+WARM_UP = r"{{ 'a\n' | pprint }}{{ strftime_now('%c') }}"
 
 
 def main() -> None:

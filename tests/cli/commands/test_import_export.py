@@ -80,8 +80,13 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
     answer = said(capsys, "import", str(tmp_path / "model.bin"), "--out", str(tmp_path / "hf"), "--json")
     assert json.loads(answer) == {
         "out": str(tmp_path / "hf"),
+        "architecture": "Llama",
         "parameters": model().count(),
+        "context": model().config.block_size,
+        "tokenizer": "piece_bpe",
         "vocabulary": 269,
+        "end_tokens": ["</s>"],
+        "chat_template": False,
     }
     answer = said(capsys, "export", str(tmp_path / "hf"), "--out", str(tmp_path / "c"), "--format", "llama2c")
     assert "model.bin, tokenizer.bin" in answer
@@ -100,7 +105,7 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
             ["import", "{run}/checkpoints", "--out", "x"],
             "holds no model (must have config.json, or one .gguf",
         ),
-        (["import", "nowhere", "--out", "x"], "nowhere: cannot be read"),
+        (["import", "nowhere", "--out", "x"], "nowhere: no such directory or file (nothing is downloaded; give a directory or a file)"),
         (["import", "{run}/log.jsonl", "--out", "x"], "not a known model format"),
         (["export", "{run}", "--out", "{run}"], "exists already"),
         (["export", "{run}", "--out", "x", "--format", "llama2c"], "llama2c: cannot hold a GPT"),

@@ -19,7 +19,6 @@ from chainrule.generate import Sampling
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
-    from chainrule.generate.sample import Model
     from chainrule.text.chat import Renderer
     from chainrule.types import Ids
 
@@ -91,13 +90,15 @@ class Command:
 class Conversation:
     """What was said so far, and the model that answers."""
 
-    def __init__(self, options: Command, model: Model, tokenizer: cr.text.Tokenizer) -> None:
+    def __init__(
+        self, options: Command, model: cr.models.LanguageModel, tokenizer: cr.text.Tokenizer
+    ) -> None:
         from chainrule.generate.session import PrefixCache, vocab_size
 
         self.options = options
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size(model)
-        self.context = None if getattr(model, "any_length", True) else model.config.block_size
+        self.context = None if model.any_length else int(model.config.block_size)
         self.format = chosen_format(options, tokenizer)
         self.plain = is_plain(options, tokenizer)
         sampling = model_sampling(options.sampling, tokenizer, options.given)
@@ -134,8 +135,8 @@ class Conversation:
             text = "".join(self.answer(message))
         except DataError as error:
             return {"question": message, "error": str(error)}
-        facts = {"tokens": len(self.request.tokens), "finish": self.request.finish}
-        return {"question": message, "answer": text} | facts
+        tokens, finish = len(self.request.tokens), self.request.finish
+        return {"question": message, "answer": text, "tokens": tokens, "finish": finish}
 
     def _request(self, message: str) -> cr.generate.Request:
         sampling = replace(self.sampling, seed=self.sampling.seed + self.turn)

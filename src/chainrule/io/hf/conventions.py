@@ -53,7 +53,7 @@ def read_conventions(
     )
 
 
-def tokens_by_role(tokenizer: Tokenizer) -> dict[str, int]:
+def roles(tokenizer: Tokenizer) -> dict[str, int]:
     """Role -> id: those of the conventions, and others by their usual names."""
     c, special = tokenizer.conventions, tokenizer.special_ids
     usual = {role: special[name] for role, name in special_roles(special).items()}
@@ -62,14 +62,11 @@ def tokens_by_role(tokenizer: Tokenizer) -> dict[str, int]:
     return {role: id for role, id in found.items() if id is not None}
 
 
-def write_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
-    """The entries of tokenizer_config.json."""
-    c = tokenizer.conventions
-    found: dict[str, Any] = {
-        f"{role}_token": tokenizer.piece(id) for role, id in tokens_by_role(tokenizer).items()
-    }
-    found |= {"add_bos_token": True} if c.add_bos else {}
-    return found | ({} if c.chat_template is None else {"chat_template": c.chat_template})
+def write_rest(conventions: Conventions) -> dict[str, Any]:
+    """The entries of tokenizer_config.json beside the names of tokens."""
+    template = conventions.chat_template
+    begins = {"add_bos_token": True} if conventions.add_bos else {}
+    return begins | ({} if template is None else {"chat_template": template})
 
 
 def write_ids(conventions: Conventions) -> dict[str, Any]:

@@ -19,13 +19,7 @@ from chainrule.files import new_folder, write
 from chainrule.io import safetensors
 from chainrule.io.files import read_bytes
 from chainrule.io.hf.architectures import to_files, to_model
-from chainrule.io.hf.conventions import (
-    read_conventions,
-    tokens_by_role,
-    write_generation,
-    write_ids,
-    write_tokens,
-)
+from chainrule.io.hf.conventions import read_conventions, roles, write_generation, write_ids, write_rest
 from chainrule.io.hf.tokenizers.parts import put_before
 from chainrule.io.safetensors import Arrays
 from chainrule.io.tokenizers import described_tokenizer, load_tokenizer, to_hugging_face
@@ -53,6 +47,8 @@ def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
     if isinstance(model, Word2Vec) and tokenizer is not None:  # no other program reads these
         return Parts(arrays, config, tokenizer.to_dict(), {}, {})
     conventions = Conventions() if tokenizer is None else tokenizer.conventions
+    by_role = {} if tokenizer is None else roles(tokenizer)
+    named = {role: tokenizer.piece(id) for role, id in by_role.items()} if tokenizer else {}
     ids = write_ids(conventions)
     if isinstance(model, Seq2Seq):
         usual = Conventions() if tokenizer is None else Conventions.usual(tokenizer.special_ids)
@@ -63,17 +59,15 @@ def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
     if tokenizer is None:
         return Parts(arrays, config, {}, {}, ids)
     described, extra = _describe(tokenizer)
-    roles = tokens_by_role(tokenizer)
-    if config["model_type"] == "bert" and {"cls", "sep"} <= roles.keys():  # the tokens around a text
-        around = {role: [tokenizer.piece(roles[role]), roles[role]] for role in ("cls", "sep")}
+    if config["model_type"] == "bert" and {"cls", "sep"} <= named.keys():  # the tokens around a text
+        around = {role: [named[role], by_role[role]] for role in ("cls", "sep")}
         described = described | {"post_processor": {"type": "BertProcessing"} | around}
     elif conventions.add_bos and "model" in described:
-        before = put_before(tokenizer.piece(roles["bos"]), roles["bos"])
-        described = described | {"post_processor": before}
+        described = described | {"post_processor": put_before(named["bos"], by_role["bos"])}
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     if hasattr(model.config, "block_size"):
         about["model_max_length"] = model.config.block_size
-    about |= write_tokens(tokenizer) | extra
+    about |= {f"{role}_token": name for role, name in named.items()} | write_rest(conventions) | extra
     return Parts(arrays, config, described, about, ids | write_generation(conventions))
 
 
