@@ -1,4 +1,4 @@
-"""Writes src/chainrule/text/unicode/ranges.py from the files of the Unicode Character Database.
+"""Writes ranges.py and categories.py in src/chainrule/text/unicode from the files of the Unicode Character Database.
 
     python tools/unicode_ranges.py DIRECTORY 16.0.0      # holds UnicodeData.txt and PropList.txt of that version
 
@@ -14,11 +14,12 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-TARGET = Path(__file__).parents[1] / "src/chainrule/text/unicode/ranges.py"
+TARGET = Path(__file__).parents[1] / "src/chainrule/text/unicode"
+CATEGORIES = ("Lu", "Ll", "Lt", "Lm", "Lo", "M", "Nd", "Nl", "No", "P", "Pc", "S")  # as regular expressions name them
 
 
 def categories(path: Path) -> dict[str, list[int]]:
-    """Code points of each major category (L, N, ...). Large blocks are given by their first and last."""
+    """Code points of each category, major (L, N, ...) and minor (Lu, ...). Blocks are given by their first and last."""
     found: dict[str, list[int]] = {}
     begun = 0
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -28,7 +29,8 @@ def categories(path: Path) -> dict[str, list[int]]:
             begun = code
             continue
         first = begun if name.endswith("Last>") else code
-        found.setdefault(category[0], []).extend(range(first, code + 1))
+        for name in (category, category[0]):
+            found.setdefault(name, []).extend(range(first, code + 1))
     return found
 
 
@@ -54,13 +56,17 @@ def main(directory: str, version: str) -> None:
     properties = Path(directory) / "PropList.txt"
     if f"PropList-{version}.txt" not in properties.read_text(encoding="utf-8"):
         sys.exit(f"{properties}: not of version {version}")
-    major = categories(Path(directory) / "UnicodeData.txt")
-    tables = {"LETTERS": major["L"], "NUMBERS": major["N"], "WHITE_SPACE": white_space(properties)}
+    found = categories(Path(directory) / "UnicodeData.txt")
+    tables = {"LETTERS": found["L"], "NUMBERS": found["N"], "WHITE_SPACE": white_space(properties)}
     parts = [
         f'"""Made by tools/unicode_ranges.py: letters (L*), numbers (N*) and white space in Unicode {version}."""'
     ]
     parts += [f'{name} = """\n{ranges(codes)}\n"""' for name, codes in tables.items()]
-    TARGET.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    (TARGET / "ranges.py").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    rows = [f'    "{name}": """\n{ranges(found[name])}\n""",' for name in CATEGORIES]
+    head = f'"""Made by tools/unicode_ranges.py: categories of characters in Unicode {version}."""'
+    text = "\n".join([head, "", "CATEGORIES = {", *rows, "}", ""])
+    (TARGET / "categories.py").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

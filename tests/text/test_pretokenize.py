@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from chainrule.errors import ConfigError
 from chainrule.text import pretokenize
-from chainrule.text.pretokenize import PATTERNS, split, split_reference
+from chainrule.text.patterns import PATTERNS
+from chainrule.text.pretokenize import split, split_reference
 from chainrule.text.unicode.ranges import LETTERS, NUMBERS, WHITE_SPACE
 
 # Characters on which the patterns turn, more often than others.

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.generate.sample import beginning
 from chainrule.text import SentencePieceBPETokenizer, TextStream, Vocabulary, from_dict
-from chainrule.text.sentencepiece_bpe import LONGEST, merge
+from chainrule.text.merging import merge
+from chainrule.text.sentencepiece_bpe import LONGEST
 from chainrule.text.training.bpe import merge_word
 from chainrule.text.unigram import BYTES
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from chainrule.errors import FormatError
 from chainrule.files import write
+from chainrule.io.binary import map_file
 from chainrule.io.files import read_bytes
 from chainrule.text import BPETokenizer
-from chainrule.text.pretokenize import PATTERNS
 from chainrule.text.unicode.byte_alphabet import hide, show
 
 _GPT2_SPECIAL = {"<|endoftext|>": 50256}
@@ -23,11 +24,13 @@ _CL100K_SPECIAL = {
     "<|fim_suffix|>": 100260,
     "<|endofprompt|>": 100276,
 }
+_O200K_SPECIAL = {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
 # A file of ranks lacks its pattern and special tokens; for these names they are known.
 _RANKS = {
     "r50k_base": ("gpt2", _GPT2_SPECIAL),
     "p50k_base": ("gpt2", _GPT2_SPECIAL),
     "cl100k_base": ("gpt4", _CL100K_SPECIAL),
+    "o200k_base": ("o200k", _O200K_SPECIAL),
 }
 
 
@@ -67,18 +70,19 @@ def write_gpt2(tokenizer: BPETokenizer, directory: str | Path) -> None:
     write(Path(directory) / "vocab.bpe", "\n".join(["#version: 0.2", *pairs, ""]).encode())
 
 
+def holds_ranks(path: Path) -> bool:
+    """True if a file begins with a token in base64 and its rank, whatever its name."""
+    return re.match(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n", bytes(map_file(path)[:4096])) is not None
+
+
 def read_tiktoken(
     path: str | Path, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> BPETokenizer:
     """tiktoken's file of ranks: a token in base64 and its rank on each line.
 
-    The file lacks pattern and special tokens; for cl100k_base, p50k_base and r50k_base they are known.
+    The file lacks pattern and special tokens; for o200k_base, cl100k_base, p50k_base and r50k_base they are known.
     """
     path = Path(path)
-    if path.stem.startswith("o200k") and pattern is None:
-        raise FormatError(
-            f"{path.name}: the file does not say its pattern (give one of {', '.join(PATTERNS)})"
-        )
     usual, known = _RANKS.get(path.stem, ("gpt4", {}))
     ids: dict[bytes, int] = {}
     for number, line in enumerate(read_bytes(path).decode().splitlines(), start=1):

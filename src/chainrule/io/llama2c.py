@@ -60,8 +60,8 @@ def read_model(path: Path) -> Llama:
         raise FormatError(f"{path}: {error}") from error
 
 
-def read_tokenizer(path: Path, vocab_size: int) -> SentencePieceBPETokenizer:
-    """The tokenizer in a file; the file does not store the number of tokens."""
+def read_tokenizer(path: Path, vocab_size: int | None = None) -> SentencePieceBPETokenizer:
+    """The tokenizer in a file; the file does not store the number of tokens. Without it, all that are there."""
     try:
         return _tokenizer(Cursor(map_file(path)), vocab_size)
     except ChainruleError as error:
@@ -157,15 +157,16 @@ def _turned(name: str, array: Matrix, config: LlamaConfig, turn: Callable[[Matri
     return turn(array, heads[name]) if name in heads else array
 
 
-def _tokenizer(file: Cursor, vocab_size: int) -> SentencePieceBPETokenizer:
+def _tokenizer(file: Cursor, vocab_size: int | None) -> SentencePieceBPETokenizer:
     file.unpack("i")  # the length of the longest token
-    names, scores = [], []
-    for _ in range(vocab_size):
+    names: list[str] = []
+    scores: list[float] = []
+    while file.rest if vocab_size is None else len(names) < vocab_size:
         score, length = file.unpack("fi")
         names.append(file.text(length))
         scores.append(score)
     if file.rest or not all(map(math.isfinite, scores)):
-        raise FormatError(f"not {vocab_size} tokens with finite scores (it is another model's, or damaged)")
+        raise FormatError(f"not {len(names)} tokens with finite scores (it is another model's, or damaged)")
     special = [UNKNOWN, START, END]
     if [name.strip() for name in names[:3]] != special or tuple(names[3:259]) != BYTES:
         raise FormatError(RULE)

@@ -9,6 +9,7 @@ from chainrule.text.chat import FORMATS, ChatFormat, Message, chat_ids
 from chainrule.text.conventions import Conventions
 from chainrule.text.lowercase_words import LowercaseWordTokenizer
 from chainrule.text.normalize import BertRules
+from chainrule.text.pipeline import PipelineTokenizer
 from chainrule.text.prompts import few_shot, prompt_ids
 from chainrule.text.sentencepiece_bpe import SentencePieceBPETokenizer
 from chainrule.text.streaming import TextStream
@@ -22,7 +23,7 @@ from chainrule.text.words import WordTokenizer
 
 __all__ = [
     "FORMATS", "BPETokenizer", "BertRules", "CharTokenizer", "ChatFormat", "ChatTemplate", "Conventions",
-    "LowercaseWordTokenizer", "Message", "SentencePieceBPETokenizer", "TextStream", "TextbookBPETokenizer",
-    "Tokenizer", "UnigramTokenizer", "Vocabulary", "WordPieceTokenizer", "WordTokenizer", "chat_ids", "few_shot",
-    "from_dict", "prompt_ids"
+    "LowercaseWordTokenizer", "Message", "PipelineTokenizer", "SentencePieceBPETokenizer", "TextStream",
+    "TextbookBPETokenizer", "Tokenizer", "UnigramTokenizer", "Vocabulary", "WordPieceTokenizer", "WordTokenizer",
+    "chat_ids", "few_shot", "from_dict", "prompt_ids"
 ]  # fmt: skip

@@ -17,11 +17,14 @@ import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.text.pretokenize import character_classes, check_pattern, split
+from chainrule.text.merging import WordIds, merge
+from chainrule.text.patterns import check_pattern, steps_of
+from chainrule.text.pretokenize import character_classes, native_steps, split, split_text
 from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.training import bpe as reference
 from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.unicode.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
+from chainrule.text.whole_words import WholeWordTrainer
 from chainrule.types import Ids
 
 
@@ -30,7 +33,8 @@ class BPETokenizer(Tokenizer):
 
     Without `merges` the ids give the order, as in tiktoken's files: two tokens merge if their joined bytes are a
     token, the lowest id first. With `whole_words` a word that is a token is taken at once, without merging.
-    `encode` finds `special_tokens` in a text only when told to look for them.
+    `encode` finds `special_tokens` in a text only when told to look for them. `pattern` is the name of one of the
+    `patterns`, a regular expression, or several that are applied in turn.
 
     >>> from chainrule.text import BPETokenizer
     >>> tokenizer = BPETokenizer.train("low lower lowest low", 260, special_tokens=["<|end|>"])
@@ -47,12 +51,11 @@ class BPETokenizer(Tokenizer):
         tokens: Mapping[bytes, int],
         merges: Iterable[tuple[int, int]] | None,
         *,
-        pattern: str = "gpt4",
+        pattern: str | Sequence[str] = "gpt4",
         special_tokens: Mapping[str, int] | None = None,
         whole_words: bool = False,
     ) -> None:
-        check_pattern(pattern)
-        self.pattern = pattern
+        self.pattern = check_pattern(pattern)
         self.special_tokens = dict(special_tokens or {})
         self.whole_words = whole_words or merges is None
         self.ranked = merges is None
@@ -67,7 +70,7 @@ class BPETokenizer(Tokenizer):
         texts: str | Iterable[str],
         vocab_size: int,
         *,
-        pattern: str = "gpt4",
+        pattern: str | Sequence[str] = "gpt4",
         special_tokens: Sequence[str] = (),
         min_count: int = 2,
     ) -> BPETokenizer:
@@ -76,17 +79,23 @@ class BPETokenizer(Tokenizer):
         Each merge takes the most frequent pair; a tie goes to the smaller pair of ids. Pairs that occur fewer than
         `min_count` times are not merged. No word spans two texts. The result does not depend on the number of threads.
         """
-        index = check_pattern(pattern)
+        pattern = check_pattern(pattern)
         limit = vocab_size - 256 - len(special_tokens)
         if limit < 0:
             needed = f"256 bytes and {len(special_tokens)} special tokens"
             rule = f"must be at least {256 + len(special_tokens)}: {needed}"
             raise ConfigError.of("BPE", {"vocab_size": vocab_size}, rule)
-        if native.available():
-            trainer = native.kernels().BpeTrainer(character_classes(), index)
+        before, scanner = native_steps(pattern)
+        if scanner is not None and not before:
+            trainer = native.kernels().BpeTrainer(character_classes(), scanner)
             for batch, ends in batches(texts, to_valid_utf8):
                 trainer.add(batch, ends)
             merges = trainer.train(BYTES_IN_ORDER, limit, max(1, min_count))[:, :2]
+        elif native.available():
+            whole = WholeWordTrainer()
+            for text in as_texts(texts):
+                whole.add(split(to_valid_utf8(text), pattern))
+            merges = whole.train(limit, max(1, min_count))[:, :2]
         else:
             words = Counter(word for text in as_texts(texts) for word in split(to_valid_utf8(text), pattern))
             merges = np.array(reference.train(words, limit, max(1, min_count))).reshape(-1, 4)[:, :2]
@@ -127,15 +136,21 @@ class BPETokenizer(Tokenizer):
         if self.missing_bytes and not self.missing_bytes.isdisjoint(data):
             position, byte = next((i, byte) for i, byte in enumerate(data) if byte in self.missing_bytes)
             raise DataError(f"encode: byte 0x{byte:02x} at {position} has no token (the vocabulary lacks it)")
-        if native.available():
+        before, scanner = native_steps(self.pattern)
+        if scanner is not None and not before:
             return self._encoder.encode(data)
-        return np.array([id for word in split(data, self.pattern) for id in self.encode_word(word)], np.int32)
+        text = data.decode("utf-8", "surrogateescape")
+        if scanner is not None:  # the C++ scanner makes the last step
+            parts = (part.encode("utf-8", "surrogateescape") for part in split_text(text, before))
+            return np.concatenate([np.empty(0, np.int32), *(self._encoder.encode(part) for part in parts)])
+        words = split_text(text, steps_of(self.pattern))
+        return np.array([id for word in words for id in self._words[word]], np.int32)
 
     def encode_word(self, word: bytes) -> list[int]:
         """The reference: one word -> its ids."""
         if self.whole_words and word in self.ids:
             return [self.ids[word]]
-        return reference.merge_word([self.ids[word[i : i + 1]] for i in range(len(word))], self._merge_table)
+        return merge([self.ids[word[i : i + 1]] for i in range(len(word))], self._merge_table)
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text; invalid UTF-8 becomes U+FFFD. `decode_bytes` loses nothing."""
@@ -152,7 +167,7 @@ class BPETokenizer(Tokenizer):
         """A description for JSON, which `from_dict` reads; bytes are written as in GPT-2's files."""
         return {
             "type": self.kind,
-            "pattern": self.pattern,
+            "pattern": self.pattern if isinstance(self.pattern, str) else list(self.pattern),
             "tokens": {show(token): id for token, id in self.ids.items()},
             "merges": None if self.ranked else self.merges[:, :2].tolist(),
             "special_tokens": self.special_tokens,
@@ -210,10 +225,14 @@ class BPETokenizer(Tokenizer):
     def _encoder(self) -> Any:
         special = np.array(list(self.special_tokens.values()), np.int32)
         tokens, ends = self._joined(special=True)
-        index = check_pattern(self.pattern)
+        _, scanner = native_steps(self.pattern)
         return native.kernels().BpeEncoder(
-            character_classes(), index, tokens, ends, self.merges, special, self.whole_words
+            character_classes(), scanner or 0, tokens, ends, self.merges, special, self.whole_words
         )
+
+    @cached_property
+    def _words(self) -> WordIds:
+        return WordIds(lambda word: self.encode_word(word.encode("utf-8", "surrogateescape")))
 
     @cached_property
     def _merge_table(self) -> dict[tuple[int, int], tuple[int, int]]:

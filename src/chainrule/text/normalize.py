@@ -8,6 +8,7 @@ Python's Unicode database.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -43,6 +44,10 @@ class BertRules:
         """The words and punctuation marks of a text."""
         return [word for word in text.translate(_table(self)).split(" ") if word]
 
+    def normalize(self, text: str) -> str:
+        """The text before it is split: punctuation marks stay where they are."""
+        return text.translate(_normal_table(self))
+
     def native_table(self, data: bytes) -> Any:
         """The C++ copy of the table, with all the characters of `data` (UTF-8)."""
         table = _native_table(self)
@@ -52,6 +57,11 @@ class BertRules:
 
     def replace(self, character: str) -> str:
         """The replacement of a character; punctuation and ideographs get spaces around them."""
+        found = self.normal(character)
+        return "".join(f" {c} " if is_punctuation(c) else " " if is_space(c) else c for c in found)
+
+    def normal(self, character: str) -> str:
+        """The replacement of a character before the text is split; ideographs get spaces around them."""
         if self.clean_text:
             character = clean(character)
         alone = self.handle_chinese_chars and any(a <= ord(c) <= b for c in character for a, b in IDEOGRAPHS)
@@ -60,8 +70,7 @@ class BertRules:
             character = "".join(c for c in parts if unicodedata.category(c) != "Mn")
         if self.lowercase:
             character = "".join(c.lower() for c in character)
-        spaced = "".join(f" {c} " if is_punctuation(c) else " " if is_space(c) else c for c in character)
-        return f" {spaced} " if alone else spaced
+        return f" {character} " if alone else character
 
 
 def clean(character: str) -> str:
@@ -84,17 +93,22 @@ def is_punctuation(character: str) -> bool:
 
 
 class _Table(dict[int, str]):
-    def __init__(self, rules: BertRules) -> None:
-        self.rules = rules
+    def __init__(self, replace: Callable[[str], str]) -> None:
+        self.replace = replace
 
     def __missing__(self, code: int) -> str:
-        self[code] = self.rules.replace(chr(code))
+        self[code] = self.replace(chr(code))
         return self[code]
 
 
 @cache
 def _table(rules: BertRules) -> _Table:
-    return _Table(rules)
+    return _Table(rules.replace)
+
+
+@cache
+def _normal_table(rules: BertRules) -> _Table:
+    return _Table(rules.normal)
 
 
 @cache

@@ -1,13 +1,10 @@
-"""Splitting text into the words within which BPE merges: the patterns of GPT-2, GPT-4 and Llama 3.
+"""Splitting text into the words within which BPE merges, by one of the `patterns` or any regular expressions.
 
-The regular expressions below are the definition. C++ scanners do the same on UTF-8. `split_reference` runs the
-expressions in Python's `re`, which lacks \\p{L}, over a reduced alphabet. Letters, numbers and white space come from
-one fixed version of Unicode (`unicode/ranges.py`), so the words of a text never change with the interpreter.
+For the patterns of GPT-2, GPT-4 and Llama 3 there are C++ scanners on UTF-8; the expressions are the definition.
 """
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any
 
@@ -15,75 +12,61 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import native
-from chainrule.errors import ConfigError
+from chainrule.text.patterns import NATIVE, PATTERNS, Pattern, check_pattern, steps_of
+from chainrule.text.unicode import expressions
 from chainrule.text.unicode import ranges as unicode_ranges
 
-_WORDS = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?[\p{L}]+|[\p{N}]{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-_SPACES = r"[\s]+(?![^\s])|[\s]+"
-PATTERNS = {
-    "gpt2": r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|" + _SPACES,
-    # tiktoken's cl100k_base takes white space at the end of a text as one word; Llama 3 splits it after a new line.
-    "gpt4": _WORDS + r"|[\s]+\z|[\s]*[\r\n]+|" + _SPACES,
-    "llama3": _WORDS + r"|[\s]*[\r\n]+|" + _SPACES,
-}
 
-# The reduced alphabet: ASCII stays, and so does ſ (equal to s when case is ignored); every other character becomes the
-# representative of its class.
-_STANDS_FOR = {"letter": "é", "number": "²", "space": "\x85", "other": "§"}
-_MEMBERS = {r"\p{L}": "a-zA-Zéſ", r"\p{N}": "0-9²", r"\s": r"\t-\r \x85", r"\z": r"\Z"}
+def native_steps(pattern: Pattern) -> tuple[tuple[str, ...], int | None]:
+    """The expressions of a pattern before the last, and the number of the C++ scanner for the last.
+
+    Without a scanner for it the number is None.
+    """
+    *before, last = steps_of(pattern) or ("",)
+    known = [PATTERNS[name][0] for name in NATIVE]
+    return tuple(before), known.index(last) if last in known and native.available() else None
 
 
-def check_pattern(name: str) -> int:
-    """The index of the pattern in PATTERNS; an error lists them."""
-    if name not in PATTERNS:
-        raise ConfigError(f"pattern: got {name!r} (must be one of {', '.join(PATTERNS)})")
-    return list(PATTERNS).index(name)
-
-
-def split(data: bytes, pattern: str) -> list[bytes]:
+def split(data: bytes, pattern: Pattern) -> list[bytes]:
     """Split UTF-8 text into words, which joined give the text. An invalid byte is a character of its own."""
-    index = check_pattern(pattern)
-    if not native.available():
+    before, scanner = native_steps(check_pattern(pattern))
+    if before or scanner is None:
         return split_reference(data, pattern)
-    ends = native.kernels().split_words(character_classes(), index, data).tolist()
+    ends = native.kernels().split_words(character_classes(), scanner, data).tolist()
     return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-def split_reference(data: bytes, pattern: str) -> list[bytes]:
-    """The same with Python's `re`."""
-    text = data.decode("utf-8", "surrogateescape")
-    reduced = _reduce(text)
-    spans = (match.span() for match in _expression(pattern).finditer(reduced))
-    return [text[begin:end].encode("utf-8", "surrogateescape") for begin, end in spans]
+def split_reference(data: bytes, pattern: Pattern) -> list[bytes]:
+    """The same by the expressions."""
+    words = split_text(data.decode("utf-8", "surrogateescape"), steps_of(pattern))
+    return [word.encode("utf-8", "surrogateescape") for word in words]
+
+
+def split_text(text: str, steps: tuple[str, ...]) -> list[str]:
+    """Words of a text by expressions that are applied in turn."""
+    pieces = [text] if text else []
+    for expression in steps:
+        pieces = [part for piece in pieces for part in isolate(piece, expression)]
+    return pieces
+
+
+def isolate(text: str, expression: str) -> list[str]:
+    """The matches of an expression and what is between them."""
+    if expressions.is_known(expression):  # has no groups
+        found: list[str] = expressions.compiled(expression).findall(text)
+        if sum(map(len, found)) == len(text):
+            return [word for word in found if word]
+    parts, end = [], 0
+    for begin, stop in expressions.spans(expression)(text):
+        parts += [text[end:begin], text[begin:stop]]
+        end = stop
+    return [part for part in (*parts, text[end:]) if part]
 
 
 @cache
 def character_classes() -> Any:
     """The table of character classes for the C++ scanners."""
     return native.kernels().character_classes(_ranges())
-
-
-@cache
-def _expression(pattern: str) -> re.Pattern[str]:
-    expression = PATTERNS[pattern]
-    for name, members in _MEMBERS.items():
-        expression = expression.replace(name, members)
-    return re.compile(expression)
-
-
-def _reduce(text: str) -> str:
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
-    return _reduced_alphabet()[codes].tobytes().decode("utf-32-le")
-
-
-@cache
-def _reduced_alphabet() -> npt.NDArray[np.uint32]:
-    table = np.full(0x110000, ord(_STANDS_FOR["other"]), "<u4")
-    for first, last, kind in _ranges():
-        table[first : last + 1] = ord(_STANDS_FOR[("other", "letter", "number", "space")[kind]])
-    table[:128] = np.arange(128)
-    table[ord("ſ")] = ord("ſ")
-    return table
 
 
 @cache

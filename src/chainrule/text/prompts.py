@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from chainrule.errors import ConfigError
+from chainrule.text.pipeline import PipelineTokenizer
 from chainrule.text.tokenizer import Tokenizer
 from chainrule.types import Ids
 
@@ -35,6 +36,8 @@ def prompt_ids(tokenizer: Tokenizer, text: str, *, special: bool = False) -> Ids
 
 def _marked_ids(tokenizer: Tokenizer, text: str) -> Ids:
     """Names of special tokens become these tokens, the longest name first."""
+    if isinstance(tokenizer, PipelineTokenizer) and SHIELD not in text:
+        return tokenizer.encode(text, special="all")  # which knows where spaces belong beside them
     special, first = tokenizer.special_ids, len(tokenizer.encode(""))
     parts = names_in(tokenizer).split(text)  # text and names in turn
     ids: list[Ids] = []

@@ -6,24 +6,21 @@ its bytes. Other programs train such a tokenizer; this one loads and uses it.
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import DataError, FormatError
+from chainrule.text.merging import Merges, WordIds, merge
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer
 from chainrule.types import Ids
 
 LONGEST = 512
 WORD = re.compile(f"{SPACE}*[^{SPACE}]+|{SPACE}+")
-
-Merges = Mapping[tuple[int, int], tuple[int, int]]
 
 
 class SentencePieceBPETokenizer(VocabularyTokenizer):
@@ -62,27 +59,14 @@ class SentencePieceBPETokenizer(VocabularyTokenizer):
         self.merges = sorted((rank, left, right) for left, right, rank in merges)
         self._table = self._merge_table()
         self._contents = [self._content(token) for token in vocabulary.tokens]
-        self._cut = lru_cache(maxsize=1 << 16)(self._cut_word)  # texts repeat their words
+        self._words = WordIds(self._cut_word)  # texts repeat their words
 
     @classmethod
     def from_scores(
         cls, vocabulary: Vocabulary, scores: Sequence[float], *, prefix: bool = True, start: str | None = None
     ) -> SentencePieceBPETokenizer:
         """Two pieces merge if they join to a piece; the highest score merges first, as in SentencePiece."""
-        plain = {token: id for token, id in vocabulary.plain.items() if token not in BYTES}
-        if (longest := max(map(len, plain), default=0)) > LONGEST:  # each is cut at every place
-            raise FormatError(
-                f"SentencePiece BPE: a piece of {longest} characters (must be at most {LONGEST})"
-            )
-        cuts = {
-            token: [n for n in range(1, len(token)) if token[:n] in plain and token[n:] in plain]
-            for token in sorted(plain, key=lambda token: (-scores[plain[token]], plain[token]))
-        }
-        merges = [
-            (plain[token[:cut]], plain[token[cut:]], rank)
-            for rank, token in enumerate(token for token in cuts if cuts[token])
-            for cut in cuts[token]
-        ]
+        merges = merges_by_score(vocabulary, scores)
         return cls(vocabulary, merges, prefix=prefix, start=start)
 
     def scores(self) -> list[float]:
@@ -102,7 +86,7 @@ class SentencePieceBPETokenizer(VocabularyTokenizer):
 
     def encode_inside(self, text: str) -> Ids:
         words = WORD.findall(text.replace(" ", SPACE))
-        return np.array([id for word in words for id in self._cut(word)], np.int32)
+        return np.array([id for word in words for id in self._words[word]], np.int32)
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text; invalid UTF-8 becomes U+FFFD, special tokens nothing"""
@@ -171,31 +155,19 @@ class SentencePieceBPETokenizer(VocabularyTokenizer):
 _BYTE_VALUES = {name: bytes([byte]) for byte, name in enumerate(BYTES)}
 
 
-def merge(ids: Sequence[int], merges: Merges) -> list[int]:
-    """`training.bpe.merge_word` in n log n: in a text without spaces a word may be long."""
-    gone = -1
-    row = list(ids)
-    before, after = list(range(-1, len(row) - 1)), list(range(1, len(row) + 1))
-    heap: list[tuple[int, int, int, int, int]] = []  # rank, place, left, right, merged
-
-    def offer(i: int) -> None:
-        if i >= 0 and after[i] < len(row):
-            pair = (row[i], row[after[i]])
-            if pair in merges:
-                rank, merged = merges[pair]
-                heapq.heappush(heap, (rank, i, *pair, merged))
-
-    for i in range(len(row)):
-        offer(i)
-    while heap:
-        _, i, left, right, merged = heapq.heappop(heap)
-        j = after[i]
-        if row[i] != left or j >= len(row) or row[j] != right:
-            continue  # one of the two has merged since
-        row[i], row[j] = merged, gone
-        after[i] = after[j]
-        if after[i] < len(row):
-            before[after[i]] = i
-        offer(before[i])
-        offer(i)
-    return [id for id in row if id != gone]
+def merges_by_score(vocabulary: Vocabulary, scores: Sequence[float]) -> list[tuple[int, int, int]]:
+    """(left, right, rank) of each way to make a piece of two others; the highest score merges first."""
+    plain = {token: id for token, id in vocabulary.plain.items() if token not in BYTES}
+    if (longest := max(map(len, plain), default=0)) > LONGEST:  # each is cut at every place
+        raise FormatError(
+            f"SentencePiece BPE: a piece of {longest} characters (must be at most {LONGEST})"
+        )
+    cuts = {
+        token: [n for n in range(1, len(token)) if token[:n] in plain and token[n:] in plain]
+        for token in sorted(plain, key=lambda token: (-scores[plain[token]], plain[token]))
+    }
+    return [
+        (plain[token[:cut]], plain[token[cut:]], rank)
+        for rank, token in enumerate(token for token in cuts if cuts[token])
+        for cut in cuts[token]
+    ]

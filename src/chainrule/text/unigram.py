@@ -44,7 +44,14 @@ class UnigramTokenizer(VocabularyTokenizer):
 
     kind = "unigram"
 
-    def __init__(self, vocabulary: Vocabulary, scores: Iterable[float], *, prefix: bool = True) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        scores: Iterable[float],
+        *,
+        prefix: bool = True,
+        unknown: str = UNKNOWN,
+    ) -> None:
         self.vocabulary = vocabulary
         self.scores = tuple(scores)
         self.prefix = prefix
@@ -54,7 +61,7 @@ class UnigramTokenizer(VocabularyTokenizer):
             )
         if not all(map(math.isfinite, self.scores)):
             raise DataError("unigram: a score is not finite (must be the log of a probability)")
-        self._unknown = vocabulary.id(UNKNOWN)
+        self._unknown = vocabulary.id(unknown)
         self.bytes = tuple(vocabulary.ids[name] for name in BYTES if name in vocabulary.plain)
         if len(self.bytes) not in (0, 256):
             raise DataError(f"unigram: {len(self.bytes)} byte tokens (must be all 256, or none)")

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import FormatError
+from chainrule.text.merging import WordIds
 from chainrule.text.normalize import BertRules
 from chainrule.text.training.wordpiece import PREFIX, Learner, NativeLearner
 from chainrule.text.unicode.utf8 import joined, to_utf8
@@ -46,7 +47,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
         self.rules = rules or BertRules()
         self._unknown = vocabulary.id(UNKNOWN)
         self._longest = max(map(len, vocabulary.tokens))
-        self._cache = _Words(self)
+        self._words = WordIds(self.longest_match)
 
     @classmethod
     def train(
@@ -80,7 +81,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
             data = to_utf8(text)
             self.rules.native_table(data)
             return self._encoder.encode(data)
-        return np.array([id for word in self.rules.split(text) for id in self._cache[word]], np.int32)
+        return np.array([id for word in self.rules.split(text) for id in self._words[word]], np.int32)
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text with single spaces between words; case and accents are lost"""
@@ -136,17 +137,3 @@ class WordPieceTokenizer(VocabularyTokenizer):
             start = end
         return ids
 
-
-class _Words(dict[str, list[int]]):
-    """A cache of the ids of words; emptied when full."""
-
-    LIMIT = 1 << 17
-
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
-        self.tokenizer = tokenizer
-
-    def __missing__(self, word: str) -> list[int]:
-        if len(self) >= self.LIMIT:
-            self.clear()
-        self[word] = self.tokenizer.longest_match(word)
-        return self[word]

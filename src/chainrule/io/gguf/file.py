@@ -53,6 +53,17 @@ class Stored:
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     """The settings and the tensors of a file."""
+    cursor, metadata, tensors = _settings(path)
+    return metadata, _tensors(cursor, tensors, metadata.get("general.alignment", ALIGNMENT))
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings of a file, whatever its tensors are."""
+    return _settings(path)[1]
+
+
+def _settings(path: Path) -> tuple[Cursor, dict[str, Any], int]:
+    """The settings of a file, the place after them, and the number of tensors that follow."""
     cursor = Cursor(map_file(path))
     if bytes(cursor.take(4)) != MAGIC:
         raise FormatError("does not begin with GGUF (must be a GGUF file)")
@@ -66,7 +77,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
     for _ in range(settings):
         name = _name(cursor, metadata)
         metadata[name] = _value(cursor, cursor.unpack("I"))
-    return metadata, _tensors(cursor, tensors, metadata.get("general.alignment", ALIGNMENT))
+    return cursor, metadata, tensors
 
 
 def write(

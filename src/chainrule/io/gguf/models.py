@@ -68,12 +68,12 @@ def read(path: Path) -> tuple[Model, Tokenizer]:
         kind = metadata.get("general.architecture")
         if kind not in ("llama", "gpt2"):
             raise FormatError(f"general.architecture is {kind!r} (must be llama or gpt2)")
+        tokenizer = read_tokenizer(settings)
         config = (_llama_config if kind == "llama" else _gpt2_config)(settings, tensors)
         check_size(config.n_params, tensors, config.n_layer)
         with unfilled():
             model: Model = Llama(config) if isinstance(config, LlamaConfig) else GPT(config)
         model.load(_from_gguf(tensors, config))
-        tokenizer = read_tokenizer(settings)
         if tokenizer.vocab_size > config.vocab_size:
             raise FormatError(f"tokenizer of {tokenizer.vocab_size} tokens, model of {config.vocab_size}")
         tokenizer.conventions = read_conventions(settings, tokenizer)

@@ -1,4 +1,12 @@
-"""Tokenizers in GGUF's settings: byte-level BPE (called `gpt2`) and SentencePiece BPE (called `llama`)."""
+"""Tokenizers in GGUF's settings.
+
+    gpt2     byte-level BPE; `pre` names the pattern that splits words
+    llama    SentencePiece BPE
+    bert     WordPiece; a piece that begins a word is written with ▁ before it, one inside a word without ##
+    t5       SentencePiece Unigram
+
+Patterns are those of the models' own files, also where llama.cpp comes close to them only (gpt-4o: letters by case).
+"""
 
 from __future__ import annotations
 
@@ -7,17 +15,54 @@ from typing import Any
 import numpy as np
 
 from chainrule.errors import ConfigError, FormatError
+from chainrule.io import sentencepiece
 from chainrule.io.hf.tokenizers.bpe import merge_pair
+from chainrule.io.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN_TYPE
 from chainrule.io.settings import Settings
-from chainrule.text import BPETokenizer, CharTokenizer, SentencePieceBPETokenizer, Tokenizer, Vocabulary
+from chainrule.text import (
+    BertRules,
+    BPETokenizer,
+    CharTokenizer,
+    SentencePieceBPETokenizer,
+    Tokenizer,
+    Vocabulary,
+    WordPieceTokenizer,
+)
+from chainrule.text.training.wordpiece import PREFIX as INSIDE
 from chainrule.text.unicode.byte_alphabet import hide, show
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 
 PREFIX = "tokenizer.ggml."
-NORMAL, UNKNOWN_TYPE, CONTROL, BYTE = 1, 2, 3, 6  # types of tokens; the others are special too
-# llama.cpp's names for the patterns. It lacks GPT-4's; that of dbrx differs only in white space at the end of a text.
-PATTERNS = {"gpt-2": "gpt2", "default": "gpt2", "llama-bpe": "llama3", "llama3": "llama3", "dbrx": "gpt4"}
-NAMES = {"gpt2": "gpt-2", "llama3": "llama-bpe", "gpt4": "dbrx"}
+# Our patterns, and llama.cpp's names for them, the first of which is written. It lacks GPT-4's: that of dbrx differs
+# only in white space at the end of a text.
+PRE = {
+    "gpt2": (
+        "gpt-2", "mpt", "olmo", "jais", "phi-2", "exaone4", "gigachat", "jina-es", "jina-de", "jina-v2-es",
+        "jina-v2-de", "jina-v1-en", "jina-v2-code", "roberta-bpe", "a.x-4.0", "mellum", "modern-bert", "trillion",
+        "granite-docling",
+    ),
+    "llama3": (
+        "llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano",
+        "smaug-bpe", "chatglm-bpe", "glm4",
+    ),
+    "gpt4": ("dbrx",),
+    "o200k": ("gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"),
+    "qwen2": (
+        "qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "hunyuan", "solar-open", "grok-2", "kormo", "f2llmv2",
+    ),
+    "qwen35": ("qwen35",),
+    "smollm": ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b", "mellum2"),
+    "falcon": ("falcon",),
+    "bloom": ("bloom", "poro-chat", "gpt3-finnish"),
+    "viking": ("viking",),
+    "tekken": ("tekken",),
+    "deepseek-llm": ("deepseek-llm",),
+    "deepseek-coder": ("deepseek-coder",),
+    "deepseek-v3": ("deepseek-v3", "hunyuan-dense", "joyai-llm"),
+    "gguf-default": ("default",),
+}  # fmt: skip
+PATTERNS = {name: pattern for pattern, names in PRE.items() for name in names}
+MERGED = ("smaug-bpe", "chatglm-bpe", "glm4")  # Llama 3's pattern, but a word that is a token is merged all the same
 
 
 def read_tokenizer(settings: Settings) -> Tokenizer:
@@ -31,7 +76,11 @@ def read_tokenizer(settings: Settings) -> Tokenizer:
         return _read_bpe(ours, tokens, types)
     if kind == "llama":
         return _read_pieces(ours, tokens, types)
-    raise FormatError(f"{PREFIX}model is {kind!r} (must be gpt2 or llama)")
+    if kind == "bert":
+        return _read_wordpiece(ours, tokens, types)
+    if kind == "t5":
+        return _read_unigram(ours, tokens, types)
+    raise FormatError(f"{PREFIX}model {kind} is not supported (must be one of gpt2, llama, bert, t5)")
 
 
 def write_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -54,7 +103,10 @@ def _read_bpe(settings: Settings, tokens: list[str], types: list[float]) -> BPET
     merges = settings.values.get("merges")
     if not isinstance(merges, list):
         raise FormatError(f"{PREFIX}merges is missing (must be a list of pairs)")
-    pattern = settings.choice("pre", PATTERNS, "default")
+    pre = settings.values.get("pre", "default")
+    if pre not in PATTERNS:
+        raise FormatError(f"{PREFIX}pre {pre} is not supported (must be one of {', '.join(PATTERNS)})")
+    pattern = PATTERNS[pre]
     ids = {name: id for id, name in enumerate(tokens)}
     if len(ids) < len(tokens):
         raise FormatError(f"{PREFIX}tokens: a token occurs twice (each must occur once)")
@@ -64,11 +116,15 @@ def _read_bpe(settings: Settings, tokens: list[str], types: list[float]) -> BPET
         [merge_pair(place, merge, ids) for place, merge in enumerate(merges)],
         pattern=pattern,
         special_tokens=special,
-        whole_words=pattern == "llama3",
+        whole_words=pattern in ("llama3", "tekken") and pre not in MERGED,
     )
 
 
 def _write_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
+    if not isinstance(tokenizer.pattern, str):
+        raise ConfigError(
+            f"gguf: cannot hold the pattern {tokenizer.pattern[0][:60]!r} (must be one of {', '.join(PRE)})"
+        )
     rows = sorted(tokenizer.merges.tolist(), key=lambda row: (row[3], row[0], row[1]))
     special = set(tokenizer.special_tokens.values())
     names = [
@@ -78,7 +134,7 @@ def _write_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
     types = [CONTROL if id in special or not token else NORMAL for id, token in enumerate(tokenizer.tokens)]
     return {
         "model": "gpt2",
-        "pre": NAMES[tokenizer.pattern],
+        "pre": PRE[tokenizer.pattern][0],
         "tokens": names,
         "token_type": np.array(types, np.int32),
         "merges": [" ".join(show(tokenizer.tokens[id]) for id in row[:2]) for row in rows],
@@ -96,6 +152,30 @@ def _read_pieces(settings: Settings, tokens: list[str], types: list[float]) -> S
         start = tokens[id] if id < len(tokens) else ""
     prefix = settings.flag("add_space_prefix", True)
     return SentencePieceBPETokenizer.from_scores(vocabulary, scores, prefix=prefix, start=start)
+
+
+def _read_wordpiece(settings: Settings, tokens: list[str], types: list[float]) -> WordPieceTokenizer:
+    special = [name for name, kind in zip(tokens, types, strict=True) if kind != NORMAL]
+    names = [
+        name if kind != NORMAL else name.removeprefix(SPACE) if name.startswith(SPACE) else INSIDE + name
+        for name, kind in zip(tokens, types, strict=True)
+    ]
+    lowercase = settings.flag("normalizer.lowercase", True)
+    accents = settings.flag("normalizer.strip_accents", lowercase)
+    rules = BertRules(lowercase=lowercase, strip_accents=accents)
+    return WordPieceTokenizer(Vocabulary(names, special), rules=rules)
+
+
+def _read_unigram(settings: Settings, tokens: list[str], types: list[float]) -> Tokenizer:
+    charsmap = settings.values.get("precompiled_charsmap")
+    if charsmap is not None and not (isinstance(charsmap, np.ndarray) and charsmap.dtype.itemsize == 1):
+        raise FormatError(f"{PREFIX}precompiled_charsmap is not a list of bytes (must be)")
+    rules = sentencepiece.Rules(
+        b"" if charsmap is None else charsmap.tobytes(),
+        add_dummy_prefix=settings.flag("add_space_prefix", True),
+        remove_extra_whitespaces=settings.flag("remove_extra_whitespaces", False),
+    )
+    return sentencepiece.build("Unigram", tokens, _numbers(settings, "scores", len(tokens), 0), types, rules)
 
 
 def _write_pieces(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from chainrule.io.hf.architectures import to_files, to_model
 from chainrule.io.hf.conventions import read_conventions, roles, write_generation, write_ids, write_rest
 from chainrule.io.hf.tokenizers.parts import put_before
 from chainrule.io.safetensors import Arrays
-from chainrule.io.tokenizers import described_tokenizer, load_tokenizer, to_hugging_face
+from chainrule.io.tokenizers import described_tokenizer, find_tokenizer, load_tokenizer, to_hugging_face
 from chainrule.models import Model, Seq2Seq, Word2Vec
 from chainrule.text import Conventions, Tokenizer, from_dict
 
@@ -86,8 +86,8 @@ def load_pretrained(folder: str | Path) -> tuple[Model, Tokenizer | None]:
     folder = Path(folder)
     config = _object(folder / "config.json")
     try:
-        model = to_model(config, _weights(folder))
         tokenizer = _tokenizer(folder)
+        model = to_model(config, _weights(folder))
         if tokenizer is not None:
             check_vocabulary(model, tokenizer)
             tokenizer.conventions = _conventions(folder, tokenizer, config)
@@ -127,8 +127,7 @@ def _describe(tokenizer: Tokenizer) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _tokenizer(folder: Path) -> Tokenizer | None:
-    names = ("tokenizer.json", "vocab.json", "vocab.txt", "encoder.json")
-    if not any((folder / name).is_file() for name in names):
+    if find_tokenizer(folder) is None:
         return None
     about = folder / "tokenizer_config.json"
     exact = _object(about).get("chainrule") if about.is_file() else None

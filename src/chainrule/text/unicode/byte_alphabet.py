@@ -15,7 +15,7 @@ BYTES_IN_ORDER = bytes([*_PRINTABLE, *(byte for byte in range(256) if byte not i
 _SHOWN = {
     byte: byte if byte in _PRINTABLE else 0x100 + BYTES_IN_ORDER.index(byte) - 188 for byte in range(256)
 }
-_HIDDEN = {character: byte for byte, character in _SHOWN.items()}
+HIDDEN = {character: byte for byte, character in _SHOWN.items()}
 
 
 def show(data: bytes) -> str:
@@ -30,9 +30,9 @@ def show(data: bytes) -> str:
 def hide(text: str) -> bytes:
     """The inverse of `show`."""
     try:
-        return bytes(_HIDDEN[ord(character)] for character in text)
+        return bytes(HIDDEN[ord(character)] for character in text)
     except KeyError:
-        wrong = next(character for character in text if ord(character) not in _HIDDEN)
+        wrong = next(character for character in text if ord(character) not in HIDDEN)
         raise FormatError(
             f"token {text!r}: {wrong!r} stands for no byte (must be in GPT-2's byte alphabet)"
         ) from None

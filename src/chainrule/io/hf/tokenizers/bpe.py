@@ -10,8 +10,9 @@ from typing import Any
 from chainrule.errors import FormatError
 from chainrule.io.hf.tokenizers.parts import Description, added_tokens, describe, describe_added, part, refuse
 from chainrule.text import BPETokenizer
-from chainrule.text.pretokenize import PATTERNS
-from chainrule.text.unicode.byte_alphabet import hide, show
+from chainrule.text.patterns import DIGIT, DIGITS, GPT2, Pattern, check_pattern, steps_of
+from chainrule.text.unicode.byte_alphabet import HIDDEN, hide, show
+from chainrule.text.unicode.expressions import has_anchor, is_known
 
 KIND = BPETokenizer
 MODEL = {
@@ -24,14 +25,6 @@ MODEL = {
     "byte_fallback": False,
 }
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-
-# Other spellings of the same patterns.
-_NEWER = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-_EXPRESSIONS = {expression: name for name, expression in PATTERNS.items()} | {
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": "gpt2",
-    rf"(?i:'s|'t|'re|'ve|'m|'ll|'d)|{_NEWER}": "llama3",
-}
-
 
 def vocab_and_merges(description: Description) -> tuple[dict[str, int], list[Any]]:
     """The vocabulary and merges of a BPE model; options that would change the tokens are refused."""
@@ -53,6 +46,8 @@ def read(description: Description) -> BPETokenizer:
             raise refuse(name, kind, f"{known[-1]} for byte-level BPE")
     special = _special(description)
     ids = {name: id for name, id in vocab.items() if name not in special}
+    if strange := next((name for name in ids if any(ord(character) not in HIDDEN for character in name)), None):
+        raise refuse("token", strange, "in GPT-2's byte alphabet")
     tokenizer = BPETokenizer(
         {hide(name): id for name, id in ids.items()},
         [merge_pair(place, merge, ids) for place, merge in enumerate(listed)],
@@ -61,20 +56,19 @@ def read(description: Description) -> BPETokenizer:
         whole_words=bool(model.get("ignore_merges")),
     )
     if tokenizer.missing_bytes and (model.get("unk_token") is not None or model.get("byte_fallback")):
-        raise FormatError(
-            "BPE: unk_token or byte_fallback in a vocabulary without all 256 bytes (must have them)"
-        )
+        raise refuse("unk_token or byte_fallback", True, "missing without all 256 bytes")
     return tokenizer
 
 
 def write(tokenizer: BPETokenizer) -> dict[str, Any]:
     """The content of `tokenizer.json`."""
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": PATTERNS[tokenizer.pattern]},
-        "behavior": "Isolated",
-        "invert": False,
-    }
+    steps = steps_of(tokenizer.pattern)
+    if anchored := [step for step in steps if has_anchor(step) and not is_known(step)]:
+        raise FormatError(
+            f"tokenizer.json: cannot hold the expression {anchored[0][:60]!r} (must be without ^ and $)"
+        )
+    isolated = {"behavior": "Isolated", "invert": False}
+    splits = [{"type": "Split", "pattern": {"Regex": step}, **isolated} for step in steps]
     vocab = {show(token): id for token, id in tokenizer.ids.items()}
     if both := vocab.keys() & tokenizer.special_tokens:
         raise FormatError(
@@ -83,7 +77,7 @@ def write(tokenizer: BPETokenizer) -> dict[str, Any]:
     rows = sorted(tokenizer.merges.tolist(), key=lambda row: (row[3], row[0], row[1]))
     return describe(
         added_tokens=describe_added(tokenizer.special_tokens),
-        pre_tokenizer={"type": "Sequence", "pretokenizers": [split, BYTE_LEVEL]},
+        pre_tokenizer={"type": "Sequence", "pretokenizers": [*splits, BYTE_LEVEL]},
         decoder=BYTE_LEVEL | {"use_regex": True},
         model=MODEL
         | {
@@ -111,22 +105,29 @@ def merge_pair(place: int, merge: Any, ids: dict[str, int]) -> tuple[int, int]:
     return ids[pair[0]], ids[pair[1]]
 
 
-def _pattern(pre_tokenizer: Description) -> str:
-    """The pattern: GPT-2's for ByteLevel alone, or that of a Split before it."""
+def _pattern(pre_tokenizer: Description) -> Pattern:
+    """The expressions of isolating steps; the last step writes bytes as characters, and may split as GPT-2 does."""
     steps = pre_tokenizer.get("pretokenizers") if pre_tokenizer.get("type") == "Sequence" else [pre_tokenizer]
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise FormatError("pre_tokenizer: a Sequence without its steps (must be a list of objects)")
     kinds = [step.get("type") for step in steps]
-    byte_level = steps[-1] if steps else {}
-    if byte_level.get("add_prefix_space"):
+    if kinds[-1:] != ["ByteLevel"]:
+        raise refuse("pre_tokenizer", kinds, "ByteLevel, or Split and ByteLevel")
+    if steps[-1].get("add_prefix_space"):
         raise refuse("pre_tokenizer add_prefix_space", True, "false")
-    splits = byte_level.get("use_regex", True)
-    if kinds == ["ByteLevel"] and splits:
-        return "gpt2"
-    if kinds != ["Split", "ByteLevel"] or splits:
-        raise refuse("pre_tokenizer", kinds, "ByteLevel, or Split and ByteLevel without its own expression")
-    expression = part(steps[0], "pattern").get("Regex")
-    name = _EXPRESSIONS.get(expression) if isinstance(expression, str) else None
-    if name is None or steps[0].get("behavior") != "Isolated" or steps[0].get("invert"):
-        raise refuse("pre_tokenizer Split by", expression, f"isolated words of {', '.join(PATTERNS)}")
-    return name
+    found = [_expression(step) for step in steps[:-1]]
+    return check_pattern([*found, GPT2] if steps[-1].get("use_regex", True) else found)
+
+
+def _expression(step: Description) -> str:
+    """The expression that a step isolates."""
+    if step.get("type") == "Digits":
+        return DIGIT if step.get("individual_digits") else DIGITS
+    if step.get("type") != "Split":
+        raise refuse("pre_tokenizer", step.get("type"), "Split, Digits or ByteLevel")
+    expression = part(step, "pattern").get("Regex")
+    if not isinstance(expression, str) or step.get("behavior") != "Isolated" or step.get("invert"):
+        raise refuse("pre_tokenizer Split by", expression, "isolated words")
+    if not is_known(expression) and has_anchor(expression):
+        raise refuse("pre_tokenizer Split by", expression, "without ^ and $, whose meaning differs")
+    return expression

@@ -20,9 +20,13 @@ def part(description: Description, name: str) -> Description:
     return value
 
 
-def refuse(name: str, got: Any, known: str) -> FormatError:
-    """The error for an unsupported part; ignoring it would give other tokens."""
-    return FormatError(f"{name} {got!r} is not supported (must be {known})")
+class OtherParts(FormatError):
+    """A description that needs the general pipeline."""
+
+
+def refuse(name: str, got: Any, known: str) -> OtherParts:
+    """The error for a part that a tokenizer with a class of its own does not have."""
+    return OtherParts(f"{name} {got!r} is not supported (must be {known})")
 
 
 def added_tokens(description: Description) -> dict[str, int]:
@@ -50,7 +54,7 @@ def in_order(ids: Mapping[str, int]) -> list[str]:
     for place, token in enumerate(tokens):
         if ids[token] != place:
             rule = f"ids must be 0 to {len(ids) - 1}, each once"
-            raise FormatError(f"token {token!r} has id {ids[token]}, expected {place} ({rule})")
+            raise OtherParts(f"token {token!r} has id {ids[token]}, expected {place} ({rule})")
     return tokens
 
 
