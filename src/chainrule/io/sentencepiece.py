@@ -117,7 +117,9 @@ def _normalizer(rules: Rules) -> normalizers.Normalizer:
     if rules.remove_extra_whitespaces:
         changes = {r"\A +": "", " {2,}": " ", rf"[ {SPACE}]+\z": ""}
         steps += [normalizers.Replace(Find(expression), content) for expression, content in changes.items()]
-    steps += [normalizers.Prepend(SPACE)] if rules.add_dummy_prefix else []
+    if rules.add_dummy_prefix:  # before a text whose characters the charsmap may all delete, unless spaces are removed
+        at = len(steps) if rules.remove_extra_whitespaces else 0
+        steps.insert(at, normalizers.Prepend(" "))
     return normalizers.Sequence((*steps, normalizers.Replace(Find(" ", literal=True), SPACE)))
 
 

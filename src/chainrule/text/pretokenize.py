@@ -52,10 +52,8 @@ def split_text(text: str, steps: tuple[str, ...]) -> list[str]:
 
 def isolate(text: str, expression: str) -> list[str]:
     """The matches of an expression and what is between them."""
-    if expressions.is_known(expression):  # has no groups
-        found: list[str] = expressions.compiled(expression).findall(text)
-        if sum(map(len, found)) == len(text):
-            return [word for word in found if word]
+    if expressions.is_known(expression):  # matches no empty text
+        return [part for part in expressions.splitter(expression).split(text) if part]
     parts, end = [], 0
     for begin, stop in expressions.spans(expression)(text):
         parts += [text[end:begin], text[begin:stop]]

@@ -4,132 +4,107 @@
     the trie: a double array of uint32 (Darts), whose leaves are offsets into
     the replacements, each ending with a zero byte
 
-The file may be damaged or hostile: no place of the trie is visited twice, so its size bounds the work.
+nmt_nfkc has 225,000 strings, so the trie is walked where a text asks for it, and steps are remembered.
 """
 
 from __future__ import annotations
 
 import re
+import struct
 from functools import cached_property
-
-import numpy as np
-import numpy.typing as npt
 
 from chainrule.errors import FormatError
 from chainrule.text.unicode.utf8 import to_valid_utf8
 
-LONGEST = 64  # bytes of a string that is replaced
-ROWS = 2048  # nodes of the trie looked at in one go
-LABELS = np.arange(1, 256, dtype=np.uint32)
+LONGEST = 16  # characters of a string that is replaced
+REMEMBERED = 1 << 18  # steps
+PLAIN = re.compile(r"[ -~]+(?=[ -~])")
 
-Units = npt.NDArray[np.uint32]
+Step = tuple[int, int]  # the place after a character, and the offset of what replaces the string so far; -1: none
+NOWHERE: Step = (-1, -1)
 
 
 class Charsmap:
     """The table of a charsmap; no content replaces nothing."""
 
     def __init__(self, content: bytes) -> None:
-        self.content = content
+        size = int.from_bytes(content[:4], "little")
+        if content and (len(content) < 8 or size % 4 or not 4 <= size <= len(content) - 4):
+            raise FormatError(f"charsmap of {len(content)} bytes with a trie of {size} (it is damaged)")
+        self._units = struct.unpack_from(f"<{size // 4}I", content, 4) if content else ()
+        self._texts = content[4 + size :]
+        self._steps: dict[tuple[int, str], Step] = {}
 
     def replace(self, text: str) -> str:
         """The text with every replacement made."""
-        if not self.table:
+        if not self._units:
             return text
         text = to_valid_utf8(text).decode()
-        parts, end, place = [], 0, 0
-        while (found := self._pairs.search(text, place)) is not None:
-            place = found.start()
-            longest = min(self._longest, len(text) - place)
-            size = next((n for n in range(longest, 1, -1) if text[place : place + n] in self._several), 0)
-            if size:
-                parts += [text[end:place].translate(self._single), self._several[text[place : place + size]]]
-                end = place + size
-            place += size or 1
-        return "".join([*parts, text[end:].translate(self._single)])
+        parts: list[str] = []
+        place = 0
+        while place < len(text):
+            plain = PLAIN.match(text, place) if self._keeps_ascii else None
+            if plain is not None:
+                parts.append(plain[0])
+                place = plain.end()
+                continue
+            size, content = self.longest(text, place)
+            parts.append(content)
+            place += size
+        return "".join(parts)
 
-    def check(self) -> None:
-        """Refuse a charsmap that cannot be read."""
-        self.table  # noqa: B018
+    def longest(self, text: str, place: int) -> tuple[int, str]:
+        """The size of the longest string at `place`, and what replaces it; a character that stays has the size 1."""
+        node, found = self._root, (1, text[place])
+        for size, character in enumerate(text[place : place + LONGEST], start=1):
+            node, offset = self._step(node, character)
+            if offset >= 0:
+                found = size, self._text(offset)
+            if node < 0:
+                break
+        return found
+
+    def _step(self, node: int, character: str) -> Step:
+        key = (node, character)
+        if key not in self._steps:
+            if len(self._steps) >= REMEMBERED:
+                self._steps.clear()
+            self._steps[key] = self._walk(node, character.encode())
+        return self._steps[key]
+
+    def _walk(self, node: int, content: bytes) -> Step:
+        """From a node of the trie along the bytes of a character."""
+        units, offset = self._units, -1
+        for byte in content:
+            node ^= byte
+            if node >= len(units) or units[node] & 0x800000FF != byte:
+                return NOWHERE
+            leaf, node = units[node] >> 8 & 1, node ^ _offset(units[node])
+            if leaf and node < len(units):
+                offset = units[node] & 0x7FFFFFFF
+            else:
+                offset = -1
+        return node, offset
 
     @cached_property
-    def table(self) -> dict[str, str]:
-        """Strings and their replacements."""
-        if not self.content:
-            return {}
-        size = int.from_bytes(self.content[:4], "little")
-        if len(self.content) < 4 or size % 4 or not 4 <= size <= len(self.content) - 4:
-            raise FormatError(f"charsmap of {len(self.content)} bytes with a trie of {size} (it is damaged)")
-        units = np.frombuffer(self.content, "<u4", size // 4, offset=4)
-        texts = self.content[4 + size :]
-        return {key: _until_zero(texts, offset) for key, offset in _keys(units).items()}
+    def _root(self) -> int:
+        return _offset(self._units[0])
 
     @cached_property
-    def _single(self) -> dict[int, str]:
-        return {ord(key): text for key, text in self.table.items() if len(key) == 1}
+    def _keeps_ascii(self) -> bool:
+        """True if no printable ASCII character is replaced where another follows, so that such runs are copied."""
+        printable = [chr(code) for code in range(0x20, 0x7F)]
+        steps = [self._step(self._root, character) for character in printable]
+        followed = (self._step(node, second) for node, _ in steps if node >= 0 for second in printable)
+        return all(offset < 0 for _, offset in steps) and all(step == NOWHERE for step in followed)
 
-    @cached_property
-    def _several(self) -> dict[str, str]:
-        return {key: text for key, text in self.table.items() if len(key) > 1}
-
-    @cached_property
-    def _longest(self) -> int:
-        return max(map(len, self._several), default=0)
-
-    @cached_property
-    def _pairs(self) -> re.Pattern[str]:
-        """Finds where a replaced string of several characters may begin: by its second character."""
-        seconds = "".join(map(re.escape, sorted({key[1] for key in self._several})))
-        return re.compile(f".(?=[{seconds}])" if seconds else "(?!)", re.DOTALL)
+    def _text(self, offset: int) -> str:
+        end = self._texts.find(b"\0", offset)
+        try:
+            return self._texts[offset : end if end >= 0 else offset].decode()
+        except UnicodeDecodeError:
+            raise FormatError(f"charsmap: the text at {offset} is not UTF-8 (it is damaged)") from None
 
 
-def _keys(units: Units) -> dict[str, int]:
-    """The strings of a trie and the values of their leaves."""
-    found: dict[str, int] = {}
-    nodes, names = np.array([_offset(units[:1])[0]], np.uint32), [b""]
-    visited = 0
-    for _ in range(LONGEST):
-        below: list[npt.NDArray[np.uint32]] = []
-        longer: list[bytes] = []
-        for start in range(0, len(nodes), ROWS):
-            rows = nodes[start : start + ROWS, None] ^ LABELS  # (rows, 255) places of the children
-            inside = rows < len(units)
-            label = np.where(inside, units[np.where(inside, rows, 0)], 0) & 0x800000FF
-            parent, byte = np.nonzero(label == LABELS)
-            child = rows[parent, byte]
-            visited += len(child)
-            if visited > len(units):
-                raise FormatError("charsmap: its trie has a cycle (it is damaged)")
-            unit = units[child]
-            after = child ^ _offset(unit)
-            keys = [names[start + p] + bytes([b + 1]) for p, b in zip(parent.tolist(), byte.tolist(), strict=True)]
-            for place in np.flatnonzero((unit >> 8) & 1).tolist():
-                if after[place] >= len(units):
-                    raise FormatError("charsmap: a leaf beyond the end of its trie (it is damaged)")
-                _add(found, keys[place], int(units[after[place]]) & 0x7FFFFFFF)
-            below.append(after)
-            longer += keys
-        nodes, names = np.concatenate(below), longer
-        if not names:
-            return found
-    raise FormatError(f"charsmap: a string of more than {LONGEST} bytes (it is damaged)")
-
-
-def _offset(units: Units) -> Units:
-    return (units >> 10) << ((units & 0x200) >> 6)
-
-
-def _add(found: dict[str, int], key: bytes, value: int) -> None:
-    try:
-        found[key.decode()] = value
-    except UnicodeDecodeError:
-        raise FormatError(f"charsmap: the string {key!r} is not UTF-8 (it is damaged)") from None
-
-
-def _until_zero(texts: bytes, offset: int) -> str:
-    end = texts.find(b"\0", offset)
-    if not 0 <= offset <= end:
-        raise FormatError(f"charsmap: no text at {offset} of {len(texts)} bytes (it is damaged)")
-    try:
-        return texts[offset:end].decode()
-    except UnicodeDecodeError:
-        raise FormatError(f"charsmap: the text at {offset} is not UTF-8 (it is damaged)") from None
+def _offset(unit: int) -> int:
+    return unit >> 10 << ((unit & 0x200) >> 6)

@@ -5,7 +5,7 @@ text -> added tokens are found -> normalizer -> pre-tokenizer -> model -> ids ->
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -90,7 +90,7 @@ class PipelineTokenizer(Tokenizer):
         if unknown := [name for name in names if name not in self.special_tokens]:
             known = ", ".join(map(repr, self.special_tokens)) or "none"
             raise DataError(f"encode: {unknown[0]!r} is not a special token (must be one of: {known})")
-        return np.array(list(self._ids(text, frozenset(names))), np.int32)
+        return np.array(self._ids(text, frozenset(names)), np.int32)
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text"""
@@ -136,21 +136,24 @@ class PipelineTokenizer(Tokenizer):
         """The text as the pre-tokenizer gets it."""
         return text if self.normalizer is None else self.normalizer(text)
 
-    def _ids(self, text: str, special: frozenset[str]) -> Iterator[int]:
+    def _ids(self, text: str, special: frozenset[str]) -> list[int]:
         raw, normalized = self._finders_of(special)
+        ids: list[int] = []
         first = True
         for piece, token in raw.split(to_valid_utf8(text).decode()):
             if token is not None:
-                yield token.id
-            else:
-                for part, found in normalized.split(self.normalize(piece)):
-                    if found is not None:
-                        yield found.id
-                    else:
-                        for word in self._split(part, first):
-                            yield from self._words[word]
-                    first = False
-            first = False
+                ids.append(token.id)
+                first = False
+                continue
+            first = first and bool(self.normalize(piece[:1]))  # what is removed counts as a beginning
+            for part, found in normalized.split(self.normalize(piece)):
+                if found is not None:
+                    ids.append(found.id)
+                else:
+                    for word in self._split(part, first):
+                        ids += self._words[word]
+                first = False
+        return ids
 
     def _split(self, text: str, first: bool) -> list[str]:
         return [text] if self.pre_tokenizer is None else self.pre_tokenizer.split(text, first)

@@ -53,6 +53,12 @@ def compiled(expression: str) -> re.Pattern[str]:
     return re.compile(translate(expression))
 
 
+@cache
+def splitter(expression: str) -> re.Pattern[str]:
+    """A known expression in a group, so that `split` returns what it matches too."""
+    return re.compile(f"({translate(expression)})")
+
+
 def has_anchor(expression: str) -> bool:
     """True if it contains ^ or $, which mean the ends of the text to some engines, the ends of lines to others."""
     return any(match[1] for match in ANCHOR.finditer(expression))
