@@ -105,7 +105,10 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
             ["import", "{run}/checkpoints", "--out", "x"],
             "holds no model (must have config.json, or one .gguf",
         ),
-        (["import", "nowhere", "--out", "x"], "nowhere: no such directory or file (nothing is downloaded; give a directory or a file)"),
+        (
+            ["import", "nowhere", "--out", "x"],
+            "nowhere: no such directory or file (nothing is downloaded; give a directory or a file)",
+        ),
         (["import", "{run}/log.jsonl", "--out", "x"], "not a known model format"),
         (["export", "{run}", "--out", "{run}"], "exists already"),
         (["export", "{run}", "--out", "x", "--format", "llama2c"], "llama2c: cannot hold a GPT"),
