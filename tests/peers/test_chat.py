@@ -33,14 +33,15 @@ TEMPLATES = {
     {% set talk, told = messages, '' %}
 {% endif %}
 {% for m in talk -%}
-    {% if (m.role == 'user') != (loop.index0 is divisibleby 2) %}{{ raise_exception('Roles must alternate') }}{% endif -%}
+    {% if (m.role == 'user') != (loop.index is odd) %}{{ raise_exception('Roles must alternate') }}{% endif -%}
     {% if m.role == 'user' %}{{ bos_token + '[INST] ' + (told if loop.first else '') + m.content | trim + ' [/INST]' -}}
     {% else %}{{ ' ' + m.content | trim + ' ' + eos_token }}{% endif -%}
 {% endfor %}""",
     "llama3": """
 {%- set ns = namespace(text='') -%}
 {%- for m in messages -%}
-    {%- set ns.text = ns.text + '<|start_header_id|>' + m.role + '<|end_header_id|>\\n\\n' + m.content | trim + '<|eot_id|>' -%}
+    {%- set head = '<|start_header_id|>' + m.role + '<|end_header_id|>\\n\\n' -%}
+    {%- set ns.text = ns.text + head + m.content | trim + '<|eot_id|>' -%}
 {%- endfor -%}
 {{- ns.text -}}
 {%- if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}""",
@@ -72,7 +73,9 @@ TEMPLATES = {
     {{- '<|im_start|>assistant\\n' }}
     {%- if enable_thinking is defined and enable_thinking is false %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}
 {%- endif %}""",
-    "with marks": "{% for m in messages %}{% generation %}{{ m.content }}{{ eos_token }}{% endgeneration %}\n{% endfor %}",
+    "with marks": """
+{%- for m in messages %}{% generation %}{{ m.content }}{{ eos_token }}{% endgeneration %}
+{% endfor %}""",
 }
 TALKS: dict[str, list[dict[str, Any]]] = {
     "a question": [{"role": "user", "content": "What is 2 < 3?"}],

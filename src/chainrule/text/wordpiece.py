@@ -136,3 +136,4 @@ class WordPieceTokenizer(VocabularyTokenizer):
             ids.append(id)
             start = end
         return ids
+

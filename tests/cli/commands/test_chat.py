@@ -225,7 +225,7 @@ def test_special_tokens_in_a_prompt(model: Path, tmp_path: Path, capsys: pytest.
         return [token["id"] for token in json.loads(out)["prompt_logprobs"]], err
 
     _, tokenizer = load_language_model(model)
-    read, plain = tokenizer.encode("a").tolist() + [END], tokenizer.encode("a<|im_end|>").tolist()
+    read, plain = [*tokenizer.encode("a").tolist(), END], tokenizer.encode("a<|im_end|>").tolist()
     assert prompt_of(model) == (read, NOTE)
     assert prompt_of(model, "--special") == (read, "") and prompt_of(model, "--no-special") == (plain, "")
     other = saved(tmp_path / "other", chat_template=None)

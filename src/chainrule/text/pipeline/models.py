@@ -59,9 +59,7 @@ class BPE(Model):
         self.prefix, self.suffix = continuing_subword_prefix or "", end_of_word_suffix or ""
         if unk_token is not None and unk_token not in self.vocab:
             raise FormatError(f"BPE: unk_token {unk_token!r} is not in the vocab (must be)")
-        self.bytes = (
-            [self.vocab[name] for name in BYTES] if byte_fallback and set(BYTES) <= vocab.keys() else []
-        )
+        self.bytes = [self.vocab[name] for name in BYTES] if byte_fallback and set(BYTES) <= vocab.keys() else []
         self._table = {
             (self.vocab[left], self.vocab[right]): (rank, self._merged(rank, left, right))
             for rank, (left, right) in enumerate(self.merges)
@@ -220,14 +218,8 @@ def _read_bpe(description: Description, vocab: dict[str, int]) -> BPE:
     merges = []
     for place, entry in enumerate(listed):
         pair = entry.split(" ") if isinstance(entry, str) else entry
-        if (
-            not isinstance(pair, list)
-            or len(pair) != 2
-            or not all(isinstance(x, str) and x in vocab for x in pair)
-        ):
-            raise FormatError(
-                f"merge {place}: got {str(entry)[:60]!r} (must be two tokens of the vocabulary)"
-            )
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(x, str) and x in vocab for x in pair):
+            raise FormatError(f"merge {place}: got {str(entry)[:60]!r} (must be two tokens of the vocabulary)")
         merges.append((pair[0], pair[1]))
     texts = {
         name: _text("BPE", name, description.get(name))

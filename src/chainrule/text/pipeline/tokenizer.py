@@ -56,12 +56,7 @@ class PipelineTokenizer(Tokenizer):
         symbols: Mapping[str, int] | None = None,
         around: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     ) -> None:
-        self.model, self.normalizer, self.pre_tokenizer, self.decoder = (
-            model,
-            normalizer,
-            pre_tokenizer,
-            decoder,
-        )
+        self.model, self.normalizer, self.pre_tokenizer, self.decoder = model, normalizer, pre_tokenizer, decoder
         self.added = tuple(sorted(added, key=lambda token: token.id))
         self.symbols = dict(symbols or {})
         self.around = around
@@ -179,15 +174,11 @@ class PipelineTokenizer(Tokenizer):
 
 def _by_id(vocab: Mapping[str, int], added: Mapping[str, int]) -> list[str]:
     """The token of each id; an id without a token has no text."""
-    most = (
-        2 * (len(vocab) + len(added)) + 1024
-    )  # a few gaps are usual, but one large id must not allocate gigabytes
+    most = 2 * (len(vocab) + len(added)) + 1024  # a few gaps are usual, but one large id must not allocate gigabytes
     tokens: dict[int, str] = {}
     for token, id in [*vocab.items(), *added.items()]:
         if not 0 <= id < most:
             raise FormatError(f"token {token[:60]!r}: id {id} (must be from 0 to {most - 1})")
         if tokens.setdefault(id, token) != token:
-            raise FormatError(
-                f"token {token[:60]!r}: id {id} is that of {tokens[id][:60]!r} (must be its own)"
-            )
+            raise FormatError(f"token {token[:60]!r}: id {id} is that of {tokens[id][:60]!r} (must be its own)")
     return [tokens.get(id, "") for id in range(max(tokens) + 1)]

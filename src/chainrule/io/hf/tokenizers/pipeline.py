@@ -54,14 +54,9 @@ def write(tokenizer: PipelineTokenizer) -> dict[str, Any]:
             raise FormatError(
                 f"tokenizer.json: cannot hold the symbol {symbol!r}, which its normalizer changes (must stay)"
             )
-    added = [
-        *tokenizer.added,
-        *(AddedToken(id, name, normalized=True) for name, id in tokenizer.symbols.items()),
-    ]
+    added = [*tokenizer.added, *(AddedToken(id, name, normalized=True) for name, id in tokenizer.symbols.items())]
     listed = [token.to_dict() for token in sorted(added, key=lambda token: token.id)]
-    parts = {
-        name: value for name, value in tokenizer.to_dict().items() if name in ("normalizer", "pre_tokenizer")
-    }
+    parts = {name: value for name, value in tokenizer.to_dict().items() if name in ("normalizer", "pre_tokenizer")}
     return describe(
         **parts,
         added_tokens=listed,
@@ -114,8 +109,7 @@ def _template(tokenizer: PipelineTokenizer) -> dict[str, Any] | None:
 
     def text(name: str, type_id: int) -> list[dict[str, Any]]:
         special = [
-            [{"SpecialToken": {"id": token, "type_id": type_id}} for token in tokens]
-            for tokens in (before, after)
+            [{"SpecialToken": {"id": token, "type_id": type_id}} for token in tokens] for tokens in (before, after)
         ]
         return [*special[0], {"Sequence": {"id": name, "type_id": type_id}}, *special[1]]
 
