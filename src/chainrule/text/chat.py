@@ -76,14 +76,16 @@ def plain(user: str, assistant: str) -> ChatFormat:
     )
 
 
+def marked(before: str, after: str) -> ChatFormat:
+    """Every turn between two marks, the first of which names the {role}."""
+    system, user, assistant = (f"{before.replace('{role}', role)}{CONTENT}{after}" for role in ROLES)
+    answer = before.replace("{role}", "assistant")
+    return ChatFormat(user=user, assistant=assistant, answer=answer, system=system)
+
+
 FORMATS = {
     "plain": plain("User", "Assistant"),
-    "chatml": ChatFormat(
-        system="<|im_start|>system\n{content}<|im_end|>\n",
-        user="<|im_start|>user\n{content}<|im_end|>\n",
-        assistant="<|im_start|>assistant\n{content}<|im_end|>\n",
-        answer="<|im_start|>assistant\n",
-    ),
+    "chatml": marked("<|im_start|>{role}\n", "<|im_end|>\n"),
     "llama2": ChatFormat(
         system="<<SYS>>\n{content}\n<</SYS>>\n\n",
         system_inside=True,
@@ -91,18 +93,8 @@ FORMATS = {
         assistant=" {content} </s>",
         answer="",
     ),
-    "llama3": ChatFormat(
-        system="<|start_header_id|>system<|end_header_id|>\n\n{content}<|eot_id|>",
-        user="<|start_header_id|>user<|end_header_id|>\n\n{content}<|eot_id|>",
-        assistant="<|start_header_id|>assistant<|end_header_id|>\n\n{content}<|eot_id|>",
-        answer="<|start_header_id|>assistant<|end_header_id|>\n\n",
-    ),
-    "zephyr": ChatFormat(
-        system="<|system|>\n{content}</s>\n",
-        user="<|user|>\n{content}</s>\n",
-        assistant="<|assistant|>\n{content}</s>\n",
-        answer="<|assistant|>\n",
-    ),
+    "llama3": marked("<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>"),
+    "zephyr": marked("<|{role}|>\n", "</s>\n"),
     "gemma": ChatFormat(
         system="{content}\n\n",
         system_inside=True,

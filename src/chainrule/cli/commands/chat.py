@@ -66,14 +66,14 @@ class Command:
         asks = sys.stdin.isatty()
         if asks:
             print(HELP)
-        label = f"{self.assistant}:" if asks or talk.plain else ""
+        label = f"{self.assistant}:" if talk.plain else f"{self.assistant}: " if asks else ""
         for message in messages(f"{self.user}: "):
             if message == "/reset":
                 talk.reset()
             elif self.json:
                 print(json.dumps(talk.record(message), ensure_ascii=False), flush=True)
             else:
-                self._print(label if talk.plain else label and f"{label} ", talk.answer(message))
+                self._print(label, talk.answer(message))
 
     def _print(self, label: str, answer: Iterator[str]) -> None:
         print(label, end="", flush=True)
@@ -202,6 +202,10 @@ def messages(prompt: str) -> Iterator[str]:
             line = input(shown).strip()
         except EOFError:
             return
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"standard input: byte {error.start} of a block is not UTF-8 (must be text)"
+            ) from error
         if line == "/quit":
             return
         if line:

@@ -62,7 +62,7 @@ def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
     if config["model_type"] == "bert" and {"cls", "sep"} <= named.keys():  # the tokens around a text
         around = {role: [named[role], by_role[role]] for role in ("cls", "sep")}
         described = described | {"post_processor": {"type": "BertProcessing"} | around}
-    elif conventions.add_bos and "model" in described:
+    elif conventions.add_bos and described.get("post_processor", 0) is None:
         described = described | {"post_processor": put_before(named["bos"], by_role["bos"])}
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     if hasattr(model.config, "block_size"):
