@@ -15,7 +15,20 @@ from collections.abc import Iterable
 from pathlib import Path
 
 TARGET = Path(__file__).parents[1] / "src/chainrule/text/unicode"
-CATEGORIES = ("Lu", "Ll", "Lt", "Lm", "Lo", "M", "Nd", "Nl", "No", "P", "Pc", "S")  # as regular expressions name them
+CATEGORIES = (
+    "Lu",
+    "Ll",
+    "Lt",
+    "Lm",
+    "Lo",
+    "M",
+    "Nd",
+    "Nl",
+    "No",
+    "P",
+    "Pc",
+    "S",
+)  # as regular expressions name them
 
 
 def categories(path: Path) -> dict[str, list[int]]:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import load_tokenizer, save_tokenizer
 from chainrule.io.hf.tokenizers.wordpiece import write_vocab_txt
@@ -22,6 +23,7 @@ from chainrule.text import (
     BPETokenizer,
     CharTokenizer,
     LowercaseWordTokenizer,
+    PipelineTokenizer,
     TextbookBPETokenizer,
     Tokenizer,
     UnigramTokenizer,
@@ -102,52 +104,34 @@ def test_broken_files_are_named(content: bytes, tmp_path: Path) -> None:
     assert BROKEN[content] in str(error.value) and str(tmp_path / "t.json") in str(error.value)
 
 
+SPLIT = {"type": "Split", "pattern": {"Regex": []}, "behavior": "Isolated"}
 CHANGES: list[tuple[str, dict[str, Any], str]] = [
-    ("wordpiece", {"normalizer": {"type": "NFC"}}, "normalizer 'NFC' is not supported"),
+    ("wordpiece", {"normalizer": {"type": "Nmt"}}, "normalizer Nmt is not supported"),
     (
         "wordpiece",
         {"normalizer": {"type": "BertNormalizer", "lowercase": []}},
         "lowercase is [] (must be true or false)",
     ),
+    ("bpe", {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [SPLIT]}}, "pattern is {'Regex': []}"),
+    ("wordpiece", {"pre_tokenizer": {"type": "UnicodeScripts"}}, "pre_tokenizer UnicodeScripts is not supported ("),
+    ("wordpiece", {"decoder": {"type": "CTC"}}, "decoder CTC is not supported"),
+    ("wordpiece", {"decoder": "x"}, "decoder is a str"),
+    ("wordpiece", {"model": {"type": "WordPiece", "continuing_subword_prefix": 3}}, "the model has no vocab"),
     (
         "bpe",
-        {
-            "pre_tokenizer": {
-                "type": "Sequence",
-                "pretokenizers": [
-                    {"type": "Split", "pattern": {"Regex": []}, "behavior": "Isolated"},
-                    {"type": "ByteLevel", "use_regex": False},
-                ],
-            }
-        },
-        "pre_tokenizer Split by [] is not supported",
-    ),
-    ("wordpiece", {"normalizer": None}, "normalizer None is not supported"),
-    ("wordpiece", {"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer 'Whitespace'"),
-    ("wordpiece", {"decoder": {"type": "BPEDecoder"}}, "decoder 'BPEDecoder'"),
-    ("wordpiece", {"decoder": "x"}, "decoder is a str"),
-    (
-        "wordpiece",
-        {"model": {"type": "WordPiece", "continuing_subword_prefix": "@"}},
-        "continuing_subword_prefix",
-    ),
-    (
-        "wordpiece",
-        {"model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "a": 7}}},
-        "token 'a' has id 7, expected 5",
+        {"normalizer": {"type": "NFC"}, "post_processor": {"type": "Other"}},
+        "post_processor Other is not supported",
     ),
     ("wordpiece", {"model": {"type": "WordPiece", "vocab": {"[UNK]": 0, "a": "b"}}}, "id 'b' of token 'a'"),
-    ("wordpiece", {"added_tokens": [{"id": 3, "content": "x", "special": False}]}, "added token 'x'"),
     ("wordpiece", {"added_tokens": [3]}, "added token 3"),
     (
         "unigram",
-        {"normalizer": {"type": "Precompiled"}},
-        "normalizer {'type': 'Precompiled'} is not supported",
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAA"}},
+        "normalizer Precompiled: precompiled_charsmap is not base64",
     ),
-    ("unigram", {"normalizer": None}, "pre_tokenizer None is not supported"),
     ("unigram", {"added_tokens": [{"id": 2, "content": "x", "special": True}]}, "which is not its place"),
-    ("unigram", {"model": {"type": "Unigram", "vocab": [["<unk>", 0]]}}, "unk_id None"),
-    ("unigram", {"model": {"type": "Unigram", "vocab": [["<unk>", 0]], "unk_id": 5}}, "unk_id 5"),
+    ("unigram", {"model": {"type": "Unigram", "vocab": [["<unk>", 0]]}}, "unk_id is None"),
+    ("unigram", {"model": {"type": "Unigram", "vocab": [["<unk>", 0]], "unk_id": 5}}, "unk_id is 5"),
 ]
 
 
@@ -159,6 +143,94 @@ def test_parts_that_are_not_known_are_refused(
     with pytest.raises(FormatError) as error:
         load_tokenizer(tmp_path / "t.json")
     assert message in str(error.value)
+
+
+READ: list[tuple[str, dict[str, Any]]] = [
+    ("wordpiece", {"normalizer": {"type": "NFC"}}),
+    ("wordpiece", {"normalizer": None}),
+    ("wordpiece", {"pre_tokenizer": {"type": "Whitespace"}}),
+    ("wordpiece", {"decoder": {"type": "BPEDecoder"}}),
+    ("wordpiece", {"added_tokens": [{"id": 90, "content": "x", "special": False}]}),
+    ("unigram", {"normalizer": {"type": "Precompiled"}}),
+    ("unigram", {"normalizer": None}),
+    ("bpe", {"normalizer": {"type": "NFC"}, "post_processor": {"type": "ByteLevel"}}),
+    ("bpe", {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}),
+]
+
+
+@pytest.mark.parametrize(("kind", "change"), READ)
+def test_other_parts_run_as_a_pipeline_and_survive_a_checkpoint(
+    kind: str, change: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "t.json").write_text(json.dumps(to_hugging_face(KINDS[kind]) | change))
+    tokenizer = load_tokenizer(tmp_path / "t.json")
+    assert isinstance(tokenizer, PipelineTokenizer)
+    ids = tokenizer.encode("low Newer lowest")
+    assert len(ids) and "low" in tokenizer.decode(ids)
+    save_tokenizer(tokenizer, tmp_path / "again.json", hugging_face=True)
+    assert load_tokenizer(tmp_path / "again.json") == tokenizer
+    model = cr.models.GPT(cr.models.GPTConfig(1, 1, 4, 8, tokenizer.vocab_size))
+    cr.io.save_pretrained(model, tokenizer, tmp_path / "checkpoint")
+    assert cr.io.load_pretrained(tmp_path / "checkpoint")[1] == tokenizer
+
+
+AROUND: list[tuple[dict[str, Any] | None, Any]] = [
+    (None, ((), ())),
+    ({"type": "BertProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}, (("[CLS]",), ("[SEP]",))),
+    ({"type": "RobertaProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]}, (("[CLS]",), ("[SEP]",))),
+    (
+        {
+            "type": "TemplateProcessing",
+            "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+        },
+        ((), ("[SEP]",)),
+    ),
+    (
+        {
+            "type": "Sequence",
+            "processors": [
+                {"type": "ByteLevel"},
+                {"type": "BertProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]},
+            ],
+        },
+        (("[CLS]",), ("[SEP]",)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("processor", "around"), AROUND)
+def test_the_tokens_around_a_text_are_read_and_written(processor: Any, around: Any, tmp_path: Path) -> None:
+    changed = {"normalizer": {"type": "NFC"}, "post_processor": processor}
+    (tmp_path / "t.json").write_text(json.dumps(to_hugging_face(KINDS["wordpiece"]) | changed))
+    tokenizer = load_tokenizer(tmp_path / "t.json")
+    assert isinstance(tokenizer, PipelineTokenizer) and tokenizer.around == around
+    save_tokenizer(tokenizer, tmp_path / "again.json", hugging_face=True)
+    assert load_tokenizer(tmp_path / "again.json") == tokenizer
+
+
+@pytest.mark.parametrize("single", [None, [], [{"Sequence": {"id": "A"}}] * 2, [{"Other": {}}], [{"Sequence": 3}]])
+def test_a_template_of_another_form_is_refused(single: Any, tmp_path: Path) -> None:
+    processor = {"type": "TemplateProcessing", "single": single}
+    changed = {"normalizer": {"type": "NFC"}, "post_processor": processor}
+    (tmp_path / "t.json").write_text(json.dumps(to_hugging_face(KINDS["wordpiece"]) | changed))
+    with pytest.raises(FormatError, match="post_processor TemplateProcessing: single is"):
+        load_tokenizer(tmp_path / "t.json")
+
+
+def test_a_pattern_is_for_ranks_only(tmp_path: Path) -> None:
+    save_tokenizer(KINDS["bpe"], tmp_path / "t.json")
+    with pytest.raises(FormatError, match="says itself how it splits words"):
+        load_tokenizer(tmp_path / "t.json", pattern="gpt2")
+
+
+def test_the_tokenizer_is_refused_before_the_weights_are_read(tmp_path: Path) -> None:
+    model = cr.models.GPT(cr.models.GPTConfig(1, 1, 4, 8, 60))
+    cr.io.save_pretrained(model, KINDS["wordpiece"], tmp_path / "x")
+    (tmp_path / "x" / "model.safetensors").write_bytes(b"not weights")
+    described = to_hugging_face(KINDS["wordpiece"]) | {"pre_tokenizer": {"type": "UnicodeScripts"}}
+    (tmp_path / "x" / "tokenizer.json").write_text(json.dumps(described))
+    with pytest.raises(FormatError, match="tokenizer.json: pre_tokenizer UnicodeScripts is not supported"):
+        cr.io.load_pretrained(tmp_path / "x")
 
 
 @pytest.mark.parametrize(("scheme", "prefix"), [("always", True), ("first", True), ("never", False)])

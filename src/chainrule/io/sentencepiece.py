@@ -63,7 +63,9 @@ def build(
     """The tokenizer of these pieces, scores and types; `kind` is BPE or Unigram."""
     if not tokens or not all(map(math.isfinite, scores)):
         raise FormatError(f"{len(tokens)} pieces (must be at least one, each with a finite score)")
-    special = [token for token, type in zip(tokens, types, strict=True) if type in (UNKNOWN_TYPE, CONTROL, UNUSED)]
+    special = [
+        token for token, type in zip(tokens, types, strict=True) if type in (UNKNOWN_TYPE, CONTROL, UNUSED)
+    ]
     symbols = {token: id for id, token in enumerate(tokens) if types[id] == USER_DEFINED}
     vocabulary = Vocabulary(tokens, special)
     bytes = BYTE in types
@@ -85,7 +87,9 @@ def build(
     normalizer = _normalizer(rules)
     for symbol in symbols:
         if rules.charsmap and normalizers.Precompiled(_base64(rules.charsmap))(symbol) != symbol:
-            raise FormatError(f"user-defined symbol {symbol!r} is changed by the charsmap (must stay as it is)")
+            raise FormatError(
+                f"user-defined symbol {symbol!r} is changed by the charsmap (must stay as it is)"
+            )
     return PipelineTokenizer(
         model,
         normalizer=normalizer,
@@ -98,7 +102,9 @@ def build(
 def _kind(trainer: Message) -> str:
     kind = KINDS.get(trainer.integer(3, 1), "")
     if kind not in ("BPE", "Unigram"):
-        raise FormatError(f"model type {kind or trainer.integer(3, 1)} is not supported (must be BPE or Unigram)")
+        raise FormatError(
+            f"model type {kind or trainer.integer(3, 1)} is not supported (must be BPE or Unigram)"
+        )
     if trainer.flag(24, False):
         raise FormatError("treat_whitespace_as_suffix is not supported (must be false)")
     return kind
@@ -117,7 +123,9 @@ def _normalizer(rules: Rules) -> normalizers.Normalizer:
     if rules.remove_extra_whitespaces:
         changes = {r"\A +": "", " {2,}": " ", rf"[ {SPACE}]+\z": ""}
         steps += [normalizers.Replace(Find(expression), content) for expression, content in changes.items()]
-    if rules.add_dummy_prefix:  # before a text whose characters the charsmap may all delete, unless spaces are removed
+    if (
+        rules.add_dummy_prefix
+    ):  # before a text whose characters the charsmap may all delete, unless spaces are removed
         at = len(steps) if rules.remove_extra_whitespaces else 0
         steps.insert(at, normalizers.Prepend(" "))
     return normalizers.Sequence((*steps, normalizers.Replace(Find(" ", literal=True), SPACE)))

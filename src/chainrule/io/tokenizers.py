@@ -111,7 +111,7 @@ def _read(path: Path, pattern: str | None) -> Tokenizer:
 def described_tokenizer(description: dict[str, Any]) -> Tokenizer:
     """The tokenizer described by a `tokenizer.json`, Hugging Face's or our own."""
     model = description.get("model")
-    if not isinstance(model, dict):
+    if "type" in description or not isinstance(model, dict):  # only our own says its type
         return from_dict(description)
     kind = model.get("type")
     if not isinstance(kind, str) or kind not in HUGGING_FACE:

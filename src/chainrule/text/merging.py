@@ -5,7 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 
-Merges = Mapping[tuple[int, int], tuple[int, int]]  # pair of ids -> (rank of its merge, id of the merged piece)
+Merges = Mapping[
+    tuple[int, int], tuple[int, int]
+]  # pair of ids -> (rank of its merge, id of the merged piece)
+
 
 def merge(ids: Sequence[int], merges: Merges) -> list[int]:
     """`training.bpe.merge_word` in n log n: in a text without spaces a word may be long."""

@@ -35,9 +35,7 @@ def _qwen(letters: str, numbers: str, others: str = r"\p{L}\p{N}") -> str:
 
 QWEN2 = _qwen(r"\p{L}", r"\p{N}")
 QWEN35 = _qwen(r"[\p{L}\p{M}]", r"\p{N}", r"\p{L}\p{M}\p{N}")
-O200K = (
-    rf"{_BEFORE}{_UPPER}*{_LOWER}+{_ENDINGS}?|{_BEFORE}{_UPPER}+{_LOWER}*{_ENDINGS}?|\p{{N}}{{1,3}}{_MARKS}{_LINES}"
-)
+O200K = rf"{_BEFORE}{_UPPER}*{_LOWER}+{_ENDINGS}?|{_BEFORE}{_UPPER}+{_LOWER}*{_ENDINGS}?|\p{{N}}{{1,3}}{_MARKS}{_LINES}"
 TEKKEN = rf"{_BEFORE}{_UPPER}*{_LOWER}+|{_BEFORE}{_UPPER}+{_LOWER}*|\p{{N}}{_MARKS}{_LINES}"
 BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
 
@@ -109,7 +107,9 @@ def check_pattern(pattern: str | Sequence[str]) -> Pattern:
             names = ", ".join(PATTERNS)
             raise ConfigError(f"pattern: got {pattern!r} (must be one of {names}, or a regular expression)")
         pattern = (pattern,)
-    if isinstance(pattern, dict) or not all(isinstance(expression, str) and expression for expression in pattern):
+    if isinstance(pattern, dict) or not all(
+        isinstance(expression, str) and expression for expression in pattern
+    ):
         raise ConfigError(f"pattern: got {pattern!r} (must be a name, or a list of regular expressions)")
     steps = tuple(SPELLINGS.get(expression, expression) for expression in pattern)
     for expression in steps:

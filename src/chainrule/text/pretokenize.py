@@ -29,7 +29,8 @@ def native_steps(pattern: Pattern) -> tuple[tuple[str, ...], int | None]:
 
 def split(data: bytes, pattern: Pattern) -> list[bytes]:
     """Split UTF-8 text into words, which joined give the text. An invalid byte is a character of its own."""
-    before, scanner = native_steps(check_pattern(pattern))
+    pattern = check_pattern(pattern)
+    before, scanner = native_steps(pattern)
     if before or scanner is None:
         return split_reference(data, pattern)
     ends = native.kernels().split_words(character_classes(), scanner, data).tolist()

@@ -159,9 +159,7 @@ def merges_by_score(vocabulary: Vocabulary, scores: Sequence[float]) -> list[tup
     """(left, right, rank) of each way to make a piece of two others; the highest score merges first."""
     plain = {token: id for token, id in vocabulary.plain.items() if token not in BYTES}
     if (longest := max(map(len, plain), default=0)) > LONGEST:  # each is cut at every place
-        raise FormatError(
-            f"SentencePiece BPE: a piece of {longest} characters (must be at most {LONGEST})"
-        )
+        raise FormatError(f"SentencePiece BPE: a piece of {longest} characters (must be at most {LONGEST})")
     cuts = {
         token: [n for n in range(1, len(token)) if token[:n] in plain and token[n:] in plain]
         for token in sorted(plain, key=lambda token: (-scores[plain[token]], plain[token]))

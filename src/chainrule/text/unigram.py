@@ -45,12 +45,7 @@ class UnigramTokenizer(VocabularyTokenizer):
     kind = "unigram"
 
     def __init__(
-        self,
-        vocabulary: Vocabulary,
-        scores: Iterable[float],
-        *,
-        prefix: bool = True,
-        unknown: str = UNKNOWN,
+        self, vocabulary: Vocabulary, scores: Iterable[float], *, prefix: bool = True, unknown: str = UNKNOWN
     ) -> None:
         self.vocabulary = vocabulary
         self.scores = tuple(scores)

@@ -136,4 +136,3 @@ class WordPieceTokenizer(VocabularyTokenizer):
             ids.append(id)
             start = end
         return ids
-

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import chainrule as cr
-from chainrule.errors import DataError
+from chainrule.errors import ConfigError, DataError, Setting
 
 PIECE = 1 << 20  # characters
 
@@ -32,10 +32,19 @@ def read_input(source: str) -> str:
         raise DataError(f"{what}: line {line} is not UTF-8, byte 0x{content[error.start]:02x}") from error
 
 
-def find_tokenizer(vocab: str | Path | None, texts: Iterable[str] | None = None) -> cr.text.Tokenizer:
-    """The tokenizer in a file; for none, or `char`, the characters of the texts, or of the built-in one."""
+def find_tokenizer(
+    vocab: str | Path | None, texts: Iterable[str] | None = None, *, pattern: str | None = None
+) -> cr.text.Tokenizer:
+    """The tokenizer in a file; for none, or `char`, the characters of the texts, or of the built-in one.
+
+    `pattern` splits words for a file of tiktoken's ranks.
+    """
     if vocab is not None and vocab != "char":
-        return cr.io.load_tokenizer(vocab)
+        return cr.io.load_tokenizer(vocab, pattern=pattern)
+    if pattern is not None:
+        raise ConfigError(
+            "tokenize: ", Setting("pattern"), " without a file of tiktoken's ranks (give its name too)"
+        )
     characters: set[str] = set()
     for text in [cr.data.load(cr.data.corpora.DEFAULT).text] if texts is None else texts:
         for start in range(0, len(text), PIECE):  # a thread that tells the progress gets its turn in between

@@ -62,7 +62,11 @@ PRE = {
     "gguf-default": ("default",),
 }  # fmt: skip
 PATTERNS = {name: pattern for pattern, names in PRE.items() for name in names}
-MERGED = ("smaug-bpe", "chatglm-bpe", "glm4")  # Llama 3's pattern, but a word that is a token is merged all the same
+MERGED = (
+    "smaug-bpe",
+    "chatglm-bpe",
+    "glm4",
+)  # Llama 3's pattern, but a word that is a token is merged all the same
 
 
 def read_tokenizer(settings: Settings) -> Tokenizer:

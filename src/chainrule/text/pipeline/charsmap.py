@@ -20,7 +20,9 @@ LONGEST = 16  # characters of a string that is replaced
 REMEMBERED = 1 << 18  # steps
 PLAIN = re.compile(r"[ -~]+(?=[ -~])")
 
-Step = tuple[int, int]  # the place after a character, and the offset of what replaces the string so far; -1: none
+Step = tuple[
+    int, int
+]  # the place after a character, and the offset of what replaces the string so far; -1: none
 NOWHERE: Step = (-1, -1)
 
 
@@ -80,10 +82,7 @@ class Charsmap:
             if node >= len(units) or units[node] & 0x800000FF != byte:
                 return NOWHERE
             leaf, node = units[node] >> 8 & 1, node ^ _offset(units[node])
-            if leaf and node < len(units):
-                offset = units[node] & 0x7FFFFFFF
-            else:
-                offset = -1
+            offset = units[node] & 0x7FFFFFFF if leaf and node < len(units) else -1
         return node, offset
 
     @cached_property

@@ -54,7 +54,9 @@ class BPEDecoder(Decoder):
     suffix: str = "</w>"
 
     def __call__(self, tokens: list[str]) -> list[str]:
-        return [t.replace(self.suffix, " ") for t in tokens[:-1]] + [t.replace(self.suffix, "") for t in tokens[-1:]]
+        return [t.replace(self.suffix, " ") for t in tokens[:-1]] + [
+            t.replace(self.suffix, "") for t in tokens[-1:]
+        ]
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ class Strip(Decoder):
     def from_dict(cls, description: Description) -> Self:
         found = super().from_dict(description)
         if len(found.content) != 1 or found.start < 0 or found.stop < 0:
-            raise FormatError(f"Strip: content {found.content!r} (must be one character, its counts at least 0)")
+            raise FormatError(
+                f"Strip: content {found.content!r} (must be one character, its counts at least 0)"
+            )
         return found
 
 

@@ -15,8 +15,6 @@ from chainrule.text.vocabulary import Vocabulary
 UNIT = re.compile(f"{SPACE}*[^{SPACE}]+|{SPACE}+")
 _SPACES_SWAPPED = {ord(" "): SPACE, ord(SPACE): " "}
 
-Description = Mapping[str, Any]
-
 
 class Model:
     """A word -> the ids of its tokens."""
@@ -59,7 +57,9 @@ class BPE(Model):
         self.prefix, self.suffix = continuing_subword_prefix or "", end_of_word_suffix or ""
         if unk_token is not None and unk_token not in self.vocab:
             raise FormatError(f"BPE: unk_token {unk_token!r} is not in the vocab (must be)")
-        self.bytes = [self.vocab[name] for name in BYTES] if byte_fallback and set(BYTES) <= vocab.keys() else []
+        self.bytes = (
+            [self.vocab[name] for name in BYTES] if byte_fallback and set(BYTES) <= vocab.keys() else []
+        )
         self._table = {
             (self.vocab[left], self.vocab[right]): (rank, self._merged(rank, left, right))
             for rank, (left, right) in enumerate(self.merges)
@@ -192,77 +192,3 @@ class Unigram(Model):
     def to_dict(self) -> dict[str, Any]:
         vocab = [list(piece) for piece in self.pieces]
         return {"type": "Unigram", "unk_id": self.unk_id, "vocab": vocab, "byte_fallback": self.byte_fallback}
-
-
-def read(description: Any) -> Model:
-    """The model that an object of `tokenizer.json` describes."""
-    if not isinstance(description, dict):
-        raise FormatError(f"model is a {type(description).__name__} (must be an object)")
-    kind = description.get("type")
-    if kind == "Unigram":
-        return _read_unigram(description)
-    vocab = description.get("vocab")
-    if kind not in ("BPE", "WordPiece"):
-        raise FormatError(f"model {kind} is not supported (must be one of BPE, WordPiece, Unigram)")
-    if not isinstance(vocab, dict) or not vocab or not all(type(id) is int for id in vocab.values()):
-        raise FormatError(f"{kind}: the model has no vocab (must map tokens to ids)")
-    return _read_bpe(description, vocab) if kind == "BPE" else _read_wordpiece(description, vocab)
-
-
-def _read_bpe(description: Description, vocab: dict[str, int]) -> BPE:
-    if description.get("dropout"):
-        raise FormatError(f"BPE: dropout {description['dropout']} is not supported (must be null)")
-    listed = description.get("merges")
-    if not isinstance(listed, list):
-        raise FormatError("BPE: the model has no merges (must be a list of pairs)")
-    merges = []
-    for place, entry in enumerate(listed):
-        pair = entry.split(" ") if isinstance(entry, str) else entry
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(x, str) and x in vocab for x in pair):
-            raise FormatError(f"merge {place}: got {str(entry)[:60]!r} (must be two tokens of the vocabulary)")
-        merges.append((pair[0], pair[1]))
-    texts = {
-        name: _text("BPE", name, description.get(name))
-        for name in ("unk_token", "continuing_subword_prefix", "end_of_word_suffix")
-    }
-    flags = {name: bool(description.get(name)) for name in ("fuse_unk", "byte_fallback", "ignore_merges")}
-    return BPE(vocab, merges, **texts, **flags)
-
-
-def _read_wordpiece(description: Description, vocab: dict[str, int]) -> WordPiece:
-    longest = description.get("max_input_chars_per_word", 100)
-    if type(longest) is not int or longest < 1:
-        raise FormatError(f"WordPiece: max_input_chars_per_word is {str(longest)[:60]} (must be at least 1)")
-    unknown = _text("WordPiece", "unk_token", description.get("unk_token"))
-    prefix = _text("WordPiece", "continuing_subword_prefix", description.get("continuing_subword_prefix"))
-    return WordPiece(
-        vocab,
-        unk_token="[UNK]" if unknown is None else unknown,
-        continuing_subword_prefix="##" if prefix is None else prefix,
-        max_input_chars_per_word=longest,
-    )
-
-
-def _read_unigram(description: Description) -> Unigram:
-    vocab = description.get("vocab")
-    pairs = isinstance(vocab, list) and all(
-        isinstance(entry, list)
-        and len(entry) == 2
-        and isinstance(entry[0], str)
-        and type(entry[1]) in (int, float)
-        for entry in vocab
-    )
-    if not pairs or not vocab:
-        raise FormatError(
-            "Unigram: the model has no vocab (must be a list of pairs of a token and its score)"
-        )
-    unknown = description.get("unk_id")
-    if unknown is not None and type(unknown) is not int:
-        raise FormatError(f"Unigram: unk_id is {str(unknown)[:60]} (must be the id of the unknown token)")
-    return Unigram(vocab, unknown, byte_fallback=bool(description.get("byte_fallback")))
-
-
-def _text(kind: str, name: str, value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise FormatError(f"{kind}: {name} is {str(value)[:60]} (must be a text, or null)")
-    return value

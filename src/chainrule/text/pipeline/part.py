@@ -40,7 +40,9 @@ class Part:
         kinds = {"bool": bool, "int": int, "str": str}
         kind = kinds[str(field.type).removesuffix(" | None")]
         if type(value) is not kind:
-            raise FormatError(f"{cls.__name__}: {field.name} is {str(value)[:60]!r} (must be a {kind.__name__})")
+            raise FormatError(
+                f"{cls.__name__}: {field.name} is {str(value)[:60]!r} (must be a {kind.__name__})"
+            )
         return value
 
 
@@ -91,7 +93,9 @@ def read_part(role: str, description: Any, known: Mapping[str, type[P]]) -> P | 
         raise FormatError(f"{role} {error}") from None
 
 
-def read_parts(role: str, field: str, description: Description, known: Mapping[str, type[P]]) -> tuple[P, ...]:
+def read_parts(
+    role: str, field: str, description: Description, known: Mapping[str, type[P]]
+) -> tuple[P, ...]:
     """The parts of a Sequence, in its field `field`."""
     listed = description.get(field)
     if not isinstance(listed, list):
@@ -147,4 +151,6 @@ class Find:
                 found = cls(text, literal=name == "String")
                 found._spans  # noqa: B018 - an expression that cannot be used is refused when it is read
                 return found
-        raise FormatError(f'{owner}: pattern is {str(description)[:60]} (must be {{"String"}} or {{"Regex"}})')
+        raise FormatError(
+            f'{owner}: pattern is {str(description)[:60]} (must be {{"String"}} or {{"Regex"}})'
+        )

@@ -83,7 +83,9 @@ class Punctuation(PreTokenizer):
     behavior: str = "Isolated"
 
     def split(self, text: str, first: bool) -> list[str]:
-        return combine([(character, is_punctuation(character)) for character in text], self.behavior, joined=True)
+        return combine(
+            [(character, is_punctuation(character)) for character in text], self.behavior, joined=True
+        )
 
     @classmethod
     def from_dict(cls, description: Description) -> Self:

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from chainrule.errors import DataError, FormatError
 from chainrule.text.merging import WordIds
-from chainrule.text.pipeline import decoders, models, normalizers, pretokenizers
+from chainrule.text.pipeline import decoders, normalizers, pretokenizers
 from chainrule.text.pipeline.added import AddedToken, Finder
 from chainrule.text.pipeline.decoders import Decoder
+from chainrule.text.pipeline.model_files import read_model
 from chainrule.text.pipeline.models import Model
 from chainrule.text.pipeline.normalizers import Normalizer
 from chainrule.text.pipeline.pretokenizers import PreTokenizer
@@ -56,7 +57,12 @@ class PipelineTokenizer(Tokenizer):
         symbols: Mapping[str, int] | None = None,
         around: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     ) -> None:
-        self.model, self.normalizer, self.pre_tokenizer, self.decoder = model, normalizer, pre_tokenizer, decoder
+        self.model, self.normalizer, self.pre_tokenizer, self.decoder = (
+            model,
+            normalizer,
+            pre_tokenizer,
+            decoder,
+        )
         self.added = tuple(sorted(added, key=lambda token: token.id))
         self.symbols = dict(symbols or {})
         self.around = around
@@ -123,7 +129,7 @@ class PipelineTokenizer(Tokenizer):
         ):
             raise FormatError(f"around is {str(around)[:60]} (must be two lists of tokens)")
         return cls(
-            models.read(description.get("model")),
+            read_model(description.get("model")),
             normalizer=normalizers.read(description.get("normalizer")),
             pre_tokenizer=pretokenizers.read(description.get("pre_tokenizer")),
             decoder=decoders.read(description.get("decoder")),
@@ -174,11 +180,15 @@ class PipelineTokenizer(Tokenizer):
 
 def _by_id(vocab: Mapping[str, int], added: Mapping[str, int]) -> list[str]:
     """The token of each id; an id without a token has no text."""
-    most = 2 * (len(vocab) + len(added)) + 1024  # a few gaps are usual, but one large id must not allocate gigabytes
+    most = (
+        2 * (len(vocab) + len(added)) + 1024
+    )  # a few gaps are usual, but one large id must not allocate gigabytes
     tokens: dict[int, str] = {}
     for token, id in [*vocab.items(), *added.items()]:
         if not 0 <= id < most:
             raise FormatError(f"token {token[:60]!r}: id {id} (must be from 0 to {most - 1})")
         if tokens.setdefault(id, token) != token:
-            raise FormatError(f"token {token[:60]!r}: id {id} is that of {tokens[id][:60]!r} (must be its own)")
+            raise FormatError(
+                f"token {token[:60]!r}: id {id} is that of {tokens[id][:60]!r} (must be its own)"
+            )
     return [tokens.get(id, "") for id in range(max(tokens) + 1)]

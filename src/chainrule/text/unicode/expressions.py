@@ -115,7 +115,9 @@ def _ranges(name: str) -> str:
         "L": LETTERS,
         "N": NUMBERS,
         "space": WHITE_SPACE,
-        "word": " ".join([LETTERS, *word, _CIRCLED, _JOINERS]),  # as Unicode's annex on expressions defines \w
+        "word": " ".join(
+            [LETTERS, *word, _CIRCLED, _JOINERS]
+        ),  # as Unicode's annex on expressions defines \w
     }
     return groups[name] if name in groups else CATEGORIES[name]
 
@@ -136,9 +138,7 @@ def _foreign(expression: str, ruby: bool) -> Spans:
         pattern = regex.compile(expression.replace(r"\z", r"\Z"), flags)
     except (regex.error, RecursionError, OverflowError) as error:
         raise FormatError(f"expression {shown}: {error} (must be a regular expression)") from None
-    warnings.warn(
-        f"expression {shown} is not one of the known ones: it runs as it is, slower", stacklevel=2
-    )
+    warnings.warn(f"expression {shown} is not one of the known ones: it runs as it is, slower", stacklevel=2)
 
     def found(text: str) -> Iterator[tuple[int, int]]:
         limit = PATIENCE + len(text) / PACE

@@ -11,7 +11,11 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.data import load
-from chainrule.io import load_tokenizer
+from chainrule.io import gguf, llama2c, load_tokenizer
+from chainrule.io.bpe_files import write_tiktoken
+from chainrule.models import Llama, LlamaConfig
+from chainrule.text import BPETokenizer, SentencePieceBPETokenizer, Vocabulary
+from chainrule.text.unigram import BYTES
 from tests.vectors import vector
 
 TEXT = load("pydoc").text[:5_000] + "Größe ☃\r\n"
@@ -105,6 +109,37 @@ def test_the_lossy_kinds(folder: Path, capsys: pytest.CaptureFixture[str], kind:
     )
 
 
+def test_a_pattern_splits_the_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["tokenize", "train", "text.txt", "--pattern", "o200k", "--vocab-size", "300"])
+    capsys.readouterr()
+    tokenizer = load_tokenizer("bpe.json")
+    assert isinstance(tokenizer, BPETokenizer) and tokenizer.pattern == "o200k"
+    write_tiktoken(tokenizer, "mine.tiktoken")
+    Path("line.txt").write_text("HTTPServer's 1234")
+    for vocab in (["bpe.json"], ["mine.tiktoken", "--pattern", "o200k"]):
+        main(["tokenize", "encode", "line.txt", "--vocab", *vocab])
+        ids = [int(id) for id in said(capsys).split()]
+        assert ids == tokenizer.encode("HTTPServer's 1234").tolist()
+        Path("ids.txt").write_text(" ".join(map(str, ids)))
+        main(["tokenize", "decode", "ids.txt", "--vocab", *vocab])
+        assert said(capsys) == "HTTPServer's 1234"
+        main(["tokenize", "show", "line.txt", "--vocab", *vocab])
+        assert said(capsys).startswith("[")
+
+
+def test_files_of_other_programs_are_tokenizers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["<unk>", "<s>", "</s>", *BYTES, "▁", "l", "o", "lo", "▁lo"]
+    scores = [-float(id) for id in range(len(names))]
+    tokenizer = SentencePieceBPETokenizer.from_scores(Vocabulary(names, names[:3]), scores, start="<s>")
+    model = Llama(LlamaConfig(1, 1, 1, 4, 8, 8, len(names)))
+    llama2c.write(model, tokenizer, folder)
+    gguf.write(model, tokenizer, folder / "x.gguf")
+    Path("line.txt").write_text("lo lö")
+    for vocab in ("tokenizer.bin", "x.gguf"):
+        main(["tokenize", "encode", "line.txt", "--vocab", vocab])
+        assert [int(id) for id in said(capsys).split()] == tokenizer.encode("lo lö").tolist()
+
+
 def test_the_file_can_be_hugging_faces(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--kind", "wordpiece", "--vocab-size", "200"]
     main(["tokenize", "train", "text.txt", *flags, "--out", "ours.json"])
@@ -175,6 +210,10 @@ BAD = {
     "deep ids": (["decode", "deep.json"], "nested too deeply (must be a list of integers"),
     "broken ids": (["decode", "bad.json"], "line 1 is not JSON"),
     "other JSON": (["decode", "other.json"], "holds no ids"),
+    "no pattern": (["train", "text.txt", "--pattern", "gpt5"], "pattern: got 'gpt5' (must be one of gpt2,"),
+    "broken pattern": (["train", "text.txt", "--pattern", "(a"], "must be a regular expression"),
+    "pattern of letters": (["train", "text.txt", "--kind", "char", "--pattern", "gpt2"], "--pattern with char"),
+    "pattern without ranks": (["encode", "text.txt", "--pattern", "gpt2"], "--pattern without a file of tiktoken"),
     "trace of nothing": (["show", "--trace"], "belong together"),
     "no length": (["show", "--length", "0"], "--length is 0 (must be at least 1)"),
 }

@@ -30,12 +30,14 @@ class Command:
     """A file with ids, or - for standard input. Default: the first ids of the default vocabulary."""
     vocab: Path | None = None
     """The tokenizer that made the ids. Default: the characters of pydoc."""
+    pattern: str | None = None
+    """How words are split in tiktoken's files, which do not say it: a name such as o200k, or a regular expression."""
     json: bool = False
     """Print one JSON object with the text."""
 
     def run(self) -> None:
         with Progress("decoding"):
-            tokenizer = find_tokenizer(self.vocab)
+            tokenizer = find_tokenizer(self.vocab, pattern=self.pattern)
             first = np.arange(min(100, tokenizer.vocab_size))
             ids = first if self.file is None else parse_ids(read_input(self.file))
             text = tokenizer.decode(ids)

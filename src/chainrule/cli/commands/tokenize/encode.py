@@ -23,12 +23,14 @@ class Command:
     """A text file, a corpus that `chainrule data list` knows, or - for standard input."""
     vocab: Path | None = None
     """A tokenizer: our JSON, a run, or a file of another program, see docs/guide/tokenizers.md. Default: characters."""
+    pattern: str | None = None
+    """How words are split in tiktoken's files, which do not say it: a name such as o200k, or a regular expression."""
     json: bool = False
     """Print one JSON object with the ids and their number."""
 
     def run(self) -> None:
         with Progress("encoding"):
-            tokenizer = find_tokenizer(self.vocab)
+            tokenizer = find_tokenizer(self.vocab, pattern=self.pattern)
             text = read_input(self.file)
             ids = tokenizer.encode(text).tolist()
         if self.json:

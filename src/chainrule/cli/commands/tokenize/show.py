@@ -34,6 +34,8 @@ class Command:
     """A text file, a corpus, or - for standard input. Default: pydoc; with --trace the words low, lower, lowest."""
     vocab: Path | None = None
     """A tokenizer. Default: the characters of pydoc."""
+    pattern: str | None = None
+    """How words are split in tiktoken's files, which do not say it: a name such as o200k, or a regular expression."""
     length: int = 600
     """Characters to show."""
     kind: Literal["plain-bpe"] | None = None
@@ -66,7 +68,7 @@ class Command:
         from rich.console import Console
         from rich.text import Text
 
-        tokenizer = find_tokenizer(self.vocab)
+        tokenizer = find_tokenizer(self.vocab, pattern=self.pattern)
         text = read_input(self.file or cr.data.corpora.DEFAULT)[: self.length]
         ids = tokenizer.encode(text).tolist()
         pieces = [tokenizer.piece(id) for id in ids]

@@ -13,7 +13,7 @@ from chainrule.cli.args.kinds import SEVERAL
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import byte_count, read_input
 from chainrule.cli.render.progress import Progress
-from chainrule.errors import DataError
+from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.validate import Check
 
 Kind = Literal["bpe", "wordpiece", "unigram", "word", "char", "plain-bpe"]
@@ -32,6 +32,8 @@ class Command:
     """Kind of tokenizer."""
     vocab_size: int = 2000
     """Tokens to learn, at most; a tokenizer of characters has as many as the text."""
+    pattern: str | None = None
+    """For bpe, how words are split: a name such as gpt2, llama3, o200k or qwen2, or a regular expression. Default: gpt4."""
     special_tokens: Annotated[tuple[str, ...], SEVERAL] = ()
     """Tokens that never come from text, such as '<s>' '</s>' around what an encoder-decoder writes. Default: for
     wordpiece those of BERT, else none."""
@@ -44,6 +46,10 @@ class Command:
 
     def run(self) -> None:
         Check("tokenize", self).at_least(1, "vocab_size")
+        if self.pattern is not None and self.kind != "bpe":
+            raise ConfigError(
+                "tokenize: ", Setting("pattern"), f" with {self.kind} (must be bpe, which splits words so)"
+            )
         texts = [read_input(name) for name in self.files]
         for name, text in zip(self.files, texts, strict=True):
             if not text.strip():
@@ -86,5 +92,6 @@ class Command:
             "word": cr.text.WordTokenizer,
             "plain-bpe": cr.text.TextbookBPETokenizer,
         }
-        tokenizer: cr.text.Tokenizer = kinds[self.kind].train(texts, self.vocab_size, **special)
+        pattern = {"pattern": self.pattern} if self.pattern else {}
+        tokenizer: cr.text.Tokenizer = kinds[self.kind].train(texts, self.vocab_size, **special, **pattern)
         return tokenizer

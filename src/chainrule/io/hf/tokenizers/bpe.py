@@ -26,6 +26,7 @@ MODEL = {
 }
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 
+
 def vocab_and_merges(description: Description) -> tuple[dict[str, int], list[Any]]:
     """The vocabulary and merges of a BPE model; options that would change the tokens are refused."""
     model = part(description, "model")
@@ -46,7 +47,9 @@ def read(description: Description) -> BPETokenizer:
             raise refuse(name, kind, f"{known[-1]} for byte-level BPE")
     special = _special(description)
     ids = {name: id for name, id in vocab.items() if name not in special}
-    if strange := next((name for name in ids if any(ord(character) not in HIDDEN for character in name)), None):
+    if strange := next(
+        (name for name in ids if any(ord(character) not in HIDDEN for character in name)), None
+    ):
         raise refuse("token", strange, "in GPT-2's byte alphabet")
     tokenizer = BPETokenizer(
         {hide(name): id for name, id in ids.items()},

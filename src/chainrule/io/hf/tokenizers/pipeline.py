@@ -10,14 +10,8 @@ from typing import Any
 
 from chainrule.errors import FormatError
 from chainrule.io.hf.tokenizers.parts import Description, describe, part
-from chainrule.text.pipeline import (
-    AddedToken,
-    PipelineTokenizer,
-    decoders,
-    models,
-    normalizers,
-    pretokenizers,
-)
+from chainrule.text.pipeline import AddedToken, PipelineTokenizer, decoders, normalizers, pretokenizers
+from chainrule.text.pipeline.model_files import read_model
 
 KIND = PipelineTokenizer
 Around = tuple[tuple[str, ...], tuple[str, ...]]
@@ -37,7 +31,7 @@ def read(description: Description) -> PipelineTokenizer:
         and (normalizer is None or normalizer(token.content) == token.content)
     }
     return PipelineTokenizer(
-        models.read(description.get("model")),
+        read_model(description.get("model")),
         normalizer=normalizer,
         pre_tokenizer=pretokenizers.read(description.get("pre_tokenizer")),
         decoder=decoders.read(description.get("decoder")),
@@ -54,9 +48,14 @@ def write(tokenizer: PipelineTokenizer) -> dict[str, Any]:
             raise FormatError(
                 f"tokenizer.json: cannot hold the symbol {symbol!r}, which its normalizer changes (must stay)"
             )
-    added = [*tokenizer.added, *(AddedToken(id, name, normalized=True) for name, id in tokenizer.symbols.items())]
+    added = [
+        *tokenizer.added,
+        *(AddedToken(id, name, normalized=True) for name, id in tokenizer.symbols.items()),
+    ]
     listed = [token.to_dict() for token in sorted(added, key=lambda token: token.id)]
-    parts = {name: value for name, value in tokenizer.to_dict().items() if name in ("normalizer", "pre_tokenizer")}
+    parts = {
+        name: value for name, value in tokenizer.to_dict().items() if name in ("normalizer", "pre_tokenizer")
+    }
     return describe(
         **parts,
         added_tokens=listed,
@@ -109,7 +108,8 @@ def _template(tokenizer: PipelineTokenizer) -> dict[str, Any] | None:
 
     def text(name: str, type_id: int) -> list[dict[str, Any]]:
         special = [
-            [{"SpecialToken": {"id": token, "type_id": type_id}} for token in tokens] for tokens in (before, after)
+            [{"SpecialToken": {"id": token, "type_id": type_id}} for token in tokens]
+            for tokens in (before, after)
         ]
         return [*special[0], {"Sequence": {"id": name, "type_id": type_id}}, *special[1]]
 

@@ -1,0 +1,115 @@
+"""Tokenizers in GGUF's settings: patterns by llama.cpp's names, WordPiece, Unigram; what is unknown is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chainrule.errors import ConfigError, FormatError
+from chainrule.io import load_tokenizer
+from chainrule.io.gguf import file
+from chainrule.io.gguf.tokenizers import MERGED, PATTERNS, PRE, PREFIX, write_tokenizer
+from chainrule.text import BPETokenizer, PipelineTokenizer, Tokenizer, WordPieceTokenizer
+from chainrule.text import patterns as known
+from tests.text.pipeline.charsmaps import charsmap
+
+TEXT = "She sells 12345 sea shells; they're HTTPServer shells.\n\n  naïve 中文中文 🙂 "
+CONTROL, USER_DEFINED = 3, 4
+
+
+def read(tmp_path: Path, **settings: Any) -> Tokenizer:
+    path = tmp_path / "x.gguf"
+    path.unlink(missing_ok=True)
+    file.write(path, {PREFIX + name.replace("__", "."): value for name, value in settings.items()}, {})
+    return load_tokenizer(path)
+
+
+def described(tokenizer: Tokenizer) -> dict[str, Any]:
+    return {name.removeprefix(PREFIX): value for name, value in write_tokenizer(tokenizer).items()}
+
+
+def trained(pattern: str) -> BPETokenizer:
+    whole = pattern in ("llama3", "tekken")
+    found = BPETokenizer.train(TEXT * 3, 330, pattern=pattern, special_tokens=["<|end|>"])
+    merges = [(left, right) for left, right, _, _ in found.merges.tolist()]
+    return BPETokenizer(
+        found.ids, merges, pattern=pattern, special_tokens=found.special_tokens, whole_words=whole
+    )
+
+
+@pytest.mark.parametrize("pattern", known.PATTERNS)
+def test_every_pattern_comes_back(pattern: str, tmp_path: Path) -> None:
+    assert read(tmp_path, **described(trained(pattern))) == trained(pattern)
+
+
+@pytest.mark.parametrize("pre", PATTERNS)
+def test_every_name_means_a_pattern(pre: str, tmp_path: Path) -> None:
+    tokenizer = read(tmp_path, **described(trained("gpt2")) | {"pre": pre})
+    assert isinstance(tokenizer, BPETokenizer) and tokenizer.pattern == PATTERNS[pre]
+    assert tokenizer.whole_words == (tokenizer.pattern in ("llama3", "tekken") and pre not in MERGED)
+
+
+def test_without_a_name_the_pattern_is_llama_cpps_default(tmp_path: Path) -> None:
+    settings = described(trained("gpt2"))
+    del settings["pre"]
+    tokenizer = read(tmp_path, **settings)
+    assert isinstance(tokenizer, BPETokenizer) and tokenizer.pattern == "gguf-default"
+
+
+def test_names_are_unique() -> None:
+    assert len(PATTERNS) == sum(map(len, PRE.values())) and PRE.keys() == known.PATTERNS.keys()
+
+
+BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "▁un", "aff", "able", "▁!", "▁café", "▁ca", "fe"]
+BERT_TYPES = np.array([CONTROL, 2, CONTROL, CONTROL, CONTROL, *[1] * 7], np.int32)
+
+
+def test_wordpiece_has_its_marks_at_the_beginning_of_words(tmp_path: Path) -> None:
+    tokenizer = read(tmp_path, model="bert", tokens=BERT, token_type=BERT_TYPES)
+    assert isinstance(tokenizer, WordPieceTokenizer)
+    assert tokenizer.pieces("Unaffable! Café [CLS]") == ["un", "##aff", "##able", "!", "ca", "##fe", *["[UNK]"] * 3]
+    assert list(tokenizer.special_ids) == BERT[:5]
+    cased = read(tmp_path, model="bert", tokens=BERT, token_type=BERT_TYPES, normalizer__lowercase=False)
+    assert isinstance(cased, WordPieceTokenizer) and cased.pieces("Un café") == ["[UNK]", "café"]
+
+
+def test_unigram_has_its_charsmap(tmp_path: Path) -> None:
+    tokens, types = ["<unk>", "</s>", "▁a", "b", "▁"], np.array([2, 3, 1, 1, 1], np.int32)
+    scores = np.array([0, 0, -1, -2, -3], np.float32)
+    table = np.frombuffer(charsmap({"B": "b"}), np.uint8)
+    settings = {"model": "t5", "tokens": tokens, "token_type": types, "scores": scores}
+    path = tmp_path / "x.gguf"
+    tokenizer = read(tmp_path, **settings, remove_extra_whitespaces=True)
+    assert isinstance(tokenizer, PipelineTokenizer) and tokenizer.pieces(" a  abB") == ["▁a", "▁a", "b", "<unk>"]
+    # Our writer has no arrays of bytes: they are put into the file by hand.
+    content = path.read_bytes()
+    entry = f"{PREFIX}precompiled_charsmap".encode()
+    field = len(entry).to_bytes(8, "little") + entry + (9).to_bytes(4, "little") + bytes(4)
+    field += len(table).to_bytes(8, "little") + table.tobytes()
+    count = int.from_bytes(content[16:24], "little") + 1
+    path.write_bytes(content[:16] + count.to_bytes(8, "little") + field + content[24:])
+    mapped = load_tokenizer(path)
+    assert isinstance(mapped, PipelineTokenizer) and mapped.pieces("abB") == ["▁a", "b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pre": "kimi-k2"}, "tokenizer.ggml.pre kimi-k2 is not supported .must be one of gpt-2"),
+        ({"model": "rwkv"}, "tokenizer.ggml.model rwkv is not supported .must be one of gpt2, llama, bert, t5"),
+        ({"tokens": 3}, "tokens is missing"),
+        ({"merges": 3}, "merges is missing"),
+    ],
+)
+def test_what_is_unknown_is_named(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=message):
+        read(tmp_path, **described(trained("gpt2")) | change)
+
+
+@pytest.mark.filterwarnings("ignore:expression")
+def test_a_pattern_of_ones_own_has_no_name_there() -> None:
+    with pytest.raises(ConfigError, match="gguf: cannot hold the pattern"):
+        write_tokenizer(BPETokenizer.train("a b", 256, pattern=r"\w+|\s+"))
