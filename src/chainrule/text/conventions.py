@@ -44,6 +44,11 @@ class Conventions:
         eos = (ids["eos"],) if "eos" in ids else ()
         return cls(bos=ids.get("bos"), eos=eos, pad=ids.get("pad"), unk=ids.get("unk"))
 
+    @property
+    def roles(self) -> dict[str, int | None]:
+        """The token of each role; of several end tokens the first."""
+        return {"bos": self.bos, "eos": self.eos[0] if self.eos else None, "pad": self.pad, "unk": self.unk}
+
     def within(self, vocab_size: int) -> Conventions:
         """Without ids that are not in the vocabulary, such as the -1 that some files write for "none"."""
         bos, pad, unk = (

@@ -19,6 +19,7 @@ OLDEST = (3, 1, 6)  # of jinja2: earlier sandboxes have known holes
 SECONDS, WAIT = 2, 20  # of CPU, and by the clock, where a busy machine may take longer
 MEMORY = 1 << 29  # bytes of addresses, of which Python itself takes a part
 SIZE = 1 << 22  # characters of a rendered conversation
+TOGETHER = 1000  # conversations in one process
 
 
 class ChatTemplate:
@@ -29,10 +30,10 @@ class ChatTemplate:
 
     def __init__(self, source: str, tokenizer: Tokenizer) -> None:
         self.source = source
-        c = tokenizer.conventions
-        ids = {"bos": c.bos, "eos": c.eos[0] if c.eos else None, "pad": c.pad, "unk": c.unk}
-        named = {role: "" if id is None else tokenizer.piece(id) for role, id in ids.items()}
-        self.tokens = {f"{role}_token": name for role, name in named.items()}
+        self.tokens = {
+            f"{role}_token": "" if id is None else tokenizer.piece(id)
+            for role, id in tokenizer.conventions.roles.items()
+        }
 
     def render(self, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> str:
         """The conversation as text; with `add_generation_prompt` it ends where the answer begins."""
@@ -41,15 +42,23 @@ class ChatTemplate:
     def render_all(
         self, conversations: Sequence[Sequence[Message]], *, add_generation_prompt: bool = False
     ) -> list[str]:
-        """Many conversations, rendered by one process."""
+        """Many conversations; a process renders a thousand of them."""
         check_jinja()
-        given = {"tools": None, "documents": None, "add_generation_prompt": add_generation_prompt}
-        each = [given | self.tokens | {"messages": [dict(m) for m in messages]} for messages in conversations]
+        given = {
+            "tools": None,
+            "documents": None,
+            "add_generation_prompt": add_generation_prompt,
+        } | self.tokens
+        each = [given | {"messages": [dict(m) for m in messages]} for messages in conversations]
         limits = {"seconds": SECONDS, "memory": MEMORY, "size": SIZE}
-        answer = _ask({"path": sys.path, "template": self.source, "each": each} | limits)
-        if "error" in answer:
-            raise refuse_template(answer["error"])
-        return list(answer["texts"])
+        texts: list[str] = []
+        for first in range(0, len(each), TOGETHER):
+            some = each[first : first + TOGETHER]
+            answer = _ask({"path": sys.path, "template": self.source, "each": some} | limits)
+            if "error" in answer:
+                raise refuse_template(answer["error"])
+            texts += answer["texts"]
+        return texts
 
 
 def refuse_template(why: str) -> FormatError:

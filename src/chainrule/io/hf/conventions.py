@@ -55,11 +55,10 @@ def read_conventions(
 
 def roles(tokenizer: Tokenizer) -> dict[str, int]:
     """Role -> id: those of the conventions, and others by their usual names."""
-    c, special = tokenizer.conventions, tokenizer.special_ids
+    special = tokenizer.special_ids
     usual = {role: special[name] for role, name in special_roles(special).items()}
-    found = {"bos": c.bos, "eos": c.eos[0] if c.eos else None, "pad": c.pad, "unk": c.unk}
-    found |= {role: usual.get(role) for role in ("cls", "sep", "mask")}
-    return {role: id for role, id in found.items() if id is not None}
+    others = {role: usual.get(role) for role in ("cls", "sep", "mask")}
+    return {role: id for role, id in (tokenizer.conventions.roles | others).items() if id is not None}
 
 
 def write_rest(conventions: Conventions) -> dict[str, Any]:
