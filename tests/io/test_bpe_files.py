@@ -115,7 +115,10 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
         (_set("decoder", {"type": "CTC"}), "decoder CTC is not supported"),
         (_set("pre_tokenizer", {"type": "UnicodeScripts"}), "pre_tokenizer UnicodeScripts is not supported"),
         (_set("pre_tokenizer", {"type": "Sequence"}), "without its steps"),
-        (_set("pre_tokenizer", "pretokenizers", 0, "pattern", {"Regex": "(a"}), "must be a regular expression"),
+        (
+            _set("pre_tokenizer", "pretokenizers", 0, "pattern", {"Regex": "(a"}),
+            "must be a regular expression",
+        ),
         (_set("pre_tokenizer", "pretokenizers", 0, "behavior", "Kept"), "behavior 'Kept' is not supported"),
         (_set("added_tokens", 7), "added_tokens is a int"),
         (_set("added_tokens", 0, "id", "x"), "must have a content and an id"),

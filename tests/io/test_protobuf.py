@@ -18,7 +18,12 @@ def test_fields_of_every_type() -> None:
     assert found == {1: 150, 2: b"abc", 3: struct.pack("<f", 1.5), 4: bytes(8)}
     message = Message(memoryview(content))
     assert (message.integer(1, 0), message.text(2), message.float(3)) == (150, "abc", 1.5)
-    assert (message.integer(9, 7), message.flag(9, True), message.bytes(9), message.float(9)) == (7, True, b"", 0.0)
+    assert (message.integer(9, 7), message.flag(9, True), message.bytes(9), message.float(9)) == (
+        7,
+        True,
+        b"",
+        0.0,
+    )
     assert Message(memoryview(b"\x08" + b"\xff" * 9 + b"\x01")).integer(1, 0) == -1
 
 

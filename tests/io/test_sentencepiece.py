@@ -34,7 +34,8 @@ from tests.text.pipeline.charsmaps import charsmap
 
 HEAD: list[Piece] = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]
 WORDS: list[Piece] = [
-    (text, -float(rank), NORMAL) for rank, text in enumerate(["lo", "▁lo", "low", "▁low", "▁", "l", "o", "w", "e"])
+    (text, -float(rank), NORMAL)
+    for rank, text in enumerate(["lo", "▁lo", "low", "▁low", "▁", "l", "o", "w", "e"])
 ]
 BYTE_PIECES: list[Piece] = [(name, 0.0, BYTE) for name in BYTES]
 KEEP_SPACES: dict[int, Any] = {1: b"identity", 4: 0}
@@ -65,6 +66,8 @@ def test_extra_spaces_go_and_one_comes_before_the_text(kind: int, tmp_path: Path
     assert pieces(tokenizer, "  low   low xy ") == ["▁low", "▁low", "▁", "<unk>"]
     assert pieces(tokenizer, "   ") == [] == pieces(tokenizer, "")
     assert tokenizer.decode(tokenizer.encode(" low  e")) == "low e"
+    inside = [[tokenizer.piece(id) for id in tokenizer.encode_inside(text)] for text in ("low", " low")]
+    assert inside == [["low"], ["▁low"]]
     bare = read(tmp_path, model([*HEAD, *WORDS], kind=kind, normalizer=KEEP_SPACES | {3: 0}))
     assert pieces(bare, "low ") == ["low", "▁"] and bare.decode(bare.encode("low ")) == "low "
 
@@ -93,7 +96,9 @@ def test_pieces_that_span_words_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [BPE, UNIGRAM])
-@pytest.mark.parametrize("normalizer", [KEEP_SPACES, {3: 0}, {2: charsmap({"L": "l"})}], ids=["keep", "bare", "map"])
+@pytest.mark.parametrize(
+    "normalizer", [KEEP_SPACES, {3: 0}, {2: charsmap({"L": "l"})}], ids=["keep", "bare", "map"]
+)
 def test_it_survives_our_files_and_a_checkpoint(kind: int, normalizer: Any, tmp_path: Path) -> None:
     symbols: list[Piece] = [("<sym>", 0.0, USER_DEFINED)]
     tokenizer = read(tmp_path, model([*HEAD, *WORDS, *symbols], kind=kind, normalizer=normalizer))
@@ -119,7 +124,10 @@ def test_it_survives_our_files_and_a_checkpoint(kind: int, normalizer: Any, tmp_
         (model([*HEAD, *WORDS, ("low", 0.0, NORMAL)]), "token 'low' occurs twice"),
         (model([*HEAD, ("x", float("nan"), NORMAL)]), "finite score"),
         (model([*HEAD, *WORDS], normalizer={2: b"\xff\xff"}), "it is damaged"),
-        (model([*HEAD, *WORDS, ("L", 0.0, USER_DEFINED)], normalizer={2: charsmap({"L": "l"})}), "symbol 'L' is changed"),
+        (
+            model([*HEAD, *WORDS, ("L", 0.0, USER_DEFINED)], normalizer={2: charsmap({"L": "l"})}),
+            "symbol 'L' is changed",
+        ),
         (model([]), "0 pieces"),
         (b"not a model at all", "Protocol Buffers|damaged"),
         (b"", "0 pieces"),

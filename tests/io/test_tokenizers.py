@@ -113,7 +113,11 @@ CHANGES: list[tuple[str, dict[str, Any], str]] = [
         "lowercase is [] (must be true or false)",
     ),
     ("bpe", {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [SPLIT]}}, "pattern is {'Regex': []}"),
-    ("wordpiece", {"pre_tokenizer": {"type": "UnicodeScripts"}}, "pre_tokenizer UnicodeScripts is not supported ("),
+    (
+        "wordpiece",
+        {"pre_tokenizer": {"type": "UnicodeScripts"}},
+        "pre_tokenizer UnicodeScripts is not supported (",
+    ),
     ("wordpiece", {"decoder": {"type": "CTC"}}, "decoder CTC is not supported"),
     ("wordpiece", {"decoder": "x"}, "decoder is a str"),
     ("wordpiece", {"model": {"type": "WordPiece", "continuing_subword_prefix": 3}}, "the model has no vocab"),
@@ -181,7 +185,10 @@ AROUND: list[tuple[dict[str, Any] | None, Any]] = [
     (
         {
             "type": "TemplateProcessing",
-            "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+            "single": [
+                {"Sequence": {"id": "A", "type_id": 0}},
+                {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
+            ],
         },
         ((), ("[SEP]",)),
     ),
@@ -208,7 +215,9 @@ def test_the_tokens_around_a_text_are_read_and_written(processor: Any, around: A
     assert load_tokenizer(tmp_path / "again.json") == tokenizer
 
 
-@pytest.mark.parametrize("single", [None, [], [{"Sequence": {"id": "A"}}] * 2, [{"Other": {}}], [{"Sequence": 3}]])
+@pytest.mark.parametrize(
+    "single", [None, [], [{"Sequence": {"id": "A"}}] * 2, [{"Other": {}}], [{"Sequence": 3}]]
+)
 def test_a_template_of_another_form_is_refused(single: Any, tmp_path: Path) -> None:
     processor = {"type": "TemplateProcessing", "single": single}
     changed = {"normalizer": {"type": "NFC"}, "post_processor": processor}
@@ -229,7 +238,7 @@ def test_the_tokenizer_is_refused_before_the_weights_are_read(tmp_path: Path) ->
     (tmp_path / "x" / "model.safetensors").write_bytes(b"not weights")
     described = to_hugging_face(KINDS["wordpiece"]) | {"pre_tokenizer": {"type": "UnicodeScripts"}}
     (tmp_path / "x" / "tokenizer.json").write_text(json.dumps(described))
-    with pytest.raises(FormatError, match="tokenizer.json: pre_tokenizer UnicodeScripts is not supported"):
+    with pytest.raises(FormatError, match=r"tokenizer.json: pre_tokenizer UnicodeScripts is not supported"):
         cr.io.load_pretrained(tmp_path / "x")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import chainrule as cr
 from chainrule.io import gguf
 from chainrule.io.gguf import file
 from chainrule.io.gguf.blocks import FORMATS, Q8_0, REFUSED
+from chainrule.io.gguf.tokenizers import PATTERNS
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig
 from chainrule.text import CharTokenizer
+from tests.peers.hard_strings import HARD
 
 peer = pytest.importorskip("gguf")
 
@@ -62,6 +65,53 @@ def test_formats_that_we_refuse_have_their_names() -> None:
 def test_our_blocks_are_theirs() -> None:
     values = RNG.normal(size=(5, 64)).astype(np.float32)
     assert Q8_0.encode(values) == peer.quants.quantize(values, peer.GGMLQuantizationType.Q8_0).tobytes()
+
+
+def written(path: Path, model: str, pre: str, tokens: list[str], types: list[int], **more: Any) -> Any:
+    """A file of their package that holds a tokenizer only."""
+    writer = peer.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model(model)
+    writer.add_tokenizer_pre(pre)
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    for name, value in more.items():
+        getattr(writer, f"add_{name}")(value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return cr.io.load_tokenizer(path)
+
+
+@pytest.mark.parametrize("pre", ["smollm", "qwen2", "llama-bpe", "gpt-4o", "deepseek-llm", "default"])
+def test_byte_level_tokenizers_of_theirs(pre: str, tmp_path: Path) -> None:
+    """Their merges and types mean the same tokens as in `tokenizer.json`."""
+    tokenizers = pytest.importorskip("tokenizers")
+    text = cr.data.load("pydoc").text[:20_000] + " naïve 中文 🙂 1234"
+    ours = cr.text.BPETokenizer.train(text, 600, pattern=PATTERNS[pre], special_tokens=["<|end|>"])
+    described = cr.io.tokenizers.to_hugging_face(ours)
+    described["model"]["ignore_merges"] = pre == "llama-bpe"
+    names = sorted(described["model"]["vocab"], key=described["model"]["vocab"].get)
+    merges = [" ".join(pair) for pair in described["model"]["merges"]]
+    read = written(tmp_path / "x.gguf", "gpt2", pre, names, [1] * 599 + [3], token_merges=merges)
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(described))
+    for line in HARD:
+        assert read.encode(line, special="all").tolist() == theirs.encode(line).ids
+
+
+def test_wordpiece_of_theirs(tmp_path: Path) -> None:
+    """Vocabularies as llama.cpp's converter writes them: ▁ begins a word, ## is left out."""
+    tokenizers = pytest.importorskip("tokenizers")
+    ours = cr.text.WordPieceTokenizer.train(cr.data.load("pydoc").text[:20_000] + " é中ß", 600)
+    tokens = ours.vocabulary.tokens
+    phantom = [t if t in ours.special_ids else t[2:] if t.startswith("##") else "▁" + t for t in tokens]
+    types = [3 if token in ours.special_ids else 1 for token in tokens]
+    read = written(tmp_path / "x.gguf", "bert", "default", phantom, types)
+    assert read == ours
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(cr.io.tokenizers.to_hugging_face(ours)))
+    for line in HARD:
+        if "[" not in line:
+            assert read.encode(line).tolist() == theirs.encode(line, add_special_tokens=False).ids
 
 
 @pytest.mark.parametrize("weights", ["f32", "q8_0"])

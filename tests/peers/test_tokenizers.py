@@ -37,7 +37,12 @@ TIKTOKEN = {
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|"
         r"\s*[\r\n]|\s+(?!\S)|\s"
     ),
-    "llama3": PATTERNS["llama3"],
+    "o200k": (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+    **{name: PATTERNS[name][0] for name in ("llama3", "qwen2", "qwen35", "tekken")},
 }
 
 emoji = st.text(st.sampled_from("👩🏽💻🚀🇩🇪👨👧🙂\u200d\ufe0f\U000e0067"), max_size=8)
@@ -58,7 +63,7 @@ def their_tokenizers(ours: BPETokenizer) -> Any:
     return tokenizers.Tokenizer.from_str(json.dumps(bpe.write(ours)))
 
 
-@pytest.fixture(scope="module", params=PATTERNS)
+@pytest.fixture(scope="module", params=TIKTOKEN)
 def trio(request: pytest.FixtureRequest) -> tuple[BPETokenizer, Any, Any]:
     text = corpora.load("pydoc").text[:100_000] + "naïve 中文 🙂 \n\n 1234" * 3
     ours = BPETokenizer.train(text, 1500, pattern=request.param, special_tokens=["<|a|>", "<|b|>"])
@@ -118,7 +123,38 @@ def test_special_tokens_are_found_alike(trio: tuple[BPETokenizer, Any, Any], tex
     assert some == theirs.encode(text, allowed_special={"<|b|>"}, disallowed_special=())
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.fixture(scope="module", params=sorted(PATTERNS.keys() - TIKTOKEN.keys()))
+def pair(request: pytest.FixtureRequest) -> tuple[BPETokenizer, Any]:
+    text = corpora.load("pydoc").text[:100_000] + "naïve 中文 🙂 \n\n 1234" * 3
+    ours = BPETokenizer.train(text, 1500, pattern=request.param)
+    return ours, their_tokenizers(ours)
+
+
+@settings(max_examples=300)
+@given(unicode_text)
+def test_patterns_of_several_expressions_give_the_same_tokens(
+    pair: tuple[BPETokenizer, Any], text: str
+) -> None:
+    ours, hugging_face = pair
+    assert ours.encode(text).tolist() == hugging_face.encode(text).ids
+
+
+@pytest.mark.filterwarnings("ignore:expression")
+@settings(max_examples=100)
+@given(unicode_text)
+def test_expressions_that_we_do_not_know_give_the_same_tokens(text: str) -> None:
+    for expression in (
+        r"\p{Han}|[a-z]+|\d",
+        r"\w+|[^\w\s]",
+        r"(?i:s)\b|.\p{M}*",
+        r"[^(\s|[.,!])]+",
+        r"[\p{L}&&[^s]]+",
+    ):
+        ours = BPETokenizer.train("low lower 123", 260, pattern=expression)
+        assert ours.encode(text).tolist() == their_tokenizers(ours).encode(text).ids
+
+
+@pytest.mark.parametrize("pattern", ["gpt2", "gpt4", "llama3", "o200k", "smollm", "deepseek-coder"])
 def test_training_gives_the_same_vocabulary(pattern: str) -> None:
     """Also where pairs are equally frequent: both prefer the smaller pair of ids, and number bytes alike."""
     texts = [corpora.load("pydoc").text[:300_000], "中文 naïve 🙂\r\n" * 5]

@@ -121,7 +121,7 @@ def _normalizer(rules: Rules) -> normalizers.Normalizer:
     if rules.charsmap:
         steps.append(normalizers.Precompiled.from_dict({"precompiled_charsmap": _base64(rules.charsmap)}))
     if rules.remove_extra_whitespaces:
-        changes = {r"\A +": "", " {2,}": " ", rf"[ {SPACE}]+\z": ""}
+        changes = {normalizers.LEADING: "", " {2,}": " ", rf"[ {SPACE}]+\z": ""}
         steps += [normalizers.Replace(Find(expression), content) for expression, content in changes.items()]
     if (
         rules.add_dummy_prefix

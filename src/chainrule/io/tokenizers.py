@@ -5,7 +5,7 @@
     encoder.json + vocab.bpe       GPT-2's; also under the names vocab.json + merges.txt
     NAME.tiktoken                  tiktoken's ranks
     vocab.txt                      BERT's, one token a line
-    NAME.model                     SentencePiece's; or ranks, as Llama 3's
+    NAME.model, NAME.spm           SentencePiece's; or ranks, as Llama 3's
     NAME.gguf                      llama.cpp's, of which only the tokenizer is read
     tokenizer.bin, tok512.bin      llama2.c's
     a directory                    with one of these, or a run, whose newest checkpoint has one
@@ -88,7 +88,7 @@ def _read(path: Path, pattern: str | None) -> Tokenizer:
         return read_tiktoken(path, pattern=pattern)
     if pattern is not None:
         raise FormatError("says itself how it splits words (a pattern is for tiktoken's files only)")
-    if path.suffix == ".model":
+    if path.suffix in (".model", ".spm"):
         return read_sentencepiece(path)
     if path.suffix == ".gguf":
         return read_tokenizer(Settings(read_settings(path)))

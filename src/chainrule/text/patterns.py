@@ -83,6 +83,7 @@ SPELLINGS = {
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": GPT2,
     rf"{_ENDINGS}|{_WORDS_3}": LLAMA3,
     _DEEPSEEK3.replace("\r", r"\r").replace("\n", r"\n"): _DEEPSEEK3,
+    r" ?[^(\s|[.,!?…。，、।۔،])]+": BLOOM,
     r"[\r\n]": LINE_END,
     r"[0-9]{3}": THREE,
 }

@@ -70,7 +70,15 @@ BERT_TYPES = np.array([CONTROL, 2, CONTROL, CONTROL, CONTROL, *[1] * 7], np.int3
 def test_wordpiece_has_its_marks_at_the_beginning_of_words(tmp_path: Path) -> None:
     tokenizer = read(tmp_path, model="bert", tokens=BERT, token_type=BERT_TYPES)
     assert isinstance(tokenizer, WordPieceTokenizer)
-    assert tokenizer.pieces("Unaffable! Café [CLS]") == ["un", "##aff", "##able", "!", "ca", "##fe", *["[UNK]"] * 3]
+    assert tokenizer.pieces("Unaffable! Café [CLS]") == [
+        "un",
+        "##aff",
+        "##able",
+        "!",
+        "ca",
+        "##fe",
+        *["[UNK]"] * 3,
+    ]
     assert list(tokenizer.special_ids) == BERT[:5]
     cased = read(tmp_path, model="bert", tokens=BERT, token_type=BERT_TYPES, normalizer__lowercase=False)
     assert isinstance(cased, WordPieceTokenizer) and cased.pieces("Un café") == ["[UNK]", "café"]
@@ -83,7 +91,12 @@ def test_unigram_has_its_charsmap(tmp_path: Path) -> None:
     settings = {"model": "t5", "tokens": tokens, "token_type": types, "scores": scores}
     path = tmp_path / "x.gguf"
     tokenizer = read(tmp_path, **settings, remove_extra_whitespaces=True)
-    assert isinstance(tokenizer, PipelineTokenizer) and tokenizer.pieces(" a  abB") == ["▁a", "▁a", "b", "<unk>"]
+    assert isinstance(tokenizer, PipelineTokenizer) and tokenizer.pieces(" a  abB") == [
+        "▁a",
+        "▁a",
+        "b",
+        "<unk>",
+    ]
     # Our writer has no arrays of bytes: they are put into the file by hand.
     content = path.read_bytes()
     entry = f"{PREFIX}precompiled_charsmap".encode()
@@ -99,7 +112,10 @@ def test_unigram_has_its_charsmap(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"pre": "kimi-k2"}, "tokenizer.ggml.pre kimi-k2 is not supported .must be one of gpt-2"),
-        ({"model": "rwkv"}, "tokenizer.ggml.model rwkv is not supported .must be one of gpt2, llama, bert, t5"),
+        (
+            {"model": "rwkv"},
+            "tokenizer.ggml.model rwkv is not supported .must be one of gpt2, llama, bert, t5",
+        ),
         ({"tokens": 3}, "tokens is missing"),
         ({"merges": 3}, "merges is missing"),
     ],

@@ -15,9 +15,15 @@ def charsmap(table: Mapping[str, str]) -> bytes:
     prefixes = {key[:n] for key in offsets for n in range(len(key) + 1)}
     units, place, bases = {0: 0}, {b"": 0}, set[int]()
     for prefix in sorted(prefixes, key=lambda key: (len(key), key)):
-        labels = sorted({key[len(prefix)] for key in prefixes if len(key) == len(prefix) + 1 and key.startswith(prefix)})
+        labels = sorted(
+            {key[len(prefix)] for key in prefixes if len(key) == len(prefix) + 1 and key.startswith(prefix)}
+        )
         labels = [0, *labels] if prefix in offsets else labels
-        free = (b for b in range(256, 1 << 16) if b not in bases and all(b ^ label not in units for label in labels))
+        free = (
+            b
+            for b in range(256, 1 << 16)
+            if b not in bases and all(b ^ label not in units for label in labels)
+        )
         base = next(free)  # no other node's, or it would have its children
         bases.add(base)
         units[place[prefix]] |= (place[prefix] ^ base) << 10 | (prefix in offsets) << 8

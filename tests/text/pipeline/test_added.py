@@ -16,7 +16,11 @@ def pieces(text: str, *tokens: AddedToken) -> list[tuple[str, int | None]]:
 
 
 def test_the_longest_token_is_found_first() -> None:
-    assert pieces("a<s>>b", AddedToken(1, "<s>"), AddedToken(2, "<s>>")) == [("a", None), ("<s>>", 2), ("b", None)]
+    assert pieces("a<s>>b", AddedToken(1, "<s>"), AddedToken(2, "<s>>")) == [
+        ("a", None),
+        ("<s>>", 2),
+        ("b", None),
+    ]
     assert pieces("") == [] and pieces("ab") == [("ab", None)]
     assert pieces("ab", AddedToken(1, "")) == [("ab", None)]
 
@@ -37,7 +41,9 @@ def test_entries_are_read_and_written() -> None:
     assert AddedToken.from_dict(entry) == AddedToken(7, "<s>", special=True, lstrip=True)
 
 
-@pytest.mark.parametrize("entry", [3, {}, {"id": "x", "content": "a"}, {"id": True, "content": "a"}, {"id": 1}])
+@pytest.mark.parametrize(
+    "entry", [3, {}, {"id": "x", "content": "a"}, {"id": True, "content": "a"}, {"id": 1}]
+)
 def test_an_entry_without_content_or_id_is_refused(entry: Any) -> None:
     with pytest.raises(FormatError, match="must have a content and an id"):
         AddedToken.from_dict(entry)

@@ -17,7 +17,11 @@ META = {"type": "Metaspace", "replacement": "▁", "split": True}
 CASES: list[tuple[dict[str, Any], list[str], str]] = [
     (BYTES, ["ĠcafÃ", "©", "<|日|>"], " café<|日|>"),
     (BYTES, ["Ã"], "\ufffd"),
-    ({"type": "WordPiece", "prefix": "##", "cleanup": True}, ["un", "##able", "to", "do", ".", "n't"], "unable to do.n't"),
+    (
+        {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        ["un", "##able", "to", "do", ".", "n't"],
+        "unable to do.n't",
+    ),
     ({"type": "WordPiece", "prefix": "##", "cleanup": False}, ["##a", "b", "."], "##a b ."),
     ({"type": "BPEDecoder", "suffix": "</w>"}, ["lo", "w</w>", "er</w>"], "low er"),
     (META | {"prepend_scheme": "always"}, ["▁▁a", "▁b"], "a b"),

@@ -47,7 +47,12 @@ def test_pieces_with_a_mark_inside_or_at_the_end_of_a_word() -> None:
 def test_wordpiece_takes_the_longest_piece() -> None:
     vocab = {"?": 0, "un": 1, "able": 2, "@able": 3, "unable": 4}
     model = WordPiece(vocab, unk_token="?", continuing_subword_prefix="@", max_input_chars_per_word=10)
-    assert [model.ids(word) for word in ("unable", "unableable", "unx", "unableunable")] == [[4], [4, 3], [0], [0]]
+    assert [model.ids(word) for word in ("unable", "unableable", "unx", "unableunable")] == [
+        [4],
+        [4, 3],
+        [0],
+        [0],
+    ]
 
 
 def test_unigram_takes_the_likeliest_cut_and_spaces_are_written() -> None:
@@ -74,7 +79,7 @@ def test_what_does_not_fit_together_is_refused() -> None:
         BPE(LETTERS, [("l", "w")])
     with pytest.raises(FormatError, match="unk_token '<x>'"):
         BPE(LETTERS, MERGES, unk_token="<x>")
-    with pytest.raises(FormatError, match="unk_token '.UNK.'"):
+    with pytest.raises(FormatError, match=r"unk_token '.UNK.'"):
         WordPiece(LETTERS)
     with pytest.raises(FormatError, match="unk_id is 3"):
         Unigram([("a", 0.0)], 3)

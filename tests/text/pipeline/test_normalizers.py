@@ -38,7 +38,10 @@ CASES: list[tuple[dict[str, Any], str, str]] = [
         "ne a 中 , x",
     ),
     (
-        {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}, {"type": "Lowercase"}]},
+        {
+            "type": "Sequence",
+            "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}, {"type": "Lowercase"}],
+        },
         "É!",
         "e!",
     ),

@@ -42,7 +42,11 @@ CASES: list[tuple[dict[str, Any], str, str]] = [
     (BYTES, "It's é", "It|'s| é"),
     (BYTES | {"add_prefix_space": True, "use_regex": False}, "a b", " a b"),
     ({"type": "Sequence", "pretokenizers": [DIGITS, BYTES]}, "a  12", "a|  |1|2"),
-    ({"type": "Sequence", "pretokenizers": [BYTES, {"type": "Digits", "individual_digits": False}]}, "x\xb2 1", "x|Â|²|Ġ|1"),
+    (
+        {"type": "Sequence", "pretokenizers": [BYTES, {"type": "Digits", "individual_digits": False}]},
+        "x\xb2 1",
+        "x|Â|²|Ġ|1",
+    ),
 ]
 
 
@@ -57,8 +61,14 @@ def test_words(description: dict[str, Any], text: str, words: str) -> None:
 def test_only_the_first_piece_gets_the_space_of_the_text() -> None:
     first = pretokenizers.read(META | {"prepend_scheme": "first"})
     assert first is not None
-    assert [first.split("a", True), first.split("a", False), first.split(" a", True)] == [["▁a"], ["a"], ["▁a"]]
-    steps = pretokenizers.read({"type": "Sequence", "pretokenizers": [DIGITS, META | {"prepend_scheme": "first"}]})
+    assert [first.split("a", True), first.split("a", False), first.split(" a", True)] == [
+        ["▁a"],
+        ["a"],
+        ["▁a"],
+    ]
+    steps = pretokenizers.read(
+        {"type": "Sequence", "pretokenizers": [DIGITS, META | {"prepend_scheme": "first"}]}
+    )
     assert steps is not None and steps.split("1a", True) == ["▁1", "a"]
 
 

@@ -25,7 +25,11 @@ def byte_level(**options: Any) -> PipelineTokenizer:
     merges = [("l", "o"), ("lo", "w"), ("Ġ", "low")]
     vocab = ALPHABET | {"lo": 256, "low": 257, "Ġlow": 258}
     byte_level = pretokenizers.ByteLevel(add_prefix_space=False)
-    added = [AddedToken(259, "<|end|>", special=True), AddedToken(260, "<tool>"), AddedToken(262, "Ça", normalized=True)]
+    added = [
+        AddedToken(259, "<|end|>", special=True),
+        AddedToken(260, "<tool>"),
+        AddedToken(262, "Ça", normalized=True),
+    ]
     parts = {
         "normalizer": normalizers.NFC(),
         "pre_tokenizer": pretokenizers.Sequence((pretokenizers.Digits(True), byte_level)),
@@ -68,6 +72,16 @@ def test_names_and_sizes() -> None:
     assert repr(tokenizer) == "<PipelineTokenizer, 263 tokens>"
 
 
+def test_a_text_that_continues_another_gets_no_space() -> None:
+    tokenizer = with_bytes()
+    ids = [*tokenizer.encode("a").tolist(), *tokenizer.encode_inside(" a").tolist()]
+    assert ids == tokenizer.encode("a a").tolist()
+    assert [tokenizer.piece(id) for id in tokenizer.encode_inside("a a")] == ["a", "▁a"]
+    first = pretokenizers.Metaspace(prepend_scheme="first")
+    words = PipelineTokenizer(WordPiece({"[UNK]": 0, "a": 1, "▁a": 2}), pre_tokenizer=first)
+    assert (words.encode("a").tolist(), words.encode_inside("a").tolist()) == ([2], [1])
+
+
 def test_symbols_stand_in_the_normalized_text() -> None:
     tokenizer = with_bytes()
     assert tokenizer.pieces("<sym> a<sym>") == ["▁", "<sym>", "▁a", "<sym>"]
@@ -108,11 +122,18 @@ def test_a_stream_gives_whole_characters(make: Any, text: str) -> None:
 def test_an_unfinished_character_comes_at_the_end() -> None:
     stream = TextStream(byte_level())
     first, second = byte_level().encode("é").tolist()
-    assert [stream.push(first), stream.close(), stream.push(first), stream.push(second)] == ["", "\ufffd", "", "é"]
+    assert [stream.push(first), stream.close(), stream.push(first), stream.push(second)] == [
+        "",
+        "\ufffd",
+        "",
+        "é",
+    ]
 
 
 def test_without_a_decoder_tokens_are_joined_by_spaces() -> None:
-    tokenizer = PipelineTokenizer(WordPiece({"[UNK]": 0, "a": 1}), pre_tokenizer=pretokenizers.WhitespaceSplit())
+    tokenizer = PipelineTokenizer(
+        WordPiece({"[UNK]": 0, "a": 1}), pre_tokenizer=pretokenizers.WhitespaceSplit()
+    )
     assert tokenizer.decode(tokenizer.encode("a b  a")) == "a [UNK] a"
 
 

@@ -49,6 +49,12 @@ def test_another_expression_runs_as_it_is_and_says_so_once() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:expression")
+def test_sets_may_hold_sets() -> None:
+    assert found(r"[a[bc]]+", "xabc") == ["abc"] and found(r"[\w&&[^b]]+", "abc") == ["a", "c"]
+    assert found(r"[\[a]+", "x[a") == ["[a"]
+
+
+@pytest.mark.filterwarnings("ignore:expression")
 def test_anchors_stand_at_lines_for_ruby_and_at_the_text_for_others() -> None:
     assert found("^a|a$", "ab\na\nba", ruby=True) == ["a", "a", "a"]
     assert found("^a|a$", "ab\na\nba") == ["a", "a"]

@@ -15,7 +15,8 @@ from chainrule.text.pipeline.charsmap import Charsmap
 from chainrule.text.pipeline.part import Description, Find, Part, read_part, read_parts
 from chainrule.text.unicode.expressions import characters, know
 
-know(r"\A +", r" {2,}", r"[ ▁]+\z")  # SentencePiece's way with spaces
+LEADING = r"\A +"
+know(r"\s+", LEADING, r" {2,}", r"[ ▁]+\z")  # CLIP's and SentencePiece's way with spaces
 
 
 class Normalizer(Part):
@@ -23,6 +24,10 @@ class Normalizer(Part):
 
     def __call__(self, text: str) -> str:
         raise NotImplementedError
+
+    def inside(self) -> Normalizer | None:
+        """What it does to a text that continues another; None: nothing."""
+        return self
 
 
 class NFC(Normalizer):
@@ -60,6 +65,9 @@ class Replace(Normalizer):
     def __call__(self, text: str) -> str:
         return self.pattern.replace(text, self.content)
 
+    def inside(self) -> Normalizer | None:
+        return None if self.pattern == Find(LEADING) else self
+
 
 @dataclass(frozen=True)
 class Prepend(Normalizer):
@@ -69,6 +77,9 @@ class Prepend(Normalizer):
 
     def __call__(self, text: str) -> str:
         return self.prepend + text if text else text
+
+    def inside(self) -> None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -140,6 +151,10 @@ class Sequence(Normalizer):
         for step in self.normalizers:
             text = step(text)
         return text
+
+    def inside(self) -> Normalizer:
+        steps = (step.inside() for step in self.normalizers)
+        return Sequence(tuple(step for step in steps if step is not None))
 
     @classmethod
     def from_dict(cls, description: Description) -> Self:

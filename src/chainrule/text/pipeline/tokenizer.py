@@ -96,7 +96,10 @@ class PipelineTokenizer(Tokenizer):
         if unknown := [name for name in names if name not in self.special_tokens]:
             known = ", ".join(map(repr, self.special_tokens)) or "none"
             raise DataError(f"encode: {unknown[0]!r} is not a special token (must be one of: {known})")
-        return np.array(self._ids(text, frozenset(names)), np.int32)
+        return np.array(self._ids(text, frozenset(names), first=True), np.int32)
+
+    def encode_inside(self, text: str) -> Ids:
+        return np.array(self._ids(text, frozenset(), first=False), np.int32)
 
     def decode(self, ids: npt.ArrayLike) -> str:
         """ids (n,) -> text"""
@@ -142,17 +145,21 @@ class PipelineTokenizer(Tokenizer):
         """The text as the pre-tokenizer gets it."""
         return text if self.normalizer is None else self.normalizer(text)
 
-    def _ids(self, text: str, special: frozenset[str]) -> list[int]:
+    def _normalize_inside(self, text: str) -> str:
+        inside = None if self.normalizer is None else self.normalizer.inside()
+        return text if inside is None else inside(text)
+
+    def _ids(self, text: str, special: frozenset[str], *, first: bool) -> list[int]:
         raw, normalized = self._finders_of(special)
+        normalize = self.normalize if first else self._normalize_inside
         ids: list[int] = []
-        first = True
         for piece, token in raw.split(to_valid_utf8(text).decode()):
             if token is not None:
                 ids.append(token.id)
                 first = False
                 continue
-            first = first and bool(self.normalize(piece[:1]))  # what is removed counts as a beginning
-            for part, found in normalized.split(self.normalize(piece)):
+            first = first and bool(normalize(piece[:1]))  # what is removed counts as a beginning
+            for part, found in normalized.split(normalize(piece)):
                 if found is not None:
                     ids.append(found.id)
                 else:

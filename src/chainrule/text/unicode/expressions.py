@@ -122,6 +122,16 @@ def _ranges(name: str) -> str:
     return groups[name] if name in groups else CATEGORIES[name]
 
 
+def _has_nested_sets(expression: str) -> bool:
+    """True for sets in sets and for intersections (&&), which `regex` reads in its version 1 only."""
+    inside = False
+    for token in re.findall(r"\\.|[\[\]]", expression, re.DOTALL):
+        if token == "[" and inside:
+            return True
+        inside = token == "[" or (inside and token != "]")
+    return "&&" in expression
+
+
 def _foreign(expression: str, ruby: bool) -> Spans:
     """An expression that we do not know, in the package `regex`."""
     shown = repr(expression if len(expression) <= 60 else expression[:57] + "...")
@@ -133,7 +143,7 @@ def _foreign(expression: str, ruby: bool) -> Spans:
         raise FormatError(
             f"expression {shown}: is not one of the known ones (needs the package regex: pip install 'chainrule[data]')"
         ) from None
-    flags = (regex.MULTILINE if ruby else 0) | (regex.VERSION1 if "&&" in expression else 0)
+    flags = (regex.MULTILINE if ruby else 0) | (regex.VERSION1 if _has_nested_sets(expression) else 0)
     try:
         pattern = regex.compile(expression.replace(r"\z", r"\Z"), flags)
     except (regex.error, RecursionError, OverflowError) as error:

@@ -212,8 +212,14 @@ BAD = {
     "other JSON": (["decode", "other.json"], "holds no ids"),
     "no pattern": (["train", "text.txt", "--pattern", "gpt5"], "pattern: got 'gpt5' (must be one of gpt2,"),
     "broken pattern": (["train", "text.txt", "--pattern", "(a"], "must be a regular expression"),
-    "pattern of letters": (["train", "text.txt", "--kind", "char", "--pattern", "gpt2"], "--pattern with char"),
-    "pattern without ranks": (["encode", "text.txt", "--pattern", "gpt2"], "--pattern without a file of tiktoken"),
+    "pattern of letters": (
+        ["train", "text.txt", "--kind", "char", "--pattern", "gpt2"],
+        "--pattern with char",
+    ),
+    "pattern without ranks": (
+        ["encode", "text.txt", "--pattern", "gpt2"],
+        "--pattern without a file of tiktoken",
+    ),
     "trace of nothing": (["show", "--trace"], "belong together"),
     "no length": (["show", "--length", "0"], "--length is 0 (must be at least 1)"),
 }

@@ -33,7 +33,7 @@ class Command:
     vocab_size: int = 2000
     """Tokens to learn, at most; a tokenizer of characters has as many as the text."""
     pattern: str | None = None
-    """For bpe, how words are split: a name such as gpt2, llama3, o200k or qwen2, or a regular expression. Default: gpt4."""
+    """For bpe, how words are split: a name such as gpt2, o200k or qwen2, or a regular expression. Default: gpt4."""
     special_tokens: Annotated[tuple[str, ...], SEVERAL] = ()
     """Tokens that never come from text, such as '<s>' '</s>' around what an encoder-decoder writes. Default: for
     wordpiece those of BERT, else none."""

@@ -22,7 +22,7 @@ from chainrule.io.hf.tokenizers.parts import (
 )
 from chainrule.io.hf.tokenizers.unigram import decoder, normalizer, space_first
 from chainrule.text import SentencePieceBPETokenizer, Vocabulary
-from chainrule.text.unigram import UNKNOWN
+from chainrule.text.unigram import SPACE, UNKNOWN
 
 KIND = SentencePieceBPETokenizer
 
@@ -41,6 +41,12 @@ def read(description: Description) -> SentencePieceBPETokenizer:
     special = added_tokens(description)
     vocabulary = Vocabulary(in_order(vocab | special), special)
     merges = [(*merge_pair(place, merge, vocab), place) for place, merge in enumerate(listed)]
+    if model.get("ignore_merges"):
+        raise refuse("ignore_merges", True, "false")
+    for left, right, _ in merges:
+        piece = vocabulary.tokens[left] + vocabulary.tokens[right]
+        if SPACE in piece.lstrip(SPACE):
+            raise refuse("piece", piece, "without a space inside")
     tokenizer = SentencePieceBPETokenizer(
         vocabulary, merges, prefix=space_first(description), start=token_before(description)
     )
@@ -48,6 +54,8 @@ def read(description: Description) -> SentencePieceBPETokenizer:
         raise refuse(
             "byte_fallback", model.get("byte_fallback"), "true with 256 byte tokens, or false without"
         )
+    if model.get("fuse_unk") and not tokenizer.bytes:
+        raise refuse("fuse_unk", True, "false without byte tokens")
     return tokenizer
 
 
