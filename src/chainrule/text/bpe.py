@@ -24,6 +24,7 @@ from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.training import bpe as reference
 from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.unicode.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
+from chainrule.text.vocabulary import check_special
 from chainrule.text.whole_words import WholeWordTrainer
 from chainrule.types import Ids
 
@@ -119,10 +120,7 @@ class BPETokenizer(Tokenizer):
 
         A lone surrogate becomes U+FFFD, as in tiktoken; two that make a pair become its character.
         """
-        names = self.special_tokens if special == "all" else special
-        if unknown := [name for name in names if name not in self.special_tokens]:
-            known = ", ".join(map(repr, self.special_tokens)) or "none"
-            raise DataError(f"encode: {unknown[0]!r} is not a special token (must be one of: {known})")
+        names = check_special(special, self.special_tokens)
         if not names:
             return self.encode_bytes(to_valid_utf8(text))
         expression = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))

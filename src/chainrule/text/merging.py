@@ -1,4 +1,4 @@
-"""Merging the pairs of a word by rank, and remembering the ids of words."""
+"""Cutting a word into tokens, by merging pairs or by the longest match, and remembering the ids of words."""
 
 from __future__ import annotations
 
@@ -38,6 +38,26 @@ def merge(ids: Sequence[int], merges: Merges) -> list[int]:
         offer(before[i])
         offer(i)
     return [id for id in row if id != gone]
+
+
+def longest_match(word: str, ids: Mapping[str, int], longest: int, prefix: str) -> list[int] | None:
+    """The ids of the longest pieces that fit from left to right, at most `longest` characters each; None if none fits.
+
+    A piece inside the word begins with `prefix`.
+    """
+    found: list[int] = []
+    start = 0
+    while start < len(word):
+        before = prefix if start else ""
+        for end in range(min(len(word), start + longest), start, -1):
+            id = ids.get(before + word[start:end])
+            if id is not None:
+                break
+        else:
+            return None
+        found.append(id)
+        start = end
+    return found
 
 
 class WordIds(dict[str, list[int]]):

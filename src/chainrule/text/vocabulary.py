@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal
 
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text.tokenizer import Tokenizer
@@ -85,6 +85,15 @@ def with_special(special: Iterable[str], tokens: Iterable[str]) -> Vocabulary:
     """
     special = tuple(dict.fromkeys(special))
     return Vocabulary([*special, *(token for token in tokens if token not in special)], special)
+
+
+def check_special(special: Collection[str] | Literal["all"], known: Mapping[str, int]) -> Collection[str]:
+    """The names of the special tokens to look for in a text; an error names one that is not known."""
+    names = known if special == "all" else special
+    if unknown := [name for name in names if name not in known]:
+        listed = ", ".join(map(repr, known)) or "none"
+        raise DataError(f"encode: {unknown[0]!r} is not a special token (must be one of: {listed})")
+    return names
 
 
 def check_size(kind: str, vocab_size: int, needed: int, what: str) -> None:

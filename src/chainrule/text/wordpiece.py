@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import FormatError
-from chainrule.text.merging import WordIds
+from chainrule.text.merging import WordIds, longest_match
 from chainrule.text.normalize import BertRules
 from chainrule.text.training.wordpiece import PREFIX, Learner, NativeLearner
 from chainrule.text.unicode.utf8 import joined, to_utf8
@@ -122,17 +122,6 @@ class WordPieceTokenizer(VocabularyTokenizer):
 
     def longest_match(self, word: str) -> list[int]:
         """The ids of a word's pieces, or [UNK]: the reference for the native encoder."""
-        if len(word) > MOST_CHARACTERS:
-            return [self._unknown]
-        ids, start = [], 0
-        while start < len(word):
-            prefix = PREFIX if start else ""
-            for end in range(min(len(word), start + self._longest), start, -1):
-                id = self.vocabulary.plain.get(prefix + word[start:end])
-                if id is not None:
-                    break
-            else:
-                return [self._unknown]
-            ids.append(id)
-            start = end
-        return ids
+        too_long = len(word) > MOST_CHARACTERS
+        found = None if too_long else longest_match(word, self.vocabulary.plain, self._longest, PREFIX)
+        return [self._unknown] if found is None else found

@@ -12,6 +12,7 @@ from chainrule.errors import ConfigError, FormatError
 from chainrule.io import load_tokenizer
 from chainrule.io.gguf import file
 from chainrule.io.gguf.tokenizers import MERGED, PATTERNS, PRE, PREFIX, write_tokenizer
+from chainrule.io.tokenizers import described_tokenizer, to_hugging_face
 from chainrule.text import BPETokenizer, PipelineTokenizer, Tokenizer, WordPieceTokenizer
 from chainrule.text import patterns as known
 from tests.text.pipeline.charsmaps import charsmap
@@ -61,6 +62,22 @@ def test_without_a_name_the_pattern_is_llama_cpps_default(tmp_path: Path) -> Non
 
 def test_names_are_unique() -> None:
     assert len(PATTERNS) == sum(map(len, PRE.values())) and PRE.keys() == known.PATTERNS.keys()
+
+
+def test_a_pipeline_of_bytes_is_written_without_its_normal_form(tmp_path: Path) -> None:
+    """As llama.cpp's own converter does: for Qwen, whose file asks for NFC and lists tokens that are not special."""
+    described_qwen = to_hugging_face(trained("qwen2")) | {"normalizer": {"type": "NFC"}}
+    described_qwen["added_tokens"].append({"id": 330, "content": "<tool>", "special": False})
+    tokenizer = described_tokenizer(described_qwen)
+    assert isinstance(tokenizer, PipelineTokenizer)
+    settings = described(tokenizer)
+    assert settings["token_type"].tolist()[-2:] == [CONTROL, USER_DEFINED]
+    read_again = read(tmp_path, **settings)
+    assert isinstance(read_again, BPETokenizer) and read_again.pattern == "qwen2"
+    assert read_again.encode(TEXT).tolist() == tokenizer.encode(TEXT).tolist()
+    lowercase = described_tokenizer(described_qwen | {"normalizer": {"type": "Lowercase"}})
+    with pytest.raises(ConfigError, match=r"gguf: cannot hold this pipeline .normalizer 'Lowercase'"):
+        write_tokenizer(lowercase)
 
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "▁un", "aff", "able", "▁!", "▁café", "▁ca", "fe"]

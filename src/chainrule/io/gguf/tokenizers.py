@@ -16,13 +16,16 @@ import numpy as np
 
 from chainrule.errors import ConfigError, FormatError
 from chainrule.io import sentencepiece
+from chainrule.io.hf.tokenizers import bpe, pipeline
 from chainrule.io.hf.tokenizers.bpe import merge_pair
-from chainrule.io.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN_TYPE
+from chainrule.io.hf.tokenizers.parts import OtherParts
+from chainrule.io.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN_TYPE, USER_DEFINED
 from chainrule.io.settings import Settings
 from chainrule.text import (
     BertRules,
     BPETokenizer,
     CharTokenizer,
+    PipelineTokenizer,
     SentencePieceBPETokenizer,
     Tokenizer,
     Vocabulary,
@@ -91,6 +94,8 @@ def write_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     """The settings that describe a tokenizer."""
     if isinstance(tokenizer, BPETokenizer):
         found = _write_bpe(tokenizer)
+    elif isinstance(tokenizer, PipelineTokenizer):
+        found = _write_byte_level(tokenizer)
     elif isinstance(tokenizer, SentencePieceBPETokenizer):
         found = _write_pieces(tokenizer)
     elif isinstance(tokenizer, CharTokenizer) and SPACE not in tokenizer.characters:
@@ -144,6 +149,22 @@ def _write_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
         "merges": [" ".join(show(tokenizer.tokens[id]) for id in row[:2]) for row in rows],
         "add_bos_token": False,
     }
+
+
+def _write_byte_level(tokenizer: PipelineTokenizer) -> dict[str, Any]:
+    """A pipeline that is byte-level BPE but for NFC, which llama.cpp leaves out, and tokens that are always found."""
+    described = pipeline.write(tokenizer)
+    plain = {"special": True, "normalized": False, "lstrip": False, "rstrip": False, "single_word": False}
+    added = [entry | plain for entry in described["added_tokens"]]
+    if described["normalizer"] in (None, {"type": "NFC"}):
+        described |= {"normalizer": None, "added_tokens": added}
+    try:
+        found = _write_bpe(bpe.read(described))
+    except OtherParts as error:
+        raise ConfigError(f"gguf: cannot hold this pipeline ({error})") from None
+    always = [token.id for token in tokenizer.added if not token.special] + list(tokenizer.symbols.values())
+    found["token_type"][always] = USER_DEFINED
+    return found
 
 
 def _read_pieces(settings: Settings, tokens: list[str], types: list[float]) -> SentencePieceBPETokenizer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,11 +19,11 @@ CLEANED = {
 }  # fmt: skip
 
 
-class Decoder(Part):
+class Decoder(Part, ABC):
     """Tokens -> parts of the text, which joined are the text."""
 
-    def __call__(self, tokens: list[str]) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def __call__(self, tokens: list[str]) -> list[str]: ...
 
 
 @dataclass(frozen=True)

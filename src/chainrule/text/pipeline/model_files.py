@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from chainrule.errors import FormatError
@@ -30,18 +31,7 @@ def _read_bpe(description: Description, vocab: dict[str, int]) -> BPE:
     listed = description.get("merges")
     if not isinstance(listed, list):
         raise FormatError("BPE: the model has no merges (must be a list of pairs)")
-    merges = []
-    for place, entry in enumerate(listed):
-        pair = entry.split(" ") if isinstance(entry, str) else entry
-        if (
-            not isinstance(pair, list)
-            or len(pair) != 2
-            or not all(isinstance(x, str) and x in vocab for x in pair)
-        ):
-            raise FormatError(
-                f"merge {place}: got {str(entry)[:60]!r} (must be two tokens of the vocabulary)"
-            )
-        merges.append((pair[0], pair[1]))
+    merges = [read_merge(place, entry, vocab) for place, entry in enumerate(listed)]
     return BPE(
         vocab,
         merges,
@@ -68,6 +58,15 @@ def _read_wordpiece(description: Description, vocab: dict[str, int]) -> WordPiec
 
 
 def _read_unigram(description: Description) -> Unigram:
+    vocab = read_scores(description)
+    unknown = description.get("unk_id")
+    if unknown is not None and type(unknown) is not int:
+        raise FormatError(f"Unigram: unk_id is {str(unknown)[:60]} (must be the id of the unknown token)")
+    return Unigram(vocab, unknown, byte_fallback=bool(description.get("byte_fallback")))
+
+
+def read_scores(description: Description) -> list[tuple[str, float]]:
+    """The tokens and scores of a Unigram model."""
     vocab = description.get("vocab")
     pairs = isinstance(vocab, list) and all(
         isinstance(entry, list)
@@ -80,10 +79,19 @@ def _read_unigram(description: Description) -> Unigram:
         raise FormatError(
             "Unigram: the model has no vocab (must be a list of pairs of a token and its score)"
         )
-    unknown = description.get("unk_id")
-    if unknown is not None and type(unknown) is not int:
-        raise FormatError(f"Unigram: unk_id is {str(unknown)[:60]} (must be the id of the unknown token)")
-    return Unigram(vocab, unknown, byte_fallback=bool(description.get("byte_fallback")))
+    return [(token, float(score)) for token, score in vocab]
+
+
+def read_merge(place: int, merge: Any, vocab: Mapping[str, int]) -> tuple[str, str]:
+    """The two tokens of a merge, written "a b" or ["a", "b"]."""
+    pair = merge.split(" ") if isinstance(merge, str) else merge
+    if (
+        not isinstance(pair, list)
+        or len(pair) != 2
+        or not all(isinstance(x, str) and x in vocab for x in pair)
+    ):
+        raise FormatError(f"merge {place}: got {str(merge)[:60]!r} (must be two tokens of the vocabulary)")
+    return pair[0], pair[1]
 
 
 def _text(description: Description, name: str) -> str | None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from chainrule.errors import FormatError
-from chainrule.text.merging import WordIds, merge
+from chainrule.text.merging import WordIds, longest_match, merge
+from chainrule.text.sentencepiece_bpe import WORD
 from chainrule.text.unigram import BYTES, SPACE, UnigramTokenizer
 from chainrule.text.vocabulary import Vocabulary
 
-UNIT = re.compile(f"{SPACE}*[^{SPACE}]+|{SPACE}+")
 _SPACES_SWAPPED = {ord(" "): SPACE, ord(SPACE): " "}
 
 
-class Model:
+class Model(ABC):
     """A word -> the ids of its tokens."""
 
     def __init__(self, vocab: Mapping[str, int]) -> None:
@@ -27,12 +27,12 @@ class Model:
         """No text becomes one of these tokens."""
         self.plain = {token: id for token, id in self.vocab.items() if token not in special}
 
-    def ids(self, word: str) -> list[int]:
-        raise NotImplementedError
+    @abstractmethod
+    def ids(self, word: str) -> list[int]: ...
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """The object of `tokenizer.json` that describes it."""
-        raise NotImplementedError
 
 
 class BPE(Model):
@@ -70,7 +70,7 @@ class BPE(Model):
         if self.ignore_merges and word in self.plain:
             return [self.plain[word]]
         if self._by_units:
-            return [id for unit in UNIT.findall(word) for id in self._units[unit]]
+            return [id for unit in WORD.findall(word) for id in self._units[unit]]
         return self._cut(word)
 
     def _cut(self, word: str) -> list[int]:
@@ -135,22 +135,9 @@ class WordPiece(Model):
         self._longest = max(map(len, self.vocab))
 
     def ids(self, word: str) -> list[int]:
-        unknown = [self.vocab[self.unk_token]]
-        if len(word) > self.longest_word:
-            return unknown
-        found: list[int] = []
-        start = 0
-        while start < len(word):
-            prefix = self.prefix if start else ""
-            for end in range(min(len(word), start + self._longest), start, -1):
-                id = self.plain.get(prefix + word[start:end])
-                if id is not None:
-                    break
-            else:
-                return unknown
-            found.append(id)
-            start = end
-        return found
+        too_long = len(word) > self.longest_word
+        found = None if too_long else longest_match(word, self.plain, self._longest, self.prefix)
+        return [self.vocab[self.unk_token]] if found is None else found
 
     def to_dict(self) -> dict[str, Any]:
         return {

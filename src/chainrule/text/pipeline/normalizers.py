@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import unicodedata
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -19,11 +20,11 @@ LEADING = r"\A +"
 know(r"\s+", LEADING, r" {2,}", r"[ ▁]+\z")  # CLIP's and SentencePiece's way with spaces
 
 
-class Normalizer(Part):
+class Normalizer(Part, ABC):
     """text -> text"""
 
-    def __call__(self, text: str) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def __call__(self, text: str) -> str: ...
 
     def inside(self) -> Normalizer | None:
         """What it does to a text that continues another; None: nothing."""

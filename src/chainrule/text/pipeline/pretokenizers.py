@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -22,11 +23,11 @@ know(WORDS, NUMBER, SPACES)
 Pieces = list[tuple[str, bool]]  # pieces of a text, each with whether it matches
 
 
-class PreTokenizer(Part):
+class PreTokenizer(Part, ABC):
     """A piece of text -> words. `first` is true for the piece that begins the text."""
 
-    def split(self, text: str, first: bool) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def split(self, text: str, first: bool) -> list[str]: ...
 
     def spell(self, word: str) -> str:
         """A word as the model spells it."""

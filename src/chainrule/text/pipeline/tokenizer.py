@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import DataError, FormatError
+from chainrule.errors import FormatError
 from chainrule.text.merging import WordIds
 from chainrule.text.pipeline import decoders, normalizers, pretokenizers
 from chainrule.text.pipeline.added import AddedToken, Finder
@@ -22,6 +22,7 @@ from chainrule.text.pipeline.normalizers import Normalizer
 from chainrule.text.pipeline.pretokenizers import PreTokenizer
 from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.unicode.utf8 import to_valid_utf8
+from chainrule.text.vocabulary import check_special
 from chainrule.types import Ids
 
 PARTS = ("normalizer", "pre_tokenizer", "model", "decoder")
@@ -92,10 +93,7 @@ class PipelineTokenizer(Tokenizer):
 
     def encode(self, text: str, *, special: Collection[str] | Literal["all"] = ()) -> Ids:
         """text -> ids (n,) of int32. Special tokens are found only if `special` names them, the longest first."""
-        names = self.special_tokens if special == "all" else special
-        if unknown := [name for name in names if name not in self.special_tokens]:
-            known = ", ".join(map(repr, self.special_tokens)) or "none"
-            raise DataError(f"encode: {unknown[0]!r} is not a special token (must be one of: {known})")
+        names = check_special(special, self.special_tokens)
         return np.array(self._ids(text, frozenset(names), first=True), np.int32)
 
     def encode_inside(self, text: str) -> Ids:

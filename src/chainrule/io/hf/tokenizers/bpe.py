@@ -11,6 +11,7 @@ from chainrule.errors import FormatError
 from chainrule.io.hf.tokenizers.parts import Description, added_tokens, describe, describe_added, part, refuse
 from chainrule.text import BPETokenizer
 from chainrule.text.patterns import DIGIT, DIGITS, GPT2, Pattern, check_pattern, steps_of
+from chainrule.text.pipeline.model_files import read_merge
 from chainrule.text.unicode.byte_alphabet import HIDDEN, hide, show
 from chainrule.text.unicode.expressions import has_anchor, is_known
 
@@ -101,11 +102,9 @@ def _special(description: Description) -> dict[str, int]:
 
 
 def merge_pair(place: int, merge: Any, ids: dict[str, int]) -> tuple[int, int]:
-    """A merge, written "a b" or ["a", "b"]."""
-    pair = merge.split(" ") if isinstance(merge, str) else merge
-    if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(x, str) and x in ids for x in pair):
-        raise FormatError(f"merge {place}: got {merge!r} (must be two tokens of the vocabulary)")
-    return ids[pair[0]], ids[pair[1]]
+    """The ids of a merge, written "a b" or ["a", "b"]."""
+    left, right = read_merge(place, merge, ids)
+    return ids[left], ids[right]
 
 
 def _pattern(pre_tokenizer: Description) -> Pattern:

@@ -11,6 +11,7 @@ from typing import Any
 from chainrule.errors import FormatError
 from chainrule.io.hf.tokenizers.parts import Description, added_tokens, describe, describe_added, part, refuse
 from chainrule.text import UnigramTokenizer, Vocabulary
+from chainrule.text.pipeline.model_files import read_scores
 from chainrule.text.unigram import SPACE, UNKNOWN
 
 KIND = UnigramTokenizer
@@ -26,20 +27,8 @@ METASPACE = {"type": "Metaspace", "replacement": SPACE}
 def read(description: Description) -> UnigramTokenizer:
     """The tokenizer described by a `tokenizer.json`."""
     model = part(description, "model")
-    vocab, unknown = model.get("vocab"), model.get("unk_id")
-    pairs = isinstance(vocab, list) and all(
-        isinstance(entry, list)
-        and len(entry) == 2
-        and isinstance(entry[0], str)
-        and type(entry[1]) in (int, float)
-        for entry in vocab
-    )
-    if not pairs or not vocab:
-        raise FormatError(
-            "Unigram: the model has no vocab (must be a list of pairs of a token and its score)"
-        )
-    tokens = [entry[0] for entry in vocab]
-    scores = [float(entry[1]) for entry in vocab]
+    pieces, unknown = read_scores(model), model.get("unk_id")
+    tokens, scores = [token for token, _ in pieces], [score for _, score in pieces]
     if type(unknown) is not int or not 0 <= unknown < len(tokens) or tokens[unknown] != UNKNOWN:
         raise refuse("unk_id", unknown, f"the id of {UNKNOWN}")
     special = {UNKNOWN: unknown} | added_tokens(description)
