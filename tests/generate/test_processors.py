@@ -13,7 +13,9 @@ from hypothesis.extra.numpy import arrays
 from chainrule.errors import ChainruleError, ConfigError
 from chainrule.generate import Sampling, choose, process
 from chainrule.generate import processors as p
+from chainrule.generate.sampling import with_defaults
 from chainrule.random import generator
+from chainrule.text import Conventions
 
 Logits = np.ndarray
 
@@ -219,3 +221,13 @@ def test_tokens_of_another_vocabulary_are_refused(name: str) -> None:
         value: Any = {token: 1.0} if name == "logit_bias" else (token,)
         with pytest.raises(ConfigError, match=rf"{name} has token {token} \(must be from 0 to 9\)"):
             Sampling(**{name: value}).check(10)
+
+
+def test_the_defaults_of_a_model_give_way_to_what_is_given() -> None:
+    model = Conventions(eos=(7, 8), generation={"temperature": 0.6, "top_k": 20})
+    assert with_defaults(Sampling(), model) == Sampling(temperature=0.6, top_k=20, stop_tokens=(7, 8))
+    given = Sampling(temperature=0.8, stop_tokens=(3,))
+    own = with_defaults(given, model, {"temperature", "stop_tokens"})
+    assert own == Sampling(temperature=0.8, top_k=20, stop_tokens=(3,))
+    with pytest.raises(ConfigError, match="top_p is 7"):
+        with_defaults(Sampling(), Conventions(generation={"top_p": 7.0}))

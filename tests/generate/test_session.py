@@ -11,7 +11,7 @@ import pytest
 import chainrule as cr
 from chainrule.errors import ConfigError
 from chainrule.generate import Sampling, choose, generate
-from chainrule.generate.session import DecoderSession, WindowSession, session
+from chainrule.generate.session import DecoderSession, PrefixCache, WindowSession, session
 from chainrule.models import FAMILIES, LanguageModel, make
 from chainrule.random import generator
 
@@ -113,3 +113,37 @@ def test_a_context_of_one_token() -> None:
         np.testing.assert_allclose(
             text.read([[token]])[0], model(np.array([[token]])).numpy()[0, 0], atol=1e-5
         )
+
+
+def test_a_text_that_continues_another_is_read_from_there(model: LanguageModel) -> None:
+    """The same logits as those of the whole text, for every family; what does not continue it is read anew."""
+
+    class Counted:
+        def __init__(self) -> None:
+            self.inner, self.tokens = session(model), 0
+
+        def read(self, tokens: Any) -> Any:
+            self.tokens += len(tokens[0])
+            return self.inner.read(tokens)
+
+        def keep(self, rows: Any) -> None:
+            self.inner.keep(rows)
+
+    counted = Counted()
+    cache = PrefixCache(counted)
+    for text, tokens in (
+        ([1, 2, 3], 3),
+        ([1, 2, 3, 4, 5], 2),
+        ([1, 2, 3, 4, 5], 5),  # nothing would be left to read
+        ([1, 2, 4, 5, 6, 7], 6),
+        ([7], 1),
+    ):
+        cache.keep([])
+        before = counted.tokens
+        np.testing.assert_allclose(cache.read([text]), session(model).read([text]), atol=1e-5)
+        assert counted.tokens - before == tokens
+        cache.read([[8]])
+        assert counted.tokens - before == tokens + 1
+        cache.seen.pop()  # as if the next text had not that token
+        counted.inner.keep([])
+        counted.inner.read([text])

@@ -14,9 +14,9 @@ from chainrule.io import gguf
 from chainrule.io.gguf import file
 from chainrule.io.gguf.blocks import FORMATS, Q8_0, REFUSED
 from chainrule.io.gguf.tokenizers import PATTERNS
-from tests.peers.hard_strings import HARD
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, model_class
 from chainrule.text import CharTokenizer
+from tests.peers.hard_strings import HARD
 from tests.peers.test_transformers import V, agree, random, torch, transformers
 
 peer = pytest.importorskip("gguf")

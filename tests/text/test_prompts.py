@@ -1,4 +1,4 @@
-"""Prompts with examples, and without."""
+"""Prompts with examples, and without; the ids of a prompt as its model expects them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainrule.errors import ConfigError
-from chainrule.text import few_shot
+from chainrule.text import (
+    BPETokenizer,
+    Conventions,
+    SentencePieceBPETokenizer,
+    Tokenizer,
+    Vocabulary,
+    WordPieceTokenizer,
+    few_shot,
+    prompt_ids,
+)
+from chainrule.text.prompts import shielded
 
 words = st.text("abc ", min_size=1, max_size=5)
 
@@ -35,3 +45,45 @@ def test_zero_shot_and_other_shapes() -> None:
     for shape in ("{input}", "{output}: {input}", "{input}{input}{output}", ""):
         with pytest.raises(ConfigError, match=r"must have \{input\} once and end with \{output\}"):
             few_shot("x", shape=shape)
+
+
+def bpe(**conventions: object) -> BPETokenizer:
+    tokenizer = BPETokenizer.train("", 259, special_tokens=["<s>", "<|end|>", "<|end|>!"])
+    tokenizer.conventions = Conventions(**conventions)  # type: ignore[arg-type]
+    return tokenizer
+
+
+def pieces() -> SentencePieceBPETokenizer:
+    tokens = ["<unk>", "<s>", "</s>", "▁", "a", "b", "▁a"]
+    return SentencePieceBPETokenizer(Vocabulary(tokens, tokens[:3]), [(3, 4, 0)], start="<s>")
+
+
+def test_special_tokens_are_read_only_when_asked_for() -> None:
+    tokenizer = bpe()
+    text = "a<|end|>b<|end|>!"
+    a, b = tokenizer.encode("ab").tolist()
+    assert prompt_ids(tokenizer, text).tolist() == tokenizer.encode(text).tolist()
+    assert prompt_ids(tokenizer, text, special=True).tolist() == [a, 257, b, 258]  # the longest name counts
+    assert prompt_ids(tokenizer, "", special=True).tolist() == []
+
+
+@pytest.mark.parametrize("tokenizer", [bpe(), pieces()], ids=["bpe", "pieces"])
+def test_a_shielded_text_is_ordinary_text(tokenizer: Tokenizer) -> None:
+    text = "a<s>b</s>a\ufdd0b"
+    want = tokenizer.encode(text.replace("\ufdd0", "")).tolist()
+    assert prompt_ids(tokenizer, shielded(tokenizer, text), special=True).tolist() == want
+
+
+def test_bos_stands_first_once_where_the_model_expects_it() -> None:
+    for tokenizer in (bpe(bos=256, add_bos=True), pieces()):
+        bos = tokenizer.conventions.bos
+        inside = tokenizer.encode("a")[-1]
+        assert prompt_ids(tokenizer, "a").tolist() == [bos, inside]
+        assert prompt_ids(tokenizer, "<s>a", special=True).tolist() == [bos, inside]
+        assert prompt_ids(tokenizer, "").tolist() == [bos]
+    assert prompt_ids(bpe(bos=256), "a").tolist() == bpe().encode("a").tolist()
+
+
+def test_a_tokenizer_without_special_tokens_reads_text() -> None:
+    tokenizer = WordPieceTokenizer(Vocabulary(["[UNK]", "low"], ["[UNK]"]))
+    assert prompt_ids(tokenizer, "low [UNK] low", special=True).tolist() == [1, 0, 1]

@@ -61,3 +61,11 @@ def test_other_tokenizers_stream_as_well() -> None:
     tokenizer = CharTokenizer("ab")
     stream = TextStream(tokenizer)
     assert [stream.push(id) for id in (0, 1, 1)] == ["a", "b", "b"]
+
+
+def test_special_tokens_are_left_out_unless_asked_for() -> None:
+    tokenizer = BPETokenizer.train("", 258, special_tokens=["<|end|>", "<unk>"])
+    ids = tokenizer.encode("a<|end|>é<unk>", special="all").tolist()
+    cut = [*ids[:2], *ids[2:3], 256, *ids[3:]]  # also inside a character
+    assert "".join(map(TextStream(tokenizer).push, cut)) == "aé<unk>"  # which stands for text
+    assert "".join(map(TextStream(tokenizer, special=True).push, ids)) == "a<|end|>é<unk>"

@@ -20,7 +20,16 @@ from typing import Any, NoReturn
 from chainrule.errors import ChainruleError, ConfigError, Setting
 from chainrule.suggest import closest
 
-PLAIN = ("gpt", "llama", "neox", "ngram", "mlp", "rnn", "gru", "lstm")  # families that the overview lists in one line
+PLAIN = (
+    "gpt",
+    "llama",
+    "neox",
+    "ngram",
+    "mlp",
+    "rnn",
+    "gru",
+    "lstm",
+)  # families that the overview lists in one line
 # Every command: the file under `commands` with its dataclass `Command`, or FILE:NAME for what `command(NAME, WORDS)` of
 # that file returns; and what it does.
 COMMANDS = {

@@ -24,7 +24,7 @@ class Request:
     """A prompt, what has been written after it, and why it ended.
 
     `prompt` are ids; with a tokenizer there is text too, and stop strings count. With `scored` it keeps
-    log-probabilities.
+    log-probabilities, with `show_special` special tokens are part of the text.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class Request:
         tokenizer: Tokenizer | None = None,
         *,
         scored: bool = False,
+        show_special: bool = False,
     ) -> None:
         sampling.check(vocab_size)
         self.prompt = check_prompt(prompt, vocab_size)
@@ -49,7 +50,9 @@ class Request:
         """What the newest token has added to the text."""
         self.finish: Finish | None = "length" if sampling.max_new_tokens == 0 else None
         """Why no token follows, if none does."""
-        self._stream = None if tokenizer is None else StopText(tokenizer, sampling.stop, self.prompt)
+        self._stream = None
+        if tokenizer is not None:
+            self._stream = StopText(tokenizer, sampling.stop, self.prompt, special=show_special)
 
     def advance(self, logits: Logits) -> None:
         """logits (V,) of what follows -> one more token, or the end"""

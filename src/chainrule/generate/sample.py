@@ -22,7 +22,7 @@ from chainrule.generate.requests import Request, run
 from chainrule.generate.sampling import Sampling
 from chainrule.generate.session import session, vocab_size
 from chainrule.models import LanguageModel, NGram
-from chainrule.text import Tokenizer
+from chainrule.text import Tokenizer, prompt_ids
 from chainrule.types import Ids
 
 Model = LanguageModel | NGram
@@ -62,14 +62,24 @@ def generate(model: Model, ids: npt.ArrayLike, n: int = 500, **options: Any) -> 
 
 
 def write(
-    model: Model, tokenizer: Tokenizer, prompt: str, n: int = 500, *, weights: str = "fp32", **options: Any
+    model: Model,
+    tokenizer: Tokenizer,
+    prompt: str,
+    n: int = 500,
+    *,
+    weights: str = "fp32",
+    special: bool = False,
+    show_special: bool = False,
+    **options: Any,
 ) -> Iterator[str]:
     """The text of at most n tokens that follow `prompt`, piece by piece; an empty prompt is as in `encoded`
 
-    A piece is empty while a character is not complete, or while it may become a stop string.
+    A piece is empty while a character is not complete, or while it may become a stop string. With `special` the names
+    of special tokens in the prompt are these tokens; those that the model writes are left out unless `show_special`.
     """
     sampling = Sampling(max_new_tokens=n, **options)
-    request = Request(encoded(tokenizer, prompt), sampling, vocab_size(model), tokenizer)
+    ids = encoded(tokenizer, prompt, special)
+    request = Request(ids, sampling, vocab_size(model), tokenizer, show_special=show_special)
     check_format(weights)
     return (request.piece for _ in run(session(model, weights), [request]))
 
@@ -82,22 +92,25 @@ def complete(
     *,
     weights: str = "fp32",
     scored: bool = False,
+    special: bool = False,
+    show_special: bool = False,
     together: int = TOGETHER,
     tell: Callable[[int], None] = lambda tokens: None,
 ) -> list[Request]:
     """Continue each prompt; `sampling` is one for all prompts, or one each
 
     `together` prompts run in one loop, so the weights are read once for all; the tokens do not change. `tell` is
-    called with the number of tokens so far.
+    called with the number of tokens so far. `special` and `show_special` are those of `write`.
     """
     options = [sampling] * len(prompts) if isinstance(sampling, Sampling) else sampling
     if len(options) != len(prompts):
         raise ConfigError(f"complete: {len(prompts)} prompts, {len(options)} samplings (must be equal)")
     if together < 1:
         raise ConfigError(f"complete: together is {together} (must be at least 1)")
-    V, rows = vocab_size(model), [encoded(tokenizer, prompt) for prompt in prompts]
+    V, rows = vocab_size(model), [encoded(tokenizer, prompt, special) for prompt in prompts]
     requests = [
-        Request(ids, how, V, tokenizer, scored=scored) for ids, how in zip(rows, options, strict=True)
+        Request(ids, how, V, tokenizer, scored=scored, show_special=show_special)
+        for ids, how in zip(rows, options, strict=True)
     ]
     texts = session(model, weights, batch=min(together, max(1, len(requests))))
     parts = (requests[first : first + together] for first in range(0, len(requests), together))
@@ -106,12 +119,13 @@ def complete(
     return requests
 
 
-def encoded(tokenizer: Tokenizer, prompt: str) -> Ids:
-    """The ids of a prompt (t,); of an empty one what begins every text, a new line, a space, a full stop, or token 0
+def encoded(tokenizer: Tokenizer, prompt: str, special: bool = False) -> Ids:
+    """The ids of a prompt (t,) as `text.prompt_ids` gives them.
 
-    The first that this tokenizer has: some texts hold no line ends, and some tokenizers drop all white space.
+    Of an empty one what begins every text, a new line, a space, a full stop, or token 0: the first that this
+    tokenizer has. Some texts hold no line ends, and some tokenizers drop all white space.
     """
-    if (ids := tokenizer.encode(prompt)).size:
+    if (ids := prompt_ids(tokenizer, prompt, special=special)).size:
         return ids
     for text in ("", "\n", " ", "."):
         with suppress(DataError):  # a character that it does not know

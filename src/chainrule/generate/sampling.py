@@ -13,14 +13,17 @@ chainrule.errors.ConfigError: sample: top_p is 1.5 (must be from 0 to 1)
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.validate import Check
+
+if TYPE_CHECKING:
+    from chainrule.text import Conventions
 
 MOST_TOKENS = 1_000_000_000  # more than anybody will wait for
 
@@ -81,6 +84,13 @@ class Sampling:
                 if not (isinstance(token, int | np.integer) and 0 <= token < vocab_size):
                     rule = f"must be from 0 to {vocab_size - 1}"
                     raise ConfigError("sample: ", Setting(name), f" has token {token} ({rule})")
+
+
+def with_defaults(sampling: Sampling, conventions: Conventions, given: Collection[str] = ()) -> Sampling:
+    """`sampling` with the defaults of a model for fields that are not `given`, and with its end tokens."""
+    own: dict[str, Any] = {name: value for name, value in conventions.generation.items() if name not in given}
+    ends = () if "stop_tokens" in given else conventions.eos
+    return replace(sampling, **own, stop_tokens=(*sampling.stop_tokens, *ends))
 
 
 def check_prompt(ids: Any, vocab_size: int) -> list[int]:

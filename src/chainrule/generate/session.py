@@ -120,6 +120,31 @@ class CountSession:
         self.seen = [self.seen[row] for row in rows]
 
 
+class PrefixCache:
+    """One text at a time: what continues the text before it is read from there, so that a conversation is read once.
+
+    `keep([])` ends a text and leaves the cache as it is until the next one begins.
+    """
+
+    def __init__(self, texts: Session) -> None:
+        self.texts = texts
+        self.seen: list[int] = []
+        self.begins = True
+
+    def read(self, tokens: Pieces) -> Logits:
+        (new,) = map(list, tokens)
+        before, self.seen = self.seen, new if self.begins else self.seen + new
+        if self.begins and before and len(new) > len(before) and new[: len(before)] == before:
+            new = new[len(before) :]
+        elif self.begins:
+            self.texts.keep([])
+        self.begins = False
+        return self.texts.read([new])
+
+    def keep(self, rows: Sequence[int]) -> None:
+        self.begins = self.begins or not rows
+
+
 def check_fp32(model: Any, weights: str) -> None:
     if weights != "fp32":
         raise ConfigError(

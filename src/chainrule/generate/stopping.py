@@ -11,7 +11,7 @@ class StopText:
     """Takes ids one by one and gives the text that is certain: whole characters, and no beginning of a stop string.
 
     Of several stop strings the one that is complete first counts, of those the longest; so it does not matter how the
-    text is cut into tokens. `after` are the ids of the prompt.
+    text is cut into tokens. `after` are the ids of the prompt; `special` shows special tokens.
 
     >>> from chainrule.generate.stopping import StopText
     >>> from chainrule.text import CharTokenizer
@@ -21,8 +21,15 @@ class StopText:
     (['a', '', '', 'bca', '', '', ''], True)
     """
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = (), after: Iterable[int] = ()) -> None:
-        self._stream = TextStream(tokenizer, after)
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        stop: Sequence[str] = (),
+        after: Iterable[int] = (),
+        *,
+        special: bool = False,
+    ) -> None:
+        self._stream = TextStream(tokenizer, after, special=special)
         self._stop = tuple(stop)
         self._held = ""  # may be the beginning of a stop string
         self.stopped = False

@@ -15,7 +15,7 @@ from chainrule.doctor.nonfinite import broken
 from chainrule.errors import CheckpointError, DataError
 from chainrule.io.hf import pretrained
 from chainrule.io.hf.architectures import family_name, to_model
-from chainrule.io.loading import model_files
+from chainrule.io.loading import check_there, model_files
 from chainrule.models import LanguageModel, Model
 from chainrule.models.registry import KNOWN, WORD_VECTORS
 from chainrule.runs import checkpoint
@@ -58,6 +58,7 @@ def load_language_model(path: str | os.PathLike[str]) -> tuple[LanguageModel, To
 
 def open_model(path: str | os.PathLike[str]) -> Loaded:
     """The same, with the checkpoint. A model whose weights are not all finite is refused: it can do nothing."""
+    check_there(Path(path))
     if is_run(path):
         saved = best_checkpoint(Path(path))
         loaded = Loaded(*build(saved), saved)
@@ -120,7 +121,7 @@ def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
         model = to_model(saved.config, saved.model)
     except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
-    tokenizer = pretrained.to_tokenizer(saved.tokenizer, saved.tokenizer_config)
+    tokenizer = pretrained.to_tokenizer(vars(saved))
     if tokenizer.vocab_size != model.config.vocab_size:
         sizes = f"tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}"
         raise CheckpointError(f"checkpoint: {sizes} (must be equal)")

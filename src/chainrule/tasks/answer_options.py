@@ -28,6 +28,10 @@ class AnswerOptions:
     """How weights are held while a transformer or a recurrent model writes."""
     logprobs: bool = False
     """Add the log-probability of each token."""
+    special: bool = False
+    """Names of special tokens in a prompt are these tokens."""
+    show_special: bool = False
+    """Special tokens that the model writes are part of its text."""
 
     @property
     def samplings(self) -> list[Sampling]:

@@ -29,7 +29,7 @@ from chainrule.tasks.answer_options import (
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task
-from chainrule.text import CharTokenizer, TextStream, Tokenizer
+from chainrule.text import CharTokenizer, TextStream, Tokenizer, prompt_ids
 from chainrule.types import Ids
 
 SAMPLE = 100  # tokens
@@ -66,7 +66,9 @@ class LanguageModelingTask(Task):
         """
         if isinstance(data, Shards):
             tokens, others, size = shard_parts(data, tokenizer, eval_only)
-            return cls(data, data.tokenizer, tokens.ids, others.ids, size)
+            return cls(
+                data, tokenizer or data.tokenizer, tokens.ids, others.ids, size
+            )  # which has its conventions
         training, validation = ("", data.text) if eval_only else split(data.text)
         tokenizer = tokenizer or CharTokenizer.train(data.text)
         if tokenizer.vocab_size < 2 and not eval_only:
@@ -75,7 +77,7 @@ class LanguageModelingTask(Task):
                 "token there is nothing to learn; give a text of several characters)"
             )
         size = len(validation.encode("utf-8", "surrogatepass"))
-        return cls(data, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
+        return cls(data, tokenizer, prompt_ids(tokenizer, training), prompt_ids(tokenizer, validation), size)
 
     def check(self, sizes: Any, training: Any) -> None:
         """A row has more tokens than the context, and a step fits into memory."""
@@ -95,9 +97,16 @@ class LanguageModelingTask(Task):
         return text_batches(model, self.training, model.training_window, batch_size=batch_size, seed=seed)
 
     def eval_batches(self, model: LanguageModel, *, batch_size: int, limit: int) -> list[tuple[Ids, Ids]]:
-        """Windows of the validation text, side by side."""
-        T = model.training_window
+        """Windows of the validation text, side by side; all of a text that is shorter than a window."""
+        if len(self.validation) < 2:
+            found = f"{len(self.validation)} token{'s' * (len(self.validation) != 1)}"
+            raise DataError(f"validation text: {found} (must be at least 2: the first is only read)")
+        T = min(model.training_window, len(self.validation) - 1)
         return list(windows(self.validation, batch_size=batch_size, block_size=T, limit=limit))
+
+    def scores(self, model: LanguageModel, batches: EvalBatches) -> dict[str, float | None]:
+        """How many tokens were predicted."""
+        return {"tokens": sum(targets.size for _, targets in batches)}
 
     def measures(self, nats: float, batches: EvalBatches) -> dict[str, float]:
         """In bits per byte, the same unit for every tokenizer."""
@@ -137,7 +146,15 @@ class LanguageModelingTask(Task):
         each = [prompt for prompt in prompts for _ in range(options.num_samples)]
         samplings = options.samplings * len(prompts)
         requests = complete(
-            model, tokenizer, each, samplings, weights=options.weights, scored=options.logprobs, tell=tell
+            model,
+            tokenizer,
+            each,
+            samplings,
+            weights=options.weights,
+            scored=options.logprobs,
+            special=options.special,
+            show_special=options.show_special,
+            tell=tell,
         )
         for prompt, request in zip(each, requests, strict=True):
             before = [None, *score(model, request.prompt).tolist()] if options.logprobs else None
@@ -149,6 +166,7 @@ class LanguageModelingTask(Task):
     ) -> Iterator[str]:
         """The continuation of a prompt as it is written, piece by piece."""
         drawn = {name: value for name, value in vars(options.sampling).items() if name != "max_new_tokens"}
+        drawn |= {"special": options.special, "show_special": options.show_special}
         n = options.sampling.max_new_tokens
         return write(model, tokenizer, prompt, n, weights=options.weights, **drawn)
 
@@ -190,9 +208,9 @@ def _searched(
     model: LanguageModel, tokenizer: Tokenizer, prompts: Prompts, beam: Beam, options: AnswerOptions
 ) -> Iterator[Answer]:
     for prompt in prompts:
-        ids = encoded(tokenizer, prompt)
+        ids = encoded(tokenizer, prompt, options.special)
         for found in beam_search(model, ids, beam, weights=options.weights):
-            stream = TextStream(tokenizer, after=ids)
+            stream = TextStream(tokenizer, after=ids, special=options.show_special)
             text = "".join([*map(stream.push, found.tokens), stream.close()])
             logs = score(model, [*ids, *found.tokens])[len(ids) - 1 :].tolist() if options.logprobs else None
             yield searched(tokenizer, prompt, text, found, logs)

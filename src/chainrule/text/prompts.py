@@ -1,12 +1,64 @@
-"""Few-shot prompts: an instruction, some examples, and a query for the model to answer."""
+"""Prompts: the ids of a text as its model expects it, and few-shot prompts of an instruction, examples and a query."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+import numpy as np
+
 from chainrule.errors import ConfigError
+from chainrule.text.pipeline import PipelineTokenizer
+from chainrule.text.tokenizer import Tokenizer
+from chainrule.types import Ids
 
 SHAPE = "Input: {input}\nOutput: {output}"
+SHIELD = "\ufdd0"  # a noncharacter, which no text may contain
+
+
+def prompt_ids(tokenizer: Tokenizer, text: str, *, special: bool = False) -> Ids:
+    """ids (n,) of a text for a model to continue or to be evaluated on, with bos first where the model expects it.
+
+    With `special` the names of special tokens in the text become these tokens; otherwise they are ordinary text.
+
+    >>> from chainrule.text import BPETokenizer, Conventions
+    >>> tokenizer = BPETokenizer.train("", 258, special_tokens=["<s>", "<|end|>"])
+    >>> tokenizer.conventions = Conventions(bos=256, add_bos=True)
+    >>> prompt_ids(tokenizer, "a<|end|>", special=True).tolist() == [256, *tokenizer.encode("a"), 257]
+    True
+    """
+    ids = _marked_ids(tokenizer, text) if special else tokenizer.encode(text)
+    c = tokenizer.conventions
+    first = np.array([c.bos], np.int32) if c.add_bos and c.bos is not None else tokenizer.encode("")
+    begun = np.array_equal(ids[: len(first)], first)  # the text may name bos itself, as chat templates do
+    return ids if begun else np.concatenate([first, ids])
+
+
+def _marked_ids(tokenizer: Tokenizer, text: str) -> Ids:
+    """Names of special tokens become these tokens, the longest name first."""
+    if isinstance(tokenizer, PipelineTokenizer) and SHIELD not in text:
+        return tokenizer.encode(text, special="all")  # which knows where spaces belong beside them
+    special, first = tokenizer.special_ids, len(tokenizer.encode(""))
+    parts = names_in(tokenizer).split(text)  # text and names in turn
+    ids: list[Ids] = []
+    for place, part in enumerate(parts):
+        if place % 2:
+            ids.append(np.array([special[part]], np.int32))
+        elif part:
+            ids.append(tokenizer.encode(part.replace(SHIELD, ""))[first:])
+    return np.concatenate(ids) if ids else np.empty(0, np.int32)
+
+
+def names_in(tokenizer: Tokenizer) -> re.Pattern[str]:
+    """An expression that finds the names of special tokens."""
+    names = sorted(tokenizer.special_ids, key=len, reverse=True)
+    return re.compile(f"({'|'.join(map(re.escape, names))})" if names else "((?!))")
+
+
+def shielded(tokenizer: Tokenizer, text: str) -> str:
+    """The text with names of special tokens changed, so that `prompt_ids` reads them as ordinary text."""
+    plain = text.replace(SHIELD, "")
+    return names_in(tokenizer).sub(lambda found: f"{found[0][0]}{SHIELD}{found[0][1:]}", plain)
 
 
 def few_shot(

@@ -18,8 +18,8 @@ class TextStream:
     """Decodes ids as they are generated: `push` returns the text that is complete, `close` the rest.
 
     A token may end inside a character; its bytes then wait for the next token. All texts joined equal `decode` of all
-    ids, except that a lone surrogate becomes U+FFFD. `after` are the ids before the first one, such as a prompt: the
-    space between them and the text is kept.
+    ids, except that a lone surrogate becomes U+FFFD, and that special tokens are left out unless `special` is true.
+    `after` are the ids before the first one, such as a prompt: the space between them and the text is kept.
 
     >>> from chainrule.text import BPETokenizer
     >>> from chainrule.text.streaming import TextStream
@@ -31,14 +31,17 @@ class TextStream:
     ''
     """
 
-    def __init__(self, tokenizer: Tokenizer, after: Iterable[int] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, after: Iterable[int] = (), *, special: bool = False) -> None:
         self.tokenizer = tokenizer
+        self._hidden = frozenset() if special else tokenizer.conventions.hidden(tokenizer.special_ids)
         self._previous = [int(id) for id in after][-1:]
         self._waiting: list[int] = []
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, id: int) -> str:
         """The text that `id` completes; empty if it ends inside a character."""
+        if id in self._hidden:
+            return ""
         before, self._previous = self._previous, [id]
         if isinstance(self.tokenizer, PipelineTokenizer):
             return self._complete(before, [*self._waiting, id])

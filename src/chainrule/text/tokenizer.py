@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import DataError, FormatError
+from chainrule.text.conventions import Conventions
 from chainrule.types import Ids
 
 
@@ -17,6 +18,7 @@ class Tokenizer(ABC):
     """Text to token ids and back. `kind` names the class in files; files of earlier versions hold the same names."""
 
     kind: ClassVar[str]
+    _conventions: Conventions | None = None
 
     @property
     @abstractmethod
@@ -39,6 +41,15 @@ class Tokenizer(ABC):
     def special_ids(self) -> Mapping[str, int]:
         """Ids of tokens that no text encodes to, by name."""
         return {}
+
+    @property
+    def conventions(self) -> Conventions:
+        """What its model expects around a text: as the model's files say, else by the usual names of special tokens."""
+        return self._conventions or Conventions.usual(self.special_ids)
+
+    @conventions.setter
+    def conventions(self, conventions: Conventions) -> None:
+        self._conventions = conventions.within(self.vocab_size)
 
     def piece(self, id: int) -> str:
         """One token, to be printed."""
@@ -67,7 +78,8 @@ class Tokenizer(ABC):
         return array
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self.from_dict, (self.to_dict(),)  # the C++ encoder cannot be pickled
+        # The C++ encoder cannot be pickled.
+        return self.from_dict, (self.to_dict(),), {"_conventions": self._conventions}
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()

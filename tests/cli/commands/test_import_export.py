@@ -80,8 +80,13 @@ def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixtur
     answer = said(capsys, "import", str(tmp_path / "model.bin"), "--out", str(tmp_path / "hf"), "--json")
     assert json.loads(answer) == {
         "out": str(tmp_path / "hf"),
+        "architecture": "Llama",
         "parameters": model().count(),
+        "context": model().config.block_size,
+        "tokenizer": "piece_bpe",
         "vocabulary": 269,
+        "end_tokens": ["</s>"],
+        "chat_template": False,
     }
     answer = said(capsys, "export", str(tmp_path / "hf"), "--out", str(tmp_path / "c"), "--format", "llama2c")
     assert "model.bin, tokenizer.bin" in answer

@@ -1,8 +1,7 @@
-"""`chainrule sample` and `chainrule chat`: every option by its flag, for people and machines; errors in one line."""
+"""`chainrule sample`: every option by its flag, for people and machines; errors in one line."""
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -194,44 +193,3 @@ def test_an_encoder_decoder_translates(translator: Path, tmp_path: Path, capsys:
         with pytest.raises(SystemExit):
             call(*flags)
         assert message in capsys.readouterr().err
-
-
-def chat(
-    run_folder: Path, typed: str, monkeypatch: pytest.MonkeyPatch, capsys: Any, *flags: str
-) -> list[str]:
-    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-    capsys.readouterr()
-    main(["chat", str(run_folder), "--temperature", "0", "--max-new-tokens", "30", *flags])
-    return [line for line in capsys.readouterr().out.split("Assistant:") if line]
-
-
-def test_a_conversation(run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    one = chat(run_folder, "hi\n", monkeypatch, capsys, "--stop", "\nThe")
-    assert one == [" hello\n"]
-    talk = chat(run_folder, "hi\n\nhi\n/reset\nhi\n/quit\nhi\n", monkeypatch, capsys, "--stop", "\nThe")
-    assert len(talk) == 3 and talk[0] == talk[2] == one[0]
-    after = chat(run_folder, "hi ☃\nhi\n", monkeypatch, capsys, "--stop", "\nThe")
-    assert "unknown character '☃'" in after[0] and after[1:] == one  # what was not understood was not said
-
-
-def test_the_context_is_kept(run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    from chainrule.cli.commands.chat import Command, Conversation
-
-    talk = Conversation(Command(run_folder), *load_language_model(run_folder))
-    first = "".join(talk.answer("hi"))
-    assert talk.text == f"User: hi\nAssistant:{first}\n" and "\nUser:" not in first
-    answer = talk.answer("lazy dog")
-    begun = next(answer)
-    answer.close()  # as Ctrl-C does
-    assert talk.text == f"User: hi\nAssistant:{first}\nUser: lazy dog\nAssistant:{begun}\n"
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"), [(["--user", ""], "user is ''"), (["--assistant", "☃"], "unknown character")]
-)
-def test_names_the_model_cannot_read(
-    run_folder: Path, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["chat", str(run_folder), *flags])
-    assert message in capsys.readouterr().err

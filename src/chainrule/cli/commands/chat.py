@@ -2,107 +2,194 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.model_defaults import model_sampling
+from chainrule.cli.args.options import Argument, Given
 from chainrule.cli.commands.sample import Weights
-from chainrule.errors import DataError
+from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
-    from chainrule.generate.sample import Model
+    from chainrule.text.chat import Renderer
+    from chainrule.types import Ids
 
 HELP = "/reset forgets the conversation, /quit ends it (as does Ctrl-D); Ctrl-C ends an answer"
+Format = Literal["plain", "chatml", "llama2", "llama3", "zephyr", "gemma"]
 
 
 @dataclass(frozen=True)
 class Command:
     """Talk with a trained model: the conversation so far is the prompt of each answer.
 
-    The model sees a play with two speakers, "User: ...", "Assistant: ...", and its turn ends where yours would begin.
-    So any model of text can answer, in the way of its texts: after Shakespeare, try --user ROMEO --assistant JULIET.
+    A model with a chat template is asked in its own way and answers up to its end token (with the extra `chat`). Any
+    other model sees a play with two speakers, "User: ...", "Assistant: ...", and its turn ends where yours would begin:
+    so it can answer, in the way of its texts; after Shakespeare, try --user ROMEO --assistant JULIET.
 
-    Example: chainrule chat runs/demo --user ROMEO --assistant JULIET --temperature 0.7
+    Without a terminal the questions come from standard input, one per line, and the answers go to standard output.
+
+    Example: chainrule chat models/tiny-chat --system "Answer in one sentence." --temperature 0.7
     """
 
-    run_folder: Annotated[Path, Argument("RUN")]
-    """Directory of a run, or one of its checkpoints."""
+    run_folder: Annotated[Path, Argument("MODEL")]
+    """Directory of a run, one of its checkpoints, or anything that `chainrule import` takes."""
+    format: Format | None = None
+    """How the conversation is written. Default: the chat template of the model, or plain if it has none."""
     user: str = "User"
-    """Your name in the conversation."""
+    """Your name in a plain conversation."""
     assistant: str = "Assistant"
-    """The model's name in the conversation."""
+    """The model's name in a plain conversation."""
     system: str = ""
-    """Text at the beginning of the conversation."""
+    """Text at the beginning of the conversation: what the model is told to be."""
     sampling: Sampling = field(default_factory=Sampling)
     weights: Weights = "fp32"
     """Format of the weights (docs/understand/inference.md). GPT and Llama only."""
+    special: bool = False
+    """Read special tokens that your messages name, such as <|im_end|>, and print those that the model writes."""
+    json: bool = False
+    """Print a JSON object for each answer, one per line."""
+    given: Given = frozenset()
 
     def run(self) -> None:
         named = bool(self.user and self.assistant)
         Check("chat", self).require(named, "user", "assistant", rule="must be names, not empty")
         model, tokenizer = cr.runs.load_language_model(self.run_folder)
         talk = Conversation(self, model, tokenizer)
-        talk.check()
-        if sys.stdin.isatty():
+        asks = sys.stdin.isatty()
+        if asks:
             print(HELP)
+        label = f"{self.assistant}:" if talk.plain else f"{self.assistant}: " if asks else ""
         for message in messages(f"{self.user}: "):
             if message == "/reset":
                 talk.reset()
-                continue
-            print(f"{self.assistant}:", end="", flush=True)
-            try:
-                for piece in talk.answer(message):
-                    print(piece, end="", flush=True)
-            except DataError as error:  # an unknown character: the conversation continues without it
-                print(f" ({error})", end="")
-            except KeyboardInterrupt:
-                pass
-            print()
+            elif self.json:
+                print(json.dumps(talk.record(message), ensure_ascii=False), flush=True)
+            else:
+                self._print(label, talk.answer(message))
+
+    def _print(self, label: str, answer: Iterator[str]) -> None:
+        print(label, end="", flush=True)
+        try:
+            for piece in answer:
+                print(piece, end="", flush=True)
+        except DataError as error:  # an unknown character: the conversation continues without it
+            print(f" ({error})", end="")
+        except KeyboardInterrupt:
+            pass
+        print()
 
 
 class Conversation:
-    """What was said so far, as a text."""
+    """What was said so far, and the model that answers."""
 
-    def __init__(self, options: Command, model: Model, tokenizer: cr.text.Tokenizer) -> None:
-        from chainrule.generate.session import vocab_size
+    def __init__(
+        self, options: Command, model: cr.models.LanguageModel, tokenizer: cr.text.Tokenizer
+    ) -> None:
+        from chainrule.generate.session import PrefixCache, vocab_size
 
         self.options = options
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size(model)
-        self.session: cr.generate.Session = cr.generate.session(model, options.weights)
-        self.sampling = replace(options.sampling, stop=(*options.sampling.stop, f"\n{options.user}:"))
+        self.context = None if model.any_length else int(model.config.block_size)
+        self.format = chosen_format(options, tokenizer)
+        self.plain = is_plain(options, tokenizer)
+        sampling = model_sampling(options.sampling, tokenizer, options.given)
+        self.sampling = stopping(sampling, tokenizer, self.format)
         self.reset()
+        self._request("")  # what does not fit the model is refused before anybody has written a word
+        self.session: cr.generate.Session = PrefixCache(cr.generate.session(model, options.weights))
 
     def reset(self) -> None:
-        self.text = f"{self.options.system}\n" if self.options.system else ""
+        system = self.options.system
+        self.messages: list[cr.text.Message] = [{"role": "system", "content": system}] if system else []
         self.turn = 0
 
-    def check(self) -> None:
-        """The names and options must fit the model before anybody has written a word."""
-        self._request(f"{self.options.user}: {self.options.assistant}:")
+    @property
+    def text(self) -> str:
+        """The conversation so far, as it is written for the model."""
+        return self.format.render(self.messages, add_generation_prompt=False)
 
     def answer(self, message: str) -> Iterator[str]:
         """The model's turn after a message, piece by piece; an answer that is broken off was said as far as it came"""
-        asked = f"{self.text}{self.options.user}: {message}\n{self.options.assistant}:"
-        request = self._request(asked)
+        self.request = self._request(message)
+        self.messages.append({"role": "user", "content": message})
         self.session.keep([])
         try:
-            for _ in cr.generate.run(self.session, [request]):
-                yield request.piece
+            for _ in cr.generate.run(self.session, [self.request]):
+                yield self.request.piece
         finally:
-            self.text = f"{asked}{request.text}\n"
+            self.messages.append({"role": "assistant", "content": self.request.text})
             self.turn += 1
 
-    def _request(self, text: str) -> cr.generate.Request:
+    def record(self, message: str) -> dict[str, object]:
+        """The model's turn after a message, for machines"""
+        try:
+            text = "".join(self.answer(message))
+        except DataError as error:
+            return {"question": message, "error": str(error)}
+        tokens, finish = len(self.request.tokens), self.request.finish
+        return {"question": message, "answer": text, "tokens": tokens, "finish": finish}
+
+    def _request(self, message: str) -> cr.generate.Request:
         sampling = replace(self.sampling, seed=self.sampling.seed + self.turn)
-        return cr.generate.Request(self.tokenizer.encode(text), sampling, self.vocab_size, self.tokenizer)
+        shown = self.options.special
+        return cr.generate.Request(
+            self._ids(message), sampling, self.vocab_size, self.tokenizer, show_special=shown
+        )
+
+    def _ids(self, message: str) -> Ids:
+        """The conversation with one more message. If it is too long for the model its oldest turns are forgotten."""
+        asked: cr.text.Message = {"role": "user", "content": message}
+        while True:
+            talk = [*self.messages, asked]
+            ids = cr.text.chat_ids(self.tokenizer, self.format, talk, special=self.options.special)
+            if self.plain or self.context is None or len(ids) < self.context:
+                return ids
+            first = int(self.messages[:1] != [] and self.messages[0]["role"] == "system")
+            if len(self.messages) == first:
+                rule = f"must be fewer than {self.context}, the context of the model: make it shorter"
+                raise DataError(f"chat: a message of {len(ids)} tokens ({rule})")
+            print("note: the conversation fills the context; its oldest turn is forgotten", file=sys.stderr)
+            del self.messages[first : first + 2]
+
+
+def is_plain(options: Command, tokenizer: cr.text.Tokenizer) -> bool:
+    """A play with two speakers: it is asked for, or the model has no template of its own."""
+    has_template = tokenizer.conventions.chat_template is not None
+    return options.format == "plain" or (options.format is None and not has_template)
+
+
+def chosen_format(options: Command, tokenizer: cr.text.Tokenizer) -> Renderer:
+    """The format that was asked for, or the model's own, or a play with two speakers."""
+    from chainrule.text.chat import FORMATS, plain
+
+    if is_plain(options, tokenizer):
+        return plain(options.user, options.assistant)
+    for name in sorted({"user", "assistant"} & options.given):
+        has = f"with the format {options.format}" if options.format else "for a model with a chat template"
+        fix = (" (leave it out, or choose ", Setting("format"), " plain)")
+        raise ConfigError("chat: ", Setting(name), f" is given {has}", *fix)
+    if options.format:
+        return FORMATS[options.format]
+    return cr.text.ChatTemplate(tokenizer.conventions.chat_template or "", tokenizer)
+
+
+def stopping(sampling: Sampling, tokenizer: cr.text.Tokenizer, format: Renderer) -> Sampling:
+    """The sampling of answers, which end where the format ends them."""
+    from chainrule.text.chat import answer_end
+
+    end = answer_end(tokenizer, format)
+    if isinstance(end, int):
+        return replace(sampling, stop_tokens=(*sampling.stop_tokens, end))
+    return sampling if end is None else replace(sampling, stop=(*sampling.stop, end))
 
 
 def messages(prompt: str) -> Iterator[str]:
@@ -115,6 +202,10 @@ def messages(prompt: str) -> Iterator[str]:
             line = input(shown).strip()
         except EOFError:
             return
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"standard input: byte {error.start} of a block is not UTF-8 (must be text)"
+            ) from error
         if line == "/quit":
             return
         if line:

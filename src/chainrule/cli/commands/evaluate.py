@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -86,9 +87,18 @@ class Command:
             if known not in (value, ()):  # nor need a model know names of labels
                 raise ConfigError(f"eval: {size} is {value} in the data, {known} in the model")
         batches = task.eval_batches(model, batch_size=self.batch_size, limit=self.limit)
+        self._say_if_short(model, batches)
         with cr.autograd.precision(config.precision):
             found = task.evaluate(model, batches)
         return {"run": str(self.run_folder), "data": self.data or name} | found
+
+    def _say_if_short(self, model: cr.models.Model, batches: cr.tasks.task.EvalBatches) -> None:
+        """A text that is shorter than the context is evaluated as one window."""
+        window = getattr(model, "training_window", 0)
+        tokens = batches[0][1].shape[1] if batches and window else window
+        if tokens < window:
+            said = f"note: {tokens:,} tokens to predict, the context of the model is {window:,}: one partial window"
+            print(said, file=sys.stderr)
 
 
 def in_words(found: dict[str, Any]) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
@@ -18,8 +19,8 @@ from chainrule.errors import ConfigError
 class Command:
     """Import a model of another program: Hugging Face's GPT-2, Llama and others, llama.cpp's GGUF, llama2.c's .bin.
 
-    Nothing is downloaded, and no code in the files is run. The result is a directory that `sample` and `export` take,
-    and that `transformers` loads.
+    Nothing is downloaded, and no code in the files is run. The result is a directory that `sample`, `chat`, `eval` and
+    `export` take, and that `transformers` loads.
 
     Example: chainrule import downloads/tiny-llama --out models/tiny-llama
     """
@@ -39,9 +40,48 @@ class Command:
             raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
         with Progress(f"write {self.out}"):
             model, tokenizer = cr.io.convert(self.source, self.out, self.tokenizer)
+        facts = found(model, tokenizer)
         if self.json:
-            counts = {"parameters": model.count(), "vocabulary": tokenizer.vocab_size}
-            print(json.dumps({"out": str(self.out)} | counts))
+            print(json.dumps({"out": str(self.out)} | facts))
             return
-        print(f"{size(model)}; {tokenizer.vocab_size:,} tokens; in {self.out}")
-        print(f"generate text with: {command_line()} sample {self.out}")
+        print(f"{size(model)}; in {self.out}")
+        print(f"tokenizer: {facts['tokenizer']}, {tokenizer.vocab_size:,} tokens", end="")
+        print(f"; end tokens: {' '.join(facts['end_tokens']) or 'none'}", end="")
+        print(f"; chat template: {'yes' if facts['chat_template'] else 'no'}")
+        for what, words in uses(model, tokenizer, self.out):
+            print(f"{what} with: {command_line()} {words}")
+
+
+def found(model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> dict[str, Any]:
+    """What was in the files, for machines."""
+    c = tokenizer.conventions
+    return {
+        "architecture": type(model).__name__,
+        "parameters": model.count(),
+        "context": getattr(model.config, "block_size", None),
+        "tokenizer": tokenizer.kind,
+        "vocabulary": tokenizer.vocab_size,
+        "end_tokens": [tokenizer.piece(id) for id in c.eos],
+        "chat_template": c.chat_template is not None,
+    }
+
+
+def uses(model: cr.models.Model, tokenizer: cr.text.Tokenizer, out: Path) -> Iterator[tuple[str, str]]:
+    """What this model can do, and the command for it."""
+    from chainrule.tasks.registry import task_of, task_of_model
+
+    if isinstance(model, cr.models.LanguageModel):
+        if tokenizer.conventions.chat_template is not None:
+            yield "talk", f"chat {out}"
+        yield "generate text", f"sample {out}"
+        return
+    try:
+        task = task_of_model(model)
+    except ConfigError:  # a body without a head
+        yield "turn texts into vectors", f"embed {out} FILE"
+        return
+    masked = task is task_of("bert")
+    yield (
+        f"ask {task.model}",
+        f'{task.used_by} {out} --prompt "{"The [MASK] is here." if masked else "TEXT"}"',
+    )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.model_defaults import model_sampling
+from chainrule.cli.args.options import Argument, Given
 from chainrule.cli.args.text import read_input
 from chainrule.cli.args.unused import given, refuse
 from chainrule.cli.render.progress import Progress
@@ -51,8 +53,12 @@ class Command:
     see docs/understand/inference.md."""
     logprobs: bool = False
     """Also print the log-probability of each token, of the prompt and of the text."""
+    special: bool | None = None
+    """Read special tokens that the prompt names, such as <|im_end|>, and print those that the model writes. Without it
+    they are read if the model has a chat template, and not printed; with --no-special they are ordinary text."""
     json: bool = False
     """Print a JSON object for each text, one per line."""
+    given: Given = frozenset()
 
     def run(self) -> None:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
@@ -60,6 +66,10 @@ class Command:
         model, tokenizer = cr.runs.load(self.run_folder)
         task = cr.tasks.task_of_model(model)
         options = self._options(task)
+        if isinstance(model, cr.models.LanguageModel):
+            options = self._for_model(options, tokenizer, prompts)
+        elif self.special is not None:
+            raise ConfigError("sample: ", Setting("special"), f" is given for {task.model} (leave it out)")
         one = len(prompts) * self.num_samples == 1 and not (self.logprobs or self.json or self.beam)
         if one and (pieces := task.stream(model, tokenizer, prompts[0], options)):
             for piece in chain([prompts[0]], pieces):
@@ -83,6 +93,23 @@ class Command:
             beam=None if self.beam is None else self._beam(self.beam),
             weights=self.weights,
             logprobs=self.logprobs,
+        )
+
+    def _for_model(
+        self, options: cr.tasks.AnswerOptions, tokenizer: cr.text.Tokenizer, prompts: list[str]
+    ) -> cr.tasks.AnswerOptions:
+        """The options as a language model wants them: its defaults, its end tokens, its special tokens."""
+        from chainrule.text.prompts import names_in
+
+        sampling = model_sampling(self.sampling, tokenizer, self.given, quiet=options.beam is not None)
+        beam = options.beam and replace(options.beam, stop_tokens=sampling.stop_tokens)
+        chats = tokenizer.conventions.chat_template is not None
+        special = chats if self.special is None else self.special
+        if special and self.special is None and any(map(names_in(tokenizer).search, prompts)):
+            fix = "with --no-special they are ordinary text"
+            print(f"note: special tokens named in the prompt are read as such ({fix})", file=sys.stderr)
+        return replace(
+            options, sampling=sampling, beam=beam, special=special, show_special=bool(self.special)
         )
 
     def _beam(self, width: int) -> cr.generate.Beam:

@@ -8,6 +8,7 @@ from typing import Any
 from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io.gguf import file, gpt2, llama, neox
 from chainrule.io.gguf.blocks import BLOCK, F32, Q8_0
+from chainrule.io.gguf.conventions import read_conventions, write_conventions
 from chainrule.io.gguf.tokenizers import read_tokenizer, write_tokenizer
 from chainrule.io.hf.architectures import check_size
 from chainrule.io.left_out import refusal
@@ -42,6 +43,7 @@ def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
         tokenizer = read_tokenizer(settings) if tokenizer is None else tokenizer
         if tokenizer.vocab_size > config.vocab_size:
             raise FormatError(f"tokenizer of {tokenizer.vocab_size} tokens, model of {config.vocab_size}")
+        tokenizer.conventions = read_conventions(settings, tokenizer)
         check_size(config.n_params, tensors, config.n_layer)
         return Opened.of(module.MODEL, config, module.read_weights(kind, tensors, config), tokenizer)
     except ChainruleError as error:
@@ -60,4 +62,5 @@ def write(model: Model, tokenizer: Tokenizer, path: Path, *, weights: str = "f32
     for name, array in module.write_weights(model.arrays(), model.config).items():
         fits = array.ndim == 2 and array.shape[1] % BLOCK == 0
         arrays[name] = FORMATS[weights] if fits else F32, array
-    file.write(path, metadata | settings | write_tokenizer(tokenizer), arrays)
+    metadata |= settings | write_tokenizer(tokenizer) | write_conventions(tokenizer)
+    file.write(path, metadata, arrays)

@@ -1,6 +1,6 @@
 """A model and its tokenizer in a Hugging Face directory, which `transformers` loads too.
 
-    config.json  model.safetensors  tokenizer.json  tokenizer_config.json  generation_config.json
+    config.json  model.safetensors  tokenizer.json  tokenizer_config.json  generation_config.json  (conventions.py)
 
 The weights may be in several files with `model.safetensors.index.json`. Pickles are refused: they can run code.
 """
@@ -19,24 +19,16 @@ from chainrule.files import new_file, new_folder, write
 from chainrule.io import safetensors
 from chainrule.io.files import read_bytes
 from chainrule.io.hf.architectures import known_kind, to_files, to_opened
+from chainrule.io.hf.conventions import read_conventions, roles, write_generation, write_ids, write_rest
+from chainrule.io.hf.tokenizers.parts import put_before
 from chainrule.io.lazy import Arrays
 from chainrule.io.opened import Opened
 from chainrule.io.tokenizers import described_tokenizer, find_tokenizer, load_tokenizer, to_hugging_face
 from chainrule.models import Model, Seq2Seq, Word2Vec
-from chainrule.text import Tokenizer, from_dict
+from chainrule.text import Conventions, Tokenizer, from_dict
 
 INDEX = "model.safetensors.index.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-# The usual names of special tokens, by role.
-ROLES = {
-    "bos": ("<s>", "<bos>", "<|begin_of_text|>"),
-    "eos": ("</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"),
-    "pad": ("<pad>", "[PAD]"),
-    "unk": ("<unk>", "[UNK]"),
-    "cls": ("[CLS]",),
-    "sep": ("[SEP]",),
-    "mask": ("[MASK]",),
-}
 
 
 @dataclass(frozen=True)
@@ -55,14 +47,13 @@ def parts(model: Model, tokenizer: Tokenizer | None, arrays: Arrays | None = Non
     config, arrays = to_files(model, model.state() if arrays is None else arrays)
     if isinstance(model, Word2Vec) and tokenizer is not None:  # no other program reads these
         return Parts(arrays, config, tokenizer.to_dict(), {}, {})
-    special = {} if tokenizer is None else dict(tokenizer.special_ids)
-    named = special_roles(special)
-    # None is written too: otherwise transformers uses the ids of its own models.
-    ids: dict[str, int | None] = {
-        f"{role}_token_id": special.get(named.get(role, "")) for role in ("bos", "eos", "pad")
-    }
+    conventions = Conventions() if tokenizer is None else tokenizer.conventions
+    by_role = {} if tokenizer is None else roles(tokenizer)
+    named = {role: tokenizer.piece(id) for role, id in by_role.items()} if tokenizer else {}
+    ids = write_ids(conventions)
     if isinstance(model, Seq2Seq):
-        known = (ids["bos_token_id"], ids["pad_token_id"])
+        usual = Conventions() if tokenizer is None else Conventions.usual(tokenizer.special_ids)
+        known = (usual.bos, usual.pad)
         ids["decoder_start_token_id"] = next((id for id in known if id is not None), 0)
     if "architectures" in config:
         config |= ids
@@ -70,19 +61,15 @@ def parts(model: Model, tokenizer: Tokenizer | None, arrays: Arrays | None = Non
         return Parts(arrays, config, {}, {}, ids)
     described, extra = _describe(tokenizer)
     if config["model_type"] == "bert" and {"cls", "sep"} <= named.keys():  # the tokens around a text
-        around = {role: [named[role], special[named[role]]] for role in ("cls", "sep")}
+        around = {role: [named[role], by_role[role]] for role in ("cls", "sep")}
         described = described | {"post_processor": {"type": "BertProcessing"} | around}
+    elif conventions.add_bos and described.get("post_processor", 0) is None:
+        described = described | {"post_processor": put_before(named["bos"], by_role["bos"])}
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     if hasattr(model.config, "block_size"):
         about["model_max_length"] = model.config.block_size
-    about |= {f"{role}_token": name for role, name in named.items()} | extra
-    return Parts(arrays, config, described, about, ids)
-
-
-def special_roles(special: Mapping[str, int]) -> dict[str, str]:
-    """Role -> special token (begin, end, padding, unknown, ...), found by their usual names."""
-    found = {role: next((n for n in names if n in special), None) for role, names in ROLES.items()}
-    return {role: name for role, name in found.items() if name is not None}
+    about |= {f"{role}_token": name for role, name in named.items()} | write_rest(conventions) | extra
+    return Parts(arrays, config, described, about, ids | write_generation(conventions))
 
 
 def save_pretrained(
@@ -117,16 +104,22 @@ def open_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> O
         found = to_opened(config, _weights(folder))._replace(tokenizer=tokenizer)
         if tokenizer is not None:
             check_vocabulary(found.model, tokenizer)
+            tokenizer.conventions = _conventions(folder, tokenizer, config)
     except (ChainruleError, TypeError, ValueError, OverflowError) as error:
         said = str(error)
         raise FormatError(said if said.startswith(str(folder)) else f"{folder}: {said}") from error
     return found
 
 
-def to_tokenizer(description: dict[str, Any], config: dict[str, Any]) -> Tokenizer:
-    """The tokenizer in the content of `tokenizer.json` and `tokenizer_config.json`."""
-    exact = config.get("chainrule")
-    return from_dict(exact) if isinstance(exact, dict) else described_tokenizer(description)
+def to_tokenizer(files: Mapping[str, Any]) -> Tokenizer:
+    """The tokenizer in the contents of the files of a checkpoint, by the fields of `Parts`."""
+    described, about = files["tokenizer"], files["tokenizer_config"]
+    exact = about.get("chainrule")
+    tokenizer = from_dict(exact) if isinstance(exact, dict) else described_tokenizer(described)
+    if about:
+        generation, config = files["generation_config"], files["config"]
+        tokenizer.conventions = read_conventions(tokenizer, about, generation, config, described)
+    return tokenizer
 
 
 def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
@@ -153,6 +146,17 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
     about = folder / "tokenizer_config.json"
     exact = _object(about).get("chainrule") if about.is_file() else None
     return from_dict(exact) if isinstance(exact, dict) else load_tokenizer(folder)
+
+
+def _conventions(folder: Path, tokenizer: Tokenizer, config: Mapping[str, Any]) -> Conventions:
+    """What the small files of a directory say about the use of its model."""
+    names = ("tokenizer_config", "special_tokens_map", "generation_config", "tokenizer")
+    paths = [folder / f"{name}.json" for name in names]
+    about, older, generation, described = (_object(path) if path.is_file() else {} for path in paths)
+    about = older | about
+    if (template := folder / "chat_template.jinja").is_file():
+        about["chat_template"] = read_bytes(template).decode("utf-8")
+    return read_conventions(tokenizer, about, generation, config, described)
 
 
 def _weights(folder: Path) -> Arrays:

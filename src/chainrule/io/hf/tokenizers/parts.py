@@ -69,3 +69,24 @@ def describe_added(ids: Mapping[str, int]) -> list[dict[str, Any]]:
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     listed = sorted(ids.items(), key=lambda item: item[1])
     return [{"id": id, "content": name, **flags} for name, id in listed]
+
+
+def token_before(description: Description) -> str | None:
+    """The special token that the post_processor puts before a text."""
+    processor = part(description, "post_processor")
+    steps = processor.get("processors") if processor.get("type") == "Sequence" else [processor]
+    for step in steps if isinstance(steps, list) else ():
+        single = step.get("single") if isinstance(step, dict) else None
+        first = single[0] if isinstance(single, list) and single and isinstance(single[0], dict) else {}
+        token = first.get("SpecialToken")
+        if isinstance(token, dict):
+            return str(token.get("id"))
+    return None
+
+
+def put_before(token: str, id: int) -> dict[str, Any]:
+    """The post_processor that puts a token before a text."""
+    special = {"SpecialToken": {"id": token, "type_id": 0}}
+    a, b = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    template = {"type": "TemplateProcessing", "single": [special, a], "pair": [special, a, special, b]}
+    return template | {"special_tokens": {token: {"id": token, "ids": [id], "tokens": [token]}}}

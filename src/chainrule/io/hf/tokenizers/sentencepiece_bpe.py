@@ -16,7 +16,9 @@ from chainrule.io.hf.tokenizers.parts import (
     describe_added,
     in_order,
     part,
+    put_before,
     refuse,
+    token_before,
 )
 from chainrule.io.hf.tokenizers.unigram import decoder, normalizer, space_first
 from chainrule.text import SentencePieceBPETokenizer, Vocabulary
@@ -46,7 +48,7 @@ def read(description: Description) -> SentencePieceBPETokenizer:
         if SPACE in piece.lstrip(SPACE):
             raise refuse("piece", piece, "without a space inside")
     tokenizer = SentencePieceBPETokenizer(
-        vocabulary, merges, prefix=space_first(description), start=_start(description)
+        vocabulary, merges, prefix=space_first(description), start=token_before(description)
     )
     if bool(model.get("byte_fallback")) != bool(tokenizer.bytes):
         raise refuse(
@@ -64,7 +66,7 @@ def write(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:
     return describe(
         added_tokens=describe_added(vocabulary.special_ids),
         normalizer=normalizer(tokenizer.prefix),
-        post_processor=None if tokenizer.start is None else _before(tokenizer.start, *tokenizer.start_ids),
+        post_processor=None if tokenizer.start is None else put_before(tokenizer.start, *tokenizer.start_ids),
         decoder=decoder(tokenizer.prefix),
         model=MODEL
         | {
@@ -75,19 +77,3 @@ def write(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:
             "merges": [[tokens[left], tokens[right]] for _, left, right in tokenizer.merges],
         },
     )
-
-
-def _start(description: Description) -> str | None:
-    """The special token that the post-processor puts before a text."""
-    single = part(description, "post_processor").get("single")
-    first = single[0] if isinstance(single, list) and isinstance(single[0], dict) else {}
-    token = first.get("SpecialToken")
-    return str(token.get("id")) if isinstance(token, dict) else None
-
-
-def _before(start: str, id: int) -> dict[str, Any]:
-    """A post-processor that puts a token before a text."""
-    token = {"SpecialToken": {"id": start, "type_id": 0}}
-    a, b = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
-    template = {"type": "TemplateProcessing", "single": [token, a], "pair": [token, a, token, b]}
-    return template | {"special_tokens": {start: {"id": start, "ids": [id], "tokens": [start]}}}
