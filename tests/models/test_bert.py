@@ -219,11 +219,16 @@ def test_shapes_that_do_not_fit_are_named(ids: np.ndarray, mask: np.ndarray | No
     ("name", "size", "message"),
     [
         ("bert", {"n_head": 5}, "n_embd is 12, n_head 5"),
-        ("bert", {"n_segments": 0}, "n_segments is 0"),
+        ("bert", {"n_segments": -1}, "n_segments is -1"),
+        ("bert", {"norm": "middle"}, "norm is middle"),
+        ("bert", {"variant": "albert"}, "variant is albert"),
+        ("bert", {"relative_buckets": 3}, "relative_buckets is 3"),
         ("bert", {"dropout": 1.0}, "dropout is 1.0"),
         ("bert", {"norm_eps": 0.0}, "norm_eps is 0.0"),
         ("bert-classifier", {"classes": 1}, "classes is 1"),
         ("bert-embedder", {"temperature": 0.0}, "temperature is 0.0"),
+        ("bert-embedder", {"pooling": "min"}, "pooling is min"),
+        ("bert-embedder", {"max_length": 9}, "max_length is 9, block_size 8"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(name: str, size: dict[str, Any], message: str) -> None:
@@ -438,8 +443,8 @@ def test_fine_tuning_without_a_pooler_starts_a_new_one() -> None:
 
 
 def test_fine_tuning_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ConfigError, match="fine_tune: BERTPretraining to BERTPretraining"):
-        fine_tune(tiny(), BERTPretraining)
+    with pytest.raises(ConfigError, match="fine_tune: BERTPretraining to GPT"):
+        fine_tune(tiny(), cr.models.GPT)
     with pytest.raises(ConfigError, match="fine_tune: GPT to BERTClassifier"):
         fine_tune(make("gpt", n_layer=1, n_head=1, n_embd=4), BERTClassifier)
     with pytest.raises(ShapeError, match="word_embeddings"):

@@ -42,6 +42,7 @@ COMMANDS = {
         "train.family:seq2seq",
         "train an encoder-decoder on pairs of texts, such as translations",
     ),
+    "train t5": ("train.family:t5", "train an encoder-decoder that knows positions by their distance"),
     "train bert": (
         "train.family:bert",
         "train an encoder that reads in both directions, on text with masked words",
@@ -55,6 +56,7 @@ COMMANDS = {
         "evaluate a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice",
     ),
     "sample": ("sample", "generate text with a trained model"),
+    "embed": ("embed", "turn texts into vectors, or show which are near each other"),
     "import": ("import_", "import a model of another program: Hugging Face, GGUF, llama2.c"),
     "export": ("export", "write a model for another program"),
     "chat": ("chat", "talk with a trained model"),

@@ -15,6 +15,7 @@ from chainrule.nn.linear import Linear
 from chainrule.nn.mlp import MLP, FeedForward, GatedFeedForward
 from chainrule.nn.norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from chainrule.nn.positions import (
+    DistanceBias,
     LearnedPositions,
     SinusoidalPositions,
     frequencies,
@@ -26,7 +27,7 @@ from chainrule.nn.recurrent import GRU, LSTM, RNN, Bidirectional, Stack
 from chainrule.nn.rope_scaling import LinearScaling, Llama3Scaling, RopeScaling, rope_scaling
 
 __all__ = [
-    "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "Dropout", "Embedding",
+    "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "DistanceBias", "Dropout", "Embedding",
     "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "Layer", "LayerNorm", "LearnedPositions",
     "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "MultiHeadAttention", "PReLU", "RMSNorm",
     "RopeScaling", "SinusoidalPositions", "Stack", "TransformerBlock", "activation", "frequencies", "init",

@@ -42,6 +42,7 @@ from chainrule.ops.pairs import bradley_terry, negative_sampling
 from chainrule.ops.recurrent import gru_cell, lstm_cell, rnn_cell
 from chainrule.ops.recurrent_sequence import gru_sequence, lstm_sequence, rnn_sequence
 from chainrule.ops.reduce import logsumexp, max, mean, sum
+from chainrule.ops.relative_attention import relative_attention
 from chainrule.ops.rmsnorm import rmsnorm
 from chainrule.ops.rotary import rotary
 from chainrule.ops.shape import broadcast_to, concat, reshape, transpose, where
@@ -63,7 +64,7 @@ __all__ = [
     "huber", "keep_mask", "kl_divergence", "kl_divergence_logits", "l2_to_reference", "layernorm",
     "leaky_relu", "linear", "linear_cross_entropy", "log", "log_sigmoid", "log_softmax", "logsumexp",
     "lstm_cell", "lstm_sequence", "mae", "matmul", "max", "mean", "mse", "mul", "neg", "negative_sampling",
-    "one_hot", "packed_attention", "pow", "prelu", "relu", "reshape", "rmsnorm", "rnn_cell", "rnn_sequence",
+    "one_hot", "packed_attention", "pow", "prelu", "relative_attention", "relu", "reshape", "rmsnorm", "rnn_cell", "rnn_sequence",
     "rotary", "sigmoid", "silu", "sin", "smooth_labels", "softmax", "softmax_jacobian", "softplus", "sqrt",
     "sub", "sum", "swiglu", "tanh", "transpose", "update_running", "where"
 ]  # fmt: skip

@@ -61,8 +61,13 @@ def forward(
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    return gradients(dy, saved, needs)[:3]
+
+
+def gradients(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    """dq, dk, dv and dZ (..., H, T, S), the gradient of what is added to the scores; the last if needs[3] asks for it."""
     q, k, v, o, lse, causal, mask, scale, dropout, key = saved
-    dq = dk = dv = None
+    dq = dk = dv = dZ = None
     A = _scores(q, k, causal, mask, scale)  # (..., Hk, G·T, S)
     A -= _fold(lse[..., None], k)
     np.exp(A, out=A)  # [AT.5]
@@ -71,7 +76,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     if needs[2]:
         used = A if keep is None else A * keep
         dv = used.swapaxes(-1, -2) @ do  # forward was: o = A v; sums over the group    [AT.6]
-    if needs[0] or needs[1]:
+    if needs[0] or needs[1] or any(needs[3:]):
         dZ = do @ v.swapaxes(-1, -2)  # dA so far    [AT.7]
         if keep is not None:
             dZ *= keep  # [AT.13]
@@ -84,7 +89,8 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
         if needs[1]:
             dk = dZ.swapaxes(-1, -2) @ _fold(q, k)  # [AT.11]
             dk *= scale
-    return dq, dk, dv
+        dZ = dZ.reshape(_scores_shape(q, k))
+    return dq, dk, dv, dZ
 
 
 def native_forward(q: Array, k: Array, v: Array, **options: Any) -> tuple[Array, Saved]:
@@ -284,14 +290,23 @@ def composed(
     key: Any = None,
 ) -> Any:
     """The composition from matmul and softmax, with every matrix stored."""
-    shape = _scores_shape(q, k)
-    k, v = _repeat_heads(k, shape), _repeat_heads(v, shape)
-    scores = mul(matmul(q, _swap_last(k)), _scale(scale, q))  # (..., H, T, S)
-    bias = _bias(causal, _as_mask(mask, shape, q.dtype), shape, q.dtype)
+    return averaged(scaled_scores(q, k, scale), v, causal, mask, dropout, key)
+
+
+def scaled_scores(q: Any, k: Any, scale: float | None) -> Any:
+    """s q kᵀ, (..., H, T, S), composed."""
+    k = _repeat_heads(k, _scores_shape(q, k))
+    return mul(matmul(q, _swap_last(k)), _scale(scale, q))
+
+
+def averaged(scores: Any, v: Any, causal: bool, mask: Any, dropout: float, key: Any) -> Any:
+    """softmax(scores + M) v, (..., H, T, Dv), composed."""
+    shape = scores.shape
+    bias = _bias(causal, _as_mask(mask, shape, scores.dtype), shape, scores.dtype)
     weights = softmax(scores if bias is None else add(scores, bias))
     if dropout:
         weights = dropout_op(weights, p=dropout, key=key)
-    return matmul(weights, v)  # (..., H, T, Dv)
+    return matmul(weights, _repeat_heads(v, shape))  # (..., H, T, Dv)
 
 
 def _repeat_heads(x: Any, shape: Shape) -> Any:

@@ -122,10 +122,10 @@ def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
     except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
     tokenizer = pretrained.to_tokenizer(saved.tokenizer, saved.tokenizer_config)
-    if tokenizer.vocab_size != model.config.vocab_size:
+    if tokenizer.vocab_size > model.config.vocab_size:
         raise CheckpointError(
             f"checkpoint: tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}"
-            " (must be equal)"
+            " (must not be more)"
         )
     return model, tokenizer
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chainrule.errors import ConfigError
-from chainrule.models import Model, describe
-from chainrule.models.registry import FAMILIES, WORD_VECTORS
+from chainrule.models import BERT, BERTEmbedder, Model, describe
+from chainrule.models.registry import FAMILIES, PAIRS, WORD_VECTORS
 from chainrule.suggest import hinted
 from chainrule.tasks.classification import ClassificationTask
 from chainrule.tasks.language_modeling import LanguageModelingTask
@@ -16,7 +16,7 @@ from chainrule.tasks.word_vectors import WordVectorsTask
 
 TASKS: dict[str, type[Task]] = {
     **dict.fromkeys(FAMILIES, LanguageModelingTask),
-    "seq2seq": TranslationTask,
+    **dict.fromkeys(PAIRS, TranslationTask),
     "bert": MaskedLMTask,
     "bert-classifier": ClassificationTask,
     "bert-tagger": TaggingTask,
@@ -33,5 +33,10 @@ def task_of(family: str) -> type[Task]:
 
 
 def task_of_model(model: Model) -> type[Task]:
-    """The task of a model."""
+    """The task of a model; one that only makes vectors has none."""
+    if isinstance(model, BERT | BERTEmbedder):
+        raise ConfigError(
+            f"{type(model).__name__}: has no head that answers or learns (chainrule embed turns texts into vectors; a "
+            "head is trained with chainrule train bert-classifier, bert-tagger or bert, --init and this directory)"
+        )
     return task_of(describe(model)["model_type"])

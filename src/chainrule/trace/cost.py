@@ -12,7 +12,7 @@ from chainrule.ops import attention
 from chainrule.trace.graph import Given, Graph, Node, origin
 
 COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
-ATTENTION = ("attention", "packed_attention")
+ATTENTION = ("attention", "packed_attention", "relative_attention")
 RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
 PRODUCTS = ("linear", "linear_cross_entropy", "concat", *RECURRENT)
 
@@ -79,14 +79,14 @@ def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:
     q, k, v = heads_of(node)
     if is_causal(node):
         k, v = (abstract((*x.shape[:-2], x.shape[-2] + past, x.shape[-1])) for x in (k, v))
-    needs = needs if len(needs) == 3 else 3 * needs
+    needs = 3 * needs if len(needs) == 1 else needs[:3]
     return attention.cost(needs, q, k, v, causal=is_causal(node) and not dense)
 
 
 def heads_of(node: Node) -> tuple[Array, Array, Array]:
     """Queries, keys and values of attention, (..., heads, positions, size) each; only shapes are known."""
-    if node.op.name == "attention":
-        q, k, v = node.arrays
+    if node.op.name != "packed_attention":
+        q, k, v = node.arrays[:3]
         return q, k, v
     B, T, width = node.arrays[0].shape
     heads = node.constants["heads"]

@@ -58,10 +58,29 @@ OTHERS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "classifier": ("bert-classifier", {"classes": 5}, "BertForSequenceClassification"),
     "tagger": ("bert-tagger", {"classes": 2}, "BertForTokenClassification"),
     "embedder": ("bert-embedder", {"temperature": 0.3}, "BertModel"),
-    "marian": ("seq2seq", {"tied": True, "scale_embedding": True}, "MarianMTModel"),
-    "marian with biases": ("seq2seq", {"bias": True, "label_smoothing": 0.1}, "MarianMTModel"),
-    "two vocabularies": ("seq2seq", {"source_vocab_size": 9}, "MarianMTModel"),
+    "marian": ("seq2seq", {"norm": "post", "tied": True, "scale_embedding": True}, "MarianMTModel"),
+    "marian with biases": ("seq2seq", {"norm": "post", "bias": True, "label_smoothing": 0.1}, "MarianMTModel"),
+    "two vocabularies": ("seq2seq", {"norm": "post", "source_vocab_size": 9}, "MarianMTModel"),
     "pegasus": ("seq2seq", {"norm": "pre", "activation": "silu"}, "PegasusForConditionalGeneration"),
+    "bart": (
+        "seq2seq",
+        {"norm": "post", "positions": "learned", "embedding_norm": True, "start": "eos"},
+        "BartForConditionalGeneration",
+    ),
+    "t5": ("t5", {"start": "pad", "head_size": 3}, "T5ForConditionalGeneration"),
+    "t5 1.1": ("t5", {"gated": True, "activation": "gelu_tanh", "tied": False}, "T5ForConditionalGeneration"),
+    "t5 with a gate of its own": ("t5", {"gated": True, "activation": "gelu"}, None),
+    "roberta": ("bert", {"next_sentence": False, "variant": "roberta", "n_segments": 1}, "RobertaForMaskedLM"),
+    "electra": ("bert-tagger", {"variant": "electra", "embedding_size": 4}, "ElectraForTokenClassification"),
+    "mpnet": (
+        "bert-classifier",
+        {"variant": "mpnet", "n_segments": 0, "relative_buckets": 32},
+        "MPNetForSequenceClassification",
+    ),
+    "distilbert": ("bert-embedder", {"variant": "distilbert", "n_segments": 0}, "DistilBertModel"),
+    "bert, pre-norm": ("bert", {"norm": "pre"}, None),
+    "bert with distances": ("bert-classifier", {"relative_buckets": 32}, None),
+    "roberta with pairs": ("bert", {"variant": "roberta"}, None),
     "learned positions": ("seq2seq", {"positions": "learned"}, None),
     "another epsilon": ("seq2seq", {"norm_eps": 1e-6}, None),
     "pre-norm with two vocabularies": ("seq2seq", {"norm": "pre", "source_vocab_size": 9}, None),
@@ -108,7 +127,7 @@ def test_an_encoder_that_ours_cannot_be_is_refused(
 
 
 def test_copies_and_positions_in_a_file_must_agree(tmp_path: Path) -> None:
-    save_pretrained(make("seq2seq", **ENCODER | {"tied": True}), None, tmp_path / "x")
+    save_pretrained(make("seq2seq", **ENCODER | {"norm": "post", "tied": True}), None, tmp_path / "x")
     path = tmp_path / "x" / "model.safetensors"
     arrays = dict(safetensors.read(path))
     table = sinusoidal(7, 8, layout="half").astype(np.float32)

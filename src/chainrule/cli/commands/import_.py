@@ -44,4 +44,18 @@ class Command:
             print(json.dumps({"out": str(self.out)} | counts))
             return
         print(f"{size(model)}; {tokenizer.vocab_size:,} tokens; in {self.out}")
-        print(f"generate text with: {command_line()} sample {self.out}")
+        print(use_of(model, f"{command_line()} {{}} {self.out}"))
+
+
+def use_of(model: cr.models.Model, command: str) -> str:
+    """What to do with a model: the command that uses it."""
+    models = cr.models
+    if isinstance(model, models.BERT | models.BERTEmbedder):
+        return f"turn texts into vectors with: {command.format('embed')} FILE"
+    if isinstance(model, models.BERTPretraining):
+        return f'guess words with: {command.format("sample")} --prompt "... [MASK] ..."'
+    if isinstance(model, models.BERTClassifier):
+        return f"label texts with: {command.format('sample')} --prompt TEXT"
+    if isinstance(model, models.EncoderDecoder):
+        return f"translate with: {command.format('sample')} --prompt TEXT"
+    return f"generate text with: {command.format('sample')}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.options import Argument, Given
 from chainrule.cli.args.text import read_input
 from chainrule.cli.args.unused import given, refuse
 from chainrule.cli.render.progress import Progress
@@ -21,6 +21,15 @@ from chainrule.validate import Check
 
 ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
+DRAWN = {
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical",
+    "seed",
+    "num_samples",
+}  # ask for texts that are drawn
 Weights = Literal["fp32", "bf16", "int8", "int4"]
 
 
@@ -28,7 +37,8 @@ Weights = Literal["fp32", "bf16", "int8", "int4"]
 class Command:
     """Generate text with a trained model, or have it answer prompts.
 
-    An encoder-decoder translates each prompt, a classifier labels it, a tagger its words, a BERT guesses each [MASK].
+    An encoder-decoder translates each prompt, by the likeliest tokens unless --beam or --temperature is given; a
+    classifier labels it, a tagger its words, a BERT guesses each [MASK].
 
     Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --top-p 0.9 --seed 3
     """
@@ -53,6 +63,7 @@ class Command:
     """Also print the log-probability of each token, of the prompt and of the text."""
     json: bool = False
     """Print a JSON object for each text, one per line."""
+    given: Given = frozenset()
 
     def run(self) -> None:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
@@ -77,8 +88,9 @@ class Command:
         if self.beam is None and "length_penalty" in given(self):
             said = " is given without beam (must be with it, or left out)"
             raise ConfigError("sample: ", Setting("length_penalty"), said)
+        likeliest = task.likeliest and not DRAWN & self.given
         return cr.tasks.AnswerOptions(
-            sampling=self.sampling,
+            sampling=replace(self.sampling, temperature=0.0) if likeliest else self.sampling,
             num_samples=self.num_samples,
             beam=None if self.beam is None else self._beam(self.beam),
             weights=self.weights,

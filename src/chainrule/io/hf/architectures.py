@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from chainrule.errors import CheckpointError, FormatError
-from chainrule.io.hf import bert, gpt2, llama, marian
+from chainrule.io.hf import bert, gpt2, llama, marian, t5
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import Model, describe, n_params, rebuild
@@ -16,7 +16,7 @@ from chainrule.nn.init import unfilled
 from chainrule.suggest import hinted
 
 # Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights.
-MODULES: tuple[Any, ...] = (gpt2, llama, bert, marian)
+MODULES: tuple[Any, ...] = (gpt2, llama, bert, marian, t5)
 ARCHITECTURES = {name: module for module in MODULES for name in module.NAMES}
 
 
@@ -51,12 +51,16 @@ def to_model(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
             known = ARCHITECTURES | KNOWN
             rule = hinted(f"must be one of {', '.join(known)}", str(kind), known)
             raise FormatError(f"model_type is {kind!r} ({rule})")
+        if kind == "seq2seq":
+            config = {"norm": "post"} | dict(
+                config
+            )  # what a file of an earlier version means that does not say it
         check_size(n_params(config), arrays, config.get("n_layer", 0))
         with unfilled():
             model: Model = rebuild(config)
     else:
         module = ARCHITECTURES[kind]
-        sizes = module.read_config(Settings(config))
+        sizes = module.read_config(Settings(config, arrays.keys()))
         check_size(sizes.n_params, arrays, sizes.n_layer)
         arrays = module.read_weights(arrays, sizes)
         with unfilled():

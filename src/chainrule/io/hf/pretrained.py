@@ -2,7 +2,7 @@
 
     config.json  model.safetensors  tokenizer.json  tokenizer_config.json  generation_config.json
 
-The weights may be in several files with `model.safetensors.index.json`. Pickles are refused: they can run code.
+A model of vectors also has the files of sentence-transformers (`sentence_transformers`). The weights may be in several files with `model.safetensors.index.json`. Pickles are refused: they can run code.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.files import new_folder, write
 from chainrule.io import safetensors
 from chainrule.io.files import read_bytes
+from chainrule.io.hf import sentence_transformers
 from chainrule.io.hf.architectures import to_files, to_model
+from chainrule.io.hf.bert_names import VARIANTS
 from chainrule.io.safetensors import Arrays
 from chainrule.io.tokenizers import described_tokenizer, load_tokenizer, to_hugging_face
-from chainrule.models import Model, Seq2Seq, Word2Vec
+from chainrule.models import EncoderDecoder, Model, Word2Vec
 from chainrule.text import Tokenizer, from_dict
 
 INDEX = "model.safetensors.index.json"
@@ -60,22 +62,46 @@ def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
     ids: dict[str, int | None] = {
         f"{role}_token_id": special.get(named.get(role, "")) for role in ("bos", "eos", "pad")
     }
-    if isinstance(model, Seq2Seq):
-        known = (ids["bos_token_id"], ids["pad_token_id"])
+    if isinstance(model, EncoderDecoder):
+        known = (ids[f"{role}_token_id"] for role in (model.config.start, "bos", "pad"))
         ids["decoder_start_token_id"] = next((id for id in known if id is not None), 0)
     if "architectures" in config:
-        config |= ids
+        config |= _agreed(config, ids)
     if tokenizer is None:
         return Parts(arrays, config, {}, {}, ids)
     described, extra = _describe(tokenizer)
-    if config["model_type"] == "bert" and {"cls", "sep"} <= named.keys():  # the tokens around a text
-        around = {role: [named[role], special[named[role]]] for role in ("cls", "sep")}
-        described = described | {"post_processor": {"type": "BertProcessing"} | around}
+    described = described | _around(model, config["model_type"], named, special)
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     if hasattr(model.config, "block_size"):
         about["model_max_length"] = model.config.block_size
     about |= {f"{role}_token": name for role, name in named.items()} | extra
     return Parts(arrays, config, described, about, ids)
+
+
+def _agreed(config: Mapping[str, Any], ids: dict[str, int | None]) -> dict[str, int | None]:
+    """The ids for `config.json`; where the weights depend on one, such as that of padding, it must be this one."""
+    for name, wanted in config.items():
+        if name in ids and ids[name] not in (None, wanted):
+            raise FormatError(
+                f"{name} is {ids[name]} in the tokenizer (must be {wanted} for {config['model_type']}: it decides where "
+                "positions begin)"
+            )
+    return {name: config.get(name) if id is None else id for name, id in ids.items()}
+
+
+def _around(model: Model, kind: str, named: Mapping[str, str], special: Mapping[str, int]) -> dict[str, Any]:
+    """The part of `tokenizer.json` that puts tokens around a text, for a model that reads them."""
+
+    def token(role: str) -> list[Any]:
+        return [named[role], special[named[role]]]
+
+    if kind in VARIANTS and {"cls", "sep"} <= named.keys():
+        return {"post_processor": {"type": "BertProcessing", "cls": token("cls"), "sep": token("sep")}}
+    between = kind in VARIANTS or (isinstance(model, EncoderDecoder) and model.config.start == "eos")
+    if between and {"bos", "eos"} <= named.keys():
+        about = {"type": "RobertaProcessing", "trim_offsets": True, "add_prefix_space": False}
+        return {"post_processor": about | {"cls": token("bos"), "sep": token("eos")}}
+    return {}
 
 
 def special_roles(special: Mapping[str, int]) -> dict[str, str]:
@@ -92,6 +118,9 @@ def save_pretrained(model: Model, tokenizer: Tokenizer | None, folder: str | Pat
         for name in ("config", "tokenizer", "tokenizer_config", "generation_config"):
             if value := getattr(content, name):
                 write(place / f"{name}.json", (json.dumps(value, indent=1) + "\n").encode())
+        for name, value in sentence_transformers.files(model).items():
+            (place / name).parent.mkdir(exist_ok=True)
+            write(place / name, (json.dumps(value, indent=1) + "\n").encode())
 
 
 def load_pretrained(folder: str | Path) -> tuple[Model, Tokenizer | None]:
@@ -99,6 +128,7 @@ def load_pretrained(folder: str | Path) -> tuple[Model, Tokenizer | None]:
     folder = Path(folder)
     config = _object(folder / "config.json")
     try:
+        config |= sentence_transformers.section(folder)
         model = to_model(config, _weights(folder))
         tokenizer = _tokenizer(folder)
         if tokenizer is not None:
