@@ -220,14 +220,14 @@ def test_shapes_that_do_not_fit_are_named(ids: np.ndarray, mask: np.ndarray | No
     [
         ("bert", {"n_head": 5}, "n_embd is 12, n_head 5"),
         ("bert", {"n_segments": -1}, "n_segments is -1"),
-        ("bert", {"norm": "middle"}, "norm is middle"),
-        ("bert", {"variant": "albert"}, "variant is albert"),
+        ("bert", {"norm": "middle"}, "norm is 'middle'"),
+        ("bert", {"variant": "albert"}, "variant is 'albert'"),
         ("bert", {"relative_buckets": 3}, "relative_buckets is 3"),
         ("bert", {"dropout": 1.0}, "dropout is 1.0"),
         ("bert", {"norm_eps": 0.0}, "norm_eps is 0.0"),
         ("bert-classifier", {"classes": 1}, "classes is 1"),
         ("bert-embedder", {"temperature": 0.0}, "temperature is 0.0"),
-        ("bert-embedder", {"pooling": "min"}, "pooling is min"),
+        ("bert-embedder", {"pooling": "min"}, "pooling is 'min'"),
         ("bert-embedder", {"max_length": 9}, "max_length is 9, block_size 8"),
     ],
 )

@@ -32,7 +32,14 @@ SIZES: dict[str, Any] = {
     "max_position_embeddings": 21,
     "vocab_size": V,
 }
-DISTIL = {"n_layers": 2, "n_heads": 3, "dim": 24, "hidden_dim": 40, "max_position_embeddings": 21, "vocab_size": V}
+DISTIL = {
+    "n_layers": 2,
+    "n_heads": 3,
+    "dim": 24,
+    "hidden_dim": 40,
+    "max_position_embeddings": 21,
+    "vocab_size": V,
+}
 CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "roberta": ("Roberta", SIZES | {"type_vocab_size": 1, "layer_norm_eps": 1e-5}),
     "distilbert": ("DistilBert", DISTIL),
@@ -122,8 +129,17 @@ def test_buckets_of_distances(buckets: int, farthest: int, bidirectional: bool) 
 
 SOURCE = np.where(MASK, RNG.integers(3, V, size=(3, 9)), 1)
 TARGET = RNG.integers(3, V, size=(3, 7))
-BOTH = {f"{side}_{n}": x for side in ("encoder", "decoder") for n, x in (("layers", 2), ("attention_heads", 3), ("ffn_dim", 40))}
-BART: dict[str, Any] = BOTH | {"d_model": 24, "max_position_embeddings": 19, "vocab_size": V, "forced_eos_token_id": None}
+BOTH = {
+    f"{side}_{n}": x
+    for side in ("encoder", "decoder")
+    for n, x in (("layers", 2), ("attention_heads", 3), ("ffn_dim", 40))
+}
+BART: dict[str, Any] = BOTH | {
+    "d_model": 24,
+    "max_position_embeddings": 19,
+    "vocab_size": V,
+    "forced_eos_token_id": None,
+}
 T5_SIZES: dict[str, Any] = {
     "num_layers": 2, "num_heads": 3, "d_model": 24, "d_kv": 5, "d_ff": 40, "vocab_size": V, "n_positions": 19,
     "decoder_start_token_id": 0, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12,
@@ -133,6 +149,7 @@ PAIRS: dict[str, tuple[str, dict[str, Any]]] = {
     "bart, scaled": ("Bart", BART | {"scale_embedding": True, "activation_function": "relu"}),
     "t5": ("T5", T5_SIZES),
     "t5, gated": ("T5", T5_SIZES | {"feed_forward_proj": "gated-gelu"}),
+    "t5, tied and not scaled": ("T5", T5_SIZES | {"tie_word_embeddings": False}),
     "t5, untied": ("T5", T5_SIZES | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
 }
 
@@ -167,6 +184,8 @@ def test_encoder_decoders_both_ways(name: str, tmp_path: Path) -> None:
     torch.manual_seed(4)
     config = getattr(transformers, f"{kind}Config")(**sizes)
     theirs = shaken(getattr(transformers, f"{kind}ForConditionalGeneration")(config).eval())
+    if "untied" in name:
+        theirs.lm_head.weight = torch.nn.Parameter(theirs.lm_head.weight.detach() + 0.1)
     theirs.save_pretrained(tmp_path / "theirs")
     ours, _ = load_pretrained(tmp_path / "theirs")
     assert isinstance(ours, EncoderDecoder) and ours.config.start == ("eos" if kind == "Bart" else "pad")
@@ -183,7 +202,9 @@ def test_encoder_decoders_both_ways(name: str, tmp_path: Path) -> None:
 def test_gradients_of_t5(tmp_path: Path) -> None:
     """Of all weights, the biases by distance among them."""
     torch.manual_seed(4)
-    theirs = shaken(transformers.T5ForConditionalGeneration(transformers.T5Config(**T5_SIZES, dropout_rate=0.0)))
+    theirs = shaken(
+        transformers.T5ForConditionalGeneration(transformers.T5Config(**T5_SIZES, dropout_rate=0.0))
+    )
     theirs.save_pretrained(tmp_path / "theirs")
     ours, _ = load_pretrained(tmp_path / "theirs")
     targets = RNG.integers(3, V, size=TARGET.shape)
@@ -205,7 +226,12 @@ def test_gradients_of_t5(tmp_path: Path) -> None:
 
 # -- sentence-transformers ---------------------------------------------------------------------------------------
 
-TEXTS = ["the cat sat on the mat.", "a dog ran", "", "the the the the the the the the the the the the the the"]
+TEXTS = [
+    "the cat sat on the mat.",
+    "a dog ran",
+    "",
+    "the the the the the the the the the the the the the the",
+]
 
 
 def sentence_folder(folder: Path, pooling: str, normalize: bool) -> tuple[Any, Any]:
@@ -220,7 +246,12 @@ def sentence_folder(folder: Path, pooling: str, normalize: bool) -> tuple[Any, A
     save_pretrained(body, tokenizer, folder)
     kinds = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
     modules = [
-        {"idx": i, "name": str(i), "path": f"{i}_{kind}" if i else "", "type": f"sentence_transformers.models.{kind}"}
+        {
+            "idx": i,
+            "name": str(i),
+            "path": f"{i}_{kind}" if i else "",
+            "type": f"sentence_transformers.models.{kind}",
+        }
         for i, kind in enumerate(kinds)
     ]
     flags = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
@@ -228,7 +259,9 @@ def sentence_folder(folder: Path, pooling: str, normalize: bool) -> tuple[Any, A
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 24} | on))
     (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 9, "do_lower_case": False}))
+    (folder / "sentence_bert_config.json").write_text(
+        json.dumps({"max_seq_length": 9, "do_lower_case": False})
+    )
     return (
         transformers.AutoModel.from_pretrained(folder).eval(),
         transformers.AutoTokenizer.from_pretrained(folder),
@@ -271,7 +304,11 @@ def test_a_head_on_a_body(tmp_path: Path) -> None:
     theirs = random_model("mpnet", "Model")
     theirs.save_pretrained(tmp_path / "theirs")
     ours, _ = load_pretrained(tmp_path / "theirs")
-    for kind, sizes in ((cr.models.BERTClassifier, {"classes": 3}), (cr.models.BERTPretraining, {}), (BERTEmbedder, {})):
+    for kind, sizes in (
+        (cr.models.BERTClassifier, {"classes": 3}),
+        (cr.models.BERTPretraining, {}),
+        (BERTEmbedder, {}),
+    ):
         model = cr.models.fine_tune(ours, kind, **sizes).eval()
         with cr.no_grad():
             hidden = body_of(model)(IDS, MASK).numpy()  # type: ignore[misc]
@@ -281,7 +318,16 @@ def test_a_head_on_a_body(tmp_path: Path) -> None:
 def test_a_new_variant_is_like_theirs_when_it_learns() -> None:
     """Dropout aside, a step changes what it should: every family of BERT learns with distances too."""
     cr.seed(0)
-    model = make("bert-classifier", n_layer=1, n_head=2, n_embd=16, vocab_size=V, block_size=9, relative_buckets=8, classes=2)
+    model = make(
+        "bert-classifier",
+        n_layer=1,
+        n_head=2,
+        n_embd=16,
+        vocab_size=V,
+        block_size=9,
+        relative_buckets=8,
+        classes=2,
+    )
     model.parameters().zero_grad()
     model.loss((IDS, MASK, None), np.array([0, 1, 0])).backward()
     assert model.bert.encoder.relative_attention_bias.weight.grad.any()

@@ -59,7 +59,11 @@ OTHERS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "tagger": ("bert-tagger", {"classes": 2}, "BertForTokenClassification"),
     "embedder": ("bert-embedder", {"temperature": 0.3}, "BertModel"),
     "marian": ("seq2seq", {"norm": "post", "tied": True, "scale_embedding": True}, "MarianMTModel"),
-    "marian with biases": ("seq2seq", {"norm": "post", "bias": True, "label_smoothing": 0.1}, "MarianMTModel"),
+    "marian with biases": (
+        "seq2seq",
+        {"norm": "post", "bias": True, "label_smoothing": 0.1},
+        "MarianMTModel",
+    ),
     "two vocabularies": ("seq2seq", {"norm": "post", "source_vocab_size": 9}, "MarianMTModel"),
     "pegasus": ("seq2seq", {"norm": "pre", "activation": "silu"}, "PegasusForConditionalGeneration"),
     "bart": (
@@ -68,9 +72,17 @@ OTHERS: dict[str, tuple[str, dict[str, Any], str | None]] = {
         "BartForConditionalGeneration",
     ),
     "t5": ("t5", {"start": "pad", "head_size": 3}, "T5ForConditionalGeneration"),
-    "t5 1.1": ("t5", {"gated": True, "activation": "gelu_tanh", "tied": False}, "T5ForConditionalGeneration"),
+    "t5 1.1": (
+        "t5",
+        {"gated": True, "activation": "gelu_tanh", "tied": False, "scale_output": False},
+        "T5ForConditionalGeneration",
+    ),
     "t5 with a gate of its own": ("t5", {"gated": True, "activation": "gelu"}, None),
-    "roberta": ("bert", {"next_sentence": False, "variant": "roberta", "n_segments": 1}, "RobertaForMaskedLM"),
+    "roberta": (
+        "bert",
+        {"next_sentence": False, "variant": "roberta", "n_segments": 1},
+        "RobertaForMaskedLM",
+    ),
     "electra": ("bert-tagger", {"variant": "electra", "embedding_size": 4}, "ElectraForTokenClassification"),
     "mpnet": (
         "bert-classifier",

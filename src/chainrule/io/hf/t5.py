@@ -1,6 +1,7 @@
 """T5 as Hugging Face's `T5ForConditionalGeneration`: the same names, but for the bias by distance and the decoder.
 
-The head is tied, and its input divided by √C, unless `tie_word_embeddings` is false, as in version 1.1 and Flan-T5.
+The head is tied and its input divided by √C, unless `tie_word_embeddings` is false, as in version 1.1 and Flan-T5.
+Newer files say the division by `scale_decoder_outputs`, and whether the head is tied by the weights they hold.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def read_config(settings: Settings) -> T5Config:
     settings.must("num_decoder_layers", layers)
     written = settings.choice("feed_forward_proj", {name: name for name in PROJECTIONS}, "relu")
     activation, gated = PROJECTIONS[written]
+    scaled = settings.flag("scale_decoder_outputs", settings.flag("tie_word_embeddings", True))
     ours = settings.section("chainrule")
     return T5Config(
         n_layer=layers,
@@ -63,18 +65,14 @@ def read_config(settings: Settings) -> T5Config:
         farthest=settings.integer("relative_attention_max_distance", default=128),
         activation=activation,
         gated=gated,
-        tied=_tied(settings),
+        tied=ours.flag("tied", scaled or HEAD not in settings.weights),
+        scale_output=scaled,
         norm_eps=settings.number("layer_norm_epsilon", default=1e-6),
         dropout=settings.number("dropout_rate", default=0.1),
         label_smoothing=ours.number("label_smoothing", default=0.0),
         scheduled_sampling=ours.number("scheduled_sampling", default=0.0),
         start=start_of(settings) if ours.values or settings.has("decoder_start_token_id") else "pad",
     )
-
-
-def _tied(settings: Settings) -> bool:
-    """Newer files say only by the division whether the head is tied."""
-    return settings.flag("scale_decoder_outputs", settings.flag("tie_word_embeddings", True))
 
 
 def write_config(config: T5Config) -> dict[str, Any] | None:
@@ -97,11 +95,13 @@ def write_config(config: T5Config) -> dict[str, Any] | None:
         "relative_attention_num_buckets": config.relative_buckets,
         "relative_attention_max_distance": config.farthest,
         "feed_forward_proj": names[0],
-        "tie_word_embeddings": config.tied,
+        "tie_word_embeddings": config.scale_output,  # which is what they make of it
+        "scale_decoder_outputs": config.scale_output,
         "layer_norm_epsilon": config.norm_eps,
         "dropout_rate": config.dropout,
         "is_encoder_decoder": True,
         "chainrule": {
+            "tied": config.tied,
             "label_smoothing": config.label_smoothing,
             "scheduled_sampling": config.scheduled_sampling,
             "start": config.start,

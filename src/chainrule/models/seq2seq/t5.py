@@ -8,7 +8,7 @@
     hidden = hidden + causal attention(norm(hidden); r)         L times
     hidden = hidden + attention(norm(hidden), memory)
     hidden = hidden + mlp(norm(hidden))
-    logits = norm(hidden) Eᵀ / √C                               or a matrix of its own, lm_head, without the root
+    logits = norm(hidden) Eᵀ / √C                               or without the root a matrix of its own, lm_head
 
 Scores are not divided by √D. Weights carry the names of Hugging Face's T5ForConditionalGeneration, but the bias of a
 stack, which they keep in its first layer: `encoder.block.0.layer.0.SelfAttention.q.weight`.
@@ -78,6 +78,8 @@ class T5Config(Config):
     """An MLP multiplies by a second linear layer, as in version 1.1 (with gelu_tanh)."""
     tied: bool = True
     """The head shares the matrix of the embeddings; in version 1.1 it does not."""
+    scale_output: bool = True
+    """What the head reads is divided by √n_embd; in version 1.1 it is not."""
     norm_eps: float = 1e-6
     """Added to the mean square before its root."""
     dropout: float = 0.1
@@ -242,12 +244,12 @@ class T5(EncoderDecoder):
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
         C = config.n_embd
-        # The logits of a tied head are divided by √C: with this spread they are as small as those of another.
-        std = STD * C**0.5 if config.tied else 1.0
-        self.shared = Embedding(config.vocab_size, C, init=partial(normal, std=std))
+        self.scale = C**-0.5 if config.scale_output else 1.0
+        small = partial(normal, std=STD / self.scale)  # the first loss is near ln V, scaled or not
+        self.shared = Embedding(config.vocab_size, C, init=small if config.tied else normal)
         self.encoder, self.decoder_stack = Stack(config, False), Stack(config, True)
         if not config.tied:
-            self.lm_head = Linear(C, config.vocab_size, bias=False, init=partial(normal, std=STD))
+            self.lm_head = Linear(C, config.vocab_size, bias=False, init=small)
 
     def encode(self, source: Array, source_mask: Array | None = None) -> Tensor:
         source = np.asarray(source)
@@ -263,6 +265,5 @@ class T5(EncoderDecoder):
         return ops.linear(*self.head_inputs(hidden))
 
     def head_inputs(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        if self.config.tied:
-            return hidden * self.config.n_embd**-0.5, self.shared.weight
-        return hidden, self.lm_head.weight
+        head = self.shared if self.config.tied else self.lm_head
+        return hidden * self.scale if self.config.scale_output else hidden, head.weight
