@@ -23,7 +23,6 @@ STARTS = ("bos", "pad", "eos")
 class EncoderDecoder(Model):
     """A model that reads one sequence and writes another."""
 
-    fused_loss = True
     reads = ("tokens", "source")
 
     def encode(self, source: Array, source_mask: Array | None = None) -> Tensor:
