@@ -152,7 +152,7 @@ def test_sizes_are_known_and_a_description_rebuilds_the_model(config: T5Config) 
         ({"relative_buckets": 3}, "relative_buckets is 3"),
         ({"farthest": 4}, "farthest is 4, relative_buckets 8"),
         ({"activation": "tanh"}, "activation is 'tanh'"),
-        ({"start": "cls"}, "start is 'cls'"),
+        ({"target_start": "cls"}, "target_start is 'cls'"),
         ({"block_size": 1 << 17}, "block_size is 131072"),
         ({"dropout": 1.0}, "dropout is 1.0"),
     ],

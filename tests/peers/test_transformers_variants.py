@@ -105,6 +105,16 @@ def test_we_load_their_variant_and_they_ours(name: str, head: str, tmp_path: Pat
     assert all((again.state()[key] == value).all() for key, value in ours.state().items())
 
 
+@pytest.mark.parametrize("kind", ["XLMRoberta", "Camembert"])
+def test_a_roberta_by_another_name(kind: str, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    config = getattr(transformers, f"{kind}Config")(**SIZES, type_vocab_size=1, pad_token_id=1)
+    theirs = shaken(getattr(transformers, f"{kind}ForMaskedLM")(config).eval())
+    theirs.save_pretrained(tmp_path / "theirs")
+    ours, _ = load_pretrained(tmp_path / "theirs")
+    assert ours.config.variant == "roberta" and close(our_output(ours), their_output(theirs))
+
+
 def test_the_body_of_an_electra_discriminator(tmp_path: Path) -> None:
     theirs = random_model("electra", "ForPreTraining")
     theirs.save_pretrained(tmp_path / "theirs")
@@ -188,7 +198,9 @@ def test_encoder_decoders_both_ways(name: str, tmp_path: Path) -> None:
         theirs.lm_head.weight = torch.nn.Parameter(theirs.lm_head.weight.detach() + 0.1)
     theirs.save_pretrained(tmp_path / "theirs")
     ours, _ = load_pretrained(tmp_path / "theirs")
-    assert isinstance(ours, EncoderDecoder) and ours.config.start == ("eos" if kind == "Bart" else "pad")
+    assert isinstance(ours, EncoderDecoder) and ours.config.target_start == (
+        "eos" if kind == "Bart" else "pad"
+    )
     agree(ours, theirs)
     save_pretrained(ours, None, tmp_path / "ours")
     back, report = type(theirs).from_pretrained(tmp_path / "ours", output_loading_info=True)
@@ -197,6 +209,15 @@ def test_encoder_decoders_both_ways(name: str, tmp_path: Path) -> None:
     again, _ = load_pretrained(tmp_path / "ours")
     assert again.config == ours.config
     assert all((again.state()[key] == value).all() for key, value in ours.state().items())
+
+
+def test_mt5_is_a_t5(tmp_path: Path) -> None:
+    torch.manual_seed(4)
+    sizes = T5_SIZES | {"feed_forward_proj": "gated-gelu"}
+    theirs = shaken(transformers.MT5ForConditionalGeneration(transformers.MT5Config(**sizes)).eval())
+    theirs.save_pretrained(tmp_path / "theirs")
+    ours, _ = load_pretrained(tmp_path / "theirs")
+    agree(ours, theirs)  # type: ignore[arg-type]
 
 
 def test_gradients_of_t5(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ from chainrule.types import IGNORE
 __all__ = [
     "BERT", "CBOW", "FAMILIES", "GPT", "GRULM", "IGNORE", "LSTMLM", "MLPLM", "NOTHING", "RNNLM", "T5", "Additive",
     "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig",
-    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "EncoderDecoder", "GPTConfig", "GoodTuring",
-    "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeuralNGram",
+    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "EncoderDecoder", "GPTConfig",
+    "GoodTuring", "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeuralNGram",
     "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram",
     "T5Config", "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class",
     "n_params", "rebuild"

@@ -27,9 +27,9 @@ from chainrule.nn.recurrent import GRU, LSTM, RNN, Bidirectional, Stack
 from chainrule.nn.rope_scaling import LinearScaling, Llama3Scaling, RopeScaling, rope_scaling
 
 __all__ = [
-    "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "DistanceBias", "Dropout", "Embedding",
-    "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "Layer", "LayerNorm", "LearnedPositions",
-    "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "MultiHeadAttention", "PReLU", "RMSNorm",
-    "RopeScaling", "SinusoidalPositions", "Stack", "TransformerBlock", "activation", "frequencies", "init",
+    "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "DistanceBias", "Dropout",
+    "Embedding", "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "Layer", "LayerNorm",
+    "LearnedPositions", "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "MultiHeadAttention", "PReLU",
+    "RMSNorm", "RopeScaling", "SinusoidalPositions", "Stack", "TransformerBlock", "activation", "frequencies", "init",
     "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"
 ]  # fmt: skip

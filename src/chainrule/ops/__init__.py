@@ -64,7 +64,7 @@ __all__ = [
     "huber", "keep_mask", "kl_divergence", "kl_divergence_logits", "l2_to_reference", "layernorm",
     "leaky_relu", "linear", "linear_cross_entropy", "log", "log_sigmoid", "log_softmax", "logsumexp",
     "lstm_cell", "lstm_sequence", "mae", "matmul", "max", "mean", "mse", "mul", "neg", "negative_sampling",
-    "one_hot", "packed_attention", "pow", "prelu", "relative_attention", "relu", "reshape", "rmsnorm", "rnn_cell", "rnn_sequence",
-    "rotary", "sigmoid", "silu", "sin", "smooth_labels", "softmax", "softmax_jacobian", "softplus", "sqrt",
-    "sub", "sum", "swiglu", "tanh", "transpose", "update_running", "where"
+    "one_hot", "packed_attention", "pow", "prelu", "relative_attention", "relu", "reshape", "rmsnorm", "rnn_cell",
+    "rnn_sequence", "rotary", "sigmoid", "silu", "sin", "smooth_labels", "softmax", "softmax_jacobian", "softplus",
+    "sqrt", "sub", "sum", "swiglu", "tanh", "transpose", "update_running", "where"
 ]  # fmt: skip

@@ -65,7 +65,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def gradients(dy: Array, saved: Saved, needs: Needs) -> Grads:
-    """dq, dk, dv and dZ (..., H, T, S), the gradient of what is added to the scores; the last if needs[3] asks for it."""
+    """dq, dk, dv, and dZ (..., H, T, S), the gradient of what is added to the scores, if needs[3] asks for it."""
     q, k, v, o, lse, causal, mask, scale, dropout, key = saved
     dq = dk = dv = dZ = None
     A = _scores(q, k, causal, mask, scale)  # (..., Hk, G·T, S)

@@ -122,11 +122,12 @@ def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
     except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
     tokenizer = pretrained.to_tokenizer(saved.tokenizer, saved.tokenizer_config)
-    if tokenizer.vocab_size > model.config.vocab_size:
-        raise CheckpointError(
-            f"checkpoint: tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}"
-            " (must not be more)"
-        )
+    tokens, rows = tokenizer.vocab_size, model.config.vocab_size
+    begun_with = not saved.training.get(
+        "from_seed", True
+    )  # another model, which may have more rows than tokens
+    if tokens != rows and not (begun_with and tokens < rows):
+        raise CheckpointError(f"checkpoint: tokenizer of {tokens} tokens, model of {rows} (must be equal)")
     return model, tokenizer
 
 

@@ -35,7 +35,7 @@ class Marks(NamedTuple):
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, start: str) -> Marks:
-        """Of a model whose targets start in this way (`Seq2SeqConfig.start`)."""
+        """Of a model whose targets start in this way (`Seq2SeqConfig.target_start`)."""
         ids = tokenizer.special_ids
         if start == "bos":
             for first, last in MARKS:
@@ -75,7 +75,7 @@ def translations(
     scored: bool = False,
 ) -> Iterator[Answer]:
     """Of each source one translation for each `Sampling`, or the best that a search finds"""
-    marks, limit = Marks.of(tokenizer, model.config.start), model.config.block_size
+    marks, limit = Marks.of(tokenizer, model.config.target_start), model.config.block_size
     encoded = [tokenizer.encode(source) for source in sources]
     for source, ids in zip(sources, encoded, strict=True):
         if not ids.size:
@@ -101,7 +101,7 @@ def translate_texts(
     model: EncoderDecoder | Translator, tokenizer: Tokenizer, sources: Sequence[str]
 ) -> list[str]:
     """The likeliest target of each source, token by token; of a source beyond the context its beginning is read"""
-    marks, limit = Marks.of(tokenizer, model.config.start), model.config.block_size
+    marks, limit = Marks.of(tokenizer, model.config.target_start), model.config.block_size
     ids, mask = pad([marks.around(tokenizer.encode(text)[:limit], limit) for text in sources])
     found = translate(model, ids, mask, start=marks.start, end=marks.end)
     return [tokenizer.decode(row) for row in found]

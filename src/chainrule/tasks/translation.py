@@ -73,7 +73,7 @@ class TranslationTask(Task):
             raise ConfigError(
                 f"{type(model).__name__}: source_vocab_size is {own} (must be none: one tokenizer reads both)"
             )
-        Marks.of(self.tokenizer, model.config.start)
+        Marks.of(self.tokenizer, model.config.target_start)
         return self
 
     def amount(self) -> str:
@@ -107,7 +107,7 @@ class TranslationTask(Task):
         sources, targets = (
             [self.tokenizer.encode(text) for text in side] for side in zip(*pairs, strict=True)
         )
-        marks = Marks.of(self.tokenizer, model.config.start)
+        marks = Marks.of(self.tokenizer, model.config.target_start)
         sources = [marks.around(source, model.config.block_size) for source in sources]
         sizes = {"batch_size": batch_size, "block_size": model.config.block_size}
         return PairBatches(sources, targets, start=marks.start, end=marks.end, seed=seed, pool=POOL, **sizes)
@@ -141,7 +141,7 @@ class TranslationTask(Task):
             written += translate_texts(translator, self.tokenizer, sources[first : first + TOGETHER])
         right = sum(text in wanted[source] for source, text in zip(sources, written, strict=True))
         most, encode = model.config.block_size, self.tokenizer.encode
-        marks = Marks.of(self.tokenizer, model.config.start)
+        marks = Marks.of(self.tokenizer, model.config.target_start)
         cut = sum(  # the end of a target is a token too
             len(encode(source)) + marks.extra > most or len(encode(target)) + 1 > most
             for source, target in pairs

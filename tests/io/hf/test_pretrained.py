@@ -68,10 +68,10 @@ OTHERS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "pegasus": ("seq2seq", {"norm": "pre", "activation": "silu"}, "PegasusForConditionalGeneration"),
     "bart": (
         "seq2seq",
-        {"norm": "post", "positions": "learned", "embedding_norm": True, "start": "eos"},
+        {"norm": "post", "positions": "learned", "embedding_norm": True, "target_start": "eos"},
         "BartForConditionalGeneration",
     ),
-    "t5": ("t5", {"start": "pad", "head_size": 3}, "T5ForConditionalGeneration"),
+    "t5": ("t5", {"target_start": "pad", "head_size": 3}, "T5ForConditionalGeneration"),
     "t5 1.1": (
         "t5",
         {"gated": True, "activation": "gelu_tanh", "tied": False, "scale_output": False},

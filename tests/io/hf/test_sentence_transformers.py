@@ -100,5 +100,5 @@ def test_what_is_not_supported_is_named(folder: Path, file: str, content: Any, m
 
 def test_broken_files_are_one_line(folder: Path) -> None:
     (folder / "modules.json").write_text("[{]")
-    with pytest.raises(FormatError, match="modules.json: is not JSON"):
+    with pytest.raises(FormatError, match=r"modules\.json: is not JSON"):
         load_pretrained(folder)

@@ -19,7 +19,13 @@ from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
 from chainrule.validate import Check
 
-ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
+ASKED = (
+    "run_folder",
+    "prompt",
+    "prompts_file",
+    "json",
+    "given",
+)  # the fields that are for every kind of model
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
 DRAWN = {
     "temperature",

@@ -77,7 +77,7 @@ def read_config(settings: Settings) -> Seq2SeqConfig:
         dropout=settings.number("dropout", default=0.1),
         label_smoothing=ours.number("label_smoothing", default=0.0),
         scheduled_sampling=ours.number("scheduled_sampling", default=0.0),
-        start=start_of(settings),
+        target_start=start_of(settings),
         **kind,
     )
 
@@ -86,7 +86,7 @@ def start_of(settings: Settings) -> str:
     """What a target begins with: as our section says, else by the ids of special tokens."""
     ours = settings.section("chainrule")
     if ours.values:
-        return ours.choice("start", {name: name for name in STARTS}, "bos")
+        return ours.choice("target_start", {name: name for name in STARTS}, "bos")
     start = settings.values.get("decoder_start_token_id")
     for role in ("pad", "eos"):
         if start is not None and start == settings.values.get(f"{role}_token_id"):
@@ -132,7 +132,7 @@ def write_config(config: Seq2SeqConfig) -> dict[str, Any] | None:
             "shared": shared,
             "label_smoothing": config.label_smoothing,
             "scheduled_sampling": config.scheduled_sampling,
-            "start": config.start,
+            "target_start": config.target_start,
         },
     }
 

@@ -2,7 +2,8 @@
 
     config.json  model.safetensors  tokenizer.json  tokenizer_config.json  generation_config.json
 
-A model of vectors also has the files of sentence-transformers (`sentence_transformers`). The weights may be in several files with `model.safetensors.index.json`. Pickles are refused: they can run code.
+A model of vectors also has the files of sentence-transformers (`sentence_transformers`). The weights may be in several
+files with `model.safetensors.index.json`. Pickles are refused: they can run code.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def parts(model: Model, tokenizer: Tokenizer | None) -> Parts:
         f"{role}_token_id": special.get(named.get(role, "")) for role in ("bos", "eos", "pad")
     }
     if isinstance(model, EncoderDecoder):
-        known = (ids[f"{role}_token_id"] for role in (model.config.start, "bos", "pad"))
+        known = (ids[f"{role}_token_id"] for role in (model.config.target_start, "bos", "pad"))
         ids["decoder_start_token_id"] = next((id for id in known if id is not None), 0)
     if "architectures" in config:
         config |= _agreed(config, ids)
@@ -83,8 +84,8 @@ def _agreed(config: Mapping[str, Any], ids: dict[str, int | None]) -> dict[str, 
     for name, wanted in config.items():
         if name in ids and ids[name] not in (None, wanted):
             raise FormatError(
-                f"{name} is {ids[name]} in the tokenizer (must be {wanted} for {config['model_type']}: it decides where "
-                "positions begin)"
+                f"{name} is {ids[name]} in the tokenizer (must be {wanted} for {config['model_type']}: "
+                "it decides where positions begin)"
             )
     return {name: config.get(name) if id is None else id for name, id in ids.items()}
 
@@ -97,7 +98,7 @@ def _around(model: Model, kind: str, named: Mapping[str, str], special: Mapping[
 
     if kind in VARIANTS and {"cls", "sep"} <= named.keys():
         return {"post_processor": {"type": "BertProcessing", "cls": token("cls"), "sep": token("sep")}}
-    between = kind in VARIANTS or (isinstance(model, EncoderDecoder) and model.config.start == "eos")
+    between = kind in VARIANTS or (isinstance(model, EncoderDecoder) and model.config.target_start == "eos")
     if between and {"bos", "eos"} <= named.keys():
         about = {"type": "RobertaProcessing", "trim_offsets": True, "add_prefix_space": False}
         return {"post_processor": about | {"cls": token("bos"), "sep": token("eos")}}

@@ -1,7 +1,8 @@
 """T5 as Hugging Face's `T5ForConditionalGeneration`: the same names, but for the bias by distance and the decoder.
 
 The head is tied and its input divided by √C, unless `tie_word_embeddings` is false, as in version 1.1 and Flan-T5.
-Newer files say the division by `scale_decoder_outputs`, and whether the head is tied by the weights they hold.
+Newer files say the division by `scale_decoder_outputs`, and whether the head is tied by the weights they hold. mT5 never
+divides.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import T5, Model, T5Config
 
-NAMES = ("t5",)
+NAMES = ("t5", "mt5")  # the second is the same model, with a vocabulary of many languages
 MODELS: dict[type[Any], type[Model]] = {T5Config: T5}
 CLASS = "T5ForConditionalGeneration"
 # Inside an MLP: our activation, and whether it is gated.
@@ -43,7 +44,7 @@ UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight
 def read_config(settings: Settings) -> T5Config:
     """Our config from a `config.json`; options that T5 lacks are refused."""
     named = settings.values.get("architectures", [CLASS])
-    if named not in ([CLASS], ["T5WithLMHeadModel"]):
+    if named not in ([CLASS], [f"M{CLASS}"], ["T5WithLMHeadModel"]):
         raise FormatError(f"architectures is {named!r} (is not supported, must be {CLASS})")
     layers, width = settings.integer("num_layers", default=6), settings.integer("d_model", default=512)
     heads, size = settings.integer("num_heads", default=8), settings.integer("d_kv", default=64)
@@ -51,7 +52,8 @@ def read_config(settings: Settings) -> T5Config:
     settings.must("num_decoder_layers", layers)
     written = settings.choice("feed_forward_proj", {name: name for name in PROJECTIONS}, "relu")
     activation, gated = PROJECTIONS[written]
-    scaled = settings.flag("scale_decoder_outputs", settings.flag("tie_word_embeddings", True))
+    tied = settings.flag("tie_word_embeddings", True)
+    scaled = settings.values["model_type"] == "t5" and settings.flag("scale_decoder_outputs", tied)
     ours = settings.section("chainrule")
     return T5Config(
         n_layer=layers,
@@ -71,7 +73,7 @@ def read_config(settings: Settings) -> T5Config:
         dropout=settings.number("dropout_rate", default=0.1),
         label_smoothing=ours.number("label_smoothing", default=0.0),
         scheduled_sampling=ours.number("scheduled_sampling", default=0.0),
-        start=start_of(settings) if ours.values or settings.has("decoder_start_token_id") else "pad",
+        target_start=start_of(settings) if ours.values or settings.has("decoder_start_token_id") else "pad",
     )
 
 
@@ -104,7 +106,7 @@ def write_config(config: T5Config) -> dict[str, Any] | None:
             "tied": config.tied,
             "label_smoothing": config.label_smoothing,
             "scheduled_sampling": config.scheduled_sampling,
-            "start": config.start,
+            "target_start": config.target_start,
         },
     }
 

@@ -6,8 +6,10 @@
     pooled = tanh(dense(hidden of [CLS]))                       f(layernorm(hidden)), and a layernorm at the end
 
 RoBERTa, DistilBERT, ELECTRA and MPNet are the same model but for a field each: one segment or none, narrow embeddings
-with a projection (ELECTRA), a bias for each distance (MPNet), another activation of the pooled vector. How it learns from text is in `pretraining`, what it is for in `heads`. Weights carry the names of Hugging
-Face's BertModel (`encoder.layer.0.attention.self.query.weight`); matrices are stored (out, in).
+with a projection (ELECTRA), a bias for each distance (MPNet), another activation of the pooled vector.
+
+How it learns from text is in `pretraining`, what it is for in `heads`. Weights carry the names of Hugging Face's
+BertModel (`encoder.layer.0.attention.self.query.weight`); matrices are stored (out, in).
 (Devlin et al. 2018)
 """
 

@@ -1,4 +1,4 @@
-"""Encoder-decoder transformers: what they share (encoder_decoder), the usual one (model) with its sizes (config), T5."""
+"""Encoder-decoder transformers: what they share (encoder_decoder), the usual one (model, config) and T5."""
 
 from chainrule.models.seq2seq.config import Seq2SeqConfig
 from chainrule.models.seq2seq.encoder_decoder import EncoderDecoder

@@ -14,7 +14,7 @@ CHOICES = {
     "norm": ("post", "pre"),
     "positions": ("sinusoidal", "learned"),
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
-    "start": STARTS,
+    "target_start": STARTS,
 }
 
 
@@ -63,7 +63,7 @@ class Seq2SeqConfig(Config):
     """Fraction of decoder inputs that are the model's own guesses; grows from 0 to this by the last step."""
     embedding_norm: bool = False
     """Layer norm of the embeddings with their positions, as in BART."""
-    start: str = "bos"
+    target_start: str = "bos"
     """What a target begins with: <s> (bos), <pad> as in Marian and T5 (a source then ends in </s>), or </s> as in BART
     (a source then stands between <s> and </s>)."""
 

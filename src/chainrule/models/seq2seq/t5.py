@@ -88,7 +88,7 @@ class T5Config(Config):
     """Fraction of each target's mass spread over all tokens in training."""
     scheduled_sampling: float = 0.0
     """Fraction of decoder inputs that are the model's own guesses; grows from 0 to this by the last step."""
-    start: str = "bos"
+    target_start: str = "bos"
     """What a target begins with: <s> (bos), or <pad> as in published ones, whose sources end in </s>."""
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class T5Config(Config):
             rule="must be more than half of the buckets",
         )
         check.one_of("activation", ("relu", "gelu", "gelu_tanh", "silu"))
-        check.one_of("start", STARTS)
+        check.one_of("target_start", STARTS)
         check.fraction("dropout", "label_smoothing", "scheduled_sampling")
         check.positive("norm_eps")
 
@@ -162,8 +162,11 @@ class FeedForward(Layer):
 
     def __init__(self, config: T5Config) -> None:
         C, inside = config.n_embd, config.inside
-        for name in ("wi_0", "wi_1") if config.gated else ("wi",):
-            setattr(self, name, Linear(C, inside, bias=False, init=spread(C)))
+        if config.gated:
+            self.wi_0 = Linear(C, inside, bias=False, init=spread(C))
+            self.wi_1 = Linear(C, inside, bias=False, init=spread(C))
+        else:
+            self.wi = Linear(C, inside, bias=False, init=spread(C))
         self.wo = Linear(inside, C, bias=False, init=spread(inside))
         self.gated = config.gated
         self.activate = activation(config.activation)
