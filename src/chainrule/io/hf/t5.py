@@ -1,7 +1,7 @@
 """T5 as Hugging Face's `T5ForConditionalGeneration`: the same names, but for the bias by distance and the decoder.
 
 The head is tied and its input divided by √C, unless `tie_word_embeddings` is false, as in version 1.1 and Flan-T5.
-Newer files say the division by `scale_decoder_outputs`, and whether the head is tied by the weights they hold. mT5 never
+Newer files say the division by `scale_decoder_outputs`, and by their weights whether the head is tied. mT5 never
 divides.
 """
 
