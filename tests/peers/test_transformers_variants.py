@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tokenizers import ByteLevelBPETokenizer
+from tokenizers.processors import RobertaProcessing
 
 import chainrule as cr
 from chainrule.generate import Translation
@@ -318,6 +320,39 @@ def test_vectors_of_a_sentence_transformers_directory(pooling: str, normalize: b
     (tmp_path / "y" / "config.json").write_text((tmp_path / "x" / "config.json").read_text())
     other, _ = cr.load(tmp_path / "y")  # by the files alone, without our section
     assert other.config == replace(model.config, temperature=0.05)
+
+
+def test_a_roberta_with_its_tokenizer(tmp_path: Path) -> None:
+    """Byte-level BPE between <s> and </s>: vectors, guesses at masks, and the directory that is written."""
+    text = "the cat sat on the mat. the dog ran to the door of the house. " * 50
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    learned = ByteLevelBPETokenizer()
+    learned.train_from_iterator([text], vocab_size=300, special_tokens=special)
+    learned._tokenizer.post_processor = RobertaProcessing(("</s>", 2), ("<s>", 0))
+    roles = {"bos": "<s>", "eos": "</s>", "cls": "<s>", "sep": "</s>", "pad": "<pad>", "unk": "<unk>"}
+    names: dict[str, Any] = {f"{role}_token": name for role, name in roles.items()}
+    names["mask_token"] = transformers.AddedToken("<mask>", lstrip=True)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=learned._tokenizer, **names)
+    sizes = SIZES | {"vocab_size": learned.get_vocab_size(), "type_vocab_size": 1}
+    torch.manual_seed(5)
+    theirs = shaken(transformers.RobertaForMaskedLM(transformers.RobertaConfig(**sizes)).eval())
+    for part in (theirs, tokenizer):
+        part.save_pretrained(tmp_path / "theirs")
+    ours, ids_of = cr.load(tmp_path / "theirs")
+    texts = ["the cat sat", "the dog ran to the door"]
+    batch = tokenizer(texts, padding=True, return_tensors="pt", return_token_type_ids=False)
+    with torch.no_grad():
+        hidden = theirs.roberta(**batch).last_hidden_state
+    mask = batch["attention_mask"].unsqueeze(-1).float()
+    want = ((hidden * mask).sum(1) / mask.sum(1)).numpy()
+    assert distance(cr.generate.embed(ours, ids_of, texts, normalize=False), want) <= TOLERANCE
+    guess = transformers.pipeline("fill-mask", model=theirs, tokenizer=tokenizer, top_k=4)
+    (filled,) = cr.generate.fill_masks(ours, ids_of, ["the [MASK] sat on"], k=4)  # type: ignore[arg-type]
+    assert [each.id for each in filled.gaps[0]] == [each["token"] for each in guess("the <mask> sat on")]
+    save_pretrained(ours, ids_of, tmp_path / "ours")
+    back = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    assert back(texts[0])["input_ids"] == tokenizer(texts[0])["input_ids"]
+    assert transformers.AutoModel.from_pretrained(tmp_path / "ours").config.pad_token_id == 1
 
 
 def test_a_head_on_a_body(tmp_path: Path) -> None:

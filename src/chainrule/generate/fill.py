@@ -69,6 +69,8 @@ def _with_gaps(tokenizer: Tokenizer, text: str, mask: int, limit: int) -> Ids:
     first, *others = text.replace(ROBERTA_MASK, MASK).split(MASK)
     if not others:
         raise DataError(f"fill: {text[:60]!r} has no {MASK} (must have one where a word is to be guessed)")
+    if ROBERTA_MASK in tokenizer.special_ids:  # it stands for the space before it too
+        first, *others = [part.rstrip() for part in (first, *others[:-1])] + others[-1:]
     parts = [tokenizer.encode(first)]
     for other in others:
         parts += [np.array([mask]), tokenizer.encode_inside(other)]

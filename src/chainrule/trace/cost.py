@@ -43,7 +43,7 @@ def _component(node: Node, attending: set[str]) -> str:
 def _part(layer: str) -> str:
     """`h.0.attn` for a layer inside a numbered layer; empty for other layers."""
     names = layer.split(".")
-    number = next((i for i, name in enumerate(names) if name.isdigit()), None)
+    number = max((i for i, name in enumerate(names) if name.isdigit()), default=None)
     return "" if number is None else ".".join(names[: number + 2])
 
 

@@ -138,6 +138,26 @@ def test_an_encoder_that_ours_cannot_be_is_refused(
     assert "\n" not in str(error.value)
 
 
+def test_a_file_that_does_not_say_where_its_norms_are_keeps_them(tmp_path: Path) -> None:
+    """Before they came first, they came last."""
+    cr.seed(2)
+    model = make("seq2seq", **ENCODER | {"norm": "post", "positions": "learned"})
+    save_pretrained(model, None, tmp_path / "x")
+    config = json.loads((tmp_path / "x" / "config.json").read_text())
+    del config["norm"]
+    (tmp_path / "x" / "config.json").write_text(json.dumps(config))
+    back, _ = load_pretrained(tmp_path / "x")
+    assert same(back, model)
+
+
+def test_padding_decides_where_the_positions_of_a_roberta_begin(tmp_path: Path) -> None:
+    sizes = ENCODER | {"variant": "roberta", "next_sentence": False, "n_segments": 1}
+    with pytest.raises(FormatError, match=r"pad_token_id is 0 in the tokenizer \(must be 1 for roberta"):
+        save_pretrained(
+            make("bert", **sizes), CharTokenizer.train("abcdefgh", ("<pad>", "<s>", "</s>")), tmp_path / "x"
+        )
+
+
 def test_copies_and_positions_in_a_file_must_agree(tmp_path: Path) -> None:
     save_pretrained(make("seq2seq", **ENCODER | {"norm": "post", "tied": True}), None, tmp_path / "x")
     path = tmp_path / "x" / "model.safetensors"

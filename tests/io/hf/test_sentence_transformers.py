@@ -48,6 +48,12 @@ def test_the_files_alone_say_how(folder: Path) -> None:
     assert (model.config.pooling, model.config.normalize, model.config.max_length) == ("cls", False, 7)
 
 
+def test_more_tokens_than_there_are_positions(folder: Path) -> None:
+    change(folder / "config.json", chainrule=None)
+    change(folder / "sentence_bert_config.json", max_seq_length=512)
+    assert load_pretrained(folder)[0].config.max_length == 9
+
+
 @pytest.mark.parametrize("mode", ["mean", "max"])
 def test_pooling_by_its_name(folder: Path, mode: str) -> None:
     change(folder / "config.json", chainrule=None)

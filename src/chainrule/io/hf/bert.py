@@ -55,7 +55,7 @@ def read_config(settings: Settings) -> BERTConfig:
         config = BERTEmbedderConfig
     ours, sentences = settings.section("chainrule"), settings.section("sentence_transformers")
     if ours.has("temperature") or sentences.values:
-        return BERTEmbedderConfig(**sizes, **_embedder(ours, sentences))
+        return BERTEmbedderConfig(**sizes, **_embedder(ours, sentences, sizes["block_size"]))
     if config is BERTPretrainingConfig:
         sizes["next_sentence"] = "cls.seq_relationship.weight" in settings.weights
     if issubclass(config, BERTClassifierConfig):
@@ -121,10 +121,10 @@ def _distilbert_sizes(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _embedder(ours: Settings, sentences: Settings) -> dict[str, Any]:
+def _embedder(ours: Settings, sentences: Settings, limit: int) -> dict[str, Any]:
     """How vectors are made of hidden rows: as in our section, else as sentence-transformers' files say."""
     said = ours if ours.has("temperature") else sentences
-    longest = said.integer("max_length") if said.has("max_length") else None
+    longest = min(limit, said.integer("max_length")) if said.has("max_length") else None
     return {
         "temperature": ours.number("temperature", default=0.05),
         "pooling": said.choice("pooling", {name: name for name in ("mean", "cls", "max")}, "mean"),
