@@ -330,10 +330,10 @@ def test_a_roberta_with_its_tokenizer(tmp_path: Path) -> None:
     learned.train_from_iterator([text], vocab_size=300, special_tokens=special)
     learned._tokenizer.post_processor = RobertaProcessing(("</s>", 2), ("<s>", 0))
     roles = {"bos": "<s>", "eos": "</s>", "cls": "<s>", "sep": "</s>", "pad": "<pad>", "unk": "<unk>"}
-    names: dict[str, Any] = {f"{role}_token": name for role, name in roles.items()}
-    names["mask_token"] = transformers.AddedToken("<mask>", lstrip=True)
+    roles["mask"] = "<mask>"
+    names = {f"{role}_token": name for role, name in roles.items()}
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=learned._tokenizer, **names)
-    sizes = SIZES | {"vocab_size": learned.get_vocab_size(), "type_vocab_size": 1}
+    sizes = SIZES | {"vocab_size": len(tokenizer), "type_vocab_size": 1}
     torch.manual_seed(5)
     theirs = shaken(transformers.RobertaForMaskedLM(transformers.RobertaConfig(**sizes)).eval())
     for part in (theirs, tokenizer):
@@ -348,7 +348,7 @@ def test_a_roberta_with_its_tokenizer(tmp_path: Path) -> None:
     assert distance(cr.generate.embed(ours, ids_of, texts, normalize=False), want) <= TOLERANCE
     guess = transformers.pipeline("fill-mask", model=theirs, tokenizer=tokenizer, top_k=4)
     (filled,) = cr.generate.fill_masks(ours, ids_of, ["the [MASK] sat on"], k=4)  # type: ignore[arg-type]
-    assert [each.id for each in filled.gaps[0]] == [each["token"] for each in guess("the <mask> sat on")]
+    assert [each.id for each in filled.gaps[0]] == [each["token"] for each in guess("the<mask> sat on")]
     save_pretrained(ours, ids_of, tmp_path / "ours")
     back = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
     assert back(texts[0])["input_ids"] == tokenizer(texts[0])["input_ids"]

@@ -152,10 +152,9 @@ def test_a_file_that_does_not_say_where_its_norms_are_keeps_them(tmp_path: Path)
 
 def test_padding_decides_where_the_positions_of_a_roberta_begin(tmp_path: Path) -> None:
     sizes = ENCODER | {"variant": "roberta", "next_sentence": False, "n_segments": 1}
-    with pytest.raises(FormatError, match=r"pad_token_id is 0 in the tokenizer \(must be 1 for roberta"):
-        save_pretrained(
-            make("bert", **sizes), CharTokenizer.train("abcdefgh", ("<pad>", "<s>", "</s>")), tmp_path / "x"
-        )
+    tokenizer = CharTokenizer.train("abcdefgh", ("<pad>", "<s>", "</s>"))
+    with pytest.raises(FormatError, match=r"pad_token_id is 8 in the tokenizer \(must be 1 for roberta"):
+        save_pretrained(make("bert", **sizes), tokenizer, tmp_path / "x")
 
 
 def test_copies_and_positions_in_a_file_must_agree(tmp_path: Path) -> None:
