@@ -2,8 +2,9 @@
 
     Z_ts = s q_t · k_s + r_(s - p_t) + M_ts,   A = softmax(Z),   o = A v        (Raffel et al. 2020)
 
-r is a vector for each head, p_t the position of query t among the keys. Because r does not depend on how many tokens
-there are, a cache of keys needs no other table than the whole text. Saved is what attention saves, and r.
+r is a vector for each head, p_t the position of query t among the keys. It does not depend on the number of tokens: a
+text read at once and one read token by token, with a cache of keys, have the same r. Saved is what attention saves,
+and r.
 """
 
 from __future__ import annotations

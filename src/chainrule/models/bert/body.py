@@ -2,9 +2,10 @@
 
     hidden = layernorm(words[ids] + positions[0..T-1] + segments[A or B])
     hidden = layernorm(hidden + attention(hidden))              L times: post-norm; every token sees every other, but
-    hidden = layernorm(hidden + mlp(hidden))                    none sees padding. Or norm="pre": hidden +
-    pooled = tanh(dense(hidden of [CLS]))                       f(layernorm(hidden)), and a layernorm at the end
+    hidden = layernorm(hidden + mlp(hidden))                    none sees padding
+    pooled = tanh(dense(hidden of [CLS]))                       one vector for the whole text
 
+With norm="pre" each part adds f(layernorm(hidden)) to hidden, and one more layernorm ends the stack.
 RoBERTa, DistilBERT, ELECTRA and MPNet are the same model but for a field each: one segment or none, narrow embeddings
 with a projection (ELECTRA), a bias for each distance (MPNet), another activation of the pooled vector.
 
@@ -27,6 +28,7 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Config, Model
 from chainrule.nn import DistanceBias, Dropout, Embedding, Layer, LayerNorm, Linear
+from chainrule.nn.attention import attend
 from chainrule.nn.init import normal
 from chainrule.random import next_key
 from chainrule.validate import Check
@@ -139,15 +141,14 @@ class SelfAttention(Layer):
             for project in (self.query, self.key, self.value)
         )
         drop = self.dropout if self.training else 0.0
-        options = {
-            "mask": None if mask is None else mask[:, None, None, :],
-            "dropout": drop,
-            "key": next_key("dropout") if drop else None,
-        }
-        mixed = (
-            ops.attention(q, k, v, **options)
-            if bias is None
-            else ops.relative_attention(q, k, v, bias, **options)
+        mixed = attend(
+            q,
+            k,
+            v,
+            bias,
+            mask=None if mask is None else mask[:, None, None, :],
+            dropout=drop,
+            key=next_key("dropout") if drop else None,
         )
         return mixed.transpose(0, 2, 1, 3).reshape(B, T, C)
 

@@ -36,6 +36,7 @@ from chainrule.models.seq2seq.encoder_decoder import (
     visible,
 )
 from chainrule.nn import DistanceBias, Dropout, Embedding, Layer, Linear, RMSNorm, activation
+from chainrule.nn.attention import attend
 from chainrule.nn.init import Init, normal
 from chainrule.random import next_key
 from chainrule.types import as_ids
@@ -148,11 +149,7 @@ class Attention(Layer):
         p = self.dropout if self.training else 0.0
         options: dict[str, Any] = {"causal": causal, "mask": mask, "scale": 1.0, "dropout": p}
         options["key"] = next_key("dropout") if p else None
-        mixed = (
-            ops.attention(q, k, v, **options)
-            if bias is None
-            else ops.relative_attention(q, k, v, bias, **options)
-        )
+        mixed = attend(q, k, v, bias, **options)
         B, H, T, D = mixed.shape
         return self.o(mixed.transpose(0, 2, 1, 3).reshape(B, T, H * D))
 
