@@ -43,6 +43,7 @@ SETTINGS: dict[str, Any] = {
 FILES = {
     "seq2seq": "pairs.jsonl",
     "t5": "pairs.jsonl",
+    "bert-embedder": "pairs.jsonl",
     "bert-classifier": "labels.jsonl",
     "bert-tagger": "tags.conll",
 }

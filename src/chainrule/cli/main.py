@@ -49,6 +49,10 @@ COMMANDS = {
     ),
     "train bert-classifier": ("train.family:bert-classifier", "train a BERT to label texts"),
     "train bert-tagger": ("train.family:bert-tagger", "train a BERT to label words"),
+    "train bert-embedder": (
+        "train.family:bert-embedder",
+        "train a BERT to turn texts into vectors, on pairs that mean the same",
+    ),
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
     "eval": (

@@ -105,7 +105,7 @@ def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False)
     if known:
         kinds = ("a model of text", "word vectors")
         holds, wanted = kinds if word_vectors else kinds[::-1]
-        task = task_of(found) if found != "bert-embedder" else task_of("bert")
+        task = task_of(found)
         raise CheckpointError(
             f"{path}: holds {holds} ({found}), not {wanted} (must be used with chainrule {task.used_by}, or trained on "
             f"with chainrule train {task.command.format(family=found)} --resume)"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_type_hints
 from chainrule.cli.args.kinds import kind_of
 from chainrule.models.registry import KNOWN
 
-NAMES = [name for name in KNOWN if name != "bert-embedder"]  # in the order they are named to people
+NAMES = list(KNOWN)  # in the order they are named to people
 # Sizes that follow from the data, and what only says whose form a model has.
 DECIDED = ("vocab_size", "source_vocab_size", "classes", "labels", "variant")
 
@@ -35,6 +35,7 @@ PAIRS = Data(
 DATA = {
     "seq2seq": PAIRS,
     "t5": PAIRS,
+    "bert-embedder": PAIRS,
     "bert-classifier": Data(
         "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
         "or docstrings.",
