@@ -15,6 +15,7 @@ from chainrule.data import PairCorpus, SpecialIds, TwinBatches, Twins, load_pair
 from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import BERTEmbedder
+from chainrule.models.bert.pooling import unit
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.masked_lm import VOCABULARY
 from chainrule.tasks.task import EvalBatches, Task, accuracy
@@ -70,38 +71,32 @@ class EmbeddingTask(Task):
             [self.tokenizer.encode(t) for t in side] for side in zip(*self.training, strict=True)
         )
         special = SpecialIds.of(self.tokenizer.special_ids)
-        longest = model.config.max_length or model.config.block_size
-        sizes = {"batch_size": batch_size, "block_size": longest, "seed": seed}
-        return TwinBatches(texts, partners, special=special, **sizes)  # type: ignore[arg-type]
+        return TwinBatches(
+            texts, partners, special=special, batch_size=batch_size, block_size=longest_text(model), seed=seed
+        )
 
     def eval_batches(self, model: BERTEmbedder, *, batch_size: int, limit: int) -> list[tuple[Twins, Ids]]:
         """Pairs to evaluate on, at most `limit` of them, in batches of the same size but for the last."""
         pairs = [self.validation[i] for i in spread(len(self.validation), limit)]
-        longest = text_limit(model.config.max_length or model.config.block_size, 1)
-        special = SpecialIds.of(self.tokenizer.special_ids)
-        found = []
+        longest, special = text_limit(longest_text(model), 1), SpecialIds.of(self.tokenizer.special_ids)
+        found: list[tuple[Twins, Ids]] = []
         for first in range(0, len(pairs), batch_size):
-            some = pairs[first : first + batch_size]
-            sides = (
-                segmented(
-                    [self.tokenizer.encode(text)[:longest] for text in side], [None] * len(some), special
-                )
-                for side in zip(*some, strict=True)
-            )
-            texts, partners = sides
-            found.append(
-                (Twins(texts.ids, texts.mask, partners.ids, partners.mask), np.zeros(len(some), np.int32))
-            )
+            sides = []
+            for side in zip(*pairs[first : first + batch_size], strict=True):
+                rows = [self.tokenizer.encode(text)[:longest] for text in side]
+                sides.append(segmented(rows, [None] * len(rows), special)[:2])
+            (ids, mask), (partner_ids, partner_mask) = sides
+            found.append((Twins(ids, mask, partner_ids, partner_mask), np.zeros(len(ids), np.int32)))
         return found
 
     def scores(self, model: BERTEmbedder, batches: EvalBatches) -> dict[str, float | None]:
         """The fraction of texts whose own partner is nearer than all others of the batch."""
+        found = []
         with no_grad():
-            found = []
-            for twins, targets in batches:
+            for twins, _ in batches:
                 texts, partners = model(twins.ids, twins.mask), model(twins.partner_ids, twins.partner_mask)
-                nearest = (texts.numpy() @ partners.numpy().T).argmax(axis=1)
-                found.append((nearest, np.arange(len(targets))))
+                cosines = unit(texts).numpy() @ unit(partners).numpy().T  # (B, B)
+                found.append((cosines.argmax(axis=1), np.arange(len(cosines))))
         return {"accuracy": accuracy(found)}
 
     @classmethod
@@ -116,6 +111,11 @@ class EmbeddingTask(Task):
         return (
             f"{len(self.training):,} pairs of {self.corpus.name} and {len(self.validation):,} to evaluate on"
         )
+
+
+def longest_text(model: BERTEmbedder) -> int:
+    """The tokens that it reads of a text, special ones included."""
+    return int(model.config.max_length or model.config.block_size)
 
 
 def without_head(model: Any) -> ConfigError:
