@@ -17,7 +17,7 @@ from benchmarks.harness import command_line, in_turn
 from chainrule.generate import Translator, translate
 from chainrule.models import Seq2Seq, Seq2SeqConfig
 
-SIZE = Seq2SeqConfig(n_layer=3, n_head=4, n_embd=192, block_size=64, vocab_size=4000)
+SIZE = Seq2SeqConfig(n_layer=3, n_head=4, n_embd=192, block_size=64, vocab_size=4000, norm="post")
 START, END, TOKENS, ROUNDS = 1, 2, 30, 7
 
 

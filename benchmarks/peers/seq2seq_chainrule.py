@@ -11,8 +11,9 @@ def main() -> None:
     args = worker_arguments(__doc__)
     L, H, C, T, _, V = SIZES[args.config]
     config = cr.models.Seq2SeqConfig(
-        L, H, C, block_size=T, vocab_size=V, bias=True, dropout=DROPOUT, label_smoothing=SMOOTHING
-    )
+        L, H, C, block_size=T, vocab_size=V, norm="post", bias=True, dropout=DROPOUT,
+        label_smoothing=SMOOTHING,
+    )  # fmt: skip
     imported = resident_mb()
     cr.set_threads(args.threads)
     cr.seed(0)

@@ -93,3 +93,16 @@ def test_the_maps_of_any_model(model: cr.models.LanguageModel) -> None:
         assert A.shape == (2, model.config.n_head, 12, 12)
         assert np.allclose(A.sum(-1), 1, atol=1e-5) and not np.triu(A, 1).any()
     assert {p.kind for heads in patterns(model, ids).values() for p in heads} == {"spread"}  # untrained
+
+
+def test_maps_of_attention_with_distances() -> None:
+    """With queries and keys of 0, each query looks where the bias says."""
+    cr.seed(0)
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 6, "vocab_size": 9, "relative_buckets": 8}
+    body = cr.models.BERT(cr.models.BERTConfig(**sizes))
+    body.encoder.layer[0].attention.self.query.weight.data[:] = 0
+    body.encoder.relative_attention_bias.weight.data[:] = 0
+    body.encoder.relative_attention_bias.weight.data[1, 0] = 50  # one position before, in head 0
+    (found,) = maps(body, np.array([[1, 2, 3, 4]])).values()
+    np.testing.assert_allclose(found[0, 0, 1:], np.eye(4)[:3], atol=1e-6)
+    np.testing.assert_allclose(found[0, 1], np.full((4, 4), 0.25), atol=1e-6)

@@ -75,6 +75,77 @@ def test_every_gradient_without_next_sentence() -> None:
     assert cr.gradcheck_model(model.parameters(), lambda: model.loss(inputs, targets)) <= 1e-6
 
 
+VARIANTS: dict[str, dict[str, Any]] = {
+    "pre-norm": {"norm": "pre"},
+    "no segments": {"n_segments": 0, "variant": "distilbert"},
+    "narrow embeddings": {"embedding_size": 5, "variant": "electra"},
+    "distances": {"relative_buckets": 8, "variant": "mpnet"},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", ["bert", "bert-classifier"])
+def test_every_gradient_of_every_variant(name: str, variant: str) -> None:
+    model, (inputs, targets) = float64(tiny(name, **VARIANTS[variant])), batch(name)
+    assert cr.gradcheck_model(model.parameters(), lambda: model.loss(inputs, targets)) <= 1e-6
+
+
+@pytest.mark.parametrize("pooling", ["cls", "max"])
+def test_every_gradient_of_every_pooling(pooling: str) -> None:
+    model, (inputs, targets) = (
+        float64(tiny("bert-embedder", pooling=pooling, normalize=False)),
+        batch("bert-embedder"),
+    )
+    assert cr.gradcheck_model(model.parameters(), lambda: model.loss(inputs, targets)) <= 1e-6
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_recomputed_blocks_give_the_same_gradients(variant: str) -> None:
+    kept, again = (tiny(dropout=0.2, **VARIANTS[variant]) for _ in range(2))
+    again.recompute = True
+    found = []
+    for model in (kept, again):
+        with cr.random.step(3):
+            found.append(gradients(model, "bert"))
+    assert (found[0] == found[1]).all()
+
+
+def test_pre_norm_adds_one_norm_and_leaves_the_stream_alone() -> None:
+    model = tiny(norm="pre").eval()
+    assert model.state().keys() - tiny().state().keys() == {
+        "bert.encoder.LayerNorm.weight",
+        "bert.encoder.LayerNorm.bias",
+    }
+    for (
+        block
+    ) in model.bert.encoder.layer:  # what the parts add is 0: the embeddings reach the last norm as they are
+        for part in (block.attention.output, block.output):
+            part.dense.weight.data[:] = 0
+    ids = batch("bert")[0].ids
+    hidden = model.bert.embeddings(ids, np.zeros_like(ids))
+    np.testing.assert_allclose(
+        model.bert(ids).numpy(), model.bert.encoder.LayerNorm(hidden).numpy(), atol=1e-6
+    )
+
+
+def test_one_segment_is_the_same_for_both_texts() -> None:
+    model = tiny(n_segments=1).eval()
+    ids, mask, segments, _ = batch("bert")[0]
+    assert (model(ids, mask, segments).numpy() == model(ids, mask).numpy()).all()
+
+
+def test_distances_are_seen() -> None:
+    """Without positions of their own, tokens are told apart by their distances alone."""
+    model = float64(tiny(relative_buckets=8)).eval()
+    model.bert.embeddings.position_embeddings.weight.data[:] = 0
+    ids = np.array([[4, 5, 6, 7]])
+    found, turned = model(ids).numpy()[0], model(ids[:, ::-1]).numpy()[0, ::-1]
+    assert np.abs(found - turned).max() > 1e-3
+    model.bert.encoder.relative_attention_bias.weight.data[:] = 0
+    found, turned = model(ids).numpy()[0], model(ids[:, ::-1]).numpy()[0, ::-1]
+    np.testing.assert_allclose(found, turned, atol=1e-12)
+
+
 def gradients(model: Model, name: str) -> np.ndarray:
     parameters = model.parameters()
     parameters.zero_grad()
@@ -219,11 +290,16 @@ def test_shapes_that_do_not_fit_are_named(ids: np.ndarray, mask: np.ndarray | No
     ("name", "size", "message"),
     [
         ("bert", {"n_head": 5}, "n_embd is 12, n_head 5"),
-        ("bert", {"n_segments": 0}, "n_segments is 0"),
+        ("bert", {"n_segments": -1}, "n_segments is -1"),
+        ("bert", {"norm": "middle"}, "norm is 'middle'"),
+        ("bert", {"variant": "albert"}, "variant is 'albert'"),
+        ("bert", {"relative_buckets": 3}, "relative_buckets is 3"),
         ("bert", {"dropout": 1.0}, "dropout is 1.0"),
         ("bert", {"norm_eps": 0.0}, "norm_eps is 0.0"),
         ("bert-classifier", {"classes": 1}, "classes is 1"),
         ("bert-embedder", {"temperature": 0.0}, "temperature is 0.0"),
+        ("bert-embedder", {"pooling": "min"}, "pooling is 'min'"),
+        ("bert-embedder", {"max_length": 9}, "max_length is 9, block_size 8"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(name: str, size: dict[str, Any], message: str) -> None:
@@ -437,9 +513,18 @@ def test_fine_tuning_without_a_pooler_starts_a_new_one() -> None:
     assert model(batch("bert")[0].ids).shape == (B, 5)
 
 
+@pytest.mark.parametrize("kind", [BERTClassifier, BERTTagger, BERTEmbedder, BERTPretraining])
+def test_every_head_fits_on_a_body_alone(kind: type[Model]) -> None:
+    body = tiny("bert-classifier").bert
+    model = fine_tune(body, kind)
+    state = body.state()
+    taken = {name.removeprefix("bert."): x for name, x in model.state().items() if name.startswith("bert.")}
+    assert taken and all((state[name] == value).all() for name, value in taken.items())
+
+
 def test_fine_tuning_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ConfigError, match="fine_tune: BERTPretraining to BERTPretraining"):
-        fine_tune(tiny(), BERTPretraining)
+    with pytest.raises(ConfigError, match="fine_tune: BERTPretraining to GPT"):
+        fine_tune(tiny(), cr.models.GPT)
     with pytest.raises(ConfigError, match="fine_tune: GPT to BERTClassifier"):
         fine_tune(make("gpt", n_layer=1, n_head=1, n_embd=4), BERTClassifier)
     with pytest.raises(ShapeError, match="word_embeddings"):

@@ -36,6 +36,7 @@ BATCHES: dict[str, tuple[Any, np.ndarray]] = {
     "bert-tagger": (Segmented(IDS, MASK, SEGMENTS), OTHER % 3),
     "bert-embedder": (Twins(IDS, MASK, OTHER, MASK), np.zeros(3, int)),
     "seq2seq": (Pair(IDS, MASK, OTHER), np.roll(OTHER, -1, axis=1)),
+    "t5": (Pair(IDS, MASK, OTHER), np.roll(OTHER, -1, axis=1)),
 }
 TEXT = (IDS, np.where(MASK, np.roll(IDS, -1, axis=1), IGNORE))
 

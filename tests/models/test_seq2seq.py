@@ -22,7 +22,9 @@ from tests.models import tiny, toy_translation
 from tests.models.toy_translation import END, HELD_OUT, START
 from tests.vectors import vector
 
-TINY = Seq2SeqConfig(n_layer=2, n_head=3, n_embd=12, n_hidden=20, block_size=7, vocab_size=11, dropout=0.0)
+TINY = Seq2SeqConfig(
+    n_layer=2, n_head=3, n_embd=12, n_hidden=20, block_size=7, vocab_size=11, dropout=0.0, norm="post"
+)
 VARIANTS = {
     f"{norm}-{positions}": replace(TINY, norm=norm, positions=positions)
     for norm in ("post", "pre")
@@ -33,6 +35,7 @@ VARIANTS = {
     ),
     "two vocabularies": replace(TINY, n_layer=1, source_vocab_size=13, tied=True, activation="silu"),
     "two vocabularies, pre, untied": replace(TINY, n_layer=1, source_vocab_size=13, norm="pre"),
+    "as BART": replace(TINY, n_layer=1, positions="learned", embedding_norm=True, bias=True, tied=True),
 }
 H = 1e-5  # short steps of the gradient checks: between two kinks of relu
 every_variant = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)

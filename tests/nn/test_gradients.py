@@ -18,6 +18,16 @@ from chainrule.nn.activation import ACTIVATIONS
 MASK = np.array([[[[True, True, False, True]] * 4], [[[True, False, True, True]] * 4]])  # (B, 1, T, S)
 
 
+class Times(nn.Layer):
+    """A layer without inputs, times something."""
+
+    def __init__(self, inner: nn.Layer) -> None:
+        self.inner = inner
+
+    def forward(self, x: Any) -> Any:
+        return self.inner() * x
+
+
 class WithState(nn.Layer):
     """A recurrent layer from a given state; outputs and the last state as one row of numbers."""
 
@@ -106,6 +116,7 @@ LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...] | np.ndarray]] =
     ),
     "sinusoidal positions": (lambda: nn.SinusoidalPositions(6), (2, 4, 6)),
     "learned positions": (lambda: nn.LearnedPositions(5, 6), (2, 4, 6)),
+    "bias by distance": (lambda: Times(nn.DistanceBias(8, 2, 5, farthest=6)), (2, 9)),
     "rnn": (lambda: WithState(nn.RNN(3, 4), (H[0],)), (2, 5, 3)),
     "gru": (lambda: WithState(nn.GRU(3, 4), (H[0],)), (2, 5, 3)),
     "gru, reset after": (lambda: WithState(disturbed(nn.GRU(3, 4, reset_after=True)), (H[0],)), (2, 5, 3)),

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from chainrule import nn
 from chainrule.autograd import Tensor
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.nn import frequencies, shift_matrix, sinusoidal, wavelengths
+from chainrule.nn import DistanceBias, frequencies, shift_matrix, sinusoidal, wavelengths
+from chainrule.nn.positions import distance_buckets
 from tests.vectors import vector
 
 
@@ -195,3 +196,31 @@ def test_an_odd_size_drops_the_last_cosine(layout: str) -> None:
 def test_bad_settings_are_refused(call: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         call()
+
+
+def test_near_distances_have_buckets_of_their_own_and_far_ones_share() -> None:
+    before = distance_buckets(-np.arange(300), 32)
+    assert before[:8].tolist() == list(range(8)) and before[-1] == 15 == before.max()
+    assert (np.diff(before) >= 0).all() and len(set(before.tolist())) == 16
+    after = distance_buckets(np.arange(1, 300), 32)
+    assert (after == before[1:] + 16).all()
+    seen = distance_buckets(np.arange(-300, 5), 32, causal=True)
+    assert seen[-5:].tolist() == [0] * 5 and seen[0] == 31 and seen[-21:-5].tolist() == list(range(16, 0, -1))
+
+
+def test_a_bias_for_each_head_and_distance() -> None:
+    layer = DistanceBias(8, 3, longest=5, farthest=6)
+    found = layer()
+    assert found.shape == (3, 9)
+    places = distance_buckets(np.arange(-4, 5), 8, farthest=6)
+    np.testing.assert_array_equal(found.numpy(), layer.weight.data[places].T)
+    found.sum().backward()
+    assert layer.weight.grad[:, 0].tolist() == np.bincount(places, minlength=8).tolist()
+
+
+@pytest.mark.parametrize(
+    "options", [{"buckets": 3}, {"buckets": 1, "causal": True}, {"buckets": 32, "farthest": 8}]
+)
+def test_buckets_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="buckets up to distance"):
+        distance_buckets(np.zeros(1), **options)

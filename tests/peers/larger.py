@@ -156,6 +156,16 @@ def attention(rng: np.random.Generator) -> list[Example]:
     ]
 
 
+def relative_attention(rng: np.random.Generator) -> list[Example]:
+    q, k, v = rng.normal(size=(3, B, H, T, 32))
+    bias = rng.normal(size=(H, 2 * T + 7))
+    padding = np.arange(T) < np.array([T, 20, 1])[:, None, None, None]  # (B, 1, 1, T)
+    return [
+        Example((q, k, v, bias), {"mask": padding}),
+        Example((q[:, :, :7], k, v, bias), {"causal": True, "scale": 1.0}),
+    ]
+
+
 def packed_attention(rng: np.random.Generator) -> list[Example]:
     qkv = rng.normal(size=(B, T, 3 * C))
     dropped = {"dropout": 0.1, "key": key("dropout", 4, seed=5)}
@@ -227,6 +237,7 @@ LARGER: dict[str, Maker] = {
     "dropout": dropout,
     "attention": attention,
     "packed_attention": packed_attention,
+    "relative_attention": relative_attention,
     "rotary": rotary,
     "rnn_cell": cell(1, 1),
     "lstm_cell": cell(4, 2),

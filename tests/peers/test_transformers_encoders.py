@@ -100,11 +100,11 @@ PAIR: dict[str, Any] = {
     "vocab_size": V,
 }
 SEQ2SEQS = {
-    "marian": {"bias": True, "tied": True, "scale_embedding": True},
-    "marian without biases": {"tied": True, "activation": "gelu_tanh"},
-    "marian, untied": {"bias": True, "activation": "silu"},
-    "marian, two vocabularies": {"bias": True, "tied": True, "source_vocab_size": 77},
-    "marian, two vocabularies, untied": {"source_vocab_size": 77, "label_smoothing": 0.1},
+    "marian": {"norm": "post", "bias": True, "tied": True, "scale_embedding": True},
+    "marian without biases": {"norm": "post", "tied": True, "activation": "gelu_tanh"},
+    "marian, untied": {"norm": "post", "bias": True, "activation": "silu"},
+    "marian, two vocabularies": {"norm": "post", "bias": True, "tied": True, "source_vocab_size": 77},
+    "marian, two vocabularies, untied": {"norm": "post", "source_vocab_size": 77, "label_smoothing": 0.1},
     "pegasus": {"norm": "pre", "bias": True, "tied": True, "scale_embedding": True, "activation": "gelu"},
     "pegasus, untied": {"norm": "pre"},
 }

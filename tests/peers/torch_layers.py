@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.func import functional_call
+from transformers.models.t5.modeling_t5 import T5Attention
 
 from chainrule import nn, random
 from tests.peers.torch_ops import PEERS
@@ -52,6 +53,11 @@ def in_projection(w: Weights, prefix: str = "") -> Weights:
             stacked[f"in_proj_{kind}"] = torch.cat([w[f"{prefix}{p}_proj.{kind}"] for p in "qkv"])
             stacked[f"out_proj.{kind}"] = w[f"{prefix}out_proj.{kind}"]
     return stacked
+
+
+def distance_bias(w: Weights) -> Tensor:
+    buckets = T5Attention._relative_position_bucket(torch.arange(-4, 5), True, 8, 6)
+    return w["weight"][buckets].T
 
 
 def self_attention(w: Weights, x: Tensor, blocked: Tensor | None = None) -> Tensor:
@@ -290,6 +296,7 @@ CASES: dict[str, Case] = {
     "LearnedPositions": Case(
         lambda: nn.LearnedPositions(9, 6), lambda w, x: x + w["weight"][:7], ((2, 7, 6),)
     ),
+    "DistanceBias": Case(lambda: nn.DistanceBias(8, 3, 5, farthest=6), distance_bias, ()),
     "SinusoidalPositions": Case(lambda: nn.SinusoidalPositions(6), sinusoidal("interleaved"), ((2, 7, 6),)),
     "SinusoidalPositions in halves": Case(
         lambda: nn.SinusoidalPositions(7, layout="half"), sinusoidal("half"), ((50, 7),)

@@ -242,6 +242,24 @@ def attention(
 
 
 @peer
+def relative_attention(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor, *, causal: bool = False, mask: Any = None, **options: Any
+) -> Tensor:
+    T, S = q.shape[-2], k.shape[-2]
+    distance = torch.arange(S) - (torch.arange(T)[:, None] + S - T)
+    added = bias[:, distance + (bias.shape[1] + 1) // 2 - 1]  # (H, T, S)
+    if causal:
+        added = added.masked_fill(distance > 0, -torch.inf)
+    if mask is not None:
+        added = torch.where(mask, added, -torch.inf)
+    if not options.get("dropout"):
+        return attention(q, k, v, mask=added, **options)
+    weights = torch.softmax(q @ k.mT * q.shape[-1] ** -0.5 + added, -1)
+    p, key = options["dropout"], options["key"]
+    return weights * kept(weights.shape, p, key) / (1 - p) @ v
+
+
+@peer
 def packed_attention(qkv: Tensor, *, heads: int, causal: bool = True, **options: Any) -> Tensor:
     q, k, v = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in qkv.chunk(3, -1))
     return attention(q, k, v, causal=causal, **options).transpose(1, 2).flatten(2)

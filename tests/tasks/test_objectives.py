@@ -40,6 +40,7 @@ LEARNS = {
     "bert": "masked words",
     "bert-classifier": "labels",
     "seq2seq": "translations",
+    "t5": "translations",
 }
 
 

@@ -1,4 +1,4 @@
-"""Text from a model, one token at a time: sampling, beam search, translation, filling masks, scoring.
+"""Text from a model, one token at a time: sampling, beam search, translation, filling masks, scoring; vectors of texts.
 
 `session` holds texts being decoded, `requests` runs many in one loop, `processors` turns logits into a token;
 `engine/` runs the model with its KV cache or recurrent state.
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from chainrule.generate.beam import Beam, Hypothesis, beam_search, search
     from chainrule.generate.choices import answer, multiple_choice
     from chainrule.generate.documents import documents, known_fraction
+    from chainrule.generate.embedding import embed, nearest
     from chainrule.generate.engine import Decoder
     from chainrule.generate.fill import Filled, Guess, fill_masks
     from chainrule.generate.processors import choose, process
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Beam", "Candidate", "Decoder", "Filled", "Guess", "Hypothesis", "Request", "Sampling", "Session",
-    "Translation", "Translator", "answer", "beam_search", "choose", "compare", "complete", "documents",
-    "fill_masks", "generate", "known_fraction", "multiple_choice", "process", "run", "score", "search",
+    "Translation", "Translator", "answer", "beam_search", "choose", "compare", "complete", "documents", "embed",
+    "fill_masks", "generate", "known_fraction", "multiple_choice", "nearest", "process", "run", "score", "search",
     "session", "stream", "translate", "write"
 ]  # fmt: skip
 
@@ -34,6 +35,7 @@ __getattr__ = lazy.names(
     beam="Beam Hypothesis beam_search search",
     choices="answer multiple_choice",
     documents="documents known_fraction",
+    embedding="embed nearest",
     engine="Decoder",
     fill="Filled Guess fill_masks",
     processors="choose process",

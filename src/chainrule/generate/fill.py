@@ -17,7 +17,7 @@ from chainrule.models.bert.body import rows_at
 from chainrule.text import Tokenizer
 from chainrule.types import Ids
 
-MASK = "[MASK]"
+MASK, ROBERTA_MASK = "[MASK]", "<mask>"  # in a prompt either may stand, whatever the tokenizer calls it
 
 
 class Guess(NamedTuple):
@@ -66,9 +66,11 @@ def fill_masks(
 
 def _with_gaps(tokenizer: Tokenizer, text: str, mask: int, limit: int) -> Ids:
     """The ids of a text (n,) with `mask` where [MASK] stands: a tokenizer itself makes no special tokens of text"""
-    first, *others = text.split(MASK)
+    first, *others = text.replace(ROBERTA_MASK, MASK).split(MASK)
     if not others:
         raise DataError(f"fill: {text[:60]!r} has no {MASK} (must have one where a word is to be guessed)")
+    if ROBERTA_MASK in tokenizer.special_ids:  # it stands for the space before it too
+        first, *others = [part.rstrip() for part in (first, *others[:-1])] + others[-1:]
     parts = [tokenizer.encode(first)]
     for other in others:
         parts += [np.array([mask]), tokenizer.encode_inside(other)]

@@ -20,7 +20,7 @@ from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.generate.beam import Beam, search
 from chainrule.generate.engine.assign import assign
 from chainrule.generate.engine.plan import Engine, Plan
-from chainrule.models import Seq2Seq, Seq2SeqConfig
+from chainrule.models import EncoderDecoder
 from chainrule.types import Ids
 
 
@@ -37,11 +37,11 @@ class Translator:
     [1, 2]
     """
 
-    def __init__(self, model: Seq2Seq) -> None:
-        if not isinstance(model, Seq2Seq):
-            raise ConfigError(f"Translation: got {type(model).__name__} (must be a Seq2Seq)")
+    def __init__(self, model: EncoderDecoder) -> None:
+        if not isinstance(model, EncoderDecoder):
+            raise ConfigError(f"Translation: got {type(model).__name__} (must be a Seq2Seq or a T5)")
         self.model = copy.deepcopy(model).eval() if model.training else model
-        self.config: Seq2SeqConfig = model.config
+        self.config = model.config
         self.plan = Plan(self.model)
 
     def start(self, source: npt.ArrayLike, mask: Array | None) -> tuple[int, Engine]:
@@ -72,7 +72,10 @@ class Translation:
     """
 
     def __init__(
-        self, model: Seq2Seq | Translator, source: npt.ArrayLike, source_mask: npt.ArrayLike | None = None
+        self,
+        model: EncoderDecoder | Translator,
+        source: npt.ArrayLike,
+        source_mask: npt.ArrayLike | None = None,
     ) -> None:
         translator = model if isinstance(model, Translator) else Translator(model)
         self.config = translator.config
@@ -126,7 +129,7 @@ class Translation:
 
 
 def translate(
-    model: Seq2Seq | Translator,
+    model: EncoderDecoder | Translator,
     source: npt.ArrayLike,
     source_mask: npt.ArrayLike | None = None,
     *,

@@ -12,8 +12,9 @@ from chainrule import ops
 from chainrule.autograd import capture, no_grad
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
-from chainrule.inspect.probe import calls, untouched
+from chainrule.inspect.probe import calls, op_of, untouched
 from chainrule.nn import Layer
+from chainrule.ops.neural.relative_attention import pair_bias
 from chainrule.types import Ids
 
 PATTERN = 0.5
@@ -130,12 +131,15 @@ def _groups(A: Array) -> tuple[tuple[int, ...], npt.NDArray[np.bool_]]:
 
 def maps(model: Layer, ids: Ids) -> dict[str, Array]:
     """Attention weights of every layer of any model, by name: (B, H, T, T)"""
-    with untouched(model), no_grad(), capture(*calls("attention", "packed_attention")) as seen:
+    kinds = ("attention", "packed_attention", "relative_attention")
+    with untouched(model), no_grad(), capture(*calls(*kinds)) as seen:
         model.eval()
         model(ids)
     found = {}
     for name, entry in seen.items():
-        q, k, _, _, _, causal, mask, scale, *_ = entry.saved
+        q, k, _, _, _, causal, mask, scale, *_, last = entry.saved
+        if op_of(name) == "relative_attention":
+            mask = pair_bias(last, mask, q.shape[-2], k.shape[-2])
         found[name] = ops.attention_weights(q, k, causal=causal, mask=mask, scale=scale)
     return found
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from chainrule.errors import FormatError
 
 
 class Settings:
-    """The settings of a model, such as a `config.json`; null counts as missing."""
+    """The settings of a model, such as a `config.json`; null counts as missing.
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    `weights` names the arrays beside them: some files say only by what they hold which parts a model has.
+    """
+
+    def __init__(self, values: Mapping[str, Any], weights: Collection[str] = ()) -> None:
         self.values = {name: value for name, value in values.items() if value is not None}
+        self.weights = weights
 
     def has(self, name: str) -> bool:
         """True if the setting is present."""

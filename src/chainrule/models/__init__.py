@@ -28,16 +28,17 @@ from chainrule.models.ngram import Additive, GoodTuring, KneserNey, NGram, Termi
 from chainrule.models.registry import FAMILIES, describe, family, make, model_class, n_params, rebuild
 from chainrule.models.reward import Reward
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
-from chainrule.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from chainrule.models.seq2seq import T5, EncoderDecoder, Seq2Seq, Seq2SeqConfig, T5Config
 from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.types import IGNORE
 
 __all__ = [
-    "BERT", "CBOW", "FAMILIES", "GPT", "GRULM", "IGNORE", "LSTMLM", "MLPLM", "NOTHING", "RNNLM", "Additive",
+    "BERT", "CBOW", "FAMILIES", "GPT", "GRULM", "IGNORE", "LSTMLM", "MLPLM", "NOTHING", "RNNLM", "T5", "Additive",
     "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig",
-    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "GPTConfig", "GoodTuring",
-    "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeoX",
-    "NeoXConfig", "NeuralNGram", "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq",
-    "Seq2SeqConfig", "SkipGram", "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune",
-    "make", "model_class", "n_params", "rebuild"
+    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "EncoderDecoder", "GPTConfig",
+    "GoodTuring", "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeoX",
+    "NeoXConfig", "NeuralNGram",
+    "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram",
+    "T5Config", "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class",
+    "n_params", "rebuild"
 ]  # fmt: skip

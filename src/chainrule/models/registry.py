@@ -19,6 +19,7 @@ from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 from chainrule.models.seq2seq.config import Seq2SeqConfig
 from chainrule.models.seq2seq.model import Seq2Seq
+from chainrule.models.seq2seq.t5 import T5, T5Config
 from chainrule.models.word2vec import CBOW, SkipGram, Word2VecConfig
 from chainrule.suggest import hinted
 
@@ -44,7 +45,10 @@ FAMILIES = {  # language models
     "gru": Family(GRULM, RecurrentConfig),
     "lstm": Family(LSTMLM, RecurrentConfig),
 }
-PAIRS = {"seq2seq": Family(Seq2Seq, Seq2SeqConfig, lr=1e-3)}  # what reads one sequence and writes another
+PAIRS = {  # what reads one sequence and writes another
+    "seq2seq": Family(Seq2Seq, Seq2SeqConfig, lr=1e-3),
+    "t5": Family(T5, T5Config, lr=1e-3),
+}
 ENCODERS = {  # what reads in both directions
     "bert": Family(BERTPretraining, BERTPretrainingConfig, lr=1e-3, word_pieces=True),
     "bert-classifier": Family(BERTClassifier, CONFIGS[BERTClassifier], lr=1e-3, word_pieces=True),
@@ -52,8 +56,11 @@ ENCODERS = {  # what reads in both directions
     "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder], lr=1e-3, word_pieces=True),
 }
 KNOWN = FAMILIES | PAIRS | ENCODERS  # the models of text
+BODIES = {
+    "bert-body": Family(BERT, BERTConfig, word_pieces=True)
+}  # without a head, which training puts on them
 WORD_VECTORS = {"skip-gram": Family(SkipGram, Word2VecConfig), "cbow": Family(CBOW, Word2VecConfig)}
-ALL = KNOWN | WORD_VECTORS
+ALL = KNOWN | BODIES | WORD_VECTORS
 
 
 def family(name: str) -> Family:
@@ -91,7 +98,7 @@ def rebuild(description: Mapping[str, Any]) -> Any:
 
 def model_class(config: Any) -> type[Model]:
     """The class of models that has sizes of this kind."""
-    for known in (*ALL.values(), Family(BERT, BERTConfig)):
+    for known in ALL.values():
         if known.config is type(config):
             return known.model
     raise ConfigError(f"{type(config).__name__}: no model has such sizes (must be of models.FAMILIES)")

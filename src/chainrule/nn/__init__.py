@@ -15,6 +15,7 @@ from chainrule.nn.linear import Linear
 from chainrule.nn.mlp import MLP, FeedForward, GatedFeedForward
 from chainrule.nn.norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from chainrule.nn.positions import (
+    DistanceBias,
     LearnedPositions,
     SinusoidalPositions,
     frequencies,
@@ -27,9 +28,10 @@ from chainrule.nn.rope_scaling import LinearScaling, Llama3Scaling, RopeScaling,
 from chainrule.nn.rotary_attention import RotaryAttention
 
 __all__ = [
-    "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "Dropout", "Embedding",
-    "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "Layer", "LayerNorm", "LearnedPositions",
-    "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "MultiHeadAttention", "PReLU", "RMSNorm",
-    "RopeScaling", "RotaryAttention", "SinusoidalPositions", "Stack", "TransformerBlock", "activation",
-    "frequencies", "init", "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"
+    "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "DistanceBias", "Dropout",
+    "Embedding", "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "Layer", "LayerNorm",
+    "LearnedPositions", "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "MultiHeadAttention", "PReLU",
+    "RMSNorm", "RopeScaling", "RotaryAttention",
+    "SinusoidalPositions", "Stack", "TransformerBlock", "activation", "frequencies", "init",
+    "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"
 ]  # fmt: skip

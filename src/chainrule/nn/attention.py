@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
@@ -13,6 +15,13 @@ from chainrule.nn.linear import Linear
 from chainrule.nn.mlp import FeedForward
 from chainrule.nn.norm import LayerNorm
 from chainrule.random import next_key
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, **options: Any) -> Tensor:
+    """Attention, with a bias for each distance (H, 2N - 1) if there is one; options as in `ops.attention`"""
+    if bias is None:
+        return ops.attention(q, k, v, **options)
+    return ops.relative_attention(q, k, v, bias, **options)
 
 
 class MultiHeadAttention(Layer):

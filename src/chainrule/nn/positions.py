@@ -1,4 +1,4 @@
-"""Positional encodings, added to embeddings.        Derivation: docs/derivations/positions.md
+"""Positional encodings: added to embeddings, or to scores by distance.        Derivation: docs/derivations/positions.md
 
 Positions count from 0.
 """
@@ -102,3 +102,61 @@ class LearnedPositions(Layer):
                 f"LearnedPositions: positions {start} to {stop - 1}, the table has 0 to {limit - 1}"
             )
         return x + ops.embedding(self.weight, ids=np.arange(start, stop))
+
+
+def distance_buckets(distances: Array, buckets: int, *, farthest: int = 128, causal: bool = False) -> Array:
+    """Distances (n,) from a query to a key, below 0 for a key before it -> their buckets (n,), from 0 to buckets - 1
+
+    Half of the buckets are for keys after the query; with `causal` these share bucket 0. Of either half the first half
+    is for one distance each, the others for ever more of them, up to `farthest` (Raffel et al. 2020).
+
+    >>> import numpy as np
+    >>> from chainrule.nn.positions import distance_buckets
+    >>> distance_buckets(np.array([-200, -9, -2, 0, 1, 20]), 32).tolist()
+    [15, 8, 2, 0, 17, 26]
+    """
+    kinds = buckets if causal else buckets // 2
+    exact = max(1, kinds // 2)
+    if kinds < 2 or farthest <= exact:
+        raise ConfigError(
+            f"positions: {buckets} buckets up to distance {farthest} (must be at least {2 if causal else 4}, and the "
+            "distance more than half of those for one direction)"
+        )
+    far = np.maximum(-distances, 0) if causal else np.abs(distances)
+    # In float32, as in published code: at a power of two the last bit decides.
+    ratio = np.log(np.maximum(far, 1).astype(np.float32) / np.float32(exact)) / np.float32(
+        math.log(farthest / exact)
+    )
+    grown = exact + (ratio * np.float32(kinds - exact)).astype(np.int64)  # [PE.6]
+    found = np.where(far < exact, far, np.minimum(grown, kinds - 1))
+    after = 0 if causal else kinds * (distances > 0)
+    return np.asarray(found + after)
+
+
+class DistanceBias(Layer):
+    """A learned number for each bucket of distances and each head: the bias of `ops.relative_attention`.
+
+    `longest` is the largest number of positions.
+    """
+
+    def __init__(
+        self,
+        buckets: int,
+        heads: int,
+        longest: int,
+        *,
+        farthest: int = 128,
+        causal: bool = False,
+        init: Init = normal,
+    ) -> None:
+        distance_buckets(np.zeros(1, np.int64), buckets, farthest=farthest, causal=causal)  # checks them
+        self.weight = parameter(init, (buckets, heads))
+        self.longest = longest
+        self.farthest = farthest
+        self.causal = causal
+
+    def forward(self) -> Tensor:
+        """-> (H, 2N - 1), for distances from -(N - 1) to N - 1"""
+        distances = np.arange(1 - self.longest, self.longest)
+        places = distance_buckets(distances, len(self.weight), farthest=self.farthest, causal=self.causal)
+        return ops.embedding(self.weight, ids=places).transpose(1, 0)

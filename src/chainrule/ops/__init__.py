@@ -50,6 +50,7 @@ from chainrule.ops.neural.linear import linear
 from chainrule.ops.neural.packed_attention import packed_attention
 from chainrule.ops.neural.recurrent import gru_cell, lstm_cell, rnn_cell
 from chainrule.ops.neural.recurrent_sequence import gru_sequence, lstm_sequence, rnn_sequence
+from chainrule.ops.neural.relative_attention import relative_attention
 from chainrule.ops.neural.rmsnorm import rmsnorm
 from chainrule.ops.neural.rotary import rotary
 from chainrule.ops.neural.softmax import log_softmax, softmax, softmax_jacobian
@@ -70,7 +71,7 @@ __all__ = [
     "huber", "keep_mask", "kl_divergence", "kl_divergence_logits", "l2_to_reference", "layernorm",
     "leaky_relu", "linear", "linear_cross_entropy", "log", "log_sigmoid", "log_softmax", "logsumexp",
     "lstm_cell", "lstm_sequence", "mae", "matmul", "max", "mean", "mse", "mul", "neg", "negative_sampling",
-    "one_hot", "packed_attention", "pow", "prelu", "relu", "reshape", "rmsnorm", "rnn_cell", "rnn_sequence",
-    "rotary", "sigmoid", "silu", "sin", "smooth_labels", "softmax", "softmax_jacobian", "softplus", "sqrt",
-    "sub", "sum", "swiglu", "tanh", "transpose", "update_running", "where"
+    "one_hot", "packed_attention", "pow", "prelu", "relative_attention", "relu", "reshape", "rmsnorm", "rnn_cell",
+    "rnn_sequence", "rotary", "sigmoid", "silu", "sin", "smooth_labels", "softmax", "softmax_jacobian", "softplus",
+    "sqrt", "sub", "sum", "swiglu", "tanh", "transpose", "update_running", "where"
 ]  # fmt: skip

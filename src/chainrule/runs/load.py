@@ -105,7 +105,7 @@ def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False)
     if family in (KNOWN if word_vectors else WORD_VECTORS):
         kinds = ("a model of text", "word vectors")
         holds, wanted = kinds if word_vectors else kinds[::-1]
-        task = task_of("bert" if family == "bert-embedder" else family)
+        task = task_of(family)
         raise CheckpointError(
             f"{path}: holds {holds} ({found}), not {wanted} (must be used with chainrule {task.used_by}, or trained on "
             f"with chainrule train {task.command.format(family=family)} --resume)"
@@ -122,9 +122,10 @@ def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
     except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
     tokenizer = pretrained.to_tokenizer(vars(saved))
-    if tokenizer.vocab_size != model.config.vocab_size:
-        sizes = f"tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}"
-        raise CheckpointError(f"checkpoint: {sizes} (must be equal)")
+    tokens, rows = tokenizer.vocab_size, model.config.vocab_size
+    imported = not saved.training.get("from_seed", True)  # may have more rows than tokens
+    if tokens != rows and not (imported and tokens < rows):
+        raise CheckpointError(f"checkpoint: tokenizer of {tokens} tokens, model of {rows} (must be equal)")
     return model, tokenizer
 
 

@@ -11,7 +11,9 @@ from chainrule.errors import ConfigError, Setting
 from chainrule.models import Model, describe, fine_tune, n_params
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import fits_head
+from chainrule.models.registry import ENCODERS
 from chainrule.runs.load import is_tokenizer, load
+from chainrule.tasks.registry import TASKS
 from chainrule.text import Tokenizer
 
 HEAD = ("classes", "labels")  # what the head of a classifier follows from
@@ -38,7 +40,9 @@ def check_family(start: Model, family: str) -> None:
     """Weights fit a model of their own family, or the body of a BERT another head."""
     kind, theirs = family_of(family).model, describe(start)["model_type"]
     if type(start) is not kind and not fits_head(start, kind):
-        rule = f"must be one itself: say train {theirs}"
+        heads = [name for name, known in ENCODERS.items() if fits_head(start, known.model) and name in TASKS]
+        rule = f"must be one with a BERT inside: say train {' or '.join(heads)}" if heads else ""
+        rule = rule or f"must be one itself: say train {theirs}"
         raise ConfigError(f"train: a {family} cannot begin with the weights of a {theirs} ({rule})")
 
 
@@ -48,7 +52,7 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
     What only says how it learns may differ, and the context where no weight belongs to a position. All else must be
     the same: the weights would not fit, or would fit and mean something else, as with another number of heads.
     """
-    start = _with_labels(start, sizes)
+    start, sizes = _with_labels(start, sizes), _with_rows(start, sizes)
     for name, value in sizes.items():
         there = getattr(start.config, name, value)
         if there != value and name not in LEARNING and not _context_alone(start, name, value):
@@ -60,6 +64,12 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
     model = kind(replace(start.config, **sizes))
     model.load(start.state())
     return model
+
+
+def _with_rows(start: Model, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes with the vocabulary of the model, which may have more rows than there are tokens."""
+    rows, tokens = getattr(start.config, "vocab_size", 0), sizes.get("vocab_size", 0)
+    return dict(sizes) | ({"vocab_size": rows} if rows > tokens > 0 else {})
 
 
 def _context_alone(model: Model, name: str, value: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from chainrule.data import Masked, Pair, Segmented
 from chainrule.errors import ConfigError
-from chainrule.models import BERT, BERTClassifier, BERTPretraining, LanguageModel, Model, Seq2Seq
+from chainrule.models import BERT, BERTClassifier, BERTPretraining, EncoderDecoder, LanguageModel, Model
 
 
 class Objective(NamedTuple):
@@ -28,7 +28,7 @@ OBJECTIVES = (
     Objective("the next token", LanguageModel, np.ndarray, "what came before"),
     Objective("masked words", BERTPretraining, Masked, "both sides"),
     Objective("labels", BERTClassifier, Segmented, "both sides"),
-    Objective("translations", Seq2Seq, Pair, "the source, and what came before in the target"),
+    Objective("translations", EncoderDecoder, Pair, "the source, and what came before in the target"),
 )
 
 

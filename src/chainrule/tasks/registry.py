@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from chainrule.errors import ConfigError
-from chainrule.models import Model, describe
-from chainrule.models.registry import FAMILIES, WORD_VECTORS
+from chainrule.models import BERT, Model, describe
+from chainrule.models.registry import FAMILIES, PAIRS, WORD_VECTORS
 from chainrule.suggest import hinted
 from chainrule.tasks.classification import ClassificationTask
+from chainrule.tasks.embedding import EmbeddingTask, without_head
 from chainrule.tasks.language_modeling import LanguageModelingTask
 from chainrule.tasks.masked_lm import MaskedLMTask
 from chainrule.tasks.tagging import TaggingTask
@@ -16,10 +17,11 @@ from chainrule.tasks.word_vectors import WordVectorsTask
 
 TASKS: dict[str, type[Task]] = {
     **dict.fromkeys(FAMILIES, LanguageModelingTask),
-    "seq2seq": TranslationTask,
+    **dict.fromkeys(PAIRS, TranslationTask),
     "bert": MaskedLMTask,
     "bert-classifier": ClassificationTask,
     "bert-tagger": TaggingTask,
+    "bert-embedder": EmbeddingTask,
     **dict.fromkeys(WORD_VECTORS, WordVectorsTask),
 }
 
@@ -33,5 +35,7 @@ def task_of(family: str) -> type[Task]:
 
 
 def task_of_model(model: Model) -> type[Task]:
-    """The task of a model."""
+    """The task of a model; a body without a head has none."""
+    if isinstance(model, BERT):
+        raise without_head(model)
     return task_of(describe(model)["model_type"])

@@ -12,7 +12,7 @@ import numpy as np
 
 from chainrule.data import BatchSource, Pair, PairBatches
 from chainrule.errors import ConfigError
-from chainrule.models import IGNORE, Seq2Seq
+from chainrule.models import IGNORE, EncoderDecoder
 from chainrule.random import generator
 from chainrule.types import Ids
 
@@ -29,7 +29,7 @@ class ScheduledSampling(BatchSource):
     """
 
     def __init__(
-        self, batches: PairBatches, model: Seq2Seq, *, fraction: float, steps: int, seed: int = 0
+        self, batches: PairBatches, model: EncoderDecoder, *, fraction: float, steps: int, seed: int = 0
     ) -> None:
         if not 0 <= fraction <= 1:
             raise ConfigError(f"ScheduledSampling: fraction is {fraction} (must be from 0 to 1)")

@@ -57,6 +57,8 @@ class Task:
     """The command that uses a trained model."""
     writes: ClassVar[bool] = False
     """The answers are texts that the model writes, token by token; all options of sampling apply."""
+    likeliest: ClassVar[bool] = False
+    """Unless drawing is asked for, the answer is the likeliest token again and again."""
     reads: ClassVar[tuple[str, ...]] = ()
     """The fields of `Sampling` that matter to a model that does not write."""
     by_epoch: ClassVar[bool] = False

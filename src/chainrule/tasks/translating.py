@@ -4,78 +4,111 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from chainrule.data import pad
 from chainrule.errors import DataError
 from chainrule.generate import Beam, Request, Sampling, Translation, Translator, run, search, translate
-from chainrule.models import Seq2Seq
+from chainrule.models import EncoderDecoder
 from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, drawn, searched, shorten
 from chainrule.text import Tokenizer
 from chainrule.types import Ids
 
 TOGETHER = 32  # sources in one loop
-MARKS = (("<s>", "</s>"), ("[CLS]", "[SEP]"), ("<|endoftext|>", "<|endoftext|>"))  # around a target
+# What begins and ends a text.
+MARKS = (("<s>", "</s>"), ("[CLS]", "[SEP]"), ("<|endoftext|>", "<|endoftext|>"))
+PADS = ("<pad>", "[PAD]")
 
 Options = TypeVar("Options", Sampling, Beam)
 
 
+class Marks(NamedTuple):
+    """The ids of the tokens around a source, and of those that begin and end a target."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    start: int
+    end: int
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, start: str) -> Marks:
+        """Of a model whose targets start in this way (`Seq2SeqConfig.target_start`)."""
+        ids = tokenizer.special_ids
+        if start == "bos":
+            for first, last in MARKS:
+                if first in ids and last in ids:
+                    return cls((), (), ids[first], ids[last])
+            raise DataError(
+                f"tokenizer: special tokens {', '.join(ids) or 'none'} (must have <s> and </s>: train it with "
+                "--special-tokens '<s>' '</s>')"
+            )
+        wanted = ("</s>", "<pad>") if start == "pad" else ("<s>", "</s>")
+        pad = next((name for name in PADS if name in ids), "")
+        if "</s>" not in ids or (start == "pad" and not pad) or (start == "eos" and "<s>" not in ids):
+            raise DataError(
+                f"tokenizer: special tokens {', '.join(ids) or 'none'} (must have {' and '.join(wanted)})"
+            )
+        end = ids["</s>"]
+        return cls((), (end,), ids[pad], end) if start == "pad" else cls((ids["<s>"],), (end,), end, end)
+
+    @property
+    def extra(self) -> int:
+        """Tokens around a source."""
+        return len(self.before) + len(self.after)
+
+    def around(self, source: Ids, limit: int) -> Ids:
+        """The source as the model reads it; one that is too long is cut to `limit` tokens in all"""
+        if not self.extra:
+            return source
+        return np.concatenate([self.before, source[: limit - self.extra], self.after]).astype(source.dtype)
+
+
 def translations(
-    model: Seq2Seq, tokenizer: Tokenizer, prompts: Prompts, options: AnswerOptions
+    model: EncoderDecoder, tokenizer: Tokenizer, prompts: Prompts, options: AnswerOptions
 ) -> Iterator[Answer]:
     """Of each source as many translations as are asked for: drawn, or the best that a search finds"""
-    start, end = marks(tokenizer)
-    limit = model.config.block_size
-    encoded = [_source(tokenizer, prompt, limit) for prompt in prompts]
+    marks, limit = Marks.of(tokenizer, model.config.target_start), model.config.block_size
+    encoded = [marks.around(_source(tokenizer, prompt, limit, marks.extra), limit) for prompt in prompts]
 
     def fitted(how: Options) -> Options:
-        """With as many tokens as the model can write at most, and `end` as a stop token"""
+        """With as many tokens as the model can write at most, and the end of a target as a stop token"""
         most = min(limit, how.max_new_tokens)
-        return replace(how, max_new_tokens=most, stop_tokens=(*how.stop_tokens, end))
+        return replace(how, max_new_tokens=most, stop_tokens=(*how.stop_tokens, marks.end))
 
     translator, samplings = Translator(model), [fitted(sampling) for sampling in options.samplings]
     for first in range(0, len(prompts), TOGETHER):
         some = prompts[first : first + TOGETHER]
         texts = Translation(translator, *pad(encoded[first : first + TOGETHER]))
         if options.beam:
-            found = search(texts, [[start]] * len(some), fitted(options.beam))
+            found = search(texts, [[marks.start]] * len(some), fitted(options.beam))
             for prompt, hypotheses in zip(some, found, strict=True):
                 for each in hypotheses:
                     yield searched(tokenizer, prompt, tokenizer.decode(each.tokens), each)
             continue
         rows = [i for i, _ in enumerate(some) for _ in samplings]
         texts.keep(rows)
-        V, scored = tokenizer.vocab_size, options.logprobs
-        requests = [Request([start], s, V, tokenizer, scored=scored) for _ in some for s in samplings]
+        V, scored = texts.config.vocab_size, options.logprobs
+        requests = [Request([marks.start], s, V, tokenizer, scored=scored) for _ in some for s in samplings]
         for _ in run(texts, requests):
             pass
         yield from (drawn(tokenizer, some[i], request) for i, request in zip(rows, requests, strict=True))
 
 
-def translate_texts(model: Seq2Seq | Translator, tokenizer: Tokenizer, sources: Prompts) -> list[str]:
+def translate_texts(model: EncoderDecoder | Translator, tokenizer: Tokenizer, sources: Prompts) -> list[str]:
     """The likeliest target of each source, token by token; of a source beyond the context its beginning is read"""
-    start, end = marks(tokenizer)
-    ids, mask = pad([tokenizer.encode(text)[: model.config.block_size] for text in sources])
-    return [tokenizer.decode(row) for row in translate(model, ids, mask, start=start, end=end)]
+    marks, limit = Marks.of(tokenizer, model.config.target_start), model.config.block_size
+    ids, mask = pad([marks.around(tokenizer.encode(text)[:limit], limit) for text in sources])
+    found = translate(model, ids, mask, start=marks.start, end=marks.end)
+    return [tokenizer.decode(row) for row in found]
 
 
-def marks(tokenizer: Tokenizer) -> tuple[int, int]:
-    """The ids of the tokens that begin and end a target."""
-    ids = tokenizer.special_ids
-    for start, end in MARKS:
-        if start in ids and end in ids:
-            return ids[start], ids[end]
-    raise DataError(
-        f"tokenizer: special tokens {', '.join(ids) or 'none'} (must have <s> and </s>: train it with "
-        "--special-tokens '<s>' '</s>')"
-    )
-
-
-def _source(tokenizer: Tokenizer, prompt: str, limit: int) -> Ids:
+def _source(tokenizer: Tokenizer, prompt: str, limit: int, extra: int) -> Ids:
     ids = tokenizer.encode(prompt)
     if not ids.size:
         raise DataError(f"sample: prompt {prompt!r} (must have at least one token to translate)")
-    if ids.size > limit:  # a translation of a part would pass for one of the whole
+    if ids.size + extra > limit:  # a translation of a part would pass for one of the whole
         raise DataError(
             f"sample: prompt {shorten(prompt, 40)!r} of {ids.size:,} tokens "
             f"(must be at most {limit:,}, the context of the model: make it shorter)"

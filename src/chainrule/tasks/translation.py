@@ -11,19 +11,20 @@ from typing import Any, ClassVar, Self
 
 from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, spread
 from chainrule.errors import ConfigError, DataError, Setting
-from chainrule.generate import Translator
+from chainrule.generate import Sampling, Translator
 from chainrule.generate.session import check_fp32
-from chainrule.models import Seq2Seq
-from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
+from chainrule.models import EncoderDecoder
+from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text, silent
 from chainrule.tasks.scheduled_sampling import ScheduledSampling
 from chainrule.tasks.task import EvalBatches, Task
-from chainrule.tasks.translating import marks, translate_texts, translations
+from chainrule.tasks.translating import Marks, translate_texts, translations
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.types import Ids
 
 SPLIT = Split(validation=0.05, test=0.0)
 POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded
 TOGETHER = 64  # sources that are translated at a time
+LIKELIEST = AnswerOptions(sampling=Sampling(temperature=0.0))
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class TranslationTask(Task):
     default: ClassVar[str] = "docstrings"
     model: ClassVar[str] = "an encoder-decoder"
     writes: ClassVar[bool] = True
+    likeliest: ClassVar[bool] = True
     corpus: PairCorpus
     tokenizer: Tokenizer
     training: list[tuple[str, str]]
@@ -49,7 +51,6 @@ class TranslationTask(Task):
         if tokenizer is None:
             text = "".join({character for pair in data.pairs for side in pair for character in side})
             tokenizer = CharTokenizer.train(text, ("<s>", "</s>"))
-        marks(tokenizer)
         if eval_only:
             return cls(data, tokenizer, [], list(data.pairs))
         parts: dict[str, list[tuple[str, str]]] = {"train": [], "validation": []}
@@ -64,14 +65,24 @@ class TranslationTask(Task):
 
     def sizes(self) -> dict[str, Any]:
         """Both sides share a vocabulary."""
-        return {"vocab_size": self.tokenizer.vocab_size, "source_vocab_size": None}
+        return {"vocab_size": self.tokenizer.vocab_size}
+
+    def fitted(self, model: EncoderDecoder) -> Self:
+        """Both sides have the tokens of one tokenizer."""
+        own = getattr(model.config, "source_vocab_size", None)
+        if own is not None:
+            raise ConfigError(
+                f"{type(model).__name__}: source_vocab_size is {own} (must be none: one tokenizer reads both)"
+            )
+        Marks.of(self.tokenizer, model.config.target_start)
+        return self
 
     def amount(self) -> str:
         held_out = f"{len(self.validation):,} to evaluate on"
         return f"{len(self.training):,} pairs of {self.corpus.name} and {held_out}"
 
     def batches(
-        self, model: Seq2Seq, *, batch_size: int, seed: int = 0, steps: int | None = None
+        self, model: EncoderDecoder, *, batch_size: int, seed: int = 0, steps: int | None = None
     ) -> PairBatches | ScheduledSampling:
         """Pairs in random order, of like lengths."""
         pairs = self._batches(self.training, model, batch_size, seed)
@@ -85,7 +96,7 @@ class TranslationTask(Task):
             )
         return ScheduledSampling(pairs, model, fraction=fraction, steps=steps, seed=seed)
 
-    def eval_batches(self, model: Seq2Seq, *, batch_size: int, limit: int) -> list[tuple[Pair, Ids]]:
+    def eval_batches(self, model: EncoderDecoder, *, batch_size: int, limit: int) -> list[tuple[Pair, Ids]]:
         """Pairs to evaluate on, at most `limit` of them."""
         return list(self._batches(self._eval_pairs(limit), model, batch_size).once())
 
@@ -94,13 +105,15 @@ class TranslationTask(Task):
         return [self.validation[i] for i in spread(len(self.validation), limit)]
 
     def _batches(
-        self, pairs: list[tuple[str, str]], model: Seq2Seq, batch_size: int, seed: int = 0
+        self, pairs: list[tuple[str, str]], model: EncoderDecoder, batch_size: int, seed: int = 0
     ) -> PairBatches:
-        encode = self.tokenizer.encode
-        sources, targets = ([encode(text) for text in side] for side in zip(*pairs, strict=True))
-        start, end = marks(self.tokenizer)
+        sources, targets = (
+            [self.tokenizer.encode(text) for text in side] for side in zip(*pairs, strict=True)
+        )
+        marks = Marks.of(self.tokenizer, model.config.target_start)
+        sources = [marks.around(source, model.config.block_size) for source in sources]
         sizes = {"batch_size": batch_size, "block_size": model.config.block_size}
-        return PairBatches(sources, targets, start=start, end=end, seed=seed, pool=POOL, **sizes)
+        return PairBatches(sources, targets, start=marks.start, end=marks.end, seed=seed, pool=POOL, **sizes)
 
     def measures(self, nats: float, batches: EvalBatches) -> dict[str, float]:
         """In bits per byte of the targets in these batches, the same unit for every tokenizer."""
@@ -109,12 +122,12 @@ class TranslationTask(Task):
         size = sum(len(target.encode("utf-8", "surrogatepass")) for target in targets)
         return {"bits_per_byte": nats / math.log(2) * tokens / size}
 
-    def sample(self, model: Seq2Seq, seed: int) -> str:
+    def sample(self, model: EncoderDecoder, seed: int) -> str:
         """What the model makes of one of the sources to evaluate on."""
         source, _ = self.validation[seed % len(self.validation)]
         return f"{source} -> {translate_texts(model, self.tokenizer, [source])[0]}"
 
-    def scores(self, model: Seq2Seq, batches: EvalBatches) -> dict[str, float | None]:
+    def scores(self, model: EncoderDecoder, batches: EvalBatches) -> dict[str, float | None]:
         """The fraction of sources translated as one of their targets, BLEU (None without sacrebleu), and counts.
 
         The same source may have several targets: any of them will do. `cut` counts pairs with a side that is longer
@@ -130,10 +143,13 @@ class TranslationTask(Task):
         for first in range(0, len(sources), TOGETHER):
             written += translate_texts(translator, self.tokenizer, sources[first : first + TOGETHER])
         right = sum(text in wanted[source] for source, text in zip(sources, written, strict=True))
-        found: dict[str, float | None] = {"exact": right / len(sources)}
         most, encode = model.config.block_size, self.tokenizer.encode
-        # The end of a target is a token too.
-        cut = sum(len(encode(source)) > most or len(encode(target)) >= most for source, target in pairs)
+        marks = Marks.of(self.tokenizer, model.config.target_start)
+        cut = sum(  # the end of a target is a token too
+            len(encode(source)) + marks.extra > most or len(encode(target)) + 1 > most
+            for source, target in pairs
+        )
+        found: dict[str, float | None] = {"exact": right / len(sources)}
         try:
             from sacrebleu import corpus_bleu
         except ImportError:  # an extra
@@ -144,13 +160,13 @@ class TranslationTask(Task):
     @classmethod
     def answer(
         cls,
-        model: Seq2Seq,
+        model: EncoderDecoder,
         tokenizer: Tokenizer,
         prompts: Prompts,
-        options: AnswerOptions = DEFAULTS,
+        options: AnswerOptions = LIKELIEST,
         tell: Tell = silent,
     ) -> Iterator[Answer]:
-        """Translations of the prompts, drawn or searched for."""
+        """Translations of the prompts: the likeliest tokens, drawn ones, or those that a search finds."""
         if options.beam and options.logprobs:
             raise ConfigError(
                 *("sample: ", Setting("logprobs")),

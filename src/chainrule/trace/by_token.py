@@ -53,10 +53,11 @@ def _token_axis(node: Node, found: list[int | None]) -> int | None:
         features = concat_axis(node) != axis
         prefix = found[-1] is not None and set(found[:-1]) <= {None}
         return axis if alike and (features or prefix) else None
-    if kind == "attention":
-        seen = {-2} if is_causal(node) else {None}
+    if kind in ("attention", "relative_attention"):
+        (keys, values), bias = rest[:2], rest[2:]
+        seen = -2 if is_causal(node) else None
         masked = isinstance(node.constants.get("mask"), Table)
-        return -2 if first == -2 and set(rest) == seen and not masked else None
+        return -2 if first == -2 and keys == values == seen and not masked and bias in ([], [None]) else None
     if not alone:
         return None
     if kind == "transpose":

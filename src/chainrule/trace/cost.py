@@ -8,7 +8,7 @@ from chainrule.ops.neural.attention import cost as attention_cost
 from chainrule.trace.graph import Given, Graph, Node, origin
 
 COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
-ATTENTION = ("attention", "packed_attention")
+ATTENTION = ("attention", "packed_attention", "relative_attention")
 RECURRENT = ("rnn_sequence", "gru_sequence", "lstm_sequence")
 PRODUCTS = ("linear", "linear_cross_entropy", "concat", *RECURRENT)
 
@@ -39,7 +39,7 @@ def _component(node: Node, attending: set[str]) -> str:
 def _part(layer: str) -> str:
     """`h.0.attn` for a layer inside a numbered layer; empty for other layers."""
     names = layer.split(".")
-    number = next((i for i, name in enumerate(names) if name.isdigit()), None)
+    number = max((i for i, name in enumerate(names) if name.isdigit()), default=None)
     return "" if number is None else ".".join(names[: number + 2])
 
 
@@ -53,14 +53,14 @@ def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:
     q, k, v = heads_of(node)
     if is_causal(node):
         k, v = (abstract((*x.shape[:-2], x.shape[-2] + past, x.shape[-1])) for x in (k, v))
-    needs = needs if len(needs) == 3 else 3 * needs
+    needs = 3 * needs if len(needs) == 1 else needs[:3]
     return attention_cost(needs, q, k, v, causal=is_causal(node) and not dense)
 
 
 def heads_of(node: Node) -> tuple[Array, Array, Array]:
     """Queries, keys and values of attention, (..., heads, positions, size) each; only shapes are known."""
-    if node.op.name == "attention":
-        q, k, v = node.arrays
+    if node.op.name != "packed_attention":
+        q, k, v = node.arrays[:3]
         return q, k, v
     B, T, width = node.arrays[0].shape
     heads = node.constants["heads"]

@@ -149,7 +149,7 @@ def running_memory(model: Model, batch: Batch, weights: str = "fp32") -> dict[st
 def lora(model: Model, rank: int) -> int:
     """Trainable numbers when every query and value matrix gets a change of this rank: r (n_in + n_out) each."""
     graph = step_graph(model, step_batch(model, 1, 1))
-    attentions = [node for node in graph.nodes if node.op.name == "attention"]
+    attentions = [node for node in graph.nodes if node.op.name in ("attention", "relative_attention")]
     if not attentions:
         raise ConfigError(
             "lora: no layer projects queries and values apart (must have attention of three inputs)"

@@ -180,13 +180,13 @@ class _Pass:
 
     def _attend(self, i: int, node: Node, args: list[Array], constants: dict[str, Any]) -> Array:
         """Attention of the new queries to the keys and values of all positions so far."""
-        packed = node.op.name == "packed_attention"
+        packed, bias = node.op.name == "packed_attention", []
         if packed:
             B, T, _ = args[0].shape
             heads = constants.pop("heads")
             q, k, v = args[0].reshape(B, T, 3, heads, -1).transpose(2, 0, 3, 1, 4)  # (B, H, T, D) each
         else:
-            q, k, v = args
+            q, k, v, *bias = args
         if self.start:
             *past, prefix = self.owner.state[i, self.sequence]
             k, v = (
@@ -196,7 +196,8 @@ class _Pass:
         else:
             prefix = np.asarray(k.shape[-2] - self.lengths["ids"])
         self.owner.state[i, self.sequence] = k, v, prefix
-        mixed: Array = _computed(node.layer, ops.attention, [q, k, v], constants | {"causal": True})
+        op = ops.relative_attention if bias else ops.attention
+        mixed: Array = _computed(node.layer, op, [q, k, v, *bias], constants | {"causal": True})
         return mixed.transpose(0, 2, 1, 3).reshape(B, T, -1) if packed else mixed
 
     def _recur(self, i: int, node: Node, args: list[Array], constants: dict[str, Any]) -> tuple[Array, ...]:

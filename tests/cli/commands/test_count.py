@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chainrule.cli import main
-from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig, model_class
+from chainrule.models import GPTConfig, LlamaConfig, Seq2SeqConfig, T5Config, model_class
 from chainrule.runs.load import load
 from chainrule.scaling import Batch, flops, total, training_memory
 from chainrule.scaling.presets import PRESETS
@@ -49,6 +49,9 @@ def test_models_that_read_more_than_a_text(capsys: pytest.CaptureFixture[str]) -
     assert found["parameters"]["total"] == config.n_params and found["batch"]["source"] == 16
     main(["count", "seq2seq", "--tokens=16"])
     assert "a training step of 32 × 16 tokens and as many of the source" in capsys.readouterr().out
+    found = counted(capsys, "t5", "--n-embd=32", "--n-layer=2")["parameters"]
+    assert found["total"] == T5Config(n_layer=2, n_embd=32).n_params
+    assert found["mlp"] == 2 * 2 * 2 * 4 * 32 * 32 and found["attention"] == 3 * 2 * 4 * 32 * 32
     found = counted(capsys, "bert", "--tokens=100", "--batch-size=2")
     assert found["batch"]["masked"] == 30 and found["running_bytes"]["cache"] == 0
     with pytest.raises(SystemExit):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,3 +146,46 @@ def test_bad_input_is_one_line(
     error = capsys.readouterr().err
     assert stop.value.code == 2 and rule in error and error.count("\n") == 1
     assert not Path("x").exists()
+
+
+@pytest.mark.parametrize(
+    ("family", "more", "start"),
+    [
+        ("t5", {}, "pad"),
+        ("t5", {"gated": True, "activation": "gelu_tanh", "tied": False, "scale_output": False}, "pad"),
+        (
+            "seq2seq",
+            {"norm": "post", "positions": "learned", "embedding_norm": True, "bias": True, "tied": True},
+            "eos",
+        ),
+    ],
+)
+def test_an_encoder_decoder_comes_in_answers_and_is_trained_on(
+    family: str, more: dict[str, Any], start: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With rows for more tokens than there are, as published ones have."""
+    letters = CharTokenizer.train("abcdABCD", ("<pad>", "<s>", "</s>"))
+    cr.seed(0)
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 9, "vocab_size": letters.vocab_size + 3}
+    save_pretrained(make(family, **sizes, **more, target_start=start), letters, tmp_path / "x")
+    said_ = said(capsys, "import", str(tmp_path / "x"), "--out", str(tmp_path / "y"))
+    assert "translate with: " in said_ and f"sample {tmp_path / 'y'} --prompt TEXT" in said_
+    answer = said(capsys, "sample", str(tmp_path / "y"), "--prompt", "abc")
+    assert answer == said(capsys, "sample", str(tmp_path / "x"), "--prompt", "abc")
+    words = ["".join(w) for w in product("abcd", repeat=3)]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{word}\t{word.upper()}\n" for word in words))
+    options = [
+        "--init",
+        str(tmp_path / "y"),
+        "--max-steps",
+        "3",
+        "--batch-size",
+        "8",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    said(capsys, "train", family, str(tmp_path / "pairs.tsv"), *options)
+    found = json.loads(said(capsys, "eval", str(tmp_path / "run"), "--json"))
+    assert found["pairs"] > 0 and found["cut"] == 0
+    model, _ = cr.load(tmp_path / "run")
+    assert model.config.target_start == start and model.config.vocab_size == letters.vocab_size + 3

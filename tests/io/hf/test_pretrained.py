@@ -58,10 +58,41 @@ OTHERS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "classifier": ("bert-classifier", {"classes": 5}, "BertForSequenceClassification"),
     "tagger": ("bert-tagger", {"classes": 2}, "BertForTokenClassification"),
     "embedder": ("bert-embedder", {"temperature": 0.3}, "BertModel"),
-    "marian": ("seq2seq", {"tied": True, "scale_embedding": True}, "MarianMTModel"),
-    "marian with biases": ("seq2seq", {"bias": True, "label_smoothing": 0.1}, "MarianMTModel"),
-    "two vocabularies": ("seq2seq", {"source_vocab_size": 9}, "MarianMTModel"),
+    "marian": ("seq2seq", {"norm": "post", "tied": True, "scale_embedding": True}, "MarianMTModel"),
+    "marian with biases": (
+        "seq2seq",
+        {"norm": "post", "bias": True, "label_smoothing": 0.1},
+        "MarianMTModel",
+    ),
+    "two vocabularies": ("seq2seq", {"norm": "post", "source_vocab_size": 9}, "MarianMTModel"),
     "pegasus": ("seq2seq", {"norm": "pre", "activation": "silu"}, "PegasusForConditionalGeneration"),
+    "bart": (
+        "seq2seq",
+        {"norm": "post", "positions": "learned", "embedding_norm": True, "target_start": "eos"},
+        "BartForConditionalGeneration",
+    ),
+    "t5": ("t5", {"target_start": "pad", "head_size": 3}, "T5ForConditionalGeneration"),
+    "t5 1.1": (
+        "t5",
+        {"gated": True, "activation": "gelu_tanh", "tied": False, "scale_output": False},
+        "T5ForConditionalGeneration",
+    ),
+    "t5 with a gate of its own": ("t5", {"gated": True, "activation": "gelu"}, None),
+    "roberta": (
+        "bert",
+        {"next_sentence": False, "variant": "roberta", "n_segments": 1},
+        "RobertaForMaskedLM",
+    ),
+    "electra": ("bert-tagger", {"variant": "electra", "embedding_size": 4}, "ElectraForTokenClassification"),
+    "mpnet": (
+        "bert-classifier",
+        {"variant": "mpnet", "n_segments": 0, "relative_buckets": 32},
+        "MPNetForSequenceClassification",
+    ),
+    "distilbert": ("bert-embedder", {"variant": "distilbert", "n_segments": 0}, "DistilBertModel"),
+    "bert, pre-norm": ("bert", {"norm": "pre"}, None),
+    "bert with distances": ("bert-classifier", {"relative_buckets": 32}, None),
+    "roberta with pairs": ("bert", {"variant": "roberta"}, None),
     "learned positions": ("seq2seq", {"positions": "learned"}, None),
     "another epsilon": ("seq2seq", {"norm_eps": 1e-6}, None),
     "pre-norm with two vocabularies": ("seq2seq", {"norm": "pre", "source_vocab_size": 9}, None),
@@ -107,8 +138,27 @@ def test_an_encoder_that_ours_cannot_be_is_refused(
     assert "\n" not in str(error.value)
 
 
+def test_a_file_that_does_not_say_where_its_norms_are_keeps_them(tmp_path: Path) -> None:
+    """Before they came first, they came last."""
+    cr.seed(2)
+    model = make("seq2seq", **ENCODER | {"norm": "post", "positions": "learned"})
+    save_pretrained(model, None, tmp_path / "x")
+    config = json.loads((tmp_path / "x" / "config.json").read_text())
+    del config["norm"]
+    (tmp_path / "x" / "config.json").write_text(json.dumps(config))
+    back, _ = load_pretrained(tmp_path / "x")
+    assert same(back, model)
+
+
+def test_padding_decides_where_the_positions_of_a_roberta_begin(tmp_path: Path) -> None:
+    sizes = ENCODER | {"variant": "roberta", "next_sentence": False, "n_segments": 1}
+    tokenizer = CharTokenizer.train("abcdefgh", ("<pad>", "<s>", "</s>"))
+    with pytest.raises(FormatError, match=r"pad_token_id is 8 in the tokenizer \(must be 1 for roberta"):
+        save_pretrained(make("bert", **sizes), tokenizer, tmp_path / "x")
+
+
 def test_copies_and_positions_in_a_file_must_agree(tmp_path: Path) -> None:
-    save_pretrained(make("seq2seq", **ENCODER | {"tied": True}), None, tmp_path / "x")
+    save_pretrained(make("seq2seq", **ENCODER | {"norm": "post", "tied": True}), None, tmp_path / "x")
     path = tmp_path / "x" / "model.safetensors"
     arrays = dict(safetensors.read(path))
     table = sinusoidal(7, 8, layout="half").astype(np.float32)

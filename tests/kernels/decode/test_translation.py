@@ -23,11 +23,14 @@ from chainrule.models import Seq2Seq, Seq2SeqConfig
 from chainrule.trace.interpreter import Interpreter
 from chainrule.trace.lower import lower
 
-SIZE = Seq2SeqConfig(n_layer=2, n_head=3, n_embd=33, n_hidden=65, block_size=40, vocab_size=257)
+SIZE = Seq2SeqConfig(n_layer=2, n_head=3, n_embd=33, n_hidden=65, block_size=40, vocab_size=257, norm="post")
 VARIANTS = {
     "post": SIZE,
     "pre, learned": replace(SIZE, norm="pre", positions="learned", bias=True, activation="gelu_tanh"),
     "tied, scaled": replace(SIZE, tied=True, scale_embedding=True, activation="gelu"),
+    "as BART": replace(
+        SIZE, positions="learned", embedding_norm=True, bias=True, tied=True, activation="gelu"
+    ),
     "two vocabularies": replace(SIZE, n_embd=64, n_head=2, source_vocab_size=270, activation="silu"),
     "narrow": replace(SIZE, n_layer=1, n_head=1, n_embd=1, n_hidden=1, norm="pre", norm_eps=0.1),
 }

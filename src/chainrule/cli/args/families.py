@@ -8,8 +8,9 @@ from typing import NamedTuple, get_type_hints
 from chainrule.cli.args.kinds import kind_of
 from chainrule.models.registry import KNOWN
 
-NAMES = [name for name in KNOWN if name != "bert-embedder"]  # in the order they are named to people
-DECIDED = ("vocab_size", "source_vocab_size", "classes", "labels")  # sizes that follow from the data
+NAMES = list(KNOWN)  # in the order they are named to people
+# Sizes that follow from the data, and what only says whose form a model has.
+DECIDED = ("vocab_size", "source_vocab_size", "classes", "labels", "variant")
 
 
 class Data(NamedTuple):
@@ -25,12 +26,16 @@ TEXT = Data(
     example="book.txt",
     default="pydoc",
 )
+PAIRS = Data(
+    "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
+    "by line, or docstrings.",
+    example="pairs.tsv",
+    default="docstrings",
+)
 DATA = {
-    "seq2seq": Data(
-        "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
-        "by line, or docstrings.",
-        example="pairs.tsv",
-    ),
+    "seq2seq": PAIRS,
+    "t5": PAIRS,
+    "bert-embedder": PAIRS,
     "bert-classifier": Data(
         "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
         "or docstrings.",

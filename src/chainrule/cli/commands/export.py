@@ -63,7 +63,9 @@ class Command:
         if self.format == "hf":
             if not has_twin(model):
                 name = type(model).__name__
-                rule = "must be GPT, Llama, NeoX, BERT, or Seq2Seq as Marian or Pegasus"
+                rule = (
+                    "must be GPT, Llama, NeoX, BERT with norm=post, T5, or Seq2Seq as Marian, Pegasus or BART"
+                )
                 raise ConfigError(f"export: Hugging Face has no model like this {name} ({rule})")
             cr.io.save_pretrained(model, tokenizer, self.out)
             return

@@ -68,20 +68,16 @@ def found(model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> dict[str, Any
 
 def uses(model: cr.models.Model, tokenizer: cr.text.Tokenizer, out: Path) -> Iterator[tuple[str, str]]:
     """What this model can do, and the command for it."""
-    from chainrule.tasks.registry import task_of, task_of_model
-
-    if isinstance(model, cr.models.LanguageModel):
+    models = cr.models
+    if isinstance(model, models.BERT | models.BERTEmbedder):
+        yield "turn texts into vectors", f"embed {out} FILE"
+    elif isinstance(model, models.BERTPretraining):
+        yield "guess words", f'sample {out} --prompt "The [MASK] is here."'
+    elif isinstance(model, models.BERTClassifier):
+        yield "label texts", f'sample {out} --prompt "TEXT"'
+    elif isinstance(model, models.EncoderDecoder):
+        yield "translate", f'sample {out} --prompt "TEXT"'
+    else:
         if tokenizer.conventions.chat_template is not None:
             yield "talk", f"chat {out}"
         yield "generate text", f"sample {out}"
-        return
-    try:
-        task = task_of_model(model)
-    except ConfigError:  # a body without a head
-        yield "turn texts into vectors", f"embed {out} FILE"
-        return
-    masked = task is task_of("bert")
-    yield (
-        f"ask {task.model}",
-        f'{task.used_by} {out} --prompt "{"The [MASK] is here." if masked else "TEXT"}"',
-    )

@@ -21,8 +21,23 @@ from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
 from chainrule.validate import Check
 
-ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
+ASKED = (
+    "run_folder",
+    "prompt",
+    "prompts_file",
+    "json",
+    "given",
+)  # the fields that are for every kind of model
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
+DRAWN = {
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical",
+    "seed",
+    "num_samples",
+}  # ask for texts that are drawn
 Weights = Literal["fp32", "bf16", "int8", "int4"]
 
 
@@ -30,7 +45,8 @@ Weights = Literal["fp32", "bf16", "int8", "int4"]
 class Command:
     """Generate text with a trained model, or have it answer prompts.
 
-    An encoder-decoder translates each prompt, a classifier labels it, a tagger its words, a BERT guesses each [MASK].
+    An encoder-decoder translates each prompt, by the likeliest tokens unless --beam or --temperature is given; a
+    classifier labels it, a tagger its words, a BERT guesses each [MASK].
 
     Example: chainrule sample runs/demo --prompt "The return value " --temperature 0.7 --top-p 0.9 --seed 3
     """
@@ -87,8 +103,9 @@ class Command:
         if self.beam is None and "length_penalty" in given(self):
             said = " is given without beam (must be with it, or left out)"
             raise ConfigError("sample: ", Setting("length_penalty"), said)
+        likeliest = task.likeliest and not DRAWN & self.given
         return cr.tasks.AnswerOptions(
-            sampling=self.sampling,
+            sampling=replace(self.sampling, temperature=0.0) if likeliest else self.sampling,
             num_samples=self.num_samples,
             beam=None if self.beam is None else self._beam(self.beam),
             weights=self.weights,

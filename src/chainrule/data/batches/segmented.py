@@ -11,6 +11,9 @@ from chainrule.data.batches.padded import Mask, pad
 from chainrule.errors import ConfigError, DataError
 from chainrule.types import Ids
 
+NAMES = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
+ROBERTA = ("<s>", "</s>", "<mask>", "<pad>")
+
 
 class SpecialIds(NamedTuple):
     """The ids of the special tokens.
@@ -27,8 +30,8 @@ class SpecialIds(NamedTuple):
 
     @classmethod
     def of(cls, special_ids: Mapping[str, int]) -> SpecialIds:
-        """Special ids by name, from a tokenizer."""
-        wanted = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
+        """Special ids by name, from a tokenizer: BERT's names, or those of RoBERTa and MPNet."""
+        wanted = NAMES if "[CLS]" in special_ids or not set(ROBERTA) <= special_ids.keys() else ROBERTA
         missing = [name for name in wanted if name not in special_ids]
         if missing:
             names = ", ".join(missing)

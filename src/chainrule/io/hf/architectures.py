@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from chainrule.errors import CheckpointError
-from chainrule.io.hf import bert, gpt2, llama, marian, neox, opt
+from chainrule.io.hf import bert, gpt2, llama, marian, neox, opt, t5
 from chainrule.io.lazy import Arrays
 from chainrule.io.left_out import refusal
 from chainrule.io.opened import Opened
@@ -17,7 +17,7 @@ from chainrule.models.registry import ALL, KNOWN, described
 
 # Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights. Of two modules
 # with the same model the first one writes.
-MODULES: tuple[Any, ...] = (gpt2, llama, neox, opt, bert, marian)
+MODULES: tuple[Any, ...] = (gpt2, llama, neox, opt, bert, marian, t5)
 ARCHITECTURES = {name: module for module in MODULES for name in module.NAMES}
 
 
@@ -64,11 +64,13 @@ def to_opened(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Opened:
     """The same, with its weights where they are."""
     kind = known_kind(config)
     if kind not in ARCHITECTURES or _is_ours(config):
+        if kind == "seq2seq":  # a file that does not say it is of an earlier version
+            config = {"norm": "post"} | dict(config)
         model, sizes = described(config)
         check_size(model.n_params(sizes), arrays, getattr(sizes, "n_layer", 0))
         return Opened.of(model, sizes, dict(arrays))
     module = ARCHITECTURES[kind]
-    sizes = module.read_config(Settings(config))
+    sizes = module.read_config(Settings(config, arrays.keys()))
     check_size(sizes.n_params, arrays, sizes.n_layer)
     return Opened.of(module.MODELS[type(sizes)], sizes, module.read_weights(arrays, sizes))
 

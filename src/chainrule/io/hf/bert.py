@@ -1,10 +1,12 @@
-"""BERT as in Hugging Face: the same names and layouts, and a class for each head.
+"""BERT and its variants as in Hugging Face: the same layouts, their names (`bert_names`), and a class for each head.
 
 BERTPretraining   BertForPreTraining; BertForMaskedLM without next sentence
 BERTClassifier    BertForSequenceClassification
 BERTTagger        BertForTokenClassification
 BERT              BertModel
-BERTEmbedder      BertModel, without its pooler
+BERTEmbedder      BertModel without its pooler; with the files of sentence-transformers if a directory has them
+
+Of ELECTRA the generator is ElectraForMaskedLM; of the discriminator, ElectraForPreTraining, the body is read.
 """
 
 from __future__ import annotations
@@ -12,64 +14,123 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.errors import FormatError
-from chainrule.io.hf.weights import without_copies
+from chainrule.io.hf.bert_names import BODY, VARIANTS, to_ours, to_theirs
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
-from chainrule.models import BERT, BERTConfig, BERTPretraining, BERTPretrainingConfig, Model
+from chainrule.models import BERT, BERTConfig, BERTPretrainingConfig, Model
 from chainrule.models.bert.heads import CONFIGS, BERTClassifierConfig, BERTEmbedderConfig, BERTTaggerConfig
 
-NAMES = ("bert",)
+ALIASES = {"xlm-roberta": "roberta", "camembert": "roberta"}  # the same model by another name
+NAMES = (*VARIANTS, *ALIASES)
 MODELS: dict[type[Any], type[Model]] = {
-    BERTPretrainingConfig: BERTPretraining,
     BERTConfig: BERT,
     **{config: model for model, config in CONFIGS.items()},
 }
-CLASSES: dict[str, type[Any]] = {
-    "BertForPreTraining": BERTPretrainingConfig,
-    "BertForMaskedLM": BERTPretrainingConfig,
-    "BertForSequenceClassification": BERTClassifierConfig,
-    "BertForTokenClassification": BERTTaggerConfig,
-    "BertModel": BERTConfig,
+HEADS: dict[str, type[Any]] = {  # by the end of the class's name
+    "ForPreTraining": BERTPretrainingConfig,
+    "ForMaskedLM": BERTPretrainingConfig,
+    "ForSequenceClassification": BERTClassifierConfig,
+    "ForTokenClassification": BERTTaggerConfig,
+    "Model": BERTConfig,
 }
-UNUSED = ("embeddings.position_ids", "embeddings.token_type_ids")  # older files count the positions
-# Copies in some files of weights that the head shares.
-TIED = {
-    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
-    "cls.predictions.decoder.bias": "cls.predictions.bias",
-}
+DISCRIMINATOR = "discriminator_predictions."
+BUCKETS = 32  # of MPNet; its code knows no other number
+EPS = 1e-12  # of DistilBERT
 
 
 def read_config(settings: Settings) -> BERTConfig:
     """Our config from a `config.json`; options that BERT lacks are refused."""
-    settings.must("hidden_act", "gelu")
+    kind = settings.values["model_type"]
+    variant = ALIASES.get(kind, kind)
+    head = _head_of(settings, VARIANTS[variant].classes)
     settings.must("position_embedding_type", "absolute")
     settings.must("is_decoder", False)
     settings.must("add_cross_attention", False)
     settings.must("tie_word_embeddings", True)
+    sizes = _distilbert_sizes(settings) if variant == "distilbert" else _sizes(settings, variant)
+    sizes |= {"variant": variant}
+    config = HEADS[head]
+    pooled = any(name.endswith("pooler.dense.weight") for name in settings.weights)
+    if (variant, head) == ("electra", "ForPreTraining") or (config is BERTConfig and not pooled):
+        config = BERTEmbedderConfig
+    ours, sentences = settings.section("chainrule"), settings.section("sentence_transformers")
+    if ours.has("temperature") or sentences.values:
+        return BERTEmbedderConfig(**sizes, **_embedder(ours, sentences, sizes["block_size"]))
+    if config is BERTPretrainingConfig:
+        sizes["next_sentence"] = "cls.seq_relationship.weight" in settings.weights
+    if issubclass(config, BERTClassifierConfig):
+        sizes |= _labels(settings)
+    return config(**sizes)
+
+
+def _head_of(settings: Settings, classes: str) -> str:
+    """The end of the name of the class that the weights are for."""
+    named = settings.values.get("architectures", [f"{classes}Model"])
+    name = str(named[0]) if isinstance(named, list) and named else ""
+    for head in HEADS:
+        if name.endswith(head) and not name.endswith("LMHeadModel"):  # which reads from left to right
+            return head
+    known = ", ".join(f"{classes}{head}" for head in HEADS)
+    raise FormatError(f"architectures is {named!r} (must be one of {known})")
+
+
+def _sizes(settings: Settings, variant: str) -> dict[str, Any]:
+    settings.must("hidden_act", "gelu")
+    width = settings.integer("hidden_size", default=256 if variant == "electra" else 768)
     sizes: dict[str, Any] = {
         "n_layer": settings.integer("num_hidden_layers", default=12),
         "n_head": settings.integer("num_attention_heads", default=12),
-        "n_embd": settings.integer("hidden_size", default=768),
+        "n_embd": width,
         "n_hidden": settings.integer("intermediate_size", default=3072),
-        "block_size": settings.integer("max_position_embeddings", default=512),
+        "block_size": settings.integer("max_position_embeddings", default=512) - _skipped(settings, variant),
         "vocab_size": settings.integer("vocab_size", default=30522),
-        "n_segments": settings.integer("type_vocab_size", default=2),
+        "n_segments": 0 if variant == "mpnet" else settings.integer("type_vocab_size", default=2),
         "dropout": settings.number("hidden_dropout_prob", default=0.1),
         "norm_eps": settings.number("layer_norm_eps", default=1e-12),
     }
-    named = settings.values.get("architectures", ["BertModel"])
-    head = str(named[0]) if isinstance(named, list) and named else ""
-    if head not in CLASSES:
-        raise FormatError(f"architectures is {named!r} (must be one of {', '.join(CLASSES)})")
-    kind = CLASSES[head]
-    ours = settings.section("chainrule")
-    if "temperature" in ours.values:
-        return BERTEmbedderConfig(**sizes, temperature=ours.number("temperature"))
-    if kind is BERTPretrainingConfig:
-        sizes["next_sentence"] = head == "BertForPreTraining"
-    if issubclass(kind, BERTClassifierConfig):
-        sizes |= _labels(settings)
-    return kind(**sizes)
+    if variant == "electra":
+        narrow = settings.integer("embedding_size", default=128)
+        sizes["embedding_size"] = None if narrow == width else narrow
+    if variant == "mpnet":
+        settings.must("relative_attention_num_buckets", BUCKETS)
+        sizes["relative_buckets"] = BUCKETS
+    return sizes
+
+
+def _skipped(settings: Settings, variant: str) -> int:
+    """Rows of the table of positions that are never read: positions count from that of padding."""
+    skipped = VARIANTS[variant].first_position
+    if skipped:
+        settings.must("pad_token_id", skipped - 1)
+    return skipped
+
+
+def _distilbert_sizes(settings: Settings) -> dict[str, Any]:
+    settings.must("activation", "gelu")
+    settings.must("sinusoidal_pos_embds", False, True)  # either way the table is in the file
+    return {
+        "n_layer": settings.integer("n_layers", default=6),
+        "n_head": settings.integer("n_heads", default=12),
+        "n_embd": settings.integer("dim", default=768),
+        "n_hidden": settings.integer("hidden_dim", default=3072),
+        "block_size": settings.integer("max_position_embeddings", default=512),
+        "vocab_size": settings.integer("vocab_size", default=30522),
+        "n_segments": 0,
+        "dropout": settings.number("dropout", default=0.1),
+        "norm_eps": EPS,
+    }
+
+
+def _embedder(ours: Settings, sentences: Settings, limit: int) -> dict[str, Any]:
+    """How vectors are made of hidden rows: as in our section, else as sentence-transformers' files say."""
+    said = ours if ours.has("temperature") else sentences
+    longest = min(limit, said.integer("max_length")) if said.has("max_length") else None
+    return {
+        "temperature": ours.number("temperature", default=0.05),
+        "pooling": said.choice("pooling", {name: name for name in ("mean", "cls", "max")}, "mean"),
+        "normalize": said.flag("normalize", True),
+        "max_length": longest,
+    }
 
 
 def _labels(settings: Settings) -> dict[str, Any]:
@@ -87,48 +148,101 @@ def _numbered(classes: int) -> tuple[str, ...]:
     return tuple(f"LABEL_{i}" for i in range(classes))
 
 
-def write_config(config: BERTConfig) -> dict[str, Any]:
-    """The content of `config.json`."""
-    names = [name for name, kind in CLASSES.items() if kind is type(config)] or ["BertModel"]
+def write_config(config: BERTConfig) -> dict[str, Any] | None:
+    """The content of `config.json`; None if Hugging Face lacks the model."""
+    if not _has_twin(config):
+        return None
+    heads = [name for name, kind in HEADS.items() if kind is type(config)] or ["Model"]
     last = isinstance(config, BERTPretrainingConfig) and not config.next_sentence
-    return {
-        "model_type": "bert",
-        "architectures": names[-1:] if last else names[:1],
+    head = heads[-1] if last else heads[0]
+    if config.variant == "distilbert":
+        sizes: dict[str, Any] = {
+            "n_layers": config.n_layer,
+            "n_heads": config.n_head,
+            "dim": config.n_embd,
+            "hidden_dim": config.n_hidden,
+            "max_position_embeddings": config.block_size,
+            "vocab_size": config.vocab_size,
+            "activation": "gelu",
+            "dropout": config.dropout,
+            "attention_dropout": config.dropout,
+        }
+    else:
+        sizes = _written_sizes(config)
+    names = VARIANTS[config.variant]
+    return (
+        {"model_type": config.variant, "architectures": [names.classes + head]}
+        | sizes
+        | ({"pad_token_id": names.first_position - 1} if names.first_position else {})
+        | _head(config)
+    )
+
+
+def _written_sizes(config: BERTConfig) -> dict[str, Any]:
+    sizes: dict[str, Any] = {
         "num_hidden_layers": config.n_layer,
         "num_attention_heads": config.n_head,
         "hidden_size": config.n_embd,
         "intermediate_size": config.n_hidden,
-        "max_position_embeddings": config.block_size,
+        "max_position_embeddings": config.block_size + VARIANTS[config.variant].first_position,
         "vocab_size": config.vocab_size,
-        "type_vocab_size": config.n_segments,
+    }
+    if config.n_segments:
+        sizes["type_vocab_size"] = config.n_segments
+    sizes |= {
         "hidden_act": "gelu",
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.dropout,
         "layer_norm_eps": config.norm_eps,
-    } | _head(config)
+    }
+    if config.variant == "electra":
+        sizes["embedding_size"] = config.width
+    if config.variant == "mpnet":
+        sizes["relative_attention_num_buckets"] = BUCKETS
+    return sizes
+
+
+def _has_twin(config: BERTConfig) -> bool:
+    """True if `transformers` can compute the same."""
+    variant = config.variant
+    pairs = isinstance(config, BERTPretrainingConfig) and config.next_sentence
+    bare = type(config) is BERTConfig  # with a pooler
+    return (
+        config.norm == "post"
+        and config.relative_buckets == (BUCKETS if variant == "mpnet" else 0)
+        and (config.embedding_size is None or (variant == "electra" and config.width != config.n_embd))
+        and (config.n_segments == 0) == (variant in ("distilbert", "mpnet"))
+        and (variant != "distilbert" or config.norm_eps == EPS)
+        and not (pairs and variant != "bert")
+        and not (bare and variant in ("distilbert", "electra"))
+    )
 
 
 def read_weights(tensors: Arrays, config: BERTConfig) -> Arrays:
     """Arrays by our names, from Hugging Face's."""
-    found = {name: array for name, array in tensors.items() if not name.endswith(UNUSED)}
-    if "cls.predictions.bias" not in found and "cls.predictions.decoder.bias" in found:
-        found["cls.predictions.bias"] = found.pop("cls.predictions.decoder.bias")
-    found = without_copies(found, TIED)
-    if isinstance(config, BERTEmbedderConfig):
-        return {f"bert.{name}": array for name, array in found.items() if not name.startswith("pooler.")}
-    return found
+    found = to_ours(tensors, VARIANTS[config.variant], classifier=type(config) is BERTClassifierConfig)
+    if type(config) is BERTConfig:
+        return found
+    pooled = type(config) is BERTClassifierConfig or getattr(config, "next_sentence", False)
+    return {
+        f"bert.{name}" if name.startswith(BODY) else name: array
+        for name, array in found.items()
+        if not name.startswith(DISCRIMINATOR) and (pooled or not name.startswith("pooler."))
+    }
 
 
 def write_weights(state: Arrays, config: BERTConfig) -> Arrays:
     """Arrays by Hugging Face's names, from ours."""
-    if isinstance(config, BERTEmbedderConfig):
-        return {name.removeprefix("bert."): array for name, array in state.items()}
-    return state
+    plain = {name.removeprefix("bert."): array for name, array in state.items()}
+    head = not (type(config) is BERTConfig or isinstance(config, BERTEmbedderConfig))
+    names, classifier = VARIANTS[config.variant], type(config) is BERTClassifierConfig
+    return to_theirs(plain, names, classifier=classifier, head=head)
 
 
 def _head(config: BERTConfig) -> dict[str, Any]:
     if isinstance(config, BERTEmbedderConfig):
-        return {"chainrule": {"temperature": config.temperature}}
+        said = {name: getattr(config, name) for name in ("temperature", "pooling", "normalize", "max_length")}
+        return {"chainrule": said}
     if isinstance(config, BERTClassifierConfig):
         names = {str(i): name for i, name in enumerate(config.labels or _numbered(config.classes))}
         return {"id2label": names, "label2id": {name: int(i) for i, name in names.items()}}

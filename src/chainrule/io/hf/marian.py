@@ -1,7 +1,12 @@
-"""Seq2Seq as Hugging Face's `MarianMTModel`; with pre-norm as `PegasusForConditionalGeneration`.
+"""Seq2Seq as Hugging Face's `MarianMTModel`, `PegasusForConditionalGeneration` or `BartForConditionalGeneration`.
 
-Both have the same names as ours, biases in attention, sinusoidal positions and ε = 1e-5 in every norm. A model with
-learned positions, another ε, or pre-norm and two vocabularies is stored in our own form.
+    Marian       norm="post", sinusoidal positions
+    Pegasus      norm="pre", sinusoidal positions
+    BART         norm="post", learned positions, a norm of the embeddings
+
+All have the same names as ours, biases in attention and ε = 1e-5 in every norm. BART counts positions from 2: rows 0
+and 1 of its tables are never read. A model of another mixture, another ε, or two vocabularies where there is one, is
+stored in our own form.
 """
 
 from __future__ import annotations
@@ -15,11 +20,22 @@ from chainrule.io.hf.weights import with_zero_biases, without_copies, without_ze
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import Model, Seq2Seq, Seq2SeqConfig
+from chainrule.models.seq2seq.encoder_decoder import STARTS
 from chainrule.nn.positions import sinusoidal
 
-NAMES = ("marian", "pegasus")
 MODELS: dict[type[Any], type[Model]] = {Seq2SeqConfig: Seq2Seq}
-CLASSES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
+CLASSES = {
+    "marian": "MarianMTModel",
+    "pegasus": "PegasusForConditionalGeneration",
+    "bart": "BartForConditionalGeneration",
+}
+NAMES = tuple(CLASSES)
+KINDS: dict[str, dict[str, Any]] = {
+    "marian": {"norm": "post", "positions": "sinusoidal", "embedding_norm": False},
+    "pegasus": {"norm": "pre", "positions": "sinusoidal", "embedding_norm": False},
+    "bart": {"norm": "post", "positions": "learned", "embedding_norm": True},
+}
+FIRST_POSITION = 2  # of BART
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh", "silu": "silu", "swish": "silu"}
 EPS = 1e-5
 HEAD, SHARED = "lm_head.weight", "model.shared.weight"
@@ -35,7 +51,12 @@ def read_config(settings: Settings) -> Seq2SeqConfig:
     settings.must("decoder_layers", layers)
     settings.must("decoder_attention_heads", heads)
     settings.must("decoder_ffn_dim", inside)
-    settings.must("normalize_embedding", False)
+    kind = KINDS[settings.values["model_type"]]
+    settings.must("normalize_embedding", kind["embedding_norm"])
+    settings.must("normalize_before", kind["norm"] == "pre")
+    settings.must("add_final_layer_norm", kind["norm"] == "pre")
+    settings.must("static_position_embeddings", kind["positions"] == "sinusoidal")
+    _check_class(settings)
     ours = settings.section("chainrule")
     rows = settings.integer("vocab_size")
     tied = settings.flag("tie_word_embeddings", True)
@@ -48,9 +69,7 @@ def read_config(settings: Settings) -> Seq2SeqConfig:
         block_size=settings.integer("max_position_embeddings", default=1024),
         vocab_size=rows if shared else settings.integer("decoder_vocab_size", default=rows),
         source_vocab_size=None if shared else rows,
-        norm="pre" if settings.values["model_type"] == "pegasus" else "post",
         norm_eps=EPS,
-        positions="sinusoidal",
         activation=settings.choice("activation_function", ACTIVATIONS, "gelu"),
         bias=ours.flag("bias", True),
         tied=tied,
@@ -58,14 +77,37 @@ def read_config(settings: Settings) -> Seq2SeqConfig:
         dropout=settings.number("dropout", default=0.1),
         label_smoothing=ours.number("label_smoothing", default=0.0),
         scheduled_sampling=ours.number("scheduled_sampling", default=0.0),
+        target_start=start_of(settings),
+        **kind,
     )
+
+
+def start_of(settings: Settings) -> str:
+    """What a target begins with: as our section says, else by the ids of special tokens."""
+    ours = settings.section("chainrule")
+    if ours.values:
+        return ours.choice("target_start", {name: name for name in STARTS}, "bos")
+    start = settings.values.get("decoder_start_token_id")
+    for role in ("pad", "eos"):
+        if start is not None and start == settings.values.get(f"{role}_token_id"):
+            return role
+    return "bos"
+
+
+def _check_class(settings: Settings) -> None:
+    """Refuse the weights of another head."""
+    named = settings.values.get("architectures")
+    wanted = CLASSES[settings.values["model_type"]]
+    if named and named != [wanted]:
+        raise FormatError(f"architectures is {named!r} (is not supported, must be {wanted})")
 
 
 def write_config(config: Seq2SeqConfig) -> dict[str, Any] | None:
     """The content of `config.json`; None if Hugging Face lacks the model."""
-    kind = "pegasus" if config.norm == "pre" else "marian"
     shared = config.source_vocab_size is None
-    if config.positions != "sinusoidal" or config.norm_eps != EPS or (kind == "pegasus" and not shared):
+    same = (name for name, fields in KINDS.items() if all(getattr(config, f) == x for f, x in fields.items()))
+    kind = next(same, None)
+    if kind is None or config.norm_eps != EPS or (kind != "marian" and not shared):
         return None
     sizes = {"layers": config.n_layer, "attention_heads": config.n_head, "ffn_dim": config.inside}
     sides = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in sizes.items()}
@@ -90,6 +132,7 @@ def write_config(config: Seq2SeqConfig) -> dict[str, Any] | None:
             "shared": shared,
             "label_smoothing": config.label_smoothing,
             "scheduled_sampling": config.scheduled_sampling,
+            "target_start": config.target_start,
         },
     }
 
@@ -98,7 +141,10 @@ def read_weights(tensors: Arrays, config: Seq2SeqConfig) -> Arrays:
     """Arrays by our names, from Hugging Face's."""
     found = dict(tensors)
     for name in POSITIONS:
-        _check_positions(name, found.pop(name, None), config)
+        if config.positions == "sinusoidal":
+            _check_positions(name, found.pop(name, None), config)
+        elif name in found:
+            found[name] = found[name][FIRST_POSITION:]
     shared = config.source_vocab_size is None
     copies = dict.fromkeys(TABLES, SHARED) if shared else {}
     if config.tied:
@@ -114,7 +160,10 @@ def write_weights(state: Arrays, config: Seq2SeqConfig) -> Arrays:
     found = dict(state)
     if not config.bias:
         found = with_zero_biases(found, *(f".{name}.weight" for name in ATTENTION))
-    if config.norm == "pre":  # Pegasus stores them
+    if config.positions == "learned":
+        unused = np.zeros((FIRST_POSITION, config.n_embd), np.float32)
+        found |= {name: np.concatenate([unused, found[name]]) for name in POSITIONS}
+    elif config.norm == "pre":  # Pegasus stores them
         table = sinusoidal(config.block_size, config.n_embd, layout="half").astype(np.float32)
         found |= dict.fromkeys(POSITIONS, table)
     if config.source_vocab_size is None and not config.tied:  # otherwise transformers unties them

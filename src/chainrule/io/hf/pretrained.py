@@ -2,7 +2,8 @@
 
     config.json  model.safetensors  tokenizer.json  tokenizer_config.json  generation_config.json  (conventions.py)
 
-The weights may be in several files with `model.safetensors.index.json`. Pickles are refused: they can run code.
+A model of vectors also has the files of sentence-transformers (`sentence_transformers`). The weights may be in several
+files with `model.safetensors.index.json`. Pickles are refused: they can run code.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.files import new_file, new_folder, write
 from chainrule.io import safetensors
 from chainrule.io.files import read_bytes
+from chainrule.io.hf import sentence_transformers
 from chainrule.io.hf.architectures import known_kind, to_files, to_opened
+from chainrule.io.hf.bert_names import VARIANTS
 from chainrule.io.hf.conventions import read_conventions, roles, write_generation, write_ids, write_rest
 from chainrule.io.hf.tokenizers.parts import put_before
 from chainrule.io.lazy import Arrays
 from chainrule.io.opened import Opened
 from chainrule.io.tokenizers import described_tokenizer, find_tokenizer, load_tokenizer, to_hugging_face
-from chainrule.models import Model, Seq2Seq, Word2Vec
+from chainrule.models import EncoderDecoder, Model, Word2Vec
 from chainrule.text import Conventions, Tokenizer, from_dict
 
 INDEX = "model.safetensors.index.json"
@@ -51,18 +54,17 @@ def parts(model: Model, tokenizer: Tokenizer | None, arrays: Arrays | None = Non
     by_role = {} if tokenizer is None else roles(tokenizer)
     named = {role: tokenizer.piece(id) for role, id in by_role.items()} if tokenizer else {}
     ids = write_ids(conventions)
-    if isinstance(model, Seq2Seq):
-        usual = Conventions() if tokenizer is None else Conventions.usual(tokenizer.special_ids)
-        known = (usual.bos, usual.pad)
+    if isinstance(model, EncoderDecoder):
+        usual = (Conventions() if tokenizer is None else Conventions.usual(tokenizer.special_ids)).roles
+        known = (usual[role] for role in (model.config.target_start, "bos", "pad"))
         ids["decoder_start_token_id"] = next((id for id in known if id is not None), 0)
     if "architectures" in config:
-        config |= ids
+        config |= _agreed(config, ids)
     if tokenizer is None:
         return Parts(arrays, config, {}, {}, ids)
     described, extra = _describe(tokenizer)
-    if config["model_type"] == "bert" and {"cls", "sep"} <= named.keys():  # the tokens around a text
-        around = {role: [named[role], by_role[role]] for role in ("cls", "sep")}
-        described = described | {"post_processor": {"type": "BertProcessing"} | around}
+    if around := _around(model, config["model_type"], named, by_role):
+        described = described | around
     elif conventions.add_bos and described.get("post_processor", 0) is None:
         described = described | {"post_processor": put_before(named["bos"], by_role["bos"])}
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
@@ -70,6 +72,32 @@ def parts(model: Model, tokenizer: Tokenizer | None, arrays: Arrays | None = Non
         about["model_max_length"] = model.config.block_size
     about |= {f"{role}_token": name for role, name in named.items()} | write_rest(conventions) | extra
     return Parts(arrays, config, described, about, ids | write_generation(conventions))
+
+
+def _agreed(config: Mapping[str, Any], ids: dict[str, Any]) -> dict[str, Any]:
+    """The ids for `config.json`; where the weights depend on one, such as that of padding, it must be this one."""
+    for name, wanted in config.items():
+        if name in ids and ids[name] not in (None, wanted):
+            raise FormatError(
+                f"{name} is {ids[name]} in the tokenizer (must be {wanted} for {config['model_type']}: "
+                "it decides where positions begin)"
+            )
+    return {name: config.get(name) if id is None else id for name, id in ids.items()}
+
+
+def _around(model: Model, kind: str, named: Mapping[str, str], ids: Mapping[str, int]) -> dict[str, Any]:
+    """The part of `tokenizer.json` that puts tokens around a text, for a model that reads them."""
+
+    def token(role: str) -> list[Any]:
+        return [named[role], ids[role]]
+
+    if kind in VARIANTS and {"cls", "sep"} <= named.keys():
+        return {"post_processor": {"type": "BertProcessing", "cls": token("cls"), "sep": token("sep")}}
+    between = kind in VARIANTS or (isinstance(model, EncoderDecoder) and model.config.target_start == "eos")
+    if between and {"bos", "eos"} <= named.keys():
+        about = {"type": "RobertaProcessing", "trim_offsets": True, "add_prefix_space": False}
+        return {"post_processor": about | {"cls": token("bos"), "sep": token("eos")}}
+    return {}
 
 
 def save_pretrained(
@@ -86,6 +114,9 @@ def save_pretrained(
         for name in ("config", "tokenizer", "tokenizer_config", "generation_config"):
             if value := getattr(content, name):
                 write(place / f"{name}.json", (json.dumps(value, indent=1) + "\n").encode())
+        for name, value in sentence_transformers.files(model).items():
+            (place / name).parent.mkdir(exist_ok=True)
+            write(place / name, (json.dumps(value, indent=1) + "\n").encode())
 
 
 def load_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> tuple[Model, Tokenizer | None]:
@@ -100,6 +131,7 @@ def open_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> O
     config = _object(folder / "config.json")
     try:
         known_kind(config)
+        config |= sentence_transformers.section(folder)
         tokenizer = _tokenizer(folder) if tokenizer is None else tokenizer
         found = to_opened(config, _weights(folder))._replace(tokenizer=tokenizer)
         if tokenizer is not None:

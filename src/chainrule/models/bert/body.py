@@ -5,8 +5,12 @@
     hidden = layernorm(hidden + mlp(hidden))                    none sees padding
     pooled = tanh(dense(hidden of [CLS]))                       one vector for the whole text
 
-How it learns from text is in `pretraining`, what it is for in `heads`. Weights carry the names of Hugging
-Face's BertModel (`encoder.layer.0.attention.self.query.weight`); matrices are stored (out, in).
+With norm="pre" each part adds f(layernorm(hidden)) to hidden, and one more layernorm ends the stack.
+RoBERTa, DistilBERT, ELECTRA and MPNet are the same model but for a field each: one segment or none, narrow embeddings
+with a projection (ELECTRA), a bias for each distance (MPNet), another activation of the pooled vector.
+
+How it learns from text is in `pretraining`, what it is for in `heads`. Weights carry the names of Hugging Face's
+BertModel (`encoder.layer.0.attention.self.query.weight`); matrices are stored (out, in).
 (Devlin et al. 2018)
 """
 
@@ -23,13 +27,22 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Config, Model
-from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
+from chainrule.nn import DistanceBias, Dropout, Embedding, Layer, LayerNorm, Linear
+from chainrule.nn.attention import attend
 from chainrule.nn.init import normal
 from chainrule.random import next_key
 from chainrule.validate import Check
 
 STD = 0.02  # of the initial weights
 init = partial(normal, std=STD)
+# Variants, and the activation of the vector that their classifiers read.
+VARIANTS = {
+    "bert": ops.tanh,
+    "roberta": ops.tanh,
+    "distilbert": ops.relu,
+    "electra": ops.gelu,
+    "mpnet": ops.tanh,
+}
 
 
 @dataclass(frozen=True)
@@ -55,33 +68,56 @@ class BERTConfig(Config):
     vocab_size: int = 256
     """Vocabulary size."""
     n_segments: int = 2
-    """Different texts in a row: A and B."""
+    """Different texts in a row: A and B; with 1 or 0 they are not told apart."""
     dropout: float = 0.1
     """Fraction set to 0 in training: of attention weights, of the embeddings, of what each part adds to the stream."""
     norm_eps: float = 1e-12
     """Added to the variance before its root."""
+    norm: str = "post"
+    """Layer norm after each residual sum (post), or before each part and at the end (pre)."""
+    embedding_size: int | None = None
+    """Width of the embeddings; n_embd unless given, else a projection follows, as in ELECTRA."""
+    relative_buckets: int = 0
+    """Buckets of distances between tokens, each with a learned bias of the scores, as in MPNet; 0: no such bias."""
+    variant: str = "bert"
+    """Whose form it has for other programs: bert, roberta, distilbert, electra or mpnet."""
 
     def __post_init__(self) -> None:
-        counts = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "n_segments")
+        counts = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "embedding_size")
         check = Check("BERT", self)
         check.at_least(1, *counts)
+        check.at_least(0, "n_segments", "relative_buckets")
+        check.require(
+            self.relative_buckets not in (1, 2, 3), "relative_buckets", rule="must be 0, or at least 4"
+        )
         check.divides("n_head", "n_embd", "heads must divide the width")
         check.fraction("dropout")
         check.positive("norm_eps")
+        check.one_of("norm", ("post", "pre"))
+        check.one_of("variant", VARIANTS)
+
+    @property
+    def width(self) -> int:
+        """Width of the embeddings."""
+        return self.n_embd if self.embedding_size is None else self.embedding_size
 
 
 class Embeddings(Layer):
     def __init__(self, config: BERTConfig) -> None:
-        self.word_embeddings = Embedding(config.vocab_size, config.n_embd, init=init)
-        self.position_embeddings = Embedding(config.block_size, config.n_embd, init=init)
-        self.token_type_embeddings = Embedding(config.n_segments, config.n_embd, init=init)
-        self.LayerNorm = LayerNorm(config.n_embd, eps=config.norm_eps)
+        self.word_embeddings = Embedding(config.vocab_size, config.width, init=init)
+        self.position_embeddings = Embedding(config.block_size, config.width, init=init)
+        if config.n_segments:
+            self.token_type_embeddings = Embedding(config.n_segments, config.width, init=init)
+        self.n_segments = config.n_segments
+        self.LayerNorm = LayerNorm(config.width, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, ids: Array, segments: Array) -> Tensor:
-        """ids (B, T), segments (B, T) -> (B, T, C)"""
-        positions = self.position_embeddings(np.arange(ids.shape[1]))  # (T, C)
-        hidden = self.word_embeddings(ids) + positions + self.token_type_embeddings(segments)
+        """ids (B, T), segments (B, T) -> (B, T, E)"""
+        positions = self.position_embeddings(np.arange(ids.shape[1]))  # (T, E)
+        hidden = self.word_embeddings(ids) + positions
+        if self.n_segments:
+            hidden = hidden + self.token_type_embeddings(segments)
         return self.dropout(self.LayerNorm(hidden))
 
 
@@ -96,8 +132,8 @@ class SelfAttention(Layer):
         self.key = Linear(C, C, init=init)
         self.value = Linear(C, C, init=init)
 
-    def forward(self, hidden: Tensor, mask: Array | None) -> Tensor:
-        """hidden (B, T, C), mask (B, T) -> (B, T, C), heads joined"""
+    def forward(self, hidden: Tensor, mask: Array | None, bias: Tensor | None) -> Tensor:
+        """hidden (B, T, C), mask (B, T), bias by distance (H, 2N - 1) -> (B, T, C), heads joined"""
         B, T, C = hidden.shape
         shape = (B, T, self.n_head, C // self.n_head)
         q, k, v = (
@@ -105,10 +141,11 @@ class SelfAttention(Layer):
             for project in (self.query, self.key, self.value)
         )
         drop = self.dropout if self.training else 0.0
-        mixed = ops.attention(
+        mixed = attend(
             q,
             k,
             v,
+            bias,
             mask=None if mask is None else mask[:, None, None, :],
             dropout=drop,
             key=next_key("dropout") if drop else None,
@@ -117,16 +154,25 @@ class SelfAttention(Layer):
 
 
 class Output(Layer):
-    """Back into the stream: layernorm(hidden + dropout(dense(inside))), at the end of both parts of a block."""
+    """Back into the stream, at the end of both parts of a block: layernorm(hidden + dropout(dense(inside)))
+
+    With norm="pre" the part reads layernorm(hidden), and hidden + dropout(dense(inside)) is all that follows.
+    """
 
     def __init__(self, config: BERTConfig, width: int) -> None:
+        self.pre = config.norm == "pre"
         self.dense = Linear(width, config.n_embd, init=init)
         self.LayerNorm = LayerNorm(config.n_embd, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
+    def read(self, hidden: Tensor) -> Tensor:
+        """hidden (B, T, C) -> what the part of the block reads (B, T, C)"""
+        return self.LayerNorm(hidden) if self.pre else hidden
+
     def forward(self, inside: Tensor, hidden: Tensor) -> Tensor:
         """inside (B, T, width), hidden (B, T, C) -> (B, T, C)"""
-        return self.LayerNorm(hidden + self.dropout(self.dense(inside)))
+        hidden = hidden + self.dropout(self.dense(inside))
+        return hidden if self.pre else self.LayerNorm(hidden)
 
 
 class Attention(Layer):
@@ -134,9 +180,9 @@ class Attention(Layer):
         self.self = SelfAttention(config)
         self.output = Output(config, config.n_embd)
 
-    def forward(self, hidden: Tensor, mask: Array | None) -> Tensor:
-        """hidden (B, T, C), mask (B, T) -> (B, T, C)"""
-        return self.output(self.self(hidden, mask), hidden)
+    def forward(self, hidden: Tensor, mask: Array | None, bias: Tensor | None) -> Tensor:
+        """hidden (B, T, C), mask (B, T), bias (H, 2N - 1) -> (B, T, C)"""
+        return self.output(self.self(self.output.read(hidden), mask, bias), hidden)
 
 
 class Intermediate(Layer):
@@ -154,21 +200,28 @@ class Block(Layer):
         self.intermediate = Intermediate(config)
         self.output = Output(config, config.n_hidden)
 
-    def forward(self, hidden: Tensor, mask: Array | None) -> Tensor:
-        """hidden (B, T, C), mask (B, T) -> (B, T, C)"""
-        hidden = self.attention(hidden, mask)
-        return self.output(self.intermediate(hidden), hidden)
+    def forward(self, hidden: Tensor, mask: Array | None, bias: Tensor | None = None) -> Tensor:
+        """hidden (B, T, C), mask (B, T), bias (H, 2N - 1) -> (B, T, C)"""
+        hidden = self.attention(hidden, mask, bias)
+        return self.output(self.intermediate(self.output.read(hidden)), hidden)
 
 
 class Encoder(Layer):
     def __init__(self, config: BERTConfig) -> None:
         self.layer = [Block(config) for _ in range(config.n_layer)]
+        self.relative_attention_bias = (
+            DistanceBias(config.relative_buckets, config.n_head, config.block_size, init=init)
+            if config.relative_buckets
+            else None
+        )
+        self.LayerNorm = LayerNorm(config.n_embd, eps=config.norm_eps) if config.norm == "pre" else None
 
     def forward(self, hidden: Tensor, mask: Array | None, through: Callable[..., Tensor]) -> Tensor:
         """hidden (B, T, C), mask (B, T), `through` as in Model -> (B, T, C)"""
+        bias = None if self.relative_attention_bias is None else self.relative_attention_bias()
         for block in self.layer:
-            hidden = through(block, hidden, mask)
-        return hidden
+            hidden = through(block, hidden, mask, bias)
+        return hidden if self.LayerNorm is None else self.LayerNorm(hidden)
 
 
 class Pooler(Layer):
@@ -176,11 +229,12 @@ class Pooler(Layer):
 
     def __init__(self, config: BERTConfig) -> None:
         self.dense = Linear(config.n_embd, config.n_embd, init=init)
+        self.activate = VARIANTS[config.variant]
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden (B, T, C) -> (B, C)"""
         B, T, _ = hidden.shape
-        return ops.tanh(self.dense(rows_at(hidden, T * np.arange(B))))
+        return self.activate(self.dense(rows_at(hidden, T * np.arange(B))))
 
 
 def rows_at(hidden: Tensor, places: Array) -> Tensor:
@@ -201,6 +255,8 @@ class BERT(Model):
     def __init__(self, config: BERTConfig, *, pooled: bool = True) -> None:
         super().__init__(config)
         self.embeddings = Embeddings(config)
+        if config.embedding_size is not None:
+            self.embeddings_project = Linear(config.embedding_size, config.n_embd, init=init)
         self.encoder = Encoder(config)
         if pooled:
             self.pooler = Pooler(config)
@@ -213,8 +269,11 @@ class BERT(Model):
         for name, given in (("mask", mask), ("segments", segments)):
             if given is not None and np.shape(given) != ids.shape:
                 raise ShapeError(f"BERT: {name} {np.shape(given)}, ids {ids.shape} (must be equal)")
-        segments = np.zeros_like(ids) if segments is None else segments
+        if segments is None or self.config.n_segments < 2:
+            segments = np.zeros_like(ids)
         hidden = self.embeddings(ids, segments)
+        if self.config.embedding_size is not None:
+            hidden = self.embeddings_project(hidden)  # (B, T, C)
         if mask is not None:
             mask = np.asarray(mask, bool)
             mask = None if mask.all() else mask  # nothing to hide: a shorter way through the kernel

@@ -5,7 +5,7 @@
     embedder      vector = mean of the hidden rows, length 1                cosine = dot product
 
 All of them have the body as `bert`, with the names of its weights: `fine_tune` takes it over from a model that has been
-trained. `model.bert = other.bert` even fractions it: two heads on one body.
+trained, or from a body alone. `model.bert = other.bert` even shares it: two heads on one body.
 (Devlin et al. 2018; Reimers and Gurevych 2019 for the vectors of texts)
 """
 
@@ -19,8 +19,10 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError, ShapeError
+from chainrule.errors import ConfigError
 from chainrule.models.bert.body import BERT, BERTConfig, init
+from chainrule.models.bert.pooling import POOLINGS, pool, unit
+from chainrule.models.bert.pretraining import BERTPretraining, BERTPretrainingConfig
 from chainrule.models.model import Model
 from chainrule.nn import Dropout, Linear
 from chainrule.types import IGNORE
@@ -108,14 +110,25 @@ class BERTEmbedderConfig(BERTConfig):
 
     temperature: float = 0.05
     """Cosines are divided by it before the softmax of the loss: the smaller, the more the nearest ones count."""
+    pooling: str = "mean"
+    """What is made of the rows of a text: their mean, the first one (cls) or the maximum of each number (max)."""
+    normalize: bool = True
+    """Vectors have length 1."""
+    max_length: int | None = None
+    """Tokens that are read of a text, special ones included; block_size unless given."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        Check("BERT", self).positive("temperature")
+        check = Check("BERT", self)
+        check.positive("temperature")
+        check.one_of("pooling", POOLINGS)
+        check.at_least(3, "max_length")
+        fits = self.max_length is None or self.max_length <= self.block_size
+        check.require(fits, "max_length", "block_size", rule="must not be more")
 
 
 class BERTEmbedder(Model):
-    """A vector of length 1 for each text; texts that mean the same shall have a large dot product.
+    """A vector for each text, of length 1 unless told otherwise; texts that mean the same shall have a large cosine.
 
     A batch is `data.Twins`, rows of texts (ids, mask) with their partners. The loss asks each text which partner
     of the batch is its own, and each partner the same: all others of the batch are wrong answers. So a larger batch is
@@ -140,20 +153,16 @@ class BERTEmbedder(Model):
         return (ids, None, ids, None), targets[:, 0]
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
-        """ids (B, T), mask (B, T), segments (B, T) -> (B, C), each row of length 1"""
-        hidden = self.bert(ids, mask, segments)  # (B, T, C)
-        counted = np.ones(hidden.shape[:2], bool) if mask is None else np.asarray(mask, bool)
-        if not counted.any(axis=1).all():
-            row = int(counted.any(axis=1).argmin())
-            raise ShapeError(f"BERTEmbedder: row {row} has no token (must have at least one to average)")
-        fraction = counted / counted.sum(axis=1, keepdims=True)  # (B, T)
-        mean = (hidden * fraction[..., None].astype(hidden.dtype)).sum(axis=1)  # (B, C)
-        return mean / ops.sqrt((mean * mean).sum(axis=-1, keepdims=True) + 1e-12)
+        """ids (B, T), mask (B, T), segments (B, T) -> (B, C)"""
+        vectors = pool(self.bert(ids, mask, segments), mask, self.config.pooling)
+        return unit(vectors) if self.config.normalize else vectors
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """How surprising it is, in nats, that a text and its partner belong together rather than with any other."""
         ids, mask, partner_ids, partner_mask = inputs
         texts, partners = self(ids, mask), self(partner_ids, partner_mask)  # (B, C) each
+        if not self.config.normalize:
+            texts, partners = unit(texts), unit(partners)
         cosines = ops.matmul(texts, partners.transpose(1, 0))  # (B, B)
         scores = cosines * (1 / self.config.temperature)
         own = np.where(np.asarray(targets) == IGNORE, IGNORE, np.arange(len(targets)))
@@ -164,9 +173,15 @@ class BERTEmbedder(Model):
         return (there + back) * 0.5
 
 
+def body_of(model: Any) -> BERT | None:
+    """The BERT inside a model, or the model itself if it is one."""
+    inside = getattr(model, "bert", model)
+    return inside if isinstance(inside, BERT) else None
+
+
 def fits_head(trained: Model, kind: type[Model]) -> bool:
     """There is a body in `trained` that a model of this kind can take."""
-    return kind in CONFIGS and isinstance(getattr(trained, "bert", None), BERT)
+    return kind in CONFIGS and body_of(trained) is not None
 
 
 def fine_tune(trained: Model, kind: type[M], **sizes: Any) -> M:
@@ -179,7 +194,8 @@ def fine_tune(trained: Model, kind: type[M], **sizes: Any) -> M:
     >>> cr.models.fine_tune(trained, cr.models.BERTClassifier, classes=3).config.classes
     3
     """
-    if not fits_head(trained, kind):
+    body = body_of(trained)
+    if body is None or kind not in CONFIGS:
         known = ", ".join(each.__name__ for each in CONFIGS)
         raise ConfigError(
             f"fine_tune: {type(trained).__name__} to {getattr(kind, '__name__', kind)} "
@@ -190,12 +206,13 @@ def fine_tune(trained: Model, kind: type[M], **sizes: Any) -> M:
     kept = {name: value for name, value in asdict(trained.config).items() if name in known_sizes}
     model = kind(config(**kept | sizes))
     state = model.state()
-    body = {name: value for name, value in trained.state().items() if name.startswith("bert.")}
-    model.load(state | {name: value for name, value in body.items() if name in state})
+    taken = {f"bert.{name}": value for name, value in body.state().items()}
+    model.load(state | {name: value for name, value in taken.items() if name in state})
     return model
 
 
 CONFIGS: dict[type[Model], type[Any]] = {
+    BERTPretraining: BERTPretrainingConfig,
     BERTClassifier: BERTClassifierConfig,
     BERTTagger: BERTTaggerConfig,
     BERTEmbedder: BERTEmbedderConfig,

@@ -42,11 +42,11 @@ class BERTPretrainingConfig(BERTConfig):
 
 class Transform(Layer):
     def __init__(self, config: BERTConfig) -> None:
-        self.dense = Linear(config.n_embd, config.n_embd, init=init)
-        self.LayerNorm = LayerNorm(config.n_embd, eps=config.norm_eps)
+        self.dense = Linear(config.n_embd, config.width, init=init)
+        self.LayerNorm = LayerNorm(config.width, eps=config.norm_eps)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """hidden (..., C) -> (..., C)"""
+        """hidden (..., C) -> (..., E)"""
         return self.LayerNorm(ops.gelu(self.dense(hidden)))
 
 
@@ -58,7 +58,7 @@ class WordHead(Layer):
         self.bias = parameter(zeros, (config.vocab_size,))
 
     def forward(self, hidden: Tensor, words: Tensor) -> Tensor:
-        """hidden (..., C), words (V, C) -> logits (..., V)"""
+        """hidden (..., C), words (V, E) -> logits (..., V)"""
         return ops.linear(self.transform(hidden), words, self.bias)
 
 

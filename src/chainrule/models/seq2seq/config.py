@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chainrule.models.model import Config
+from chainrule.models.seq2seq.encoder_decoder import STARTS
 from chainrule.validate import Check
 
 COUNTS = ("n_layer", "n_head", "n_embd", "n_hidden", "block_size", "vocab_size", "source_vocab_size")
@@ -13,6 +14,7 @@ CHOICES = {
     "norm": ("post", "pre"),
     "positions": ("sinusoidal", "learned"),
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
+    "target_start": STARTS,
 }
 
 
@@ -22,7 +24,7 @@ class Seq2SeqConfig(Config):
 
     >>> import chainrule as cr
     >>> cr.models.Seq2SeqConfig(n_layer=2, n_head=2, n_embd=32, vocab_size=65).n_params
-    62849
+    62977
     """
 
     n_layer: int = 3
@@ -39,8 +41,8 @@ class Seq2SeqConfig(Config):
     """Vocabulary size of the target, and of the source."""
     source_vocab_size: int | None = None
     """Vocabulary size of the source, if it has a vocabulary and embeddings of its own."""
-    norm: str = "post"
-    """Layer norm after each residual sum (post), or before each sublayer and at the end (pre)."""
+    norm: str = "pre"
+    """Layer norm before each sublayer and at the end (pre), or after each residual sum (post)."""
     norm_eps: float = 1e-5
     """Added to the variance before its root."""
     positions: str = "sinusoidal"
@@ -59,6 +61,11 @@ class Seq2SeqConfig(Config):
     """Fraction of each target's mass spread over all tokens in training; for ε over the others give ε V / (V - 1)."""
     scheduled_sampling: float = 0.0
     """Fraction of decoder inputs that are the model's own guesses; grows from 0 to this by the last step."""
+    embedding_norm: bool = False
+    """Layer norm of the embeddings with their positions, as in BART."""
+    target_start: str = "bos"
+    """What a target begins with: <s> (bos), <pad> as in Marian and T5 (a source then ends in </s>), or </s> as in BART
+    (a source then stands between <s> and </s>)."""
 
     def __post_init__(self) -> None:
         check = Check("Seq2Seq", self)
@@ -72,7 +79,9 @@ class Seq2SeqConfig(Config):
     @classmethod
     def base(cls) -> Seq2SeqConfig:
         """The base model of "Attention is all you need"."""
-        return cls(n_layer=6, n_head=8, n_embd=512, block_size=512, vocab_size=50000, norm_eps=1e-6)
+        return cls(
+            n_layer=6, n_head=8, n_embd=512, block_size=512, vocab_size=50000, norm="post", norm_eps=1e-6
+        )
 
     @property
     def inside(self) -> int:

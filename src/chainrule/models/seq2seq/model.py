@@ -1,33 +1,32 @@
 """Seq2Seq: the encoder-decoder transformer, in one file (its sizes are in `config`).
 
     memory = √C? E[source] + positions                          the encoder reads all of the source at once
-    memory = norm(memory + attention(memory))                   L times; with norm="pre" x + f(norm(x)) and one more
-    memory = norm(memory + mlp(memory))                         norm at the end
+    memory = memory + attention(norm(memory))                   L times, and one more norm at the end; with
+    memory = memory + mlp(norm(memory))                         norm="post" norm(x + f(x)), as in the paper
 
     hidden = √C? E[target so far] + positions                   the decoder sees no token that comes later
-    hidden = norm(hidden + causal attention(hidden))            L times
-    hidden = norm(hidden + attention(hidden, memory))           every block looks at the same memory
-    hidden = norm(hidden + mlp(hidden))
+    hidden = hidden + causal attention(norm(hidden))            L times
+    hidden = hidden + attention(norm(hidden), memory)           every block looks at the same memory
+    hidden = hidden + mlp(norm(hidden))
     logits = hidden Eᵀ + b                                      or a matrix of its own, lm_head
 
-Weights carry the names of Hugging Face's Marian, and with norm="pre" of Pegasus: `model.encoder.layers.0.fc1.weight`.
+Weights carry the names of Hugging Face's Pegasus, with norm="post" of Marian, and with learned positions and a norm of
+the embeddings of BART: `model.encoder.layers.0.fc1.weight`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Tensor
-from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array
-from chainrule.errors import ShapeError
-from chainrule.models.model import Model
 from chainrule.models.seq2seq.config import Seq2SeqConfig
+from chainrule.models.seq2seq.encoder_decoder import STD, EncoderDecoder, Through, check_length, visible
 from chainrule.nn import (
     Dropout,
     Embedding,
@@ -40,10 +39,7 @@ from chainrule.nn import (
     activation,
 )
 from chainrule.nn.init import normal, parameter, zeros
-from chainrule.types import IGNORE, as_ids
-
-Through: TypeAlias = Callable[..., Tensor]  # `Model.through`: calls a block, and may do so again in backward
-STD = 0.02  # of the matrix that makes logits: small, so that the first loss is near ln V
+from chainrule.types import as_ids
 
 
 class Block(Layer):
@@ -112,6 +108,7 @@ class Stack(Layer):
             if config.positions == "learned"
             else SinusoidalPositions(config.n_embd, layout="half")
         )
+        self.layernorm_embedding = norm_of(config) if config.embedding_norm else None
         self.dropout = Dropout(config.dropout)
         self.layer_norm = norm_of(config) if config.norm == "pre" else None
         self.layers = [layer(config) for _ in range(config.n_layer)]
@@ -125,17 +122,17 @@ class Stack(Layer):
 
     def embed(self, ids: Array, table: Embedding) -> Tensor:
         """ids (B, T) -> (B, T, C)"""
-        if ids.ndim != 2 or not 1 <= ids.shape[1] <= self.limit:
-            raise ShapeError(
-                f"Seq2Seq: {self._name} ids {ids.shape} (must be (B, T) with T from 1 to block_size, {self.limit})"
-            )
+        check_length("Seq2Seq", self._name, ids, self.limit)
         hidden = table(ids)
         if self.scale != 1:
             hidden = hidden * self.scale
-        return self.dropout(self.embed_positions(hidden))
+        hidden = self.embed_positions(hidden)
+        if self.layernorm_embedding is not None:
+            hidden = self.layernorm_embedding(hidden)
+        return self.dropout(hidden)
 
 
-class Seq2Seq(Model):
+class Seq2Seq(EncoderDecoder):
     """A model that reads one sequence and writes another.
 
     >>> import chainrule as cr, numpy as np
@@ -144,8 +141,6 @@ class Seq2Seq(Model):
     >>> cr.models.Seq2Seq(config)(source, source > 0, target).shape
     (1, 2, 10)
     """
-
-    reads = ("tokens", "source")
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__(config)
@@ -159,10 +154,6 @@ class Seq2Seq(Model):
         self.final_logits_bias = parameter(zeros, (1, config.vocab_size), decay=False)
         if not config.tied:
             self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, init=partial(normal, std=STD))
-
-    def forward(self, source: Array, source_mask: Array | None, target: Array) -> Tensor:
-        """source (B, S), source_mask (B, S), target (B, T) -> logits (B, T, V): position t scores what follows it"""
-        return self.logits(self.decode(target, self.encode(source, source_mask), source_mask))
 
     def encode(self, source: Array, source_mask: Array | None = None) -> Tensor:
         """source (B, S), source_mask (B, S), True where a token is -> memory (B, S, C)"""
@@ -179,29 +170,11 @@ class Seq2Seq(Model):
         """hidden (..., C) -> (..., V)"""
         return ops.linear(hidden, self.head.weight, self.final_logits_bias.reshape(-1))
 
-    def loss(self, inputs: Any, targets: Array) -> Tensor:
-        """inputs (source, source_mask, target), targets (B, T) -> mean negative log-likelihood of the targets, in nats
-
-        In training their labels are smoothed; in evaluation they are not, so that losses can be compared.
-        """
-        source, source_mask, target = inputs
-        hidden = self.decode(target, self.encode(source, source_mask), source_mask)
+    def head_inputs(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         # The bias is one more column of the matrix, whose input is 1: so the logits need not be stored.
         ones = np.ones((*hidden.shape[:-1], 1), hidden.dtype)
-        return ops.linear_cross_entropy(
-            ops.concat(hidden, ones, axis=-1),
-            ops.concat(self.head.weight, self.final_logits_bias.transpose(1, 0), axis=1),
-            targets=targets,
-            ignore_index=IGNORE,
-            label_smoothing=self.config.label_smoothing if self.training else 0.0,
-        )
-
-    def example_batch(self, rows: int, tokens: int, source: int = 1, masked: int = 0) -> tuple[Any, Array]:
-        ids, targets = super().example_batch(rows, tokens)
-        return (abstract((rows, source), np.int64), None, ids), targets
-
-    def decoder(self, ids: Array, *memory: Any) -> Tensor:
-        return self.logits(self.decode(ids, *memory))
+        matrix = ops.concat(self.head.weight, self.final_logits_bias.transpose(1, 0), axis=1)
+        return ops.concat(hidden, ones, axis=-1), matrix
 
     def table(self, side: str) -> Embedding:
         """The embedding that the "encoder" or the "decoder" looks up tokens in."""
@@ -212,21 +185,6 @@ class Seq2Seq(Model):
     def head(self) -> Embedding | Linear:
         """Whose matrix turns the last hidden row into logits."""
         return self.table("decoder") if self.config.tied else self.lm_head
-
-
-def visible(mask: Array | None, shape: tuple[int, ...]) -> Array | None:
-    """mask (B, S) of a source of `shape` (B, S), True where a token is -> (B, 1, 1, S) as attention wants it
-
-    None if all of it can be seen.
-    """
-    if mask is None:
-        return None
-    mask = np.asarray(mask)
-    if mask.shape != shape or mask.dtype != bool:
-        raise ShapeError(
-            f"Seq2Seq: source_mask {mask.shape} {mask.dtype}, source {shape} (must be (B, S) booleans)"
-        )
-    return None if mask.all() else mask[:, None, None, :]
 
 
 def attention_of(config: Seq2SeqConfig) -> MultiHeadAttention:

@@ -56,8 +56,13 @@ def forward(
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    return gradients(dy, saved, needs)[:3]
+
+
+def gradients(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    """dq, dk, dv, and dZ (..., H, T, S), the gradient of what is added to the scores, if needs[3] asks for it."""
     q, k, v, o, lse, causal, mask, scale, dropout, key = saved
-    dq = dk = dv = None
+    dq = dk = dv = dZ = None
     A = _scores(q, k, causal, mask, scale)  # (..., Hk, G·T, S)
     A -= _fold(lse[..., None], k)
     np.exp(A, out=A)  # [AT.5]
@@ -66,7 +71,7 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     if needs[2]:
         used = A if keep is None else A * keep
         dv = used.swapaxes(-1, -2) @ do  # forward was: o = A v; sums over the group    [AT.6]
-    if needs[0] or needs[1]:
+    if needs[0] or needs[1] or any(needs[3:]):
         dZ = do @ v.swapaxes(-1, -2)  # dA so far    [AT.7]
         if keep is not None:
             dZ *= keep  # [AT.13]
@@ -79,7 +84,8 @@ def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
         if needs[1]:
             dk = dZ.swapaxes(-1, -2) @ _fold(q, k)  # [AT.11]
             dk *= scale
-    return dq, dk, dv
+        dZ = dZ.reshape(_scores_shape(q, k))
+    return dq, dk, dv, dZ
 
 
 def native_forward(q: Array, k: Array, v: Array, **options: Any) -> Result:
@@ -260,15 +266,24 @@ def attention_weights(
 def composed(q: Any, k: Any, v: Any, **options: Any) -> Any:
     """The composition from matmul and softmax, with every matrix stored."""
     causal, mask, scale, dropout, key = _checked(q, k, v, **options)
+    return averaged(scaled_scores(q, k, scale), v, causal, mask, dropout, key)
+
+
+def scaled_scores(q: Any, k: Any, scale: float | None) -> Any:
+    """s q kᵀ, (..., H, T, S), composed."""
     shape = _scores_shape(q, k)
-    k, v = _repeat_heads(k, shape), _repeat_heads(v, shape)
-    keys = transpose(k, axes=(*range(len(shape) - 2), -1, -2))  # (..., H, D, S)
-    scores = mul(matmul(q, keys), scale)  # (..., H, T, S)
-    bias = _bias(causal, mask, shape, q.dtype)
+    keys = transpose(_repeat_heads(k, shape), axes=(*range(len(shape) - 2), -1, -2))  # (..., H, D, S)
+    return mul(matmul(q, keys), q.shape[-1] ** -0.5 if scale is None else scale)
+
+
+def averaged(scores: Any, v: Any, causal: bool, mask: Any, dropout: float, key: Any) -> Any:
+    """softmax(scores + M) v, (..., H, T, Dv), composed."""
+    shape = scores.shape
+    bias = _bias(causal, _as_mask(mask, shape, scores.dtype), shape, scores.dtype)
     weights = softmax(scores if bias is None else add(scores, bias))
     if dropout:
         weights = dropout_op(weights, p=dropout, key=key)
-    return matmul(weights, v)  # (..., H, T, Dv)
+    return matmul(weights, _repeat_heads(v, shape))  # (..., H, T, Dv)
 
 
 def _repeat_heads(x: Any, shape: Shape) -> Any:

@@ -80,7 +80,7 @@ def test_bleu_is_that_of_sacrebleu(capsys: pytest.CaptureFixture[str]) -> None:
     for name, answers in (("pairs.tsv", targets), ("others.tsv", swapped)):
         Path(name).write_text("".join(f"{s}\t{t}\n" for s, t in zip(sources, answers, strict=True)))
     options = [*TINY, "--max-steps", "150", "--lr", "5e-3", "--dropout", "0", "--eval-every", "150"]
-    options += ["--out", "s"]
+    options += ["--norm", "post", "--out", "s"]  # which one layer learns faster with
     main(["train", "seq2seq", "pairs.tsv", *options])
     model, tokenizer = load("s")
     written = translate_texts(model, tokenizer, sources)
@@ -272,3 +272,18 @@ def test_data_that_do_not_fit_the_task(
     Path("same.tsv").write_text("text\tlabel\na\tx\nb\tx\n")
     err = refused(*words, capsys=capsys)
     assert message in err and err.count("\n") == 1
+
+
+def test_a_bert_with_its_norms_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is trained, saved in our own form, loaded, and continues."""
+    Path("text.txt").write_text("the cat sat on the mat . " * 400)
+    sizes = [*TINY, "--n-hidden", "64", "--norm", "pre", "--relative-buckets", "8"]
+    main(["train", "bert", "text.txt", *sizes, "--max-steps", "3", "--out", "b"])
+    model, _ = load("b")
+    assert model.config.norm == "pre" and model.config.relative_buckets == 8
+    main(["sample", "b", "--prompt", "the [MASK] sat"])
+    main(["train", "bert-classifier", "docstrings", "--init", "b", "--max-steps", "2", "--out", "c"])
+    assert load("c")[0].config.norm == "pre"
+    with pytest.raises(SystemExit):
+        main(["export", "b", "--out", "x"])
+    assert "Hugging Face has no model like this BERTPretraining" in capsys.readouterr().err
