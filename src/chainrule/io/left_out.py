@@ -24,6 +24,12 @@ MISSING = {
     "attention to a local window in every second layer": ("gpt_neo",),
     "keys and values of one head for all": ("gpt_bigcode", "starcoder"),
     "relative positions between the two streams of attention": ("deberta", "deberta-v2"),
+    "layers that share their weights": ("albert",),
+    "attention to windows and a few global tokens": ("longformer", "big_bird", "led", "longt5"),
+    "rotary positions and windows in an encoder": ("modernbert", "nomic_bert"),
+    "two streams of attention": ("xlnet",),
+    "a token for the language before each text": ("mbart", "m2m_100", "nllb-moe"),
+    "a bias for each distance in every layer": ("umt5",),
     "a state space instead of attention": ("mamba", "mamba2", "jamba", "falcon_mamba"),
     "a linear recurrence instead of attention": ("rwkv", "rwkv6", "rwkv7", "recurrent_gemma"),
 }  # fmt: skip
