@@ -47,6 +47,10 @@ COMMANDS = {
         "train an encoder that reads in both directions, on text with masked words",
     ),
     "train bert-classifier": ("train.family:bert-classifier", "train a BERT to label texts"),
+    "train bow-classifier": (
+        "train.family:bow-classifier",
+        "train a bag of words to label texts: the baseline of every classifier",
+    ),
     "train bert-tagger": ("train.family:bert-tagger", "train a BERT to label words"),
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),

@@ -4,6 +4,7 @@
 `gradient` and `microbatch` compute the gradient of a batch.
 """
 
+from chainrule.models.bag_of_words import BagOfWords, BagOfWordsConfig
 from chainrule.models.bert import (
     BERT,
     BERTClassifier,
@@ -34,8 +35,8 @@ from chainrule.types import IGNORE
 __all__ = [
     "BERT", "CBOW", "FAMILIES", "GPT", "GRULM", "IGNORE", "LSTMLM", "MLPLM", "NOTHING", "RNNLM", "Additive",
     "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig",
-    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "GPTConfig", "GoodTuring",
-    "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeuralNGram",
+    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "BagOfWords",
+    "BagOfWordsConfig", "GPTConfig", "GoodTuring", "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeuralNGram",
     "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram",
     "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class",
     "n_params", "rebuild"

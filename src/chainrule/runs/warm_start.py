@@ -10,7 +10,7 @@ from typing import Any
 from chainrule.errors import ConfigError, Setting
 from chainrule.models import Model, describe, fine_tune, n_params
 from chainrule.models import family as family_of
-from chainrule.models.bert.heads import fits_head
+from chainrule.models.bert.heads import body_of, fits_head
 from chainrule.runs.load import is_tokenizer, load
 from chainrule.tasks.task import own_tokenizer
 from chainrule.text import Tokenizer
@@ -31,8 +31,9 @@ def load_start(path: str | Path, tokenizer: Tokenizer | str | None) -> tuple[Mod
 
 def check_family(start: Model, family: str) -> None:
     """Weights fit a model of their own family, or the body of a BERT another head."""
-    kind, theirs = family_of(family).model, describe(start)["model_type"]
+    kind = family_of(family).model
     if type(start) is not kind and not fits_head(start, kind):
+        theirs = describe(start)["model_type"]
         raise ConfigError(
             f"train: a {family} cannot begin with the weights of a {theirs} (must be one itself: say train {theirs})"
         )
@@ -45,9 +46,11 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
     the same: the weights would not fit, or would fit and mean something else, as with another number of heads.
     """
     start = _with_labels(start, sizes)
+    kind = family_of(family).model
+    free = LEARNING if type(start) is kind else LEARNING | {"pooling"}  # a new head reads the body in its own way
     for name, value in sizes.items():
         there = getattr(start.config, name, value)
-        if there != value and name not in LEARNING and not _context_alone(start, name, value):
+        if there != value and name not in free and not _context_alone(start, name, value):
             raise ConfigError(
                 *(
                     "train: ",
@@ -55,12 +58,21 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
                     f" is {value}, in the model to begin with {there} (must be the same)",
                 )
             )
-    kind = family_of(family).model
     if type(start) is not kind:
         return fine_tune(start, kind, **sizes)
     model = kind(replace(start.config, **sizes))
     model.load(start.state())
     return model
+
+
+def freeze_body(model: Model) -> None:
+    """Let the head learn alone: a classifier on what a trained body says of a text."""
+    body = body_of(model)
+    if body is None or body is model:
+        rule = f"must be none for a {type(model).__name__}: only a head on a BERT has a body"
+        raise ConfigError.of("train", {"freeze": "body"}, rule)
+    body.embeddings.freeze()
+    body.encoder.freeze()
 
 
 def _context_alone(model: Model, name: str, value: Any) -> bool:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from chainrule import random
 from chainrule.data import Batches, Corpus, split
@@ -23,18 +25,35 @@ from chainrule.scaling.rungs import LadderConfig
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.trainer import Trainer
+from chainrule.types import Ids
 
 TOKENS_PER_PARAMETER = 20.0
-LADDER = [  # layers, heads, width, context, windows per batch, highest rate
-    (2, 2, 48, 64, 16, 6e-3),
-    (3, 3, 96, 64, 16, 5e-3),
-    (4, 4, 128, 96, 16, 4e-3),
-    (4, 6, 192, 128, 16, 3e-3),
-    (6, 8, 256, 128, 24, 2e-3),
-    (6, 6, 384, 256, 24, 1.5e-3),
-    (8, 8, 512, 256, 32, 1e-3),
-    (12, 12, 768, 512, 32, 6e-4),
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Rung(NamedTuple):
+    """Sizes of a model, and how it is trained."""
+
+    n_layer: int
+    n_head: int
+    n_embd: int
+    block_size: int
+    batch_size: int
+    lr: float
+
+
+LADDER = [
+    Rung(2, 2, 48, 64, 16, 6e-3),
+    Rung(3, 3, 96, 64, 16, 5e-3),
+    Rung(4, 4, 128, 96, 16, 4e-3),
+    Rung(4, 6, 192, 128, 16, 3e-3),
+    Rung(6, 8, 256, 128, 24, 2e-3),
+    Rung(6, 6, 384, 256, 24, 1.5e-3),
+    Rung(8, 8, 512, 256, 32, 1e-3),
+    Rung(12, 12, 768, 512, 32, 6e-4),
 ]
+CLIP = 5.0  # above the norm of most gradients of models this small
+EVALUATIONS = 8
 SHARE = 0.03  # fraction of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
 COUNTED = 20_000_000  # characters that are counted, at most
@@ -57,52 +76,84 @@ class Choice:
     """Bits per byte of the validation text, from and to."""
 
     def __str__(self) -> str:
+        sizes = ", ".join(f"{name} {value}" for name, value in self.sizes.items())
         low, high = self.expected
         return (
-            f"{self.parameters:,} parameters, about {self.steps:,} steps of {self.training['batch_size']} windows "
-            f"({self.epochs:.1f} times the text), {self.tokenizer.vocab_size:,} tokens; "
-            f"expect {low:.2f} to {high:.2f} bits per byte"
+            f"{self.parameters:,} parameters ({sizes}), {self.tokenizer.vocab_size:,} tokens, lr "
+            f"{self.training['lr']:g}; about {self.steps:,} steps of {self.training['batch_size']} windows "
+            f"({self.epochs:.1f} times the text); expect {low:.2f} to {high:.2f} bits per byte"
         )
 
 
-def choose(corpus: Corpus, seconds: float, family: str = "gpt", seed: int = 0) -> Choice:
-    """The best sizes for training `seconds` seconds on a text, by measurements on this machine."""
+def choose(
+    corpus: Corpus,
+    seconds: float,
+    family: str = "gpt",
+    seed: int = 0,
+    sizes: Mapping[str, Any] = NOTHING,
+    training: Mapping[str, Any] = NOTHING,
+) -> Choice:
+    """The best sizes for training `seconds` seconds on a text, by measurements on this machine.
+
+    Fields of the model's config in `sizes`, such as dropout, and of the settings in `training` are as they are given.
+    """
     tokenizer = suitable_tokenizer(corpus.text, seconds)
-    training, validation = (tokenizer.encode(part) for part in split(corpus.text))
+    parts = [tokenizer.encode(part) for part in split(corpus.text)]
     best = None
-    for n_layer, n_head, n_embd, block_size, batch_size, lr in LADDER:
-        if len(training) <= 2 * block_size or len(validation) <= 2 * block_size:
+    for rung in LADDER:
+        if min(map(len, parts)) <= 2 * rung.block_size:
             break
-        sizes: dict[str, Any] = {
-            "n_layer": n_layer,
-            "n_head": n_head,
-            "n_embd": n_embd,
-            "block_size": block_size,
-        }
-        with random.seeded(seed):
-            model = make(family, **sizes, vocab_size=tokenizer.vocab_size)
-        batches = Batches(training, batch_size=batch_size, block_size=block_size, seed=seed)
-        settings: dict[str, Any] = {"batch_size": batch_size, "lr": lr}
-        pace = seconds_per_step(
-            Trainer(model, batches, [], TrainConfig(**settings, seed=seed)), SHARE * seconds / 8
-        )
-        steps = seconds / pace
-        tokens = steps * batch_size * block_size
-        if best is not None and tokens < TOKENS_PER_PARAMETER * model.count():
-            break
-        best = (sizes, settings, model.count(), steps, tokens)
-        if tokens < TOKENS_PER_PARAMETER * model.count():
+        tried = _try(rung, family, tokenizer, parts, seconds, seed, sizes, training)
+        enough = tried.tokens >= TOKENS_PER_PARAMETER * tried.parameters
+        if best is None or enough:
+            best = tried
+        if not enough:
             break
     if best is None:
-        raise ConfigError(f"budget: {corpus.name} has {len(training)} tokens (must have some hundred)")
-    sizes, settings, parameters, steps, tokens = best
-    epochs = tokens / len(training)
+        raise ConfigError(f"budget: {corpus.name} has {len(parts[0])} tokens (must have some hundred)")
+    epochs = best.tokens / len(parts[0])
     if family == "gpt" and epochs > EPOCHS:
-        sizes["dropout"] = 0.1
-    settings |= {"eval_every": max(50, round(steps / 8)), "save_every": max(50, round(steps / 4))}
-    settings["warmup"] = min(TrainConfig.warmup, round(steps) // 10)
-    outlook = expected(corpus, 6 * parameters * tokens)
-    return Choice(tokenizer, sizes, settings, parameters, round(steps), epochs, outlook)
+        best.sizes.setdefault("dropout", 0.1)
+    steps = round(best.steps)
+    often = {"eval_every": max(50, round(steps / EVALUATIONS)), "save_every": max(50, round(steps / 4))}
+    settings = often | {"warmup": min(TrainConfig.warmup, steps // 10)} | best.training
+    outlook = expected(corpus, 6 * best.parameters * best.tokens)
+    return Choice(tokenizer, best.sizes, settings, best.parameters, steps, epochs, outlook)
+
+
+class Tried(NamedTuple):
+    """A size of the ladder, and how far it comes in the time."""
+
+    sizes: dict[str, Any]
+    training: dict[str, Any]
+    parameters: int
+    steps: float
+    tokens: float
+
+
+def _try(
+    rung: Rung,
+    family: str,
+    tokenizer: Tokenizer,
+    parts: Sequence[Ids],
+    seconds: float,
+    seed: int,
+    sizes: Mapping[str, Any],
+    training: Mapping[str, Any],
+) -> Tried:
+    """Time a few steps of a model of this size."""
+    shape = {name: getattr(rung, name) for name in ("n_layer", "n_head", "n_embd", "block_size")} | sizes
+    settings = {"batch_size": rung.batch_size, "lr": rung.lr, "clip": CLIP} | training
+    config = TrainConfig(**settings, seed=seed)
+    with random.seeded(seed):
+        model = make(family, **shape, vocab_size=tokenizer.vocab_size)
+    T = rung.block_size
+    batches = Batches(parts[0], batch_size=config.batch_size, block_size=T, seed=seed)
+    pace = seconds_per_step(Trainer(model, batches, [], config), SHARE * seconds / len(LADDER))
+    evaluated = min(config.eval_windows, len(parts[1]) // T) / config.batch_size  # in batches
+    steps = seconds / pace - (EVALUATIONS + 1) * evaluated / 3  # a third of a step is its forward pass
+    steps = max(1.0, steps)
+    return Tried(shape, settings, model.count(), steps, steps * config.batch_size * T)
 
 
 def suitable_tokenizer(text: str, seconds: float) -> Tokenizer:

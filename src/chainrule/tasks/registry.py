@@ -6,6 +6,7 @@ from chainrule.errors import ConfigError
 from chainrule.models import Model, describe
 from chainrule.models.registry import FAMILIES, WORD_VECTORS
 from chainrule.suggest import hinted
+from chainrule.tasks.bag_of_words import BagOfWordsTask
 from chainrule.tasks.classification import ClassificationTask
 from chainrule.tasks.language_modeling import LanguageModelingTask
 from chainrule.tasks.masked_lm import MaskedLMTask
@@ -19,6 +20,7 @@ TASKS: dict[str, type[Task]] = {
     "seq2seq": TranslationTask,
     "bert": MaskedLMTask,
     "bert-classifier": ClassificationTask,
+    "bow-classifier": BagOfWordsTask,
     "bert-tagger": TaggingTask,
     **dict.fromkeys(WORD_VECTORS, WordVectorsTask),
 }

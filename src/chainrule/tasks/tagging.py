@@ -18,6 +18,7 @@ from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.classification import ClassificationTask, LabelCorpus, label_names
+from chainrule.tasks.suited import Suited
 from chainrule.text import Tokenizer
 
 
@@ -27,6 +28,7 @@ class TaggingTask(ClassificationTask):
 
     model: ClassVar[str] = "a tagger"
     what: ClassVar[str] = "sentences"
+    baseline: ClassVar[str] = ""
 
     @classmethod
     def find(cls, name: str | os.PathLike[str]) -> LabelCorpus:
@@ -39,6 +41,11 @@ class TaggingTask(ClassificationTask):
         if not path.exists():
             raise DataError(f"{path}: no such file (must be sentences with tags, or docstrings)")
         return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(read_tagged(path))))
+
+    @classmethod
+    def suited(cls, data: LabelCorpus, *, trained: bool, frozen: bool) -> Suited:
+        """Every word is an example: the usual sizes will do."""
+        return Suited({}, {})
 
     def _batches(
         self, rows: list[Tagged], model: BERTClassifier, batch_size: int, seed: int = 0

@@ -12,6 +12,7 @@ import numpy as np
 from chainrule.data import BatchSource, Shards
 from chainrule.errors import ConfigError, Setting
 from chainrule.tasks.answer_options import Answer, AnswerOptions
+from chainrule.tasks.suited import Suited
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
 
@@ -59,6 +60,10 @@ class Task:
     """The answers are texts that the model writes, token by token; all options of sampling apply."""
     reads: ClassVar[tuple[str, ...]] = ()
     """The fields of `Sampling` that matter to a model that does not write."""
+    scored: ClassVar[str] = ""
+    """The first of the scores, if they are measured at every evaluation of a training: it says which is best."""
+    baseline: ClassVar[str] = ""
+    """The family whose result every run is told first: it is trained in a second, and must be beaten."""
     by_epoch: ClassVar[bool] = False
     """Training reads all data in each step, not a batch."""
     corpus: Any
@@ -95,12 +100,20 @@ class Task:
         """The fields of a model's config that follow from the data, with their values."""
         raise NotImplementedError
 
+    @classmethod
+    def suited(cls, data: Any, *, trained: bool, frozen: bool) -> Suited:
+        """Sizes and settings that suit the amount of data, for a new model or one that begins `trained`."""
+        return Suited({}, {})
+
     def check(self, sizes: Any, training: Any) -> None:
         """Refuse what the data or the memory are too small for, before a model of these sizes is made."""
 
     def fitted(self, model: Any) -> Self:
         """The task with what the model knows already, such as the numbers of its labels."""
         return self
+
+    def prepare(self, model: Any) -> None:
+        """Give a new model what is counted in the data, not learned."""
 
     def amount(self) -> str:
         """How much data there are, in words."""

@@ -25,6 +25,12 @@ TEXT = Data(
     example="book.txt",
     default="pydoc",
 )
+LABELED = Data(
+    "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
+    "or docstrings.",
+    example="reviews.tsv",
+    default="docstrings",
+)
 DATA = {
     "seq2seq": Data(
         "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
@@ -32,12 +38,8 @@ DATA = {
         example="pairs.tsv",
         default="docstrings",
     ),
-    "bert-classifier": Data(
-        "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
-        "or docstrings.",
-        example="reviews.tsv",
-        default="docstrings",
-    ),
+    "bert-classifier": LABELED,
+    "bow-classifier": LABELED,
     "bert-tagger": Data(
         "Sentences with a tag for each word: a line per word with a tab and its tag, an empty line after each "
         "sentence; or docstrings.",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.commands.sample import Weights
+from chainrule.cli.render.show import used
 from chainrule.errors import DataError
 from chainrule.generate import Sampling
 from chainrule.validate import Check
@@ -48,6 +49,7 @@ class Command:
         named = bool(self.user and self.assistant)
         Check("chat", self).require(named, "user", "assistant", rule="must be names, not empty")
         model, tokenizer = cr.runs.load_language_model(self.run_folder)
+        used(self.run_folder)
         talk = Conversation(self, model, tokenizer)
         talk.check()
         if sys.stdin.isatty():

@@ -15,6 +15,7 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import read_input
 from chainrule.cli.args.unused import given, refuse
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.show import used
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
 from chainrule.validate import Check
@@ -58,6 +59,7 @@ class Command:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
         Check("sample", self).at_least(1, "num_samples")
         model, tokenizer = cr.runs.load(self.run_folder)
+        used(self.run_folder)
         task = cr.tasks.task_of_model(model)
         options = self._options(task)
         one = len(prompts) * self.num_samples == 1 and not (self.logprobs or self.json or self.beam)

@@ -16,7 +16,13 @@ from chainrule.io.hf.weights import without_copies
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import BERT, BERTConfig, BERTPretraining, BERTPretrainingConfig, Model
-from chainrule.models.bert.heads import CONFIGS, BERTClassifierConfig, BERTEmbedderConfig, BERTTaggerConfig
+from chainrule.models.bert.heads import (
+    CONFIGS,
+    BERTClassifierConfig,
+    BERTEmbedderConfig,
+    BERTLabelsConfig,
+    BERTTaggerConfig,
+)
 
 NAMES = ("bert",)
 MODELS: dict[type[Any], type[Model]] = {
@@ -67,7 +73,7 @@ def read_config(settings: Settings) -> BERTConfig:
         return BERTEmbedderConfig(**sizes, temperature=ours.number("temperature"))
     if kind is BERTPretrainingConfig:
         sizes["next_sentence"] = head == "BertForPreTraining"
-    if issubclass(kind, BERTClassifierConfig):
+    if issubclass(kind, BERTLabelsConfig):
         sizes |= _labels(settings)
     return kind(**sizes)
 
@@ -87,8 +93,10 @@ def _numbered(classes: int) -> tuple[str, ...]:
     return tuple(f"LABEL_{i}" for i in range(classes))
 
 
-def write_config(config: BERTConfig) -> dict[str, Any]:
-    """The content of `config.json`."""
+def write_config(config: BERTConfig) -> dict[str, Any] | None:
+    """The content of `config.json`; None of a classifier that does not read [CLS]: Hugging Face's all do."""
+    if isinstance(config, BERTClassifierConfig) and config.pooling != "cls":
+        return None
     names = [name for name, kind in CLASSES.items() if kind is type(config)] or ["BertModel"]
     last = isinstance(config, BERTPretrainingConfig) and not config.next_sentence
     return {
@@ -129,7 +137,7 @@ def write_weights(state: Arrays, config: BERTConfig) -> Arrays:
 def _head(config: BERTConfig) -> dict[str, Any]:
     if isinstance(config, BERTEmbedderConfig):
         return {"chainrule": {"temperature": config.temperature}}
-    if isinstance(config, BERTClassifierConfig):
+    if isinstance(config, BERTLabelsConfig):
         names = {str(i): name for i, name in enumerate(config.labels or _numbered(config.classes))}
         return {"id2label": names, "label2id": {name: int(i) for i, name in names.items()}}
     return {}

@@ -1,6 +1,7 @@
 """What a pre-trained BERT is for: a label per text, a label per token, a vector per text.
 
-    classifier    logits = classifier(dropout(pooled))                      Hugging Face's BertForSequenceClassification
+    classifier    logits = classifier(dropout(pooled))                      Hugging Face's BertForSequenceClassification;
+                                                                            pooled: at [CLS], or pooling="mean"
     tagger        logits = classifier(dropout(hidden))                      BertForTokenClassification
     embedder      vector = mean of the hidden rows, length 1                cosine = dot product
 
@@ -19,9 +20,10 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError, ShapeError
+from chainrule.errors import ConfigError
 from chainrule.models.bert.body import BERT, BERTConfig, init
-from chainrule.models.model import Model
+from chainrule.models.bert.pooling import POOLINGS, pool, unit
+from chainrule.models.model import Model, check_labels
 from chainrule.nn import Dropout, Linear
 from chainrule.types import IGNORE
 from chainrule.validate import Check
@@ -30,8 +32,8 @@ M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True)
-class BERTClassifierConfig(BERTConfig):
-    """The size of a BERT that tells classes of texts apart."""
+class BERTLabelsConfig(BERTConfig):
+    """The size of a BERT that knows labels."""
 
     classes: int = 2
     """Different labels."""
@@ -40,21 +42,28 @@ class BERTClassifierConfig(BERTConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "labels", tuple(self.labels))  # JSON has lists only
-        Check("BERT", self).at_least(2, "classes")
-        if self.labels and len(set(self.labels)) != self.classes:
-            raise ConfigError(
-                f"BERT: labels are {', '.join(self.labels)}, classes {self.classes} (must be as many names)"
-            )
+        check_labels("BERT", self)
 
 
 @dataclass(frozen=True)
-class BERTTaggerConfig(BERTClassifierConfig):
+class BERTClassifierConfig(BERTLabelsConfig):
+    """The size of a BERT that tells classes of texts apart."""
+
+    pooling: str = "cls"
+    """What the label is read off: what stands at [CLS] (cls), as in Hugging Face's model, or the mean of all tokens."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Check("BERT", self).one_of("pooling", POOLINGS)
+
+
+@dataclass(frozen=True)
+class BERTTaggerConfig(BERTLabelsConfig):
     """The size of a BERT that labels tokens."""
 
 
 class BERTClassifier(Model):
-    """A label for each text, or for each pair of texts, read off at [CLS].
+    """A label for each text, or for each pair of texts, read off at [CLS] or off the mean of the tokens.
 
     A batch is `data.Segmented` (ids, mask, segments) and labels (B,).
 
@@ -64,22 +73,23 @@ class BERTClassifier(Model):
     (1, 3)
     """
 
-    pooled = True
+    per_token = False
 
-    def __init__(self, config: BERTClassifierConfig) -> None:
+    def __init__(self, config: BERTLabelsConfig) -> None:
         super().__init__(config)
-        self.bert = BERT(config, pooled=self.pooled)
+        self.bert = BERT(config, pooled=getattr(config, "pooling", "") == "cls")
         self.dropout = Dropout(config.dropout)
         self.classifier = Linear(config.n_embd, config.classes, init=init)
 
     def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Array]:
         ids, targets = super().example_batch(rows, tokens)
-        return (ids, None, None), targets[:, 0] if self.pooled else targets
+        return (ids, None, None), targets if self.per_token else targets[:, 0]
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> logits (B, classes)"""
-        hidden = self.bert(ids, mask, segments)
-        return self.classifier(self.dropout(self.bert.pooler(hidden)))
+        hidden, pooling = self.bert(ids, mask, segments), self.config.pooling
+        text = self.bert.pooler(hidden) if pooling == "cls" else pool(hidden, mask, pooling)  # (B, C)
+        return self.classifier(self.dropout(text))
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """The mean negative log-likelihood of the labels that count, in nats."""
@@ -95,7 +105,7 @@ class BERTTagger(BERTClassifier):
     (1, 3, 5)
     """
 
-    pooled = False
+    per_token = True
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> logits (B, T, classes)"""
@@ -142,13 +152,7 @@ class BERTEmbedder(Model):
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> (B, C), each row of length 1"""
         hidden = self.bert(ids, mask, segments)  # (B, T, C)
-        counted = np.ones(hidden.shape[:2], bool) if mask is None else np.asarray(mask, bool)
-        if not counted.any(axis=1).all():
-            row = int(counted.any(axis=1).argmin())
-            raise ShapeError(f"BERTEmbedder: row {row} has no token (must have at least one to average)")
-        fraction = counted / counted.sum(axis=1, keepdims=True)  # (B, T)
-        mean = (hidden * fraction[..., None].astype(hidden.dtype)).sum(axis=1)  # (B, C)
-        return mean / ops.sqrt((mean * mean).sum(axis=-1, keepdims=True) + 1e-12)
+        return unit(pool(hidden, mask, "mean"))
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """How surprising it is, in nats, that a text and its partner belong together rather than with any other."""
@@ -164,9 +168,15 @@ class BERTEmbedder(Model):
         return (there + back) * 0.5
 
 
+def body_of(model: Any) -> BERT | None:
+    """The BERT inside a model, or the model itself if it is one."""
+    inside = getattr(model, "bert", model)
+    return inside if isinstance(inside, BERT) else None
+
+
 def fits_head(trained: Model, kind: type[Model]) -> bool:
     """There is a body in `trained` that a model of this kind can take."""
-    return kind in CONFIGS and isinstance(getattr(trained, "bert", None), BERT)
+    return kind in CONFIGS and body_of(trained) is not None
 
 
 def fine_tune(trained: Model, kind: type[M], **sizes: Any) -> M:
@@ -179,7 +189,8 @@ def fine_tune(trained: Model, kind: type[M], **sizes: Any) -> M:
     >>> cr.models.fine_tune(trained, cr.models.BERTClassifier, classes=3).config.classes
     3
     """
-    if not fits_head(trained, kind):
+    body = body_of(trained)
+    if body is None or kind not in CONFIGS:
         known = ", ".join(each.__name__ for each in CONFIGS)
         raise ConfigError(
             f"fine_tune: {type(trained).__name__} to {getattr(kind, '__name__', kind)} "
@@ -190,8 +201,8 @@ def fine_tune(trained: Model, kind: type[M], **sizes: Any) -> M:
     kept = {name: value for name, value in asdict(trained.config).items() if name in known_sizes}
     model = kind(config(**kept | sizes))
     state = model.state()
-    body = {name: value for name, value in trained.state().items() if name.startswith("bert.")}
-    model.load(state | {name: value for name, value in body.items() if name in state})
+    taken = {f"bert.{name}": value for name, value in body.state().items()}
+    model.load(state | {name: value for name, value in taken.items() if name in state})
     return model
 
 

@@ -1,0 +1,41 @@
+"""One vector for a text from the rows of its tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from chainrule import ops
+from chainrule.autograd import Tensor
+from chainrule.autograd.types import Array
+from chainrule.errors import ShapeError
+
+POOLINGS = ("mean", "cls", "max")
+
+
+def pool(hidden: Tensor, mask: Array | None, pooling: str) -> Tensor:
+    """hidden (B, T, C), mask (B, T) True where a token is -> (B, C): the mean, the first row or the maximum
+
+    >>> import chainrule as cr, numpy as np
+    >>> from chainrule.models.bert.pooling import pool
+    >>> hidden = cr.Tensor([[[1.0], [5.0], [9.0]]])
+    >>> [pool(hidden, np.array([[True, True, False]]), each).item() for each in ("mean", "cls", "max")]
+    [3.0, 1.0, 5.0]
+    """
+    counted = np.ones(hidden.shape[:2], bool) if mask is None else np.asarray(mask, bool)
+    if not counted.any(axis=1).all():
+        row = int(counted.any(axis=1).argmin())
+        raise ShapeError(f"pooling: row {row} has no token (must have at least one)")
+    if pooling == "cls":
+        return hidden[:, 0]
+    if pooling == "max":
+        hidden_away = np.where(counted, 0.0, -np.inf).astype(hidden.dtype)
+        return ops.max(hidden + hidden_away[..., None], axis=1)
+    fraction = counted / counted.sum(axis=1, keepdims=True)  # (B, T)
+    return (hidden * fraction[..., None].astype(hidden.dtype)).sum(axis=1)
+
+
+def unit(vectors: Any) -> Any:
+    """vectors (..., C) -> the same directions, of length 1: their dot products are cosines"""
+    return vectors / ops.sqrt((vectors * vectors).sum(axis=-1, keepdims=True) + 1e-12)

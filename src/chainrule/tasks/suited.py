@@ -1,0 +1,51 @@
+"""Sizes and settings of classifiers that suit the number of their texts.
+
+A few thousand texts are soon known by heart: they want a small model, much dropout and many passes. A body that has
+learned from other texts wants few passes, and no more dropout than it had.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+EVALUATIONS = 20  # of a training, at most
+
+
+class Suited(NamedTuple):
+    """What is chosen unless it is given: fields of the model's config, and of `TrainConfig`."""
+
+    sizes: dict[str, Any]
+    training: dict[str, Any]
+
+
+# The fields that are chosen.
+SIZES = ("n_layer", "n_head", "n_embd", "n_hidden", "dropout")
+TRAINING = ("max_steps", "batch_size", "eval_every", "warmup", "lr", "weight_decay", "ema")
+
+
+def for_bert(texts: int, *, trained: bool = False, frozen: bool = False) -> Suited:
+    """For a BERT that labels `texts` texts, new or `trained`; if its body is `frozen`, only the head learns."""
+    if frozen:
+        return Suited({}, passes(texts, 10, batch_size=32) | {"lr": 1e-3})
+    if trained:
+        return Suited({}, passes(texts, 4, batch_size=32) | {"lr": 1e-4})
+    few = texts < 20_000
+    sizes = {"n_layer": 2, "n_head": 4, "n_embd": 128, "n_hidden": 512, "dropout": 0.3 if few else 0.1}
+    return Suited(sizes, passes(texts, 10 if few else 5, batch_size=32) | {"lr": 1e-3, "weight_decay": 0.1})
+
+
+def for_bag_of_words(texts: int) -> Suited:
+    """For a bag of words of `texts` texts."""
+    return Suited({}, passes(texts, 10, batch_size=64) | {"lr": 0.1, "weight_decay": 0.0})
+
+
+def passes(texts: int, epochs: int, *, batch_size: int) -> dict[str, Any]:
+    """The settings of a training that reads all texts `epochs` times."""
+    each = -(-texts // batch_size)
+    steps = epochs * each
+    return {
+        "max_steps": steps,
+        "batch_size": batch_size,
+        "eval_every": max(each, -(-steps // EVALUATIONS)),
+        "warmup": min(100, steps // 10),
+    }
