@@ -3,8 +3,8 @@
     CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.classifiers [--body DIR] [--only TREC] [--seeds 3]
 
 FOLDER holds classify/ with SST-2 (sentiment of sentences) and TREC (kinds of questions). DIR is a BERT that knows
-English, such as a directory of all-MiniLM-L6-v2. SST-2 is tested on its dev set, TREC on a tenth chosen by the hash of the text;
-neither is seen in training, which holds back a tenth of its own texts to choose the best step by.
+English, such as a directory of all-MiniLM-L6-v2. SST-2 is tested on its dev set, TREC on a tenth chosen by the hash of
+the text; neither is seen in training, which holds back a tenth of its own texts to choose the best step by.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def halves(rows: list[Labeled]) -> tuple[list[Labeled], list[Labeled]]:
 def written(folder: Path, name: str, *parts: list[Labeled]) -> tuple[Path, Path]:
     paths = (folder / f"{name}.train.tsv", folder / f"{name}.test.tsv")
     for path, rows in zip(paths, parts, strict=True):
-        path.write_text("text\tlabel\n" + "".join(f"{row.text}\t{row.label}\n" for row in rows), encoding="utf-8")
+        path.write_text(
+            "text\tlabel\n" + "".join(f"{row.text}\t{row.label}\n" for row in rows), encoding="utf-8"
+        )
     return paths
 
 

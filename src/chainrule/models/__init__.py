@@ -33,11 +33,11 @@ from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2Ve
 from chainrule.types import IGNORE
 
 __all__ = [
-    "BERT", "CBOW", "FAMILIES", "GPT", "GRULM", "IGNORE", "LSTMLM", "MLPLM", "NOTHING", "RNNLM", "Additive",
-    "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig",
-    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "BagOfWords",
-    "BagOfWordsConfig", "GPTConfig", "GoodTuring", "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeuralNGram",
-    "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram",
-    "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class",
-    "n_params", "rebuild"
+    "BERT", "CBOW", "FAMILIES", "GPT", "GRULM", "IGNORE", "LSTMLM", "MLPLM", "NOTHING", "RNNLM",
+    "Additive", "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder",
+    "BERTEmbedderConfig", "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig",
+    "BagOfWords", "BagOfWordsConfig", "GPTConfig", "GoodTuring", "KneserNey", "LanguageModel", "Llama",
+    "LlamaConfig", "MLPConfig", "Model", "NGram", "NeuralNGram", "NeuralNGramConfig", "RecurrentConfig",
+    "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram", "Terminals", "Word2Vec",
+    "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class", "n_params", "rebuild"
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
     x_f    = tf_f idf_f / length                     tf = 1 + ln count,  idf = 1 + ln((1 + N) / (1 + N_f))
     logits = W x + b
+    loss   = cross-entropy + ½ l2 ‖W‖²               the penalty in training only
 
 N is the number of training texts, N_f that of texts with the feature f. A text has a few features out of many: W x
 gathers their rows and adds them up, and never sees the zeros.
@@ -41,6 +42,8 @@ class BagOfWordsConfig(Config):
     """Features for runs of words, which are hashed to them."""
     weighting: str = "tfidf"
     """What a feature counts: tfidf (often in the text, rare elsewhere), counts, or binary (there or not)."""
+    l2: float = 1e-5
+    """Weight of half the squared length of W in the training loss: rare words must not decide alone."""
     block_size: int = 1024
     """Longest text, in words; of a longer one the beginning is read."""
     vocab_size: int = 256
@@ -54,6 +57,7 @@ class BagOfWordsConfig(Config):
         check = Check("bag of words", self)
         check.at_least(1, "ngrams", "buckets", "block_size", "vocab_size")
         check.one_of("weighting", WEIGHTINGS)
+        check.not_negative("l2")
         check_labels("bag of words", self)
 
     @property
@@ -110,5 +114,8 @@ class BagOfWords(Model):
         return x / np.sqrt(np.maximum((x * x).sum(axis=1, keepdims=True), 1e-12))
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
-        """The mean negative log-likelihood of the labels that count, in nats."""
-        return ops.cross_entropy(self(*inputs), targets=targets, ignore_index=IGNORE)
+        """The mean negative log-likelihood of the labels that count, in nats; in training with the penalty."""
+        surprise = ops.cross_entropy(self(*inputs), targets=targets, ignore_index=IGNORE)
+        if not self.training or not self.config.l2:
+            return surprise
+        return surprise + (self.weight * self.weight).sum() * (self.config.l2 / 2)

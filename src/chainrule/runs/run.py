@@ -26,7 +26,7 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
-from chainrule.runs.warm_start import begun_with, check_family, freeze_body, load_start
+from chainrule.runs.warm_start import begun_with, check_family, check_frozen, freeze_body, load_start
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.task import Data, Task, facts_of
 from chainrule.text import Tokenizer
@@ -100,8 +100,7 @@ class Run:
         if config is None:
             suited = task.suited(task.corpus, trained=start is not None, frozen=False)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
-        if start is None and getattr(config, "freeze", "none") != "none":
-            raise ConfigError.of("train", {"freeze": config.freeze}, "must be none without init: a new body knows nothing")
+        check_frozen(config, start)
         sizes = size | task.sizes()
         seed(config.seed)
         if start is None:

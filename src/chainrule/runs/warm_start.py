@@ -47,7 +47,9 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
     """
     start = _with_labels(start, sizes)
     kind = family_of(family).model
-    free = LEARNING if type(start) is kind else LEARNING | {"pooling"}  # a new head reads the body in its own way
+    free = (
+        LEARNING if type(start) is kind else LEARNING | {"pooling"}
+    )  # a new head reads the body in its own way
     for name, value in sizes.items():
         there = getattr(start.config, name, value)
         if there != value and name not in free and not _context_alone(start, name, value):
@@ -63,6 +65,15 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
     model = kind(replace(start.config, **sizes))
     model.load(start.state())
     return model
+
+
+def check_frozen(config: Any, start: Model | None) -> None:
+    """What does not learn must have learned before."""
+    freeze = getattr(config, "freeze", "none")
+    if start is None and freeze != "none":
+        raise ConfigError.of(
+            "train", {"freeze": freeze}, "must be none without init: a new body knows nothing"
+        )
 
 
 def freeze_body(model: Model) -> None:

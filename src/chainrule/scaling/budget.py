@@ -19,7 +19,7 @@ from chainrule import random
 from chainrule.data import Batches, Corpus, split
 from chainrule.errors import ConfigError
 from chainrule.machine import one_blas_thread
-from chainrule.models import make
+from chainrule.models import Model, make
 from chainrule.scaling.ladder import Ladder
 from chainrule.scaling.rungs import LadderConfig
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer
@@ -99,11 +99,17 @@ def choose(
     """
     tokenizer = suitable_tokenizer(corpus.text, seconds)
     parts = [tokenizer.encode(part) for part in split(corpus.text)]
-    best = None
+    best: Tried | None = None
     for rung in LADDER:
         if min(map(len, parts)) <= 2 * rung.block_size:
             break
-        tried = _try(rung, family, tokenizer, parts, seconds, seed, sizes, training)
+        shape = {name: getattr(rung, name) for name in ("n_layer", "n_head", "n_embd", "block_size")}
+        settings = {"batch_size": rung.batch_size, "lr": rung.lr, "clip": CLIP}
+        with random.seeded(seed):
+            model = make(family, **shape | dict(sizes), vocab_size=tokenizer.vocab_size)
+        config = TrainConfig(**settings | dict(training) | {"seed": seed})
+        steps = fitting_steps(model, config, parts, seconds)
+        tried = Tried(shape | dict(sizes), settings | dict(training), model.count(), steps)
         enough = tried.tokens >= TOKENS_PER_PARAMETER * tried.parameters
         if best is None or enough:
             best = tried
@@ -114,11 +120,10 @@ def choose(
     epochs = best.tokens / len(parts[0])
     if family == "gpt" and epochs > EPOCHS:
         best.sizes.setdefault("dropout", 0.1)
-    steps = round(best.steps)
-    often = {"eval_every": max(50, round(steps / EVALUATIONS)), "save_every": max(50, round(steps / 4))}
-    settings = often | {"warmup": min(TrainConfig.warmup, steps // 10)} | best.training
+    often = {"eval_every": max(50, best.steps // EVALUATIONS), "save_every": max(50, best.steps // 4)}
+    settings = often | {"warmup": min(TrainConfig.warmup, best.steps // 10)} | best.training
     outlook = expected(corpus, 6 * best.parameters * best.tokens)
-    return Choice(tokenizer, best.sizes, settings, best.parameters, steps, epochs, outlook)
+    return Choice(tokenizer, best.sizes, settings, best.parameters, best.steps, epochs, outlook)
 
 
 class Tried(NamedTuple):
@@ -127,33 +132,22 @@ class Tried(NamedTuple):
     sizes: dict[str, Any]
     training: dict[str, Any]
     parameters: int
-    steps: float
-    tokens: float
+    steps: int
+
+    @property
+    def tokens(self) -> int:
+        return int(self.steps * self.training["batch_size"] * self.sizes["block_size"])
 
 
-def _try(
-    rung: Rung,
-    family: str,
-    tokenizer: Tokenizer,
-    parts: Sequence[Ids],
-    seconds: float,
-    seed: int,
-    sizes: Mapping[str, Any],
-    training: Mapping[str, Any],
-) -> Tried:
-    """Time a few steps of a model of this size."""
-    shape = {name: getattr(rung, name) for name in ("n_layer", "n_head", "n_embd", "block_size")} | sizes
-    settings = {"batch_size": rung.batch_size, "lr": rung.lr, "clip": CLIP} | training
-    config = TrainConfig(**settings, seed=seed)
-    with random.seeded(seed):
-        model = make(family, **shape, vocab_size=tokenizer.vocab_size)
-    T = rung.block_size
-    batches = Batches(parts[0], batch_size=config.batch_size, block_size=T, seed=seed)
+def fitting_steps(model: Model, config: TrainConfig, parts: Sequence[Ids], seconds: float) -> int:
+    """How many steps, with the evaluations between them, fit into the time; measured."""
+    T = model.config.block_size
+    batches = Batches(parts[0], batch_size=config.batch_size, block_size=T, seed=config.seed)
     pace = seconds_per_step(Trainer(model, batches, [], config), SHARE * seconds / len(LADDER))
     evaluated = min(config.eval_windows, len(parts[1]) // T) / config.batch_size  # in batches
-    steps = seconds / pace - (EVALUATIONS + 1) * evaluated / 3  # a third of a step is its forward pass
-    steps = max(1.0, steps)
-    return Tried(shape, settings, model.count(), steps, steps * config.batch_size * T)
+    return max(
+        1, round(seconds / pace - (EVALUATIONS + 1) * evaluated / 3)
+    )  # a third of a step is its forward pass
 
 
 def suitable_tokenizer(text: str, seconds: float) -> Tokenizer:

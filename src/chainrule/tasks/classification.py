@@ -16,16 +16,15 @@ from chainrule.autograd import no_grad
 from chainrule.data import (
     Labeled,
     LabeledBatches,
-    Segmented,
     SpecialIds,
     Split,
-    TaggedBatches,
     label_ids,
     load_pairs,
     read_labeled,
     segmented,
     spread,
 )
+from chainrule.data.batches.padded import Bucketed
 from chainrule.data.batches.segmented import text_limit
 from chainrule.data.read.documents import is_table
 from chainrule.errors import DataError
@@ -133,22 +132,16 @@ class ClassificationTask(Task):
             )
         return replace(self, names={name: number for number, name in enumerate(known)})
 
-    def batches(
-        self, model: Any, *, batch_size: int, seed: int = 0, steps: int | None = None
-    ) -> LabeledBatches | TaggedBatches:
+    def batches(self, model: Any, *, batch_size: int, seed: int = 0, steps: int | None = None) -> Bucketed:
         """Texts in random order, of like lengths."""
         return self._batches(self.training, model, batch_size, seed)
 
-    def eval_batches(
-        self, model: Any, *, batch_size: int, limit: int
-    ) -> list[tuple[Segmented, Ids]]:
+    def eval_batches(self, model: Any, *, batch_size: int, limit: int) -> list[tuple[Any, Ids]]:
         """Texts to evaluate on, at most `limit` of them, short ones and long ones."""
         rows = [self.validation[i] for i in spread(len(self.validation), limit)]
         return list(self._batches(rows, model, batch_size).once())
 
-    def _batches(
-        self, rows: list[Any], model: Any, batch_size: int, seed: int = 0
-    ) -> LabeledBatches | TaggedBatches:
+    def _batches(self, rows: list[Any], model: Any, batch_size: int, seed: int = 0) -> Bucketed:
         return LabeledBatches(
             [self.tokenizer.encode(row.text) for row in rows],
             [self.names[row.label] for row in rows],

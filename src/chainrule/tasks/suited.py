@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 EVALUATIONS = 20  # of a training, at most
+FEW = 20_000  # texts, below which a model is soon past its best
 
 
 class Suited(NamedTuple):
@@ -16,27 +17,32 @@ class Suited(NamedTuple):
 
     sizes: dict[str, Any]
     training: dict[str, Any]
+    texts: int = 0
+    """For how many texts to train on."""
 
 
 # The fields that are chosen.
-SIZES = ("n_layer", "n_head", "n_embd", "n_hidden", "dropout")
-TRAINING = ("max_steps", "batch_size", "eval_every", "warmup", "lr", "weight_decay", "ema")
+SIZES = ("n_layer", "n_head", "n_embd", "n_hidden", "dropout", "l2")
+TRAINING = ("max_steps", "batch_size", "eval_every", "warmup", "lr", "weight_decay")
 
 
 def for_bert(texts: int, *, trained: bool = False, frozen: bool = False) -> Suited:
     """For a BERT that labels `texts` texts, new or `trained`; if its body is `frozen`, only the head learns."""
     if frozen:
-        return Suited({}, passes(texts, 10, batch_size=32) | {"lr": 1e-3})
+        return Suited({}, passes(texts, 10, batch_size=32) | {"lr": 1e-3}, texts)
     if trained:
-        return Suited({}, passes(texts, 4, batch_size=32) | {"lr": 1e-4})
-    few = texts < 20_000
+        return Suited({}, passes(texts, 3, batch_size=32) | {"lr": 1e-4}, texts)
+    few = texts < FEW
     sizes = {"n_layer": 2, "n_head": 4, "n_embd": 128, "n_hidden": 512, "dropout": 0.3 if few else 0.1}
-    return Suited(sizes, passes(texts, 10 if few else 5, batch_size=32) | {"lr": 1e-3, "weight_decay": 0.1})
+    training = passes(texts, 10 if few else 5, batch_size=32) | {"lr": 1e-3, "weight_decay": 0.1}
+    return Suited(sizes, training, texts)
 
 
 def for_bag_of_words(texts: int) -> Suited:
-    """For a bag of words of `texts` texts."""
-    return Suited({}, passes(texts, 10, batch_size=64) | {"lr": 0.1, "weight_decay": 0.0})
+    """For a bag of words: the fewer texts, the less any single word may decide."""
+    epochs = max(2, min(15, 200_000 // max(1, texts)))  # of many texts each is read seldom
+    settings = passes(texts, epochs, batch_size=64) | {"lr": 0.05, "weight_decay": 0.0}
+    return Suited({"l2": 1 / (20 * max(1, texts))}, settings, texts)
 
 
 def passes(texts: int, epochs: int, *, batch_size: int) -> dict[str, Any]:

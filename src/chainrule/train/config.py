@@ -59,8 +59,8 @@ class Monitoring:
     eval_windows: int = 512
     """Windows per evaluation, at most."""
     keep: str = "best"
-    """The checkpoint that sample, eval, export and --init use: that of the best evaluation, by accuracy for a classifier
-    and by loss for all others, or the last."""
+    """The checkpoint that sample, eval, export and --init use: that of the best evaluation (by accuracy for a
+    classifier, by loss for all others), or the last."""
     patience: int = 0
     """Stop after this many evaluations without a new best; 0 never stops early."""
     sample_every: int = 0

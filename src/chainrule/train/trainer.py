@@ -55,8 +55,8 @@ class Trainer:
     """A model of any family, how its steps are made, and how many are done.
 
     `evaluate` measures the loss on `eval_batches`, of (inputs, targets). With `scores` more is measured there, and the
-    first of them, not the loss, says which evaluation is best. With a tokenizer the doctor can name the token that makes
-    trouble. Without a `step` of another kind they are `GradientStep`s on `batches`.
+    first of them, not the loss, says which evaluation is best. With a tokenizer the doctor can name the token that
+    makes trouble. Without a `step` of another kind they are `GradientStep`s on `batches`.
     """
 
     def __init__(
@@ -197,9 +197,7 @@ class Trainer:
     def _evaluate(self, log: Logger) -> float:
         """The validation loss, which is logged with the scores."""
         validation, scores = self.evaluate(), self.scores()
-        log.evaluation(
-            self.steps, validation, seconds=self.seconds, entropy=self.entropy(), scores=scores
-        )
+        log.evaluation(self.steps, validation, seconds=self.seconds, entropy=self.entropy(), scores=scores)
         self._check(log, validation)
         self.tell(log, self.monitor.evaluation(self.steps, validation))
         if not self.gradient.skips.reason:  # the gradient is that of a step that was taken

@@ -29,7 +29,11 @@ def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
         why = "which has no [CLS]" if reads == "word pieces" else "which has no words"
         rule = f"must be {reads} for a {family}: leave it out"
         raise ConfigError("train: ", Setting("tokenizer"), f" is char, {why} ({rule})")
-    run = _for_budget(asked, folder, draft) or _for_data(asked, folder, draft) or _as_given(asked, folder, draft)
+    run = (
+        _for_budget(asked, folder, draft)
+        or _for_data(asked, folder, draft)
+        or _as_given(asked, folder, draft)
+    )
     if not draft:
         write(run.files.settings, _record(asked, run).encode())
     return run
@@ -56,7 +60,8 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     data, training = kind.find(asked.data), asked.training
     found = kind.suited(data, trained=asked.init is not None, frozen=training.freeze != "none")
     sizes, settings = (
-        {name: value for name, value in part.items() if name not in asked.given} for part in found
+        {name: value for name, value in part.items() if name not in asked.given}
+        for part in (found.sizes, found.training)
     )
     if training.budget is not None:
         settings.pop("max_steps", None)
@@ -66,14 +71,15 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
         folder, data, training, asked.family, asked.tokenizer, asked.init, draft=draft, **sizes | given
     )
     if chosen := sizes | settings:
-        asked.say(f"chosen for {len(run.task.training):,} texts: {in_words(chosen)}")
+        asked.say(f"chosen for {found.texts:,} texts to train on: {in_words(chosen)}")
     return run
 
 
 def in_words(settings: Mapping[str, Any]) -> str:
     """n_layer 2, dropout 0.3"""
     return ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value:,}" for name, value in settings.items()
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value:,}"
+        for name, value in settings.items()
     )
 
 
@@ -86,7 +92,9 @@ def _for_budget(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
         asked.say(f"budget: decides the number of steps, not the sizes ({_why_not(asked)})")
         return None
     if "max_steps" in asked.given:
-        asked.say(f"max_steps {asked.training.max_steps:,} does not count: the budget decides how many steps there are")
+        asked.say(
+            f"max_steps {asked.training.max_steps:,} does not count: the budget decides how many steps there are"
+        )
     training = {name: getattr(asked.training, name) for name in CHOSEN if name in asked.given}
     sizes = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
     choice = choose(corpus, asked.training.budget, asked.family, asked.training.seed, sizes, training)

@@ -31,8 +31,10 @@ def _compared(run: cr.runs.Run, step: int, score: float) -> str:
     """accuracy 90.3 % at step 640; baseline: accuracy 88.6 %"""
     name = run.task.scored
     said = f"{score_in_words((name, score))} at step {step:,}"
-    baseline = next((r["baseline"] for r in read(run.files.log) if "baseline" in r), {})
-    return f"{said}; {run.task.baseline}: {score_in_words((name, baseline[name]))}" if name in baseline else said
+    baseline: dict[str, Any] = next((r["baseline"] for r in read(run.files.log) if "baseline" in r), {})
+    return (
+        f"{said}; {run.task.baseline}: {score_in_words((name, baseline[name]))}" if name in baseline else said
+    )
 
 
 def next_command(run: cr.runs.Run) -> str:

@@ -1,7 +1,7 @@
 """What a pre-trained BERT is for: a label per text, a label per token, a vector per text.
 
-    classifier    logits = classifier(dropout(pooled))                      Hugging Face's BertForSequenceClassification;
-                                                                            pooled: at [CLS], or pooling="mean"
+    classifier    logits = classifier(dropout(pooled))                      Hugging Face's BertForSequenceClassification
+                  pooled: what stands at [CLS], or with pooling="mean" the mean of the hidden rows
     tagger        logits = classifier(dropout(hidden))                      BertForTokenClassification
     embedder      vector = mean of the hidden rows, length 1                cosine = dot product
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 TOKENS = {  # the help of --tokenizer, by what a family reads
     "characters": "char: each character is a token; or the path of a tokenizer's file. Default: char, or that of the "
     "shards.",
-    "word pieces": "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]. Default: word pieces "
-    "that are learned from the data, or the tokenizer of the shards.",
+    "word pieces": "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]. Default: word "
+    "pieces that are learned from the data, or the tokenizer of the shards.",
     "words": "The path of a tokenizer's file. Default: the words of the data in lower case.",
 }
 
