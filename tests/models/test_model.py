@@ -23,7 +23,6 @@ SIZES = {
     "block_size": 6,
     "vocab_size": 9,
     "classes": 3,
-    "buckets": 4,
     "dropout": 0.3,
 }
 RNG = np.random.default_rng(0)

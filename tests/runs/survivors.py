@@ -40,7 +40,12 @@ SETTINGS: dict[str, Any] = {
     "eval_windows": 4,
     "save_every": 2,
 }
-FILES = {"seq2seq": "pairs.jsonl", "bert-classifier": "labels.jsonl", "bert-tagger": "tags.conll"}
+FILES = {
+    "seq2seq": "pairs.jsonl",
+    "bert-classifier": "labels.jsonl",
+    "bow-classifier": "labels.jsonl",
+    "bert-tagger": "tags.conll",
+}
 TEXT = load("pydoc").text[:12_000]
 
 

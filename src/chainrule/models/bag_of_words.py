@@ -20,6 +20,7 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.models.model import Config, Model, check_labels
+from chainrule.nn import Layer
 from chainrule.nn.init import buffer, parameter, zeros
 from chainrule.types import IGNORE
 from chainrule.validate import Check
@@ -66,6 +67,55 @@ class BagOfWordsConfig(Config):
         return self.vocab_size + (self.buckets if self.ngrams > 1 else 0)
 
 
+class Bag(Layer):
+    """W x of texts: scores of the classes by their features alone.
+
+    The weights are `scale` times the parameters, so that beside other layers, at their learning rate, they grow as fast
+    as a logistic regression wants.
+    """
+
+    buffers = ("idf",)
+
+    def __init__(
+        self, features: int, classes: int, *, weighting: str = "tfidf", l2: float = 0.0, scale: float = 1.0
+    ) -> None:
+        self.weight = parameter(zeros, (features, classes), decay=False)  # a row per feature
+        self.idf = buffer(1.0, (features,))
+        self.weighting = weighting
+        self.l2 = l2
+        self.scale = scale
+
+    def count_texts(self, texts: Iterable[Array]) -> None:
+        """Learn how rare each feature is, from the features (F,) of each training text, each once"""
+        count, having = 0, np.zeros(len(self.idf))
+        for ids in texts:
+            count += 1
+            having[ids] += 1
+        self.idf[...] = 1 + np.log((1 + count) / (1 + having))
+
+    def forward(self, ids: Array, counts: Array) -> Tensor:
+        """ids (B, F), counts (B, F) -> (B, classes)"""
+        rows = ops.embedding(self.weight, ids=ids)  # (B, F, classes)
+        x = (self.scale * self.values(ids, counts)).astype(rows.dtype)  # (B, F)
+        return (rows * x[..., None]).sum(axis=1)
+
+    def values(self, ids: Array, counts: Array) -> Array:
+        """What each feature counts (B, F), in rows of length 1; 0 for padding"""
+        there = np.asarray(counts) > 0
+        match self.weighting:
+            case "tfidf":
+                x = np.where(there, 1 + np.log(np.maximum(counts, 1)), 0) * self.idf[ids]
+            case "counts":
+                x = np.asarray(counts, np.float32)
+            case _:
+                x = there.astype(np.float32)
+        return np.asarray(x / np.sqrt(np.maximum((x * x).sum(axis=1, keepdims=True), 1e-12)))
+
+    def penalty(self) -> Tensor:
+        """½ l2 ‖W‖²"""
+        return (self.weight * self.weight).sum() * (self.l2 * self.scale**2 / 2)
+
+
 class BagOfWords(Model):
     """A label for each text, by its words. A batch is `data.Bag` (ids, counts) and labels (B,).
 
@@ -75,47 +125,20 @@ class BagOfWords(Model):
     (1, 3)
     """
 
-    buffers = ("idf",)
-
     def __init__(self, config: BagOfWordsConfig) -> None:
         super().__init__(config)
-        self.weight = parameter(zeros, (config.features, config.classes))  # a row per feature
+        self.bag = Bag(config.features, config.classes, weighting=config.weighting, l2=config.l2)
         self.bias = parameter(zeros, (config.classes,))
-        self.idf = buffer(1.0, (config.features,))
 
     def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Array]:
         ids, targets = super().example_batch(rows, tokens)
         return (ids, np.ones((rows, tokens), np.int32)), targets[:, 0]
 
-    def count_texts(self, bags: Iterable[Array]) -> None:
-        """Learn how rare each feature is, from the features (F,) of each training text"""
-        texts, having = 0, np.zeros(self.config.features)
-        for ids in bags:
-            texts += 1
-            having[ids] += 1
-        self.idf[...] = 1 + np.log((1 + texts) / (1 + having))
-
     def forward(self, ids: Array, counts: Array) -> Tensor:
         """ids (B, F), counts (B, F) -> logits (B, classes)"""
-        rows = ops.embedding(self.weight, ids=ids)  # (B, F, classes)
-        x = self.values(ids, counts).astype(rows.dtype)  # (B, F)
-        return (rows * x[..., None]).sum(axis=1) + self.bias
-
-    def values(self, ids: Array, counts: Array) -> Array:
-        """What each feature counts (B, F), in rows of length 1; 0 for padding"""
-        there = np.asarray(counts) > 0
-        match self.config.weighting:
-            case "tfidf":
-                x = np.where(there, 1 + np.log(np.maximum(counts, 1)), 0) * self.idf[ids]
-            case "counts":
-                x = np.asarray(counts, np.float32)
-            case _:
-                x = there.astype(np.float32)
-        return x / np.sqrt(np.maximum((x * x).sum(axis=1, keepdims=True), 1e-12))
+        return self.bag(ids, counts) + self.bias
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
         """The mean negative log-likelihood of the labels that count, in nats; in training with the penalty."""
         surprise = ops.cross_entropy(self(*inputs), targets=targets, ignore_index=IGNORE)
-        if not self.training or not self.config.l2:
-            return surprise
-        return surprise + (self.weight * self.weight).sum() * (self.config.l2 / 2)
+        return surprise + self.bag.penalty() if self.training and self.config.l2 else surprise

@@ -8,7 +8,6 @@ counting reaches on the same text, which takes a second.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,12 +52,14 @@ LADDER = [
     Rung(12, 12, 768, 512, 32, 6e-4),
 ]
 CLIP = 5.0  # above the norm of most gradients of models this small
-EVALUATIONS = 8
+EVALUATIONS, FEWEST = 8, 50  # of a training, and steps between two of them at least
 SHARE = 0.03  # fraction of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
 COUNTED = 20_000_000  # characters that are counted, at most
-# A GPT's bits in relation to those of five-grams: at 10¹³ operations, less per factor ten, and give or take.
-RATIO, FALL, SPREAD = 1.0, 0.15, 0.1
+# A GPT's bits in relation to those of five-grams: the floor, what lies above it at 10¹² operations, and by which power
+# of the operations that falls; from and to, of the rule and of the bits of single characters.
+FLOOR, EXCESS, FALL = 0.85, 0.27, 0.5
+BOUNDS = ((0.85, 0.85), (1.15, 1.05))
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def choose(
     epochs = best.tokens / len(parts[0])
     if family == "gpt" and epochs > EPOCHS:
         best.sizes.setdefault("dropout", 0.1)
-    often = {"eval_every": max(50, best.steps // EVALUATIONS), "save_every": max(50, best.steps // 4)}
+    often = {"eval_every": max(FEWEST, best.steps // EVALUATIONS), "save_every": max(FEWEST, best.steps // 4)}
     settings = often | {"warmup": min(TrainConfig.warmup, best.steps // 10)} | best.training
     outlook = expected(corpus, 6 * best.parameters * best.tokens)
     return Choice(tokenizer, best.sizes, settings, best.parameters, best.steps, epochs, outlook)
@@ -174,13 +175,12 @@ def seconds_per_step(trainer: Trainer, limit: float) -> float:
 def expected(corpus: Corpus, compute: float) -> tuple[float, float]:
     """Bits per byte to expect of a GPT trained with `compute` multiply-adds and additions, from and to.
 
-    A table of five-grams says how hard the text is. What a GPT reaches in relation falls with the logarithm of its
-    compute: a rough rule, checked on the three runs that docs/guide/training.md names.
+    A table of five-grams says how hard the text is. What a GPT reaches in relation falls with a power of its compute to
+    a floor: a rough rule, checked on the runs that docs/guide/training.md names. Of little compute it is the bits of
+    single characters, since how often each occurs is learned first.
     """
     some = Corpus(corpus.name, corpus.version, corpus.text[:COUNTED])
-    *_, longest = Ladder(some, LadderConfig(batch_size=1)).counted()
-    decades = math.log(compute / 1e13, 10)
-    return (
-        longest.mean * (RATIO - FALL * decades - SPREAD),
-        longest.mean * (RATIO - FALL * decades + SPREAD),
-    )
+    single, *_, longest = Ladder(some, LadderConfig(batch_size=1)).counted()
+    ratio = FLOOR + EXCESS * (compute / 1e12) ** -FALL
+    low, high = (min(longest.mean * ratio * part, single.mean * top) for part, top in BOUNDS)
+    return low, high

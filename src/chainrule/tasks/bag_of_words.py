@@ -38,7 +38,7 @@ class BagOfWordsTask(ClassificationTask):
     def prepare(self, model: BagOfWords) -> None:
         """How rare each feature is, by the texts to train on."""
         features = features_of(model)
-        model.count_texts(features(tokens)[0] for tokens in self._tokens(model, self.training))
+        model.bag.count_texts(features(tokens)[0] for tokens in self._tokens(model, self.training))
 
     def _tokens(self, model: BagOfWords, rows: list[Any]) -> list[Any]:
         return [self.tokenizer.encode(row.text)[: model.config.block_size] for row in rows]

@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from chainrule import ops
 from chainrule.autograd import no_grad
 from chainrule.data import (
@@ -29,13 +31,13 @@ from chainrule.data.batches.segmented import text_limit
 from chainrule.data.read.documents import is_table
 from chainrule.errors import DataError
 from chainrule.tasks.answer_options import Answer, AnswerOptions
-from chainrule.tasks.masked_lm import VOCABULARY
 from chainrule.tasks.suited import Suited, for_bert
 from chainrule.tasks.task import EvalBatches, Task, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.types import Ids
 
 SPLIT = Split(validation=0.1, test=0.0)
+VOCABULARY = 30_000  # words at most
 SHOWN = 10  # labels that are named with their counts
 COLUMNS = (("text", "label"), ("sentence", "label"), ("1", "2"), ("2", "1"))
 
@@ -108,8 +110,15 @@ class ClassificationTask(Task):
 
     @classmethod
     def vocabulary(cls, texts: Sequence[str]) -> Tokenizer:
-        """The tokenizer of a model that is given none."""
-        return WordPieceTokenizer.train(texts, VOCABULARY)
+        """The tokenizer of a model that is given none: of a word that occurs once nothing can be learned."""
+        return WordPieceTokenizer.of_words(texts, VOCABULARY, min_count=2)
+
+    def prepare(self, model: Any) -> None:
+        """How rare each feature of its bag of words is, if it has one."""
+        if model.config.buckets:
+            batches = (inputs for inputs, _ in self._batches(self.training, model, 256).once())
+            rows = (zip(*model.features(x.ids, x.mask), strict=True) for x in batches)
+            model.bag.count_texts(np.unique(ids[there > 0]) for some in rows for ids, there in some)
 
     def sizes(self) -> dict[str, Any]:
         """Numbers of tokens and of labels."""

@@ -1,7 +1,7 @@
 """Sizes and settings of classifiers that suit the number of their texts.
 
-A few thousand texts are soon known by heart: they want a small model, much dropout and many passes. A body that has
-learned from other texts wants few passes, and no more dropout than it had.
+A model soon knows each of a few thousand texts: they want a small one, much dropout, and a bag of words beside the
+encoder. A body that has learned from other texts wants few passes, and no more dropout than it had.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class Suited(NamedTuple):
 
 
 # The fields that are chosen.
-SIZES = ("n_layer", "n_head", "n_embd", "n_hidden", "dropout", "l2")
+SIZES = ("n_layer", "n_head", "n_embd", "n_hidden", "dropout", "buckets", "l2")
+SHAPE = {"n_layer", "n_head", "n_embd", "n_hidden"}  # if one is given, none is chosen, nor a bag of words
 TRAINING = ("max_steps", "batch_size", "eval_every", "warmup", "lr", "weight_decay")
 
 
@@ -33,9 +34,16 @@ def for_bert(texts: int, *, trained: bool = False, frozen: bool = False) -> Suit
     if trained:
         return Suited({}, passes(texts, 3, batch_size=32) | {"lr": 1e-4}, texts)
     few = texts < FEW
-    sizes = {"n_layer": 2, "n_head": 4, "n_embd": 128, "n_hidden": 512, "dropout": 0.3 if few else 0.1}
-    training = passes(texts, 10 if few else 5, batch_size=32) | {"lr": 1e-3, "weight_decay": 0.1}
-    return Suited(sizes, training, texts)
+    sizes = {
+        "n_layer": 1 if few else 4,
+        "n_head": 4,
+        "n_embd": 128,
+        "n_hidden": 512,
+        "dropout": 0.3 if few else 0.1,
+        "buckets": 1 << 16,
+        "l2": 1 / (20 * max(1, texts)),
+    }
+    return Suited(sizes, passes(texts, 6 if few else 4, batch_size=32) | {"lr": 5e-4 if few else 1e-3}, texts)
 
 
 def for_bag_of_words(texts: int) -> Suited:

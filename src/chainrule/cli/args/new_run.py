@@ -18,6 +18,7 @@ from chainrule.runs import Run
 from chainrule.runs.folder import free_folder
 from chainrule.scaling.budget import choose
 from chainrule.tasks.registry import task_of
+from chainrule.tasks.suited import SHAPE
 from chainrule.text import CharTokenizer
 
 
@@ -59,8 +60,9 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
         return None
     data, training = kind.find(asked.data), asked.training
     found = kind.suited(data, trained=asked.init is not None, frozen=training.freeze != "none")
+    fixed = asked.given | ({*SHAPE, "buckets", "l2"} if SHAPE & asked.given else set())
     sizes, settings = (
-        {name: value for name, value in part.items() if name not in asked.given}
+        {name: value for name, value in part.items() if name not in fixed}
         for part in (found.sizes, found.training)
     )
     if training.budget is not None:

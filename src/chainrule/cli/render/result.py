@@ -28,13 +28,15 @@ def in_words(run: cr.runs.Run, result: Result) -> list[str]:
 
 
 def _compared(run: cr.runs.Run, step: int, score: float) -> str:
-    """accuracy 90.3 % at step 640; baseline: accuracy 88.6 %"""
+    """accuracy 90.3 % at step 640; bow-classifier: accuracy 88.6 %"""
     name = run.task.scored
     said = f"{score_in_words((name, score))} at step {step:,}"
-    baseline: dict[str, Any] = next((r["baseline"] for r in read(run.files.log) if "baseline" in r), {})
-    return (
-        f"{said}; {run.task.baseline}: {score_in_words((name, baseline[name]))}" if name in baseline else said
-    )
+    found: dict[str, Any] = next((r["baseline"] for r in read(run.files.log) if "baseline" in r), {})
+    if name not in found:
+        return said
+    said += f"; {run.task.baseline}: {score_in_words((name, found[name]))}"
+    better = f"train {run.task.baseline}, or begin with a body that has read other texts (--init)"
+    return said if score >= found[name] else f"{said}, which is better: {better}"
 
 
 def next_command(run: cr.runs.Run) -> str:

@@ -94,8 +94,8 @@ def _numbered(classes: int) -> tuple[str, ...]:
 
 
 def write_config(config: BERTConfig) -> dict[str, Any] | None:
-    """The content of `config.json`; None of a classifier that does not read [CLS]: Hugging Face's all do."""
-    if isinstance(config, BERTClassifierConfig) and config.pooling != "cls":
+    """The content of `config.json`; None of a classifier that does not read [CLS] alone: Hugging Face's all do."""
+    if isinstance(config, BERTClassifierConfig) and (config.pooling != "cls" or config.buckets):
         return None
     names = [name for name, kind in CLASSES.items() if kind is type(config)] or ["BertModel"]
     last = isinstance(config, BERTPretrainingConfig) and not config.next_sentence
