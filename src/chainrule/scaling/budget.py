@@ -53,6 +53,7 @@ LADDER = [
 ]
 CLIP = 5.0  # above the norm of most gradients of models this small
 EVALUATIONS, FEWEST = 8, 50  # of a training, and steps between two of them at least
+QUICK = 0.25  # seconds that timing a size may take in any case: on a busy machine a few steps tell little
 SHARE = 0.03  # fraction of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
 COUNTED = 20_000_000  # characters that are counted, at most
@@ -160,12 +161,12 @@ def suitable_tokenizer(text: str, seconds: float) -> Tokenizer:
 
 
 def seconds_per_step(trainer: Trainer, limit: float) -> float:
-    """The median time of a few steps after the first; at least two are made, more while the limit allows."""
+    """The median time of the steps after the first that the limit, or a quarter of a second, allows; two at least."""
     times: list[float] = []
     began = time.perf_counter()
     with one_blas_thread():
         trainer.update(0.0)
-        while len(times) < 2 or (len(times) < 7 and time.perf_counter() - began < limit):
+        while len(times) < 2 or (len(times) < 25 and time.perf_counter() - began < max(limit, QUICK)):
             start = time.perf_counter()
             trainer.update(0.0)
             times.append(time.perf_counter() - start)

@@ -133,7 +133,7 @@ def test_a_classifier_from_scratch_has_a_bag_of_words_unless_its_shape_is_given(
     )
     model, tokenizer = load("new")
     assert model.bag.weight.numpy().any() and model.bag.idf.max() > 5  # learned, and counted
-    assert tokenizer.decode(tokenizer.encode("the n7 film")) == "the [UNK] film"
+    assert tokenizer.decode(tokenizer.encode("the zebra film")) == "the [UNK] film"
     said = result("sample", "new", "--prompt", "a dull film", capsys=capsys)
     assert said["label"] in ("good", "bad")
     again = Run.resume("new")
