@@ -49,7 +49,7 @@ sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and U
 	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/battery \
 	  -k 'not memory'  # the store is bypassed there, and the sanitizer itself needs terabytes of addresses
 
-bench: $(VENV)/installed-peers  ## Race with PyTorch and others and write README's speed table (half an hour; ONLY=decode: one part)
+bench: $(VENV)/installed-peers  ## Race with PyTorch and others and write README's speed table (twenty minutes; ONLY=decode: one part)
 	@$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
 
 lint: $(VENV)/installed-lint  ## Check style, types and the direction of imports

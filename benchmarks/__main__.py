@@ -1,6 +1,6 @@
 """Races with PyTorch, llama.cpp, tokenizers, tiktoken and gensim on this machine:        make bench
 
-    make bench                        all of README's speed table, about half an hour on a quiet machine
+    make bench                        all of README's speed table, about twenty minutes on a quiet machine
     make bench ONLY=decode            one benchmark: writes its file of benchmarks/results, leaves README.md alone
     make bench ONLY="steps bpe" QUICK=1     few rounds, to see that it works; writes into build/bench
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
 import chainrule as cr
-from chainrule.autograd import Param, Parameters, Tensor, fused_gradient
-from chainrule.autograd.fused_gradient import KnownGradient
+from chainrule.autograd import Param, Parameters, Tensor
+from chainrule.autograd.deferred import Deferred
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError, DataError, GraphError, ShapeError
 from chainrule.ops import cross_entropy, linear, linear_cross_entropy
@@ -98,22 +97,27 @@ def test_bad_input() -> None:
         linear_cross_entropy(x, W, targets=ids, weights=[1.0])
 
 
-def fused_and_not(dy: float, learns: bool, **constants: Any) -> tuple[list[Array], list[Array]]:
-    """(loss, dx, dW), with dW in a flat block: computed in forward, and in backward. With `learns` x is there too."""
+WAYS = ("deferred", "read before backward", "forward, then backward")
+
+
+def results(
+    monkeypatch: pytest.MonkeyPatch, way: str, dy: float, learns: bool, **constants: Any
+) -> list[Array]:
+    """loss, dx, dW, with dW in a flat block; with `learns` dx is there too"""
     x, W, ids = case(N=40, V=33, C=16)
-    results = []
-    for known in (True, False):
-        leaf: Tensor = Param(x) if learns else Tensor(x.astype(np.float32), requires_grad=True)
-        params = Parameters([("W", Param(W)), *([("x", leaf)] if isinstance(leaf, Param) else [])])
-        params.grad[...] = 1
-        with fused_gradient(dy) if known else nullcontext():
-            loss = linear_cross_entropy(leaf, params["W"], targets=ids, **constants)
-        assert type(loss.array) is np.ndarray
-        assert (params["W"].grad != 1).any() == (known and constants.get("reduction") != "none")
-        loss.backward(np.full(loss.shape, dy, np.float32))
-        assert leaf.grad is not None
-        results.append([loss.data, leaf.grad, params["W"].grad])
-    return results[0], results[1]
+    leaf: Tensor = Param(x) if learns else Tensor(x.astype(np.float32), requires_grad=True)
+    params = Parameters([("W", Param(W)), *([("x", leaf)] if isinstance(leaf, Param) else [])])
+    params.grad[...] = 1
+    with monkeypatch.context() as patch:
+        if way == WAYS[2]:
+            patch.setattr(linear_cross_entropy, "together", None)
+        loss = linear_cross_entropy(leaf, params["W"], targets=ids, **constants)
+    assert isinstance(loss, Deferred) == (way != WAYS[2] and constants.get("reduction") != "none")
+    if way == WAYS[1]:
+        assert type(loss.array) is np.ndarray and not loss.array.flags.writeable
+    loss.backward(np.full(loss.shape, dy, np.float32))
+    assert leaf.grad is not None
+    return [loss.data, leaf.grad, params["W"].grad]
 
 
 @pytest.mark.parametrize("learns", [False, True])
@@ -121,61 +125,75 @@ def fused_and_not(dy: float, learns: bool, **constants: Any) -> tuple[list[Array
 @pytest.mark.parametrize("dy", [1.0, 0.3])
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_gradients_made_ahead_have_the_same_bits(
+def test_a_loss_has_the_same_bits_whenever_it_is_computed(
     monkeypatch: pytest.MonkeyPatch, dy: float, precision: str, reduction: str, backend: str, learns: bool
 ) -> None:
     monkeypatch.setattr(module, "CHUNK", 7 * 33)
     monkeypatch.setattr(module, "KEEP", 0)
+    options: dict[str, Any] = {"ignore_index": 3, "label_smoothing": 0.1, "reduction": reduction}
     with cr.precision(precision), cr.backend(backend):
-        fused, later = fused_and_not(
-            float(np.float32(dy)), learns, ignore_index=3, label_smoothing=0.1, reduction=reduction
-        )
-    for got, want in zip(fused, later, strict=True):
-        np.testing.assert_array_equal(got, want)
+        first, *others = (results(monkeypatch, way, dy, learns, **options) for way in WAYS)
+    for other in others:
+        for got, want in zip(other, first, strict=True):
+            np.testing.assert_array_equal(got, want)
 
 
-def made_ahead(monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, KnownGradient, Parameters]:
+@pytest.fixture
+def deferred(monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Parameters]:
+    """A loss that waits for backward, and the parameters it depends on."""
     monkeypatch.setattr(module, "KEEP", 0)
     x, W, ids = case()
     params = Parameters([("W", Param(W))])
-    with fused_gradient(1.0) as known:
-        loss = linear_cross_entropy(
-            Tensor(x.astype(np.float32), requires_grad=True), params["W"], targets=ids
-        )
-    return loss, known, params
+    return linear_cross_entropy(Tensor(x.astype(np.float32)), params["W"], targets=ids), params
 
 
-def test_a_gradient_other_than_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    loss, _, _ = made_ahead(monkeypatch)
-    with pytest.raises(
-        GraphError,
-        match=r"computed its gradients in forward for a gradient of 1\.0, and gets 0\.5 \(.*fused_loss",
-    ):
-        (0.5 * loss).backward()
-
-
-def test_what_was_made_ahead_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    loss, known, _ = made_ahead(monkeypatch)
-    with pytest.raises(
-        GraphError, match="linear_cross_entropy: computed its gradients in forward, and backward did not"
-    ):
-        known.check()
+def test_a_deferred_loss_may_be_used_like_any_other(deferred: tuple[Tensor, Parameters]) -> None:
+    loss, params = deferred
+    assert (loss.shape, loss.ndim, loss.size, loss.dtype) == ((), 0, 1, np.float32)
     loss.backward(retain=True)
-    known.check()
-    with pytest.raises(GraphError, match="linear_cross_entropy computed its gradients in forward, for one"):
+    once = params["W"].grad.copy()
+    (0.5 * loss).backward()
+    np.testing.assert_allclose(params["W"].grad, 1.5 * once, rtol=1e-6)
+    with pytest.raises(GraphError, match="already used"):
         loss.backward()
 
 
-def test_a_hook_that_comes_too_late_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    loss, _, params = made_ahead(monkeypatch)
+def test_hooks_see_the_gradient_of_a_deferred_loss_and_of_its_inputs(
+    deferred: tuple[Tensor, Parameters],
+) -> None:
+    loss, params = deferred
+    seen: list[float] = []
+    loss.register_hook(lambda grad: seen.append(float(grad)))
     params["W"].register_hook(lambda grad: 0 * grad)
-    with pytest.raises(GraphError, match="a hook on W came after linear_cross_entropy had added"):
+    loss.backward(2.0)
+    assert seen == [2.0] and not params["W"].grad.any()
+
+
+def test_a_value_that_waits_is_not_read_with_other_weights(deferred: tuple[Tensor, Parameters]) -> None:
+    loss, params = deferred
+    params["W"].data *= 2
+    with pytest.raises(
+        GraphError, match=r"W of shape \(11, 5\) was changed in place before this value was read"
+    ):
+        loss.item()
+    with pytest.raises(GraphError, match=r"W of shape \(11, 5\) was changed in place after linear_cross"):
         loss.backward()
 
 
-def test_complaints_are_the_same_where_a_gradient_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_are_those_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEEP", 0)
-    x, W, _ = case()
+    x, W, ids = case()
+    want = linear_cross_entropy(x, W, targets=ids)
+    loss = linear_cross_entropy(Tensor(x, requires_grad=True), W, targets=ids)
+    ids[:] = 0
+    assert loss.item() == want
+
+
+def test_complaints_do_not_wait_for_backward(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEEP", 0)
+    x, W, ids = case()
     leaf = Tensor(x.astype(np.float32), requires_grad=True)
-    with fused_gradient(1.0), pytest.raises(ConfigError, match=r"linear_cross_entropy: .*missing.*'targets'"):
+    with pytest.raises(ConfigError, match=r"linear_cross_entropy: .*missing.*'targets'"):
         linear_cross_entropy(leaf, W.astype(np.float32))
+    with pytest.raises(DataError, match="linear_cross_entropy: target 99 at position 0, V is 11"):
+        linear_cross_entropy(leaf, W.astype(np.float32), targets=ids + 99 - ids[0])

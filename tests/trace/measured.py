@@ -44,7 +44,7 @@ def counted(x: Any) -> Any:
 @contextmanager
 def counting() -> Iterator[Counter[str]]:
     """Multiply-adds of every matrix product inside an op, by the NumPy reference."""
-    forward, backward = Op._called, Op.run_backward
+    forward, backward, together = Op._called, Op.run_backward, Op.run_together
 
     def run_forward(self: Op, function: Any, arrays: Any, *rest: Any) -> Any:
         Counted.where = f"forward {self.name}"
@@ -54,10 +54,15 @@ def counting() -> Iterator[Counter[str]]:
         Counted.where = f"backward {self.name}"
         return plain(backward(self, counted(dy), tuple(map(counted, saved)), needs))
 
+    def run_together(self: Op, dy: Any, saved: Any, needs: Any) -> Any:
+        Counted.where = f"backward {self.name}"
+        return plain(together(self, counted(dy), tuple(map(counted, saved)), needs))
+
     products.clear()
     with pytest.MonkeyPatch.context() as patch, cr.backend("reference"):
         patch.setattr(Op, "_called", run_forward)
         patch.setattr(Op, "run_backward", run_backward)
+        patch.setattr(Op, "run_together", run_together)
         yield products
 
 

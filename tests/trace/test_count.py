@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import chainrule as cr
 from chainrule import native, nn
-from chainrule.autograd import fused_gradient, tape
+from chainrule.autograd import tape
 from chainrule.autograd.mode import mode
 from chainrule.generate.engine.weights import FORMATS, pack
 from chainrule.models import (
@@ -273,18 +273,20 @@ def test_the_work_is_the_products_that_are_made(config: Any, batch: Batch) -> No
     assert sum(backward.values()) == total(counted).backward + total(counted).recompute
 
 
-def test_many_logits_are_computed_once_where_the_gradient_is_fused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_logits_are_computed_once_together_with_their_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     config, batch = GPTConfig(1, 2, 8, 8, 20), Batch(2, 8)
     monkeypatch.setitem(linear_cross_entropy.forward.__globals__, "KEEP", 100)
     model = made(config)
     inputs, targets = texts(config, batch)
     head = flops(abstract(config), batch)["head"]
-    _, backward = step_products(lambda: model.loss(inputs, targets))
+    forward, backward = step_products(lambda: model.loss(inputs, targets))
+    assert "linear_cross_entropy" not in forward
+    assert backward["linear_cross_entropy"] == 3 * head.forward == head.total
+    with monkeypatch.context() as patch:
+        patch.setattr(linear_cross_entropy, "together", None)
+        forward, backward = step_products(lambda: model.loss(inputs, targets))
+    assert forward["linear_cross_entropy"] == head.forward
     assert backward["linear_cross_entropy"] == 3 * head.forward
-    with fused_gradient(1.0):
-        fused, backward = step_products(lambda: model.loss(inputs, targets))
-    assert fused["linear_cross_entropy"] == 3 * head.forward == head.total
-    assert "linear_cross_entropy" not in backward
     params = model.parameters()
     assert kept_bytes(model.loss(inputs, targets), params) == expected(config, batch)
 

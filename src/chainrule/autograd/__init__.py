@@ -1,10 +1,10 @@
 """The engine: records calls of ops on a tape and replays them in reverse. It knows no op.
 
-`op`, `tape`, `tensor` and `param` are the core; around it gradcheck, recomputation, captures and fused gradients.
+`op`, `tape`, `tensor` and `param` are the core; around it gradcheck, recomputation, captures and deferred values.
 """
 
 from chainrule.autograd.capture import Capture, Captured, capture
-from chainrule.autograd.fused_gradient import fused_gradient
+from chainrule.autograd.deferred import Together
 from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
 from chainrule.autograd.mode import backend, enable_grad, no_grad, precision, scope
 from chainrule.autograd.op import Example, Op
@@ -13,7 +13,6 @@ from chainrule.autograd.recompute import checkpoint
 from chainrule.autograd.tensor import Tensor
 
 __all__ = [
-    "Capture", "Captured", "Example", "Op", "Param", "Parameters", "Tensor", "backend", "capture",
-    "checkpoint", "enable_grad", "fused_gradient", "gradcheck", "gradcheck_model", "no_grad", "precision",
-    "scope"
+    "Capture", "Captured", "Example", "Op", "Param", "Parameters", "Tensor", "Together", "backend", "capture",
+    "checkpoint", "enable_grad", "gradcheck", "gradcheck_model", "no_grad", "precision", "scope"
 ]  # fmt: skip

@@ -17,17 +17,16 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd.fused_gradient import FusedGradient, KnownGradient, known
+from chainrule.autograd.deferred import Together, defer
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Work, is_float
+from chainrule.autograd.types import Array, Grads, Needs, Saved, Work, is_float
 from chainrule.errors import ChainruleError, ConfigError, ShapeError
 
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]
 Backward: TypeAlias = Callable[[Any, Saved, Needs], Grads]
 Cost: TypeAlias = Callable[..., Work]  # (needs, *inputs, **constants); needs only shapes
-Fused: TypeAlias = Callable[..., "tuple[Array, Grads] | None"]  # (dy, needs, *inputs, **constants)
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,8 @@ class Op:
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
     smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so backward
-    recomputes a large output instead of keeping it. `fused`, in NumPy and native, computes value and gradients
-    together for a known `dy`, or returns None where that saves nothing. `abstract` is `forward` on shapes alone, for
-    tracing; `cost` counts the matmuls.
+    recomputes a large output instead of keeping it. `together` computes value and gradients at once, in backward.
+    `abstract` is `forward` on shapes alone, for tracing; `cost` counts the matmuls.
     """
 
     name: str
@@ -76,7 +74,7 @@ class Op:
     native: tuple[Forward, Backward] | None = None
     strided: bool = False
     recompute: Callable[[Saved], Sequence[Array]] | None = None
-    fused: tuple[Fused, Fused] | tuple[()] = ()
+    together: Together | None = None
     abstract: Forward | None = None
     cost: Cost | None = None
 
@@ -108,10 +106,10 @@ class Op:
             arrays.append(arg)
         if not plain:
             arrays = as_floats(as_arrays(arrays))
-        if self.fused and known.gradient is not None and True in needs and not mode.captures:
-            fused = self._fuse_gradient(known.gradient, args, arrays, needs, constants)
-            if fused is not None:
-                return fused
+        if self.together and True in needs and not mode.captures and mode.trace is None:
+            waiting = self._called(self.together.begin, arrays, constants)
+            if waiting is not None:
+                return defer(self, self._name(), args, waiting, tuple(needs), arrays[0].dtype)
         outputs, saved = self.run_forward(arrays, constants)
         single = not isinstance(outputs, tuple)
         values = [np.asarray(y) for y in ((outputs,) if single else outputs)]
@@ -131,33 +129,6 @@ class Op:
             results = mode.trace.add(self, name, args, constants, results)
         return results[0] if single else tuple(results)
 
-    def _fuse_gradient(
-        self,
-        gradient: KnownGradient,
-        args: tuple[Any, ...],
-        arrays: list[Any],
-        needs: list[bool],
-        constants: Any,
-    ) -> Tensor | None:
-        """The value, recorded with its gradients; gradients of parameters are already in the flat block."""
-        wanted = [need and (arg.into() or need) for arg, need in zip(args, needs, strict=True)]
-        fused = self.fused[1 if self._native_serves(arrays) else 0]
-        found = self._called(fused, arrays, constants, (gradient.dy, wanted))
-        if found is None:
-            return None
-        value, grads = found
-        placed = [isinstance(n, Into) and grad is n.array for n, grad in zip(wanted, grads, strict=True)]
-        left = tuple([need and not there for need, there in zip(needs, placed, strict=True)])
-        saved = tuple([None if there else grad for there, grad in zip(placed, grads, strict=True)])
-        op = FusedGradient(
-            self.name, gradient.dy, tuple([arg for arg, there in zip(args, placed, strict=True) if there])
-        )
-        gradient.fused.append(op)
-        value = np.asarray(value)
-        return Tensor.recorded(
-            value, record(op, self._name(), args, [value], True, saved, left, constants), 0
-        )
-
     def _name(self) -> str:
         return f"{mode.scope}.{self.name}" if mode.scope else self.name
 
@@ -172,15 +143,11 @@ class Op:
         return found
 
     def _called(
-        self,
-        function: Callable[..., Any],
-        arrays: Sequence[Array | None],
-        constants: dict[str, Any],
-        first: tuple[Any, ...] = (),
+        self, function: Callable[..., Any], arrays: Sequence[Array | None], constants: dict[str, Any]
     ) -> Any:
-        """function(*first, *arrays, **constants), with errors that name the op and its arguments"""
+        """function(*arrays, **constants), with errors that name the op and its arguments"""
         try:
-            return function(*first, *arrays, **constants)
+            return function(*arrays, **constants)
         except ChainruleError:
             raise
         except TypeError as error:  # a missing or unknown argument, or a value that is not an array
@@ -205,6 +172,12 @@ class Op:
             if self._native_serves(dy if isinstance(dy, tuple) else (dy,)):
                 return self.native[1](dy, saved, needs)
         return self.backward(dy, saved, needs)
+
+    def run_together(self, dy: Array | None, saved: Saved, needs: Needs) -> tuple[Any, Grads]:
+        """A deferred value and its gradients on arrays, native if possible; without dy the value alone."""
+        assert self.together is not None
+        _, reference, native = self.together
+        return (native if self._native_serves(saved) else reference)(dy, saved, needs)
 
     def _native_serves(self, arrays: Iterable[Any]) -> bool:
         if mode.backend != "native" or not native.available():

@@ -203,13 +203,19 @@ def _check(step: Record, since: int) -> None:
         raise GraphError(
             f"backward: {step.name} was computed outside checkpoint() (pass its result as an argument)"
         )
+    if name := changed(step):
+        raise GraphError(
+            f"backward: {name} was changed in place after {step.name} saved it "
+            "(change values after backward(), or work on a copy)"
+        )
+
+
+def changed(step: Record) -> str:
+    """The name and shape of an input that was changed after the call; empty if none was."""
     for position, value, version, before in step.watched:
         if (version, before) != (getattr(value, "version", 0), fingerprint(value)):
-            name = getattr(value, "name", "") or f"input {position}"
-            raise GraphError(
-                f"backward: {name} of shape {value.shape} was changed in place after {step.name} saved it "
-                "(change values after backward(), or work on a copy)"
-            )
+            return f"{getattr(value, 'name', '') or f'input {position}'} of shape {value.shape}"
+    return ""
 
 
 def _output_gradient(step: Record, index: int, pending: _Pending) -> Array:

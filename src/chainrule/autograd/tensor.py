@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from chainrule.autograd.tape import Hook, Output, Record, replay, run_hooks
+from chainrule.autograd.tape import Hook, Record, Source, replay, source_of
 from chainrule.autograd.types import Array, Into, Shape, is_float
 from chainrule.errors import GraphError, ShapeError
 
@@ -195,6 +195,10 @@ class Tensor:
         `seed` is the gradient of this tensor, 1 for a scalar loss. With `retain=True` the saved values are kept, so
         that backward can run a second time.
         """
+        replay([self.root(seed)], retain=retain)
+
+    def root(self, seed: Any = None) -> tuple[Source, Array]:
+        """Where a backward pass from here begins, and with which gradient."""
         if not self.requires_grad:
             raise GraphError(
                 f"backward: this tensor of shape {self.shape} depends on nothing that requires a gradient "
@@ -209,10 +213,7 @@ class Tensor:
             raise ShapeError(
                 f"backward: seed has shape {grad.shape}, output has shape {self.shape} (must be equal)"
             )
-        if self.record is None:
-            self.accumulate(run_hooks(self.hooks, grad))
-        else:
-            replay([(Output(self.record, self.index), grad)], retain=retain)
+        return source_of(self), grad
 
     def accumulate(self, grad: Array) -> None:
         """Add `grad` into `.grad`."""

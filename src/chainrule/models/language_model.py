@@ -39,8 +39,6 @@ class LanguageModel(Model):
 class TransformerLM(LanguageModel):
     """A model of text whose loss needs no stored logits: they would be the largest array by far."""
 
-    fused_loss = True
-
     @property
     def head(self) -> Embedding | Linear:
         """Whose matrix turns the last hidden row into logits."""

@@ -54,12 +54,6 @@ class Model(Layer):
     def __init__(self, config: Any) -> None:
         self.config = config
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """A subclass with its own loss must set `fused_loss` itself."""
-        super().__init_subclass__(**options)
-        if {"loss", "losses", "loss_from"} & vars(cls).keys():
-            cls.fused_loss = vars(cls).get("fused_loss", False)
-
     @classmethod
     def abstract(cls, config: Any) -> Self:
         """A model of this size whose parameters have shapes only: to be traced and counted."""
@@ -100,8 +94,6 @@ class Model(Layer):
 
     divisible = True
     """A batch may be split into microbatches: its loss is made of theirs."""
-    fused_loss = False
-    """Its loss is a `linear_cross_entropy` and nothing else, so that the gradient of that is known beforehand."""
     recompute = False
     """Keep only the input of each block and recompute the rest in backward."""
 

@@ -54,7 +54,6 @@ class RecurrentLM(LanguageModel):
     """Base of the three: a subclass names its `cell`."""
 
     cell: ClassVar[type[Recurrent]]
-    fused_loss = True
     any_length = True
 
     def __init__(self, config: RecurrentConfig) -> None:

@@ -3,8 +3,8 @@
     z = x Wᵀ,   loss = log Σ_j e^z_j - Σ_i t_i z_i,   dx = dz W,   dW = dzᵀ x
 
 The logits are the largest array of a language model, V/C times as large as the activations they come from. Beyond a
-limit they exist for one chunk of rows at a time only, in forward and once more in backward, or once if the gradient of
-the loss is known (`fused_gradient`); their gradients never exist for more than a chunk.
+limit they exist for one chunk of rows at a time only, and so do their gradients. Then the loss is computed in backward,
+together with its gradients, from the same logits; if it is read before, the logits are computed twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Example, Op, Together
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape, Work
@@ -121,46 +121,44 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return None if dX is None else dX.reshape(x.shape), dW
 
 
-def fused(
-    dy: float, needs: Needs, x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any
-) -> tuple[Array, Grads] | None:
-    """The fused gradient: value and gradients of each chunk from the same logits."""
+def begin(x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Saved | None:
+    """What `together` needs; None for logits that are kept, and for a loss of each row."""
     shape = _logits_shape(x, W)
-    if reduction == "none" or _kept(shape):
-        return None
     goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
-    slope = goal.scaled(np.asarray(dy, x.dtype))
+    return None if reduction == "none" or _kept(shape) else (x, W, *goal)
+
+
+def together(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads]:
+    """The loss and the gradients of each chunk from the same logits."""
+    x, W, *constants = saved
+    goal = Goal(*constants)
+    slope = None if dy is None else goal.scaled(dy)
     X = rows(x)  # (N, C)
     losses = np.empty(len(X), x.dtype)
     dX, dW = np.empty_like(X) if needs[0] else None, _sum_of(W, needs[1])
     for chunk in _chunks(len(X), len(W)):
         z = times(X[chunk], W.T)
         losses[chunk], peak, total = row_losses(z, goal.rows(chunk))
-        row_gradients(z, z, peak, total, slope.rows(chunk))  # [LC.1]
+        if slope is not None:
+            row_gradients(z, z, peak, total, slope.rows(chunk))  # [LC.1]
         if dX is not None:
             dX[chunk] = times(z, W)  # [LC.2]
         if dW is not None:
             dW += times(z.T, X[chunk])  # [LC.3]
-    return reduced(losses, shape, reduction), (None if dX is None else dX.reshape(x.shape), dW)
+    return losses.sum(), (None if dX is None else dX.reshape(x.shape), dW)
 
 
-def native_fused(
-    dy: float, needs: Needs, x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any
-) -> tuple[Array, Grads] | None:
-    shape = _logits_shape(x, W)
-    if reduction == "none" or _kept(shape):
-        return None
-    goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
+def native_together(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads]:
+    x, W, *constants = saved
+    goal = Goal(*constants)
     if goal.target.ndim == 2:
-        return fused(dy, needs, x, W, targets=targets, reduction=reduction, **options)
+        return together(dy, saved, needs)
     X = rows(x)  # (N, C)
     losses, peak, total = np.empty((3, len(X)), np.float32)
     dX, dW = native.empty_like(X) if needs[0] else None, _sum_of(W, needs[1])
-    slope = goal.scaled(np.asarray(dy, np.float32)).scale
-    native.kernels().linear_cross_entropy_forward(
-        losses, peak, total, X, W, *goal, *_cut(X, W), dX, dW, slope
-    )
-    return reduced(losses, shape, reduction), (None if dX is None else dX.reshape(x.shape), dW)
+    gradients = () if dy is None else (dX, dW, goal.scaled(dy).scale)
+    native.kernels().linear_cross_entropy_forward(losses, peak, total, X, W, *goal, *_cut(X, W), *gradients)
+    return losses.sum(), (None if dX is None else dX.reshape(x.shape), dW)
 
 
 def _sum_of(W: Array, need: Any) -> Array | None:
@@ -219,6 +217,8 @@ def abstract_forward(
 ) -> tuple[Array, Saved]:
     shape = _logits_shape(x, W)
     goal = abstract_goal(shape, x.dtype, targets)
+    if reduction != "none" and not _kept(shape):
+        return abstract((), x.dtype), (x, W, *goal)  # deferred
     losses, peak, total = abstract((3, len(goal.target)), x.dtype)
     logits = abstract((len(losses), len(W)), x.dtype) if _kept(shape) else None
     loss = abstract((), losses.dtype) if reduction != "none" else losses.reshape(shape[:-1])
@@ -226,12 +226,12 @@ def abstract_forward(
 
 
 def cost(needs: Needs, x: Array, W: Array, **constants: Any) -> Work:
-    """With gradients computed in forward, as in training; otherwise logits that are not kept are recomputed."""
+    """Value and gradients together, as in training; a loss read before backward costs its forward pass again."""
     return linear.cost(needs, x, W)  # type: ignore[misc]
 
 
 linear_cross_entropy = Op(
     NAME, forward, backward, example,
-    composed=composed, native=(native_forward, native_backward), fused=(fused, native_fused),
-    abstract=abstract_forward, cost=cost,
+    composed=composed, native=(native_forward, native_backward),
+    together=Together(begin, together, native_together), abstract=abstract_forward, cost=cost,
 )  # fmt: skip

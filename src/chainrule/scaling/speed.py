@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from chainrule.autograd import fused_gradient
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.machine import check_memory, keep_freed_memory, one_blas_thread
@@ -47,9 +45,7 @@ def _seconds(config: Any, batch: Batch) -> float:
 
 def _step(model: Any, optimizer: AdamW, ids: Array) -> None:
     optimizer.zero_grad()
-    with fused_gradient(1.0) if model.fused_loss else nullcontext():  # as in training
-        loss = model.loss(ids[:, :-1], ids[:, 1:])
-    loss.backward()
+    model.loss(ids[:, :-1], ids[:, 1:]).backward()
     clip_global_norm(optimizer.params, 1.0)
     optimizer.step()
 

@@ -145,7 +145,6 @@ class Seq2Seq(Model):
     (1, 2, 10)
     """
 
-    fused_loss = True
     reads = ("tokens", "source")
 
     def __init__(self, config: Seq2SeqConfig) -> None:
