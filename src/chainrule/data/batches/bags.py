@@ -19,7 +19,7 @@ from chainrule.types import Ids
 class Bag(NamedTuple):
     """The features of texts, each once in its row, padded with some that occur 0 times."""
 
-    ids: Ids  # (B, F)
+    features: Ids  # (B, F)
     counts: Ids  # (B, F)
 
 
@@ -86,7 +86,7 @@ class BagBatches(Bucketed):
         return self.batch_size
 
     def rows(self, items: Items) -> tuple[Bag, Ids]:
-        """Bag of ids (B, F), counts (B, F); labels (B,)"""
+        """Bag of features (B, F), counts (B, F); labels (B,)"""
         return _padded([self.bags[item] for item in items]), self.labels[items]
 
 
