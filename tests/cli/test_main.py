@@ -173,7 +173,7 @@ BAD = {
     "unknown family": (
         ["train", "frob"],
         "train 'frob': no such family, corpus or file (families are gpt, llama, ngram, mlp, rnn, gru, lstm, seq2seq, "
-        "bert, bert-classifier, bert-tagger, word2vec;",
+        "bert, bert-classifier, bert-tagger, bow-classifier, word2vec;",
     ),
     "nearly a family": (["train", "lstmm"], "did you mean lstm?)"),
     "nearly a corpus": (["train", "pydok"], "did you mean pydoc?)"),

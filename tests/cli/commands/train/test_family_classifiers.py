@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import random
+import shutil
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from chainrule.cli import main
-from chainrule.runs import Run, load
+from chainrule.runs import Run, load, replay
 from chainrule.tasks.classification import ClassificationTask, LabelCorpus, training_texts
 from chainrule.tasks.suited import for_bag_of_words, for_bert
 from chainrule.train.log import read
+from tests.cli.commands.train.test_family_tasks import refused, result
 
 TINY = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--n-hidden", "16", "--block-size", "16"]
 
@@ -33,19 +33,6 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         words[2:2] = pair
         rows.append(f"{' '.join(words)}\t{'good' if number % 2 else 'bad'}\n")
     Path("reviews.tsv").write_text("".join(rows))
-
-
-def result(*words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    capsys.readouterr()
-    main([*words, "--json"])
-    return dict(json.loads(capsys.readouterr().out))
-
-
-def refused(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
-    with pytest.raises(SystemExit) as stop:
-        main(list(words))
-    assert stop.value.code == 2
-    return capsys.readouterr().err
 
 
 def test_a_bag_of_words_labels_texts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,6 +125,8 @@ def test_a_classifier_from_scratch_has_a_bag_of_words_unless_its_shape_is_given(
     assert said["label"] in ("good", "bad")
     again = Run.resume("new")
     assert np.array_equal(again.model.bag.idf, model.bag.idf)
+    shutil.rmtree("new/checkpoints/step_000000")
+    assert replay("new", 2).same  # what was counted is counted again
     main(["train", "bert-classifier", "reviews.tsv", "--max-steps", "1", "--buckets", "0", "--out", "plain"])
     main(["export", "plain", "--out", "hub"])  # as Hugging Face's
     assert not hasattr(load("hub")[0], "bag")
