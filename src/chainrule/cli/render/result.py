@@ -35,7 +35,8 @@ def _compared(run: cr.runs.Run, step: int, score: float) -> str:
     if name not in found:
         return said
     said += f"; {run.task.baseline}: {score_in_words((name, found[name]))}"
-    better = f"train {run.task.baseline}, or begin with a body that has read other texts (--init)"
+    other = ", or begin with a body that has read other texts (--init)" if run.from_seed else ""
+    better = f"train {run.task.baseline}{other}"
     return said if score >= found[name] else f"{said}, which is better: {better}"
 
 
