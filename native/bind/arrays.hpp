@@ -75,6 +75,7 @@ auto pointer(const A& array, const char* name, size_t expected) {
 
 // An array of any number of axes, seen as R rows of its last axis.
 struct Rows {
+    Rows(size_t R, size_t C) : R(R), C(C) {}
     template <class A>
     explicit Rows(const A& array) : R(1), C(array.ndim() ? array.shape(array.ndim() - 1) : 1) {
         for (size_t axis = 0; axis + 1 < array.ndim(); ++axis) R *= array.shape(axis);

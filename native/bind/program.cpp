@@ -264,7 +264,7 @@ void bind_program(nb::module_& m) {
         .def("read", &Checked::read, "memory"_a.noconvert(), "counts"_a.noconvert())
         .def("grow", &Checked::grow, "sequences"_a)
         .def("copy", &Checked::copy, "source"_a, "target"_a, "count"_a);
-    m.def("panels_multiply", &multiply, "y"_a.noconvert(), "x"_a.noconvert(), "words"_a.noconvert(), "format"_a);
+    def(m, "panels_multiply", multiply, "y", "x", "words", "format");
 }
 
 }  // namespace chainrule

@@ -9,39 +9,6 @@
 #include "decode/steps.hpp"
 
 namespace chainrule {
-namespace {
-
-// The pool's threads walk through all steps together. A thread takes the next block of a step and moves on when all its
-// blocks are done. A thread that has not arrived is not waited for.
-class Walk {
-public:
-    Walk(const std::vector<std::unique_ptr<Step>>& steps, const Batch& batch)
-        : steps_(steps), batch_(batch), places_(new Place[steps.size()]) {}
-
-    void join(float* scratch) {
-        for (size_t s = 0; s < steps_.size(); ++s) {
-            Place& place = places_[s];
-            const size_t blocks = steps_[s]->blocks(batch_);
-            for (size_t block; (block = place.next.fetch_add(1, std::memory_order_relaxed)) < blocks;) {
-                steps_[s]->run(batch_, block, scratch);
-                place.done.fetch_add(1, std::memory_order_release);
-            }
-            for (size_t spins = 0; place.done.load(std::memory_order_acquire) < blocks; ++spins)
-                if (spins > 2000) sched_yield();  // more threads than cores: let the one at work have this one
-                else relax();
-        }
-    }
-
-private:
-    struct alignas(64) Place {
-        std::atomic<size_t> next{0}, done{0};
-    };
-    const std::vector<std::unique_ptr<Step>>& steps_;
-    const Batch& batch_;
-    std::unique_ptr<Place[]> places_;
-};
-
-}  // namespace
 
 void Buffer::reserve(size_t rows) {
     if (rows <= rows_) return;
@@ -99,7 +66,7 @@ void Program::rmsnorm(size_t out, size_t in, const float* gamma, float eps) {
 }
 
 void Program::linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add) {
-    steps_.push_back(std::make_unique<steps::Linear>(last_, at(out), at(in), weights, bias, activation, add));
+    steps_.push_back(steps::linear(last_, at(out), at(in), weights, bias, activation, add));
     scratch_ = std::max(scratch_, steps::MATMUL_ROWS * PANEL);
 }
 
@@ -109,7 +76,7 @@ void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, c
     caches_.back()->make(sequences(), capacity_);
     const steps::Heads shared{at(qkv), heads, kv_heads, D, *caches_.back()};
     steps_.push_back(steps::remember(shared, cos, sin));
-    steps_.push_back(std::make_unique<steps::Attend>(shared, at(out), false));
+    steps_.push_back(steps::attend(shared, at(out), false));
     scratch_ = std::max(scratch_, attend_scratch(capacity_, D));
 }
 
@@ -121,11 +88,10 @@ void Program::cross_attention(size_t out, size_t q, size_t heads, Weights weight
     }
     source_caches_.push_back(std::make_unique<KVCache>(heads, D));
     const KVCache& caches = *source_caches_.back();
-    reading_.push_back(
-        std::make_unique<steps::Linear>(false, *keys_values_, *memory_, weights, bias, Activation::none, false));
+    reading_.push_back(steps::linear(false, *keys_values_, *memory_, weights, bias, Activation::none, false));
     const steps::Heads both{*keys_values_, 0, heads, D, caches};
     reading_.push_back(steps::remember(both, nullptr, nullptr));
-    steps_.push_back(std::make_unique<steps::Attend>(steps::Heads{at(q), heads, heads, D, caches}, at(out), true));
+    steps_.push_back(steps::attend({at(q), heads, heads, D, caches}, at(out), true));
     scratch_ = std::max(scratch_, steps::MATMUL_ROWS * PANEL);
 }
 
@@ -145,9 +111,9 @@ void Program::recurrent(size_t out, size_t gates, Cell cell, Weights weights, co
                         const float* bias) {
     states_.push_back(std::make_unique<RecurrentState>(cell == Cell::lstm ? 2 : 1, at(out).width));
     states_.back()->grow(sequences());
-    steps_.push_back(std::make_unique<steps::Recurrent>(at(out), at(gates), cell, weights, candidate, bias,
-                                                        *states_.back()));
-    scratch_ = std::max(scratch_, steps::Recurrent::scratch(at(out).width, at(gates).width));
+    steps_.push_back(steps::recurrent(at(out), at(gates), cell, weights, candidate ? *candidate : weights, bias,
+                                      *states_.back()));
+    scratch_ = std::max(scratch_, steps::recurrent_scratch(at(out).width, at(gates).width));
 }
 
 void Program::last(size_t out, size_t in) {
@@ -179,11 +145,28 @@ void Program::run(const Batch& batch) {
     walk(steps_, batch);
 }
 
+// The pool's threads walk through all steps together. A thread takes the next block of a step and moves on when all its
+// blocks are done. A thread that has not arrived is not waited for.
 void Program::walk(const Steps& steps, const Batch& batch) const {
+    struct alignas(64) Place {
+        std::atomic<size_t> next{0}, done{0};
+    };
+    const std::unique_ptr<Place[]> places(new Place[steps.size()]);
     const size_t threads = static_cast<size_t>(get_threads());
     const Scratch scratch(threads * scratch_);
-    Walk walk(steps, batch);
-    parallel_for(threads, [&](size_t thread) { walk.join(scratch.data() + thread * scratch_); });
+    parallel_for(threads, [&](size_t thread) {
+        for (size_t s = 0; s < steps.size(); ++s) {
+            Place& place = places[s];
+            const size_t blocks = steps[s].blocks(batch);
+            for (size_t block; (block = place.next.fetch_add(1, std::memory_order_relaxed)) < blocks;) {
+                steps[s].run(batch, block, scratch.data() + thread * scratch_);
+                place.done.fetch_add(1, std::memory_order_release);
+            }
+            for (size_t spins = 0; place.done.load(std::memory_order_acquire) < blocks; ++spins)
+                if (spins > 2000) sched_yield();  // more threads than cores: let the one at work have this one
+                else relax();
+        }
+    });
 }
 
 void Program::grow(size_t sequences, size_t capacity) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -94,11 +95,10 @@ private:
 
 enum class Cell { rnn, lstm, gru, gru_after };  // gru_after: PyTorch's, which resets after the matmul
 
-class Step {
-public:
-    virtual ~Step() = default;
-    virtual size_t blocks(const Batch& batch) const = 0;
-    virtual void run(const Batch& batch, size_t block, float* scratch) const = 0;
+// What a program does next, in blocks that do not depend on each other.
+struct Step {
+    std::function<size_t(const Batch& batch)> blocks;  // how many
+    std::function<void(const Batch& batch, size_t block, float* scratch)> run;
 };
 
 class Program {
@@ -137,7 +137,7 @@ public:
 private:
     Buffer& at(size_t buffer) const { return *buffers_.at(buffer); }
 
-    using Steps = std::vector<std::unique_ptr<Step>>;
+    using Steps = std::vector<Step>;
     void walk(const Steps& steps, const Batch& batch) const;
     void grow(size_t sequences, size_t capacity);
 

@@ -21,23 +21,13 @@ inline size_t blocks_of(size_t n, size_t size) { return (n + size - 1) / size; }
 
 // A step that works on each row alone: row(batch, r).
 template <class Row>
-class EachRow : public Step {
-public:
-    EachRow(bool last, Row row) : last_(last), row_(row) {}
-    size_t blocks(const Batch& batch) const override { return blocks_of(batch.rows(last_), ROWS); }
-    void run(const Batch& batch, size_t block, float*) const override {
-        const size_t end = std::min((block + 1) * ROWS, batch.rows(last_));
-        for (size_t r = block * ROWS; r < end; ++r) row_(batch, r);
-    }
-
-private:
-    const bool last_;
-    const Row row_;
-};
-
-template <class Row>
-std::unique_ptr<Step> each_row(bool last, Row row) {
-    return std::make_unique<EachRow<Row>>(last, row);
+Step each_row(bool last, Row row) {
+    auto blocks = [=](const Batch& batch) { return blocks_of(batch.rows(last), ROWS); };
+    auto run = [=](const Batch& batch, size_t block, float*) {
+        const size_t end = std::min((block + 1) * ROWS, batch.rows(last));
+        for (size_t r = block * ROWS; r < end; ++r) row(batch, r);
+    };
+    return {blocks, run};
 }
 
 inline auto embedding(Buffer& out, Weights table, float scale, const float* position_tc) {
@@ -97,38 +87,23 @@ inline auto last(Buffer& out, Buffer& in) {
     });
 }
 
-class Linear : public Step {
-public:
-    Linear(bool last, Buffer& out, Buffer& in, Weights weights, const float* bias, Activation activation, bool add)
-        : last_(last), out_(out), in_(in), weights_(weights), bias_(bias), activation_(activation), add_(add),
-          panels_(std::max<size_t>(1, BLOCK_BYTES / (4 * panel_words(weights.format, weights.K())))) {}
-
-    size_t blocks(const Batch& batch) const override {
-        return blocks_of(weights_.panels(), panels_) * blocks_of(batch.rows(last_), MATMUL_ROWS);
-    }
-
+inline Step linear(bool last, Buffer& out, Buffer& in, Weights weights, const float* bias, Activation activation,
+                   bool add) {
+    const size_t group = std::max<size_t>(1, BLOCK_BYTES / (4 * panel_words(weights.format, weights.K())));  // panels
+    const size_t groups = blocks_of(weights.panels(), group);
+    auto blocks = [=](const Batch& batch) { return groups * blocks_of(batch.rows(last), MATMUL_ROWS); };
     // Neighboring blocks share rows, which then stay in the cache while the weights stream past.
-    void run(const Batch& batch, size_t block, float* product_rp) const override {
-        const size_t groups = blocks_of(weights_.panels(), panels_);
-        const size_t first = block / groups * MATMUL_ROWS, R = std::min(MATMUL_ROWS, batch.rows(last_) - first);
-        const size_t begin = block % groups * panels_, end = std::min(begin + panels_, weights_.panels());
+    auto run = [=, &out, &in](const Batch& batch, size_t block, float* product_rp) {
+        const size_t first = block / groups * MATMUL_ROWS, R = std::min(MATMUL_ROWS, batch.rows(last) - first);
+        const size_t begin = block % groups * group, end = std::min(begin + group, weights.panels());
         for (size_t p = begin; p < end; ++p) {
-            panels().multiply(product_rp, in_.row(first), in_.stride, weights_.panel(p), weights_.format, R,
-                              weights_.K());
-            decode().finish(out_.row(first) + p * PANEL, out_.stride, product_rp, bias_ ? bias_ + p * PANEL : nullptr,
-                            activation_, add_, R);
+            panels().multiply(product_rp, in.row(first), in.stride, weights.panel(p), weights.format, R, weights.K());
+            decode().finish(out.row(first) + p * PANEL, out.stride, product_rp, bias ? bias + p * PANEL : nullptr,
+                            activation, add, R);
         }
-    }
-
-private:
-    const bool last_;
-    Buffer &out_, &in_;
-    const Weights weights_;
-    const float* const bias_;
-    const Activation activation_;
-    const bool add_;
-    const size_t panels_;
-};
+    };
+    return {blocks, run};
+}
 
 // What both halves of attention know: where things are in a row of q, k and v, and in the cache of a layer. The keys
 // and values of a source stand in rows without queries, of 0 heads.
@@ -152,89 +127,67 @@ inline auto remember(Heads heads, const float* cos, const float* sin) {
     });
 }
 
-class Attend : public Step {
-public:
-    Attend(Heads heads, Buffer& out, bool source)
-        : h_(heads), out_(out), source_(source), group_(heads.heads / heads.kv_heads) {}
-
-    size_t blocks(const Batch& batch) const override {
+// With `source` the cache is that of the piece's source.
+inline Step attend(Heads heads, Buffer& out, bool source) {
+    const size_t group = heads.heads / heads.kv_heads;
+    auto blocks_in = [=](const Piece& piece) { return heads.kv_heads * blocks_of(piece.count * group, QUERIES); };
+    auto blocks = [=](const Batch& batch) {
         size_t total = 0;
-        for (const Piece& piece : batch.pieces) total += h_.kv_heads * blocks_of(piece.count * group_, QUERIES);
+        for (const Piece& piece : batch.pieces) total += blocks_in(piece);
         return total;
-    }
-
-    void run(const Batch& batch, size_t block, float* scratch) const override {
+    };
+    auto run = [=, &out](const Batch& batch, size_t block, float* scratch) {
         const Piece* piece = batch.pieces.data();
-        for (;; ++piece) {
-            const size_t here = h_.kv_heads * blocks_of(piece->count * group_, QUERIES);
-            if (block < here) break;
-            block -= here;
-        }
-        const size_t queries = piece->count * group_, head = block % h_.kv_heads;
-        const size_t first = block / h_.kv_heads * QUERIES, offset = head * group_ * h_.D;
-        const Cache cache = h_.caches.at(source_ ? piece->source : piece->sequence, head);
-        decode().attend(out_.row(piece->row) + offset, h_.qkv.row(piece->row) + offset, scratch, cache,
-                        source_ ? piece->seen : piece->past, !source_, first, std::min(QUERIES, queries - first),
-                        group_, h_.D, out_.stride, h_.qkv.stride);
-    }
+        for (; block >= blocks_in(*piece); ++piece) block -= blocks_in(*piece);
+        const size_t queries = piece->count * group, head = block % heads.kv_heads;
+        const size_t first = block / heads.kv_heads * QUERIES, offset = head * group * heads.D;
+        const Cache cache = heads.caches.at(source ? piece->source : piece->sequence, head);
+        decode().attend(out.row(piece->row) + offset, heads.qkv.row(piece->row) + offset, scratch, cache,
+                        source ? piece->seen : piece->past, !source, first, std::min(QUERIES, queries - first), group,
+                        heads.D, out.stride, heads.qkv.stride);
+    };
+    return {blocks, run};
+}
 
-private:
-    const Heads h_;
-    Buffer& out_;
-    const bool source_;  // the cache is that of the piece's source
-    const size_t group_;
-};
+inline size_t recurrent_scratch(size_t H, size_t gates) { return 2 * whole_panels(gates) + 2 * whole_panels(H); }
 
 // A sequence walks through its new tokens one after the other; sequences are independent of each other.
-class Recurrent : public Step {
-public:
-    Recurrent(Buffer& out, Buffer& gates, Cell cell, Weights weights, const Weights* candidate, const float* bias,
-              const RecurrentState& state)
-        : out_(out), gates_(gates), cell_(cell), weights_(weights), candidate_(candidate ? *candidate : weights),
-          bias_(bias), state_(state) {}
-
-    static size_t scratch(size_t H, size_t gates) { return 2 * whole_panels(gates) + 2 * whole_panels(H); }
-    size_t blocks(const Batch& batch) const override { return batch.pieces.size(); }
-
-    void run(const Batch& batch, size_t block, float* u) const override {
+inline Step recurrent(Buffer& out, Buffer& gates, Cell cell, Weights weights, Weights candidate, const float* bias,
+                      const RecurrentState& state) {
+    auto multiply = [](float* u, const float* x, const Weights& weights) {
+        for (size_t p = 0; p < weights.panels(); ++p)
+            panels().multiply(u + p * PANEL, x, weights.K(), weights.panel(p), weights.format, 1, weights.K());
+    };
+    auto blocks = [](const Batch& batch) { return batch.pieces.size(); };
+    auto run = [=, &out, &gates, &state](const Batch& batch, size_t block, float* u) {
         const Piece& piece = batch.pieces[block];
-        const size_t H = out_.width;
-        float *h = state_.at(piece.sequence), *c = h + state_.stride;
-        float *m = u + whole_panels(gates_.width), *kept = m + whole_panels(H);
-        if (!piece.past) std::fill_n(h, state_.stride * state_.parts, 0.0f);
+        const auto& cells = chainrule::recurrent();
+        const size_t H = out.width;
+        float *h = state.at(piece.sequence), *c = h + state.stride;
+        float *m = u + whole_panels(gates.width), *kept = m + whole_panels(H);
+        if (!piece.past) std::fill_n(h, state.stride * state.parts, 0.0f);
         std::fill_n(m, whole_panels(H), 0.0f);
         for (size_t r = piece.row; r < piece.row + piece.count; ++r) {
-            float *y = out_.row(r), *gates = gates_.row(r);
-            multiply(u, h, weights_);
-            if (bias_)
-                for (size_t i = 0; i < gates_.width; ++i) u[i] += bias_[i];
-            if (cell_ == Cell::rnn) {
-                std::copy_n(gates, H, y);
-                recurrent().rnn_forward(y, u, 1, 1, H);
-            } else if (cell_ == Cell::lstm) {
-                recurrent().lstm_forward(y, c, gates, u, c, H, 1, 1, H);
-            } else if (cell_ == Cell::gru_after) {
-                recurrent().gru_after_forward(y, gates, kept, u, h, H, 1, 1, H);
+            float *y = out.row(r), *gate = gates.row(r);
+            multiply(u, h, weights);
+            if (bias)
+                for (size_t i = 0; i < gates.width; ++i) u[i] += bias[i];
+            if (cell == Cell::rnn) {
+                std::copy_n(gate, H, y);
+                cells.rnn_forward(y, u, 1, 1, H);
+            } else if (cell == Cell::lstm) {
+                cells.lstm_forward(y, c, gate, u, c, H, 1, 1, H);
+            } else if (cell == Cell::gru_after) {
+                cells.gru_after_forward(y, gate, kept, u, h, H, 1, 1, H);
             } else {
-                recurrent().gru_reset(m, gates, u, h, H, 1, 1, H);
-                multiply(u, m, candidate_);
-                recurrent().gru_forward(y, gates, u, h, H, 1, 1, H);
+                cells.gru_reset(m, gate, u, h, H, 1, 1, H);
+                multiply(u, m, candidate);
+                cells.gru_forward(y, gate, u, h, H, 1, 1, H);
             }
             std::copy_n(y, H, h);
         }
-    }
-
-private:
-    void multiply(float* u, const float* x, const Weights& weights) const {
-        for (size_t p = 0; p < weights.panels(); ++p)
-            panels().multiply(u + p * PANEL, x, weights.K(), weights.panel(p), weights.format, 1, weights.K());
-    }
-
-    Buffer &out_, &gates_;
-    const Cell cell_;
-    const Weights weights_, candidate_;
-    const float* const bias_;
-    const RecurrentState& state_;
-};
+    };
+    return {blocks, run};
+}
 
 }  // namespace chainrule::steps

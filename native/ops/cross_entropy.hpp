@@ -13,7 +13,7 @@ struct CrossEntropy {
                     const float* scale_r, float gap, float floor, size_t R, size_t V);
 
     // dx_rv may be x_rv itself.
-    void (*backward)(float* dx_rv, const float* peak_r, const float* total_r, const float* x_rv,
+    void (*backward)(float* dx_rv, const float* x_rv, const float* peak_r, const float* total_r,
                      const int64_t* target_r, const float* scale_r, float gap, float floor, size_t R, size_t V);
 };
 CHAINRULE_KERNELS(CrossEntropy, cross_entropy)

@@ -72,7 +72,7 @@ void forward(float* loss_r, float* peak_r, float* total_r, const float* x_rv, co
     }
 }
 
-void backward(float* dx_rv, const float* peak_r, const float* total_r, const float* x_rv, const int64_t* target_r,
+void backward(float* dx_rv, const float* x_rv, const float* peak_r, const float* total_r, const int64_t* target_r,
               const float* scale_r, float gap, float floor, size_t R, size_t V) {
     for (size_t r = 0; r < R; ++r) {
         const float* x = x_rv + r * V;

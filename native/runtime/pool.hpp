@@ -46,11 +46,6 @@ void for_row_blocks(size_t R, size_t C, size_t rows, Body&& body) {
 // Elements in a block where its size does not affect the result: worth a thread, and small enough for the cache.
 constexpr size_t BLOCK_ELEMENTS = 1 << 14;
 
-// Rows of C elements in a block, for work without a sum over rows.
-constexpr size_t rows_per_block(size_t C) {
-    return C < SMALL ? SMALL / std::max<size_t>(C, 1) : 1;
-}
-
 // body(first, count) over n independent elements.
 template <class Body>
 void for_elements(size_t n, Body&& body) {

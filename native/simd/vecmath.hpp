@@ -74,7 +74,7 @@ INLINE Vec sigmoid(Vec x) {
     return sigmoid(x, &slope);
 }
 
-// Φ(x) and φ(x) √(2π) = e^(-x²/2). erfc(z) = e^(-z²) p(s), s = 2k/(z + k) - 1, k = 2.5: the polynomial of ops/gelu.py. [AC.15]
+// Φ(x) and φ(x) √(2π) = e^(-x²/2). erfc(z) = e^(-z²) p(s), s = 2k/(z + k) - 1, k = 2.5: the polynomial of ops/neural/gelu.py. [AC.15]
 INLINE Vec normal_cdf(Vec x, Vec* gauss) {
     const Vec z = abs(x) * fill(0.707106781f);
     const Vec s = fill(5.0f) / (z + fill(2.5f)) - fill(1.0f);

@@ -1,6 +1,7 @@
 // Byte pair encoding, of bytes and of characters: src/chainrule/text/bpe.py and textbook_bpe.py define them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -51,22 +52,15 @@ private:
     int shift_;
 };
 
-// A word as the tokens of its bytes.
-class ByteSpelling : public Spelling {
-public:
-    explicit ByteSpelling(const int32_t* id_of_byte);  // 256 of them; -1 for a byte that is not a token
-    void spell(std::string_view word, std::vector<int32_t>& ids) const override;
-
-private:
-    int32_t ids_[256];
-};
+// A word as the tokens of its bytes; -1 stands for a byte that is not a token.
+Spelling byte_spelling(const std::array<int32_t, 256>& id_of_byte);
 
 // A word as the tokens of its characters. Unless it is white space, the token `end` follows, if it is not negative.
-class CharacterSpelling : public Spelling {
+class CharacterSpelling {
 public:
     CharacterSpelling(std::shared_ptr<const Classes> classes, int32_t end, int32_t unknown);
     void add(uint32_t code, int32_t id);  // every other character is `unknown`
-    void spell(std::string_view word, std::vector<int32_t>& ids) const override;
+    void operator()(std::string_view word, std::vector<int32_t>& ids) const;
 
 private:
     std::shared_ptr<const Classes> classes_;
@@ -85,7 +79,7 @@ enum class Order {
 class BpeEncoder {
 public:
     BpeEncoder(std::shared_ptr<const Classes> classes, Pattern pattern, Vocabulary vocabulary,
-               const std::vector<Merge>& merges, std::unique_ptr<const Spelling> spelling, Order order);
+               const std::vector<Merge>& merges, Spelling spelling, Order order);
 
     void take_whole(size_t id);  // a word equal to this token becomes it, whatever the merges say
     std::vector<int32_t> encode(std::string_view text) const;  // each byte must be a token
@@ -101,7 +95,7 @@ private:
     Pattern pattern_;
     Vocabulary vocabulary_;
     MergeTable merges_;
-    std::unique_ptr<const Spelling> spelling_;
+    Spelling spelling_;
     Order order_;
     std::unordered_map<std::string_view, int32_t> whole_;
     mutable FreeList<WordCache> caches_;

@@ -53,16 +53,18 @@ std::vector<Merge> merges_of_ranks(const Vocabulary& vocabulary) {
     return merges;
 }
 
-ByteSpelling::ByteSpelling(const int32_t* id_of_byte) { std::copy_n(id_of_byte, 256, ids_); }
-
-void ByteSpelling::spell(std::string_view word, std::vector<int32_t>& ids) const {
-    ids.resize(word.size());
-    for (size_t i = 0; i < word.size(); ++i)
-        if ((ids[i] = ids_[static_cast<uint8_t>(word[i])]) < 0) throw std::invalid_argument("a byte that is not a token");
+Spelling byte_spelling(const std::array<int32_t, 256>& id_of_byte) {
+    return [id_of_byte](std::string_view word, std::vector<int32_t>& ids) {
+        ids.resize(word.size());
+        for (size_t i = 0; i < word.size(); ++i) {
+            ids[i] = id_of_byte[static_cast<uint8_t>(word[i])];
+            if (ids[i] < 0) throw std::invalid_argument("a byte that is not a token");
+        }
+    };
 }
 
 BpeEncoder::BpeEncoder(std::shared_ptr<const Classes> classes, Pattern pattern, Vocabulary vocabulary,
-                       const std::vector<Merge>& merges, std::unique_ptr<const Spelling> spelling, Order order)
+                       const std::vector<Merge>& merges, Spelling spelling, Order order)
     : classes_(std::move(classes)),
       pattern_(pattern),
       vocabulary_(std::move(vocabulary)),
@@ -91,7 +93,7 @@ void BpeEncoder::encode_word(std::string_view word, std::vector<int32_t>& ids) c
             return;
         }
     }
-    spelling_->spell(word, ids);
+    spelling_(word, ids);
     if (ids.size() <= SHORT)
         merge_short(ids);
     else

@@ -12,9 +12,9 @@ void BpeTrainer::add(const std::vector<Span>& texts) {
 }
 
 std::vector<Merge> BpeTrainer::train(const uint8_t* bytes_in_order, size_t limit, int64_t least) const {
-    int32_t id_of[256];
+    std::array<int32_t, 256> id_of;
     for (int32_t id = 0; id < 256; ++id) id_of[bytes_in_order[id]] = id;
-    Merger merger(counts_.total(), ByteSpelling(id_of));
+    Merger merger(counts_.total(), byte_spelling(id_of));
     return most_frequent_first(
         merger, 256, limit, least, [](TokenPair a, TokenPair b) { return a < b; },
         [](TokenPair, int32_t) { return true; });

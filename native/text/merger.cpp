@@ -33,7 +33,7 @@ Merger::Merger(const WordCounts& words, const Spelling& spelling) {
     token_.reserve(bytes);
     std::vector<int32_t> tokens;
     for (uint32_t i = 0; i < words.words.size(); ++i) {
-        spelling.spell(words.words.key(i), tokens);
+        spelling(words.words.key(i), tokens);
         add_word(tokens, words.counts[i]);
     }
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <queue>
 #include <vector>
 
@@ -24,12 +25,8 @@ struct TokenPair {
     }
 };
 
-// The tokens of a word before any merge.
-class Spelling {
-public:
-    virtual ~Spelling() = default;
-    virtual void spell(std::string_view word, std::vector<int32_t>& ids) const = 0;
-};
+// Writes the tokens of a word before any merge.
+using Spelling = std::function<void(std::string_view word, std::vector<int32_t>& ids)>;
 
 // Numbers pairs of tokens 0, 1, 2 ... in the order of first use.
 class PairNumbers {

@@ -12,7 +12,7 @@ CharacterSpelling::CharacterSpelling(std::shared_ptr<const Classes> classes, int
 
 void CharacterSpelling::add(uint32_t code, int32_t id) { (code < 128 ? ascii_[code] : others_[code]) = id; }
 
-void CharacterSpelling::spell(std::string_view word, std::vector<int32_t>& ids) const {
+void CharacterSpelling::operator()(std::string_view word, std::vector<int32_t>& ids) const {
     ids.clear();
     const Bytes begin = reinterpret_cast<Bytes>(word.data()), end = begin + word.size();
     for (Bytes p = begin; p < end;) {

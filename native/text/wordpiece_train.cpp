@@ -8,34 +8,18 @@
 namespace chainrule {
 namespace {
 
-// Characters as pieces, numbered in alphabetical order; those inside a word begin with the prefix.
-class PieceSpelling : public Spelling {
-public:
-    PieceSpelling(std::string prefix, const std::vector<std::string>& alphabet) : prefix_(std::move(prefix)) {
-        for (const std::string& piece : alphabet) numbers_.add(piece);
+// body(piece) for each character of a word as a piece; those inside the word begin with the prefix.
+template <class Body>
+void for_pieces(std::string_view word, const std::string& prefix, Body&& body) {
+    std::string piece;
+    for (size_t i = 0; i < word.size();) {
+        const size_t size = std::min(utf8_size(static_cast<uint8_t>(word[i])), word.size() - i);
+        piece = i ? prefix : "";
+        piece += word.substr(i, size);
+        body(piece);
+        i += size;
     }
-    void spell(std::string_view word, std::vector<int32_t>& ids) const override {
-        ids.clear();
-        for_pieces(word, prefix_, [&](const std::string& piece) {
-            ids.push_back(static_cast<int32_t>(numbers_.find(piece)));
-        });
-    }
-    template <class Body>
-    static void for_pieces(std::string_view word, const std::string& prefix, Body&& body) {
-        std::string piece;
-        for (size_t i = 0; i < word.size();) {
-            const size_t size = std::min(utf8_size(static_cast<uint8_t>(word[i])), word.size() - i);
-            piece = i ? prefix : "";
-            piece += word.substr(i, size);
-            body(piece);
-            i += size;
-        }
-    }
-
-private:
-    std::string prefix_;
-    Numbering numbers_;
-};
+}
 
 // Pairs by score: a heap with updates.
 class BestPairs {
@@ -181,7 +165,7 @@ std::vector<std::string> WordPieceTrainer::alphabet() const {
     Numbering pieces;
     const WordCounts words = counts_.total();
     for (uint32_t i = 0; i < words.words.size(); ++i)
-        PieceSpelling::for_pieces(words.words.key(i), prefix_, [&](const std::string& piece) { pieces.add(piece); });
+        for_pieces(words.words.key(i), prefix_, [&](const std::string& piece) { pieces.add(piece); });
     std::vector<std::string> sorted;
     for (uint32_t i = 0; i < pieces.size(); ++i) sorted.emplace_back(pieces.key(i));
     std::sort(sorted.begin(), sorted.end());
@@ -190,7 +174,14 @@ std::vector<std::string> WordPieceTrainer::alphabet() const {
 
 std::vector<std::string> WordPieceTrainer::train(size_t limit, int64_t least) const {
     const std::vector<std::string> pieces = alphabet();
-    Merger merger(counts_.total(), PieceSpelling(prefix_, pieces));
+    Numbering numbers;  // of the pieces, in alphabetical order
+    for (const std::string& piece : pieces) numbers.add(piece);
+    Merger merger(counts_.total(), [&](std::string_view word, std::vector<int32_t>& ids) {
+        ids.clear();
+        for_pieces(word, prefix_, [&](const std::string& piece) {
+            ids.push_back(static_cast<int32_t>(numbers.find(piece)));
+        });
+    });
     int64_t most = 1;
     for (uint32_t number = 0; number < merger.pairs(); ++number) most = std::max(most, merger.count(number));
     int64_t bound = least;

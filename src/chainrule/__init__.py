@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-import importlib
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from chainrule import lazy
 from chainrule.errors import (
     ChainruleError,
     CheckpointError,
@@ -42,56 +42,16 @@ if TYPE_CHECKING:
         text,
         train,
     )
-    from chainrule.autograd import (
-        Op,
-        Param,
-        Parameters,
-        Tensor,
-        backend,
-        checkpoint,
-        no_grad,
-        precision,
-        scope,
-    )
+    from chainrule.autograd import Op, Param, Parameters, Tensor, backend, no_grad, precision, scope
     from chainrule.autograd.capture import capture
     from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
+    from chainrule.autograd.recompute import checkpoint
     from chainrule.models import Model
     from chainrule.native import get_threads, set_threads
     from chainrule.random import seed
     from chainrule.text import Tokenizer
 
 __version__ = "0.1.0"
-
-# Imported on first use, so that the command line starts fast.
-_LAZY = {
-    "autograd",
-    "data",
-    "doctor",
-    "foundations",
-    "generate",
-    "inspect",
-    "io",
-    "lessons",
-    "models",
-    "native",
-    "nn",
-    "ops",
-    "optim",
-    "random",
-    "runs",
-    "scalar",
-    "scaling",
-    "tasks",
-    "text",
-    "train",
-}
-# Public names of these modules, by module.
-_HOMES = {
-    **dict.fromkeys(("Op", "Param", "Parameters", "Tensor", "backend", "capture", "checkpoint"), "autograd"),
-    **dict.fromkeys(("gradcheck", "gradcheck_model", "no_grad", "precision", "scope"), "autograd"),
-    **dict.fromkeys(("get_threads", "set_threads"), "native"),
-    "seed": "random",
-}
 
 
 def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
@@ -106,18 +66,19 @@ def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
     return runs.load(path)
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return importlib.import_module(f"chainrule.{name}")
-    if name in _HOMES:
-        value = getattr(importlib.import_module(f"chainrule.{_HOMES[name]}"), name)
-        globals()[name] = value  # the next access finds it directly
-        return value
-    raise AttributeError(f"module 'chainrule' has no attribute {name!r}")
+# Imported on first use, so that the command line starts fast.
+__getattr__ = lazy.names(
+    __name__,
+    "autograd data doctor foundations generate inspect io lessons models native nn ops optim random runs scalar "
+    "scaling tasks text train",
+    autograd="Op Param Parameters Tensor backend capture checkpoint gradcheck gradcheck_model no_grad precision scope",
+    native="get_threads set_threads",
+    random="seed",
+)
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_LAZY})
+    return __all__
 
 
 __all__ = [

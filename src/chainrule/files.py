@@ -75,29 +75,30 @@ def alone(lock: Path) -> Iterator[None]:
     except OSError as error:
         raise _cannot_write(lock, error) from error
     with file:
-        if os.name == "posix":
-            import fcntl
-
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                rule = "wait for it, or stop it"
-                raise ConfigError(f"{lock.parent}: another process is at work here ({rule})") from error
+        if not _locked(file):
+            rule = "wait for it, or stop it"
+            raise ConfigError(f"{lock.parent}: another process is at work here ({rule})")
         yield
 
 
 def taken(lock: Path) -> bool:
     """Whether another process holds the lock of `alone`; writes nothing."""
-    if os.name != "posix" or not lock.is_file():
+    if not lock.is_file():
         return False
-    import fcntl
-
     with lock.open() as file:
+        return not _locked(file)
+
+
+def _locked(file: IO[Any]) -> bool:
+    """Lock a file unless another process has; always true where the system has no such locks."""
+    if os.name == "posix":
+        import fcntl
+
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            return True
-    return False
+            return False
+    return True
 
 
 def flush(file: IO[bytes]) -> None:

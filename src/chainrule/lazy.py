@@ -1,4 +1,4 @@
-"""Names of a package whose modules are imported on first use, so that one of them can be had without all the others."""
+"""Names of a package that are imported on first use, so that one of them can be had without all the others."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any
 
 
-def names(package: str, **modules: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a package; `modules` lists the names that are found in each of its modules."""
+def names(package: str, rooms: str = "", **modules: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package; `modules` lists the names found in each of its modules, `rooms` more modules."""
     homes = {name: module for module, found in modules.items() for name in found.split()}
 
     class Package(ModuleType):
@@ -20,11 +20,13 @@ def names(package: str, **modules: str) -> Callable[[str], Any]:
             super().__setattr__(name, value)
 
         def __dir__(self) -> list[str]:
-            return sorted({*super().__dir__(), *homes})
+            return sorted({*super().__dir__(), *homes, *rooms.split()})
 
     sys.modules[package].__class__ = Package
 
     def find(name: str) -> Any:
+        if name in rooms.split():
+            return importlib.import_module(f"{package}.{name}")
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)

@@ -127,10 +127,8 @@ def matmul(
     """
     if out is None:
         out = empty((*a.shape[:-1], b.shape[-1]))
-    if a.ndim == 2:
-        kernels().gemm(out[None], a[None], b[None], bias, accumulate, PRECISIONS.index(precision))
-    else:
-        kernels().gemm(out, a, b, bias, accumulate, PRECISIONS.index(precision))
+    batch = (out[None], a[None], b[None]) if a.ndim == 2 else (out, a, b)
+    kernels().gemm(*batch, bias, accumulate, PRECISIONS.index(precision))
     return out
 
 
@@ -168,9 +166,8 @@ def _choose_isa(extension: ModuleType) -> None:
 def _default_threads() -> int:
     if value := os.environ.get("CHAINRULE_THREADS", ""):
         if not value.isdecimal() or not 1 <= int(value) <= MOST_THREADS:
-            raise ConfigError(
-                f"CHAINRULE_THREADS: got {value!r} (must be an integer from 1 to {MOST_THREADS})"
-            )
+            rule = f"must be an integer from 1 to {MOST_THREADS}"
+            raise ConfigError(f"CHAINRULE_THREADS: got {value!r} ({rule})")
         return int(value)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST_THREADS)

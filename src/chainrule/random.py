@@ -11,7 +11,7 @@ import hashlib
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 
@@ -50,14 +50,19 @@ def check_seed(value: int) -> int:
 
 
 @contextmanager
-def seeded(value: int) -> Iterator[None]:
-    """Use another default seed inside the block."""
+def _at(seed: int | None, step: int, calls: Counter[str]) -> Iterator[None]:
+    """Draw from this place inside the block, then restore the state."""
     before = _state.seed, _state.step, _state.calls
-    _state.seed, _state.step, _state.calls = check_seed(value), 0, Counter()
+    _state.seed, _state.step, _state.calls = seed, step, calls
     try:
         yield
     finally:
         _state.seed, _state.step, _state.calls = before
+
+
+def seeded(value: int) -> AbstractContextManager[None]:
+    """Use another default seed inside the block."""
+    return _at(check_seed(value), 0, Counter())
 
 
 def current_seed() -> int:
@@ -90,15 +95,9 @@ def generator(purpose: str, *index: int, seed: int | None = None) -> np.random.G
     return from_key(key(purpose, *index, seed=seed))
 
 
-@contextmanager
-def step(number: int) -> Iterator[None]:
+def step(number: int) -> AbstractContextManager[None]:
     """Tie the draws of layers such as dropout to a training step: step 812 always gives the same masks."""
-    before = _state.step, _state.calls
-    _state.step, _state.calls = number, Counter()
-    try:
-        yield
-    finally:
-        _state.step, _state.calls = before
+    return _at(_state.seed, number, Counter())
 
 
 def next_key(purpose: str) -> tuple[int, ...]:
@@ -115,12 +114,7 @@ def position() -> Position:
     return current_seed(), _state.step, _state.calls.copy()
 
 
-@contextmanager
-def replay(since: Position) -> Iterator[None]:
+def replay(since: Position) -> AbstractContextManager[None]:
     """Repeat the keys drawn after `since` inside the block, then restore the state."""
-    before = _state.seed, _state.step, _state.calls
-    _state.seed, _state.step, _state.calls = since[0], since[1], since[2].copy()
-    try:
-        yield
-    finally:
-        _state.seed, _state.step, _state.calls = before
+    seed, step, calls = since
+    return _at(seed, step, calls.copy())

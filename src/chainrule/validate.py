@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -37,41 +37,37 @@ class Check:
 
     def at_least(self, least: int, *names: str) -> None:
         """Numbers of things: layers, heads, tokens."""
-        for name, value in self._values(names):
-            self.require(value is not None and value >= least, name, rule=f"must be at least {least}")
+        self._each(names, lambda x: x is not None and x >= least, f"must be at least {least}")
 
     def positive(self, *names: str, of: str = "") -> None:
         """Finite and above 0."""
-        for name, value in self._values(names):
-            holds = math.isfinite(value) and value > 0
-            self.require(holds, name, rule=f"must be a positive number{of and f' of {of}'}")
+        rule = f"must be a positive number{of and f' of {of}'}"
+        self._each(names, lambda x: math.isfinite(x) and x > 0, rule)
 
     def finite(self, *names: str) -> None:
-        for name, value in self._values(names):
-            self.require(math.isfinite(value), name, rule="must be a finite number")
+        self._each(names, math.isfinite, "must be a finite number")
 
     def not_negative(self, *names: str) -> None:
         """Finite, and 0 or more."""
-        for name, value in self._values(names):
-            self.require(math.isfinite(value) and value >= 0, name, rule="must be 0 or a positive number")
+        self._each(names, lambda x: math.isfinite(x) and x >= 0, "must be 0 or a positive number")
 
     def fraction(self, *names: str) -> None:
         """A part of a whole that leaves something, such as dropout."""
-        for name, value in self._values(names):
-            self.require(0 <= value < 1, name, rule="must be at least 0 and below 1")
+        self._each(names, lambda x: 0 <= x < 1, "must be at least 0 and below 1")
 
     def between(self, low: float, high: float, *names: str) -> None:
         """Both ends are allowed."""
-        for name, value in self._values(names):
-            self.require(low <= value <= high, name, rule=f"must be from {low} to {high}")
+        self._each(names, lambda x: low <= x <= high, f"must be from {low} to {high}")
 
     def whole(self, low: int, high: int | None, *names: str) -> None:
-        """An integer, and no switch, which to Python is one."""
-        for name, value in self._values(names):
-            kind = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-            reach = f"at least {low}" if high is None else f"from {low} to {high}"
-            holds = kind and low <= value <= (value if high is None else high)
-            self.require(holds, name, rule=f"must be an integer, {reach}")
+        """An integer; True and False, which Python counts as integers, are not."""
+
+        def holds(x: Any) -> bool:
+            integer = isinstance(x, numbers.Integral) and not isinstance(x, bool)
+            return integer and low <= int(x) and (high is None or int(x) <= high)
+
+        reach = f"at least {low}" if high is None else f"from {low} to {high}"
+        self._each(names, holds, f"must be an integer, {reach}")
 
     def one_of(self, name: str, choices: Iterable[str]) -> None:
         """A word out of a list."""
@@ -90,9 +86,9 @@ class Check:
         holds = isinstance(value, numbers.Integral) and 0 <= int(value) <= MOST_SEED
         self.require(holds, name, rule="must be from 0 to 2**64 - 1")
 
-    def _values(self, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        """The fields that have a value."""
+    def _each(self, names: Iterable[str], holds: Callable[[Any], bool], rule: str) -> None:
+        """Refuse the first of these fields that breaks the rule; one that may be None, and is, breaks none."""
         for name in names:
             value = getattr(self.config, name)
             if value is not None or name not in self._optional:
-                yield name, value
+                self.require(holds(value), name, rule=rule)

@@ -48,19 +48,11 @@ def test_tied_parameters_count_once_and_add_up() -> None:
     assert block.count() == 2
 
 
-def test_state_round_trip_and_its_errors() -> None:
+def test_state_is_a_copy() -> None:
     block, bias, _, _ = build()
     state = block.state()
     block.data[...] = 0
-    block.load(state)
-    assert (bias.data == 1).all()
-    with pytest.raises(cr.GraphError, match="missing bias; unknown bais"):
-        block.load({"bais" if k == "bias" else k: v for k, v in state.items()})
-    state["weight"] = np.zeros((3, 2))
-    state["bias"] = np.zeros(3)
-    with pytest.raises(cr.ShapeError, match=r"weight has shape \(2, 3\), state has \(3, 2\)"):
-        block.load(state)
-    assert (bias.data == 1).all()  # nothing was taken
+    assert (state["bias"] == 1).all() and (bias.data == 0).all()
 
 
 def test_changing_parameters_between_forward_and_backward_is_noticed() -> None:

@@ -36,8 +36,8 @@ def test_op(name: str, record_property) -> None:
 def test_every_op_file_is_exported() -> None:
     """An op in a file of chainrule.ops that is missing from cr.ops would escape the battery."""
     found = {}
-    for module in pkgutil.iter_modules(cr.ops.__path__):
-        for value in vars(importlib.import_module(f"chainrule.ops.{module.name}")).values():
+    for module in pkgutil.walk_packages(cr.ops.__path__, "chainrule.ops."):
+        for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, Op):
                 found[value.name] = value
     assert found == OPS

@@ -10,7 +10,7 @@ import pytest
 import chainrule as cr
 from chainrule.errors import ChainruleError, ConfigError, DataError
 from chainrule.generate import Decoder, Sampling, choose, generate, stream, write
-from chainrule.generate.sample import beginning
+from chainrule.generate.sample import encoded
 from chainrule.models import GPT, GPTConfig
 from chainrule.random import generator
 from chainrule.text import (
@@ -169,6 +169,6 @@ def test_broken_weights_are_noticed() -> None:
 def test_without_a_prompt_every_tokenizer_has_something_to_start_from(
     tokenizer: Tokenizer, start: list[str]
 ) -> None:
-    assert [tokenizer.piece(id) for id in beginning(tokenizer).tolist()] == start
+    assert [tokenizer.piece(id) for id in encoded(tokenizer, "").tolist()] == start
     size = GPTConfig(n_layer=1, n_head=2, n_embd=16, block_size=8, vocab_size=tokenizer.vocab_size)
     assert len(list(write(GPT(size), tokenizer, "", 5))) >= 5

@@ -11,11 +11,13 @@ import pytest
 import chainrule as cr
 from chainrule.autograd import Tensor
 from chainrule.autograd.deferred import Deferred
-from chainrule.data import Pair
+from chainrule.data import Masked, Pair
 from chainrule.models import (
     GPT,
     IGNORE,
     LSTMLM,
+    BERTPretraining,
+    BERTPretrainingConfig,
     GPTConfig,
     Llama,
     LlamaConfig,
@@ -27,7 +29,7 @@ from chainrule.models import Seq2SeqConfig as PairConfig
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch
 
-module = importlib.import_module("chainrule.ops.linear_cross_entropy")
+module = importlib.import_module("chainrule.ops.losses.linear_cross_entropy")
 
 MODELS: dict[str, Any] = {
     "gpt": lambda: GPT(GPTConfig(2, 2, 16, block_size=8, vocab_size=33, dropout=0.1)),
@@ -80,7 +82,7 @@ def test_deferred_or_not_the_bits_are_the_same(
     for options in ({}, {"accumulate": 3}, {"accumulate": 3, "factor": 65536.0}):
         deferred = gradient(model, work, **options)
         with monkeypatch.context() as patch:
-            patch.setattr(cr.ops.linear_cross_entropy, "together", None)
+            patch.setattr(cr.ops.linear_cross_entropy, "value_and_grad", None)
             assert gradient(model, work, **options) == deferred
 
 
@@ -101,3 +103,16 @@ def test_a_model_may_read_its_loss() -> None:
         cr.seed(0)
         results.append(gradient(kind(config), work_for("gpt")))
     assert results[0] == results[1]
+
+
+def test_one_part_of_the_loss_may_depend_on_frozen_parameters_only() -> None:
+    cr.seed(0)
+    config = BERTPretrainingConfig(n_layer=1, n_head=2, n_embd=8, n_hidden=16, block_size=8, vocab_size=11)
+    model = BERTPretraining(config).freeze()
+    model.cls.predictions.unfreeze()
+    ids = np.arange(8).reshape(1, 8)
+    inputs = Masked(ids, np.ones((1, 8), bool), np.zeros((1, 8), int), np.array([1]))
+    loss, gradients = gradient(model, Batch(inputs, ids))
+    assert loss > 0 and any(gradients)
+    with pytest.raises(cr.GraphError, match="depends on nothing that requires a gradient"):
+        gradient(model.freeze(), Batch(inputs, ids))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.errors import ChainruleError, DataError, FormatError
-from chainrule.generate.sample import beginning
+from chainrule.generate.sample import encoded
 from chainrule.text import SentencePieceBPETokenizer, TextStream, Vocabulary, from_dict
 from chainrule.text.sentencepiece_bpe import LONGEST, merge
 from chainrule.text.training.bpe import merge_word
@@ -66,8 +66,8 @@ def test_a_long_word_takes_no_quadratic_time() -> None:
 def test_what_follows_a_text_has_nothing_before_it() -> None:
     tokenizer = make(start="<s>")
     assert [tokenizer.piece(id) for id in tokenizer.encode_inside("low")] == ["low"]
-    assert beginning(tokenizer).tolist() == [1]
-    stream = TextStream(tokenizer, after=beginning(tokenizer))
+    assert encoded(tokenizer, "").tolist() == [1]
+    stream = TextStream(tokenizer, after=encoded(tokenizer, ""))
     assert [stream.push(id) for id in tokenizer.encode("low low")[1:].tolist()] == ["low", " low"]
 
 

@@ -44,7 +44,7 @@ def counted(x: Any) -> Any:
 @contextmanager
 def counting() -> Iterator[Counter[str]]:
     """Multiply-adds of every matrix product inside an op, by the NumPy reference."""
-    forward, backward, together = Op._called, Op.run_backward, Op.run_together
+    forward, backward, both = Op._called, Op.run_backward, Op.run_value_and_grad
 
     def run_forward(self: Op, function: Any, arrays: Any, *rest: Any) -> Any:
         Counted.where = f"forward {self.name}"
@@ -54,15 +54,15 @@ def counting() -> Iterator[Counter[str]]:
         Counted.where = f"backward {self.name}"
         return plain(backward(self, counted(dy), tuple(map(counted, saved)), needs))
 
-    def run_together(self: Op, dy: Any, saved: Any, needs: Any) -> Any:
+    def run_value_and_grad(self: Op, dy: Any, saved: Any, needs: Any) -> Any:
         Counted.where = f"backward {self.name}"
-        return plain(together(self, counted(dy), tuple(map(counted, saved)), needs))
+        return plain(both(self, counted(dy), tuple(map(counted, saved)), needs))
 
     products.clear()
     with pytest.MonkeyPatch.context() as patch, cr.backend("reference"):
         patch.setattr(Op, "_called", run_forward)
         patch.setattr(Op, "run_backward", run_backward)
-        patch.setattr(Op, "run_together", run_together)
+        patch.setattr(Op, "run_value_and_grad", run_value_and_grad)
         yield products
 
 

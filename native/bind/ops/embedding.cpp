@@ -1,6 +1,5 @@
 #include "ops/embedding.hpp"
 
-#include "bind/arrays.hpp"
 #include "bind/ids.hpp"
 
 namespace chainrule {
@@ -13,9 +12,7 @@ void gather(Matrix y, ConstMatrix w, Ids ids) {
     const float* w_vc = w.data();
 
     WithoutGil release;
-    for_row_blocks(N, C, rows_per_block(C), [&](size_t, size_t n, size_t rows) {
-        embedding().gather(y_nc + n * C, w_vc, id_n + n, rows, C);
-    });
+    for_rows(N, C, [&](size_t n, size_t rows) { embedding().gather(y_nc + n * C, w_vc, id_n + n, rows, C); });
 }
 
 // In blocks of columns: one thread sums an element of dw in the order of the ids, whatever the blocks.

@@ -1,22 +1,10 @@
 #include "ops/layernorm.hpp"
 
-#include "bind/arrays.hpp"
+#include "bind/kernels.hpp"
 #include "runtime/row_sums.hpp"
 
 namespace chainrule {
 namespace {
-
-void forward(Flat<float> y, Flat<float> mean, Flat<float> rstd, Flat<const float> x, ConstVector gamma,
-             ConstVector beta, float eps) {
-    const auto [R, C] = Rows(x);
-    float *y_rc = pointer(y, "y", R * C), *mean_r = pointer(mean, "mean", R), *rstd_r = pointer(rstd, "rstd", R);
-    const float *gamma_c = pointer(gamma, "gamma", C), *beta_c = pointer(beta, "beta", C), *x_rc = x.data();
-
-    WithoutGil release;
-    for_rows(R, C, [&, C = C](size_t r, size_t rows) {
-        layernorm().forward(y_rc + r * C, mean_r + r, rstd_r + r, x_rc + r * C, gamma_c, beta_c, eps, rows, C);
-    });
-}
 
 // dgamma and dbeta are added to.
 void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, std::optional<Vector> dbeta,
@@ -39,7 +27,8 @@ void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, std::
 }  // namespace
 
 void bind_layernorm(nb::module_& m) {
-    def(m, "layernorm_forward", forward, "y", "mean", "rstd", "x", "gamma", "beta", "eps");
+    bind_rows(m, "layernorm_forward", layernorm, &Layernorm::forward, "y", per_row("mean"), per_row("rstd"), "x",
+              per_column("gamma"), per_column("beta"), "eps");
     def(m, "layernorm_backward", backward, "dx", "dgamma", "dbeta", "x", "gamma", "mean", "rstd", "dy");
 }
 

@@ -1,21 +1,10 @@
 #include "ops/rmsnorm.hpp"
 
-#include "bind/arrays.hpp"
+#include "bind/kernels.hpp"
 #include "runtime/row_sums.hpp"
 
 namespace chainrule {
 namespace {
-
-void forward(Flat<float> y, Flat<float> rstd, Flat<const float> x, ConstVector gamma, float eps) {
-    const auto [R, C] = Rows(x);
-    float *y_rc = pointer(y, "y", R * C), *rstd_r = pointer(rstd, "rstd", R);
-    const float *gamma_c = pointer(gamma, "gamma", C), *x_rc = x.data();
-
-    WithoutGil release;
-    for_rows(R, C, [&, C = C](size_t r, size_t rows) {
-        rmsnorm().forward(y_rc + r * C, rstd_r + r, x_rc + r * C, gamma_c, eps, rows, C);
-    });
-}
 
 // dgamma is added to.
 void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, Flat<const float> x, ConstVector gamma,
@@ -35,7 +24,7 @@ void backward(std::optional<Flat<float>> dx, std::optional<Vector> dgamma, Flat<
 }  // namespace
 
 void bind_rmsnorm(nb::module_& m) {
-    def(m, "rmsnorm_forward", forward, "y", "rstd", "x", "gamma", "eps");
+    bind_rows(m, "rmsnorm_forward", rmsnorm, &Rmsnorm::forward, "y", per_row("rstd"), "x", per_column("gamma"), "eps");
     def(m, "rmsnorm_backward", backward, "dx", "dgamma", "x", "gamma", "rstd", "dy");
 }
 

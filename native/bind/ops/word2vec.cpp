@@ -2,20 +2,13 @@
 
 #include <nanobind/stl/array.h>
 
-#include "bind/arrays.hpp"
+#include "bind/ids.hpp"
 
 namespace chainrule {
 namespace {
 
 void check(bool fits, const std::string& rule) {
     if (!fits) throw std::invalid_argument(rule);
-}
-
-void check_ids(const int32_t* id, size_t count, const char* name, int32_t lowest, size_t limit) {
-    for (size_t i = 0; i < count; ++i)
-        if (id[i] < lowest || id[i] >= static_cast<int64_t>(limit))
-            throw std::invalid_argument(std::string(name) + " holds " + std::to_string(id[i]) + ", expected " +
-                                        std::to_string(lowest) + " to " + std::to_string(limit - 1));
 }
 
 void train(Matrix input, Matrix output, Array<const int32_t, 1> ids, Array<const uint32_t, 1> accept,

@@ -60,12 +60,13 @@ void make_encoder(BpeEncoder* self, std::shared_ptr<Classes> classes, int patter
     const std::vector<Merge> rows = checked_merges(merges, size);
     std::vector<bool> ordinary(size, true);
     for (size_t i = 0; i < special.size(); ++i) ordinary.at(static_cast<size_t>(special.data()[i])) = false;
-    std::vector<int32_t> id_of_byte(256, -1);
+    std::array<int32_t, 256> id_of_byte;
+    id_of_byte.fill(-1);
     for (size_t id = 0; id < size; ++id)
         if (ordinary[id] && vocabulary[id].size() == 1)
             id_of_byte[static_cast<uint8_t>(vocabulary[id][0])] = static_cast<int32_t>(id);
     new (self) BpeEncoder(std::move(classes), as_pattern(pattern), std::move(vocabulary), rows,
-                          std::make_unique<ByteSpelling>(id_of_byte.data()), Order::ONE_PAIR);
+                          byte_spelling(id_of_byte), Order::ONE_PAIR);
     for (size_t id = 0; whole_words && id < size; ++id)
         if (ordinary[id]) self->take_whole(id);
 }
@@ -74,11 +75,11 @@ void make_encoder(BpeEncoder* self, std::shared_ptr<Classes> classes, int patter
 BpeEncoder* make_textbook_encoder(std::shared_ptr<Classes> classes, Table characters, Table merges, int32_t end,
                                int32_t unknown) {
     if (characters.shape(1) != 2) throw std::invalid_argument("characters must have two columns");
-    auto spelling = std::make_unique<CharacterSpelling>(classes, end, unknown);
+    CharacterSpelling spelling(classes, end, unknown);
     for (size_t i = 0; i < characters.shape(0); ++i) {
         const int32_t* row = characters.data() + 2 * i;
         if (row[0] < 0 || row[1] < 0) throw std::invalid_argument("a character or its id is negative");
-        spelling->add(static_cast<uint32_t>(row[0]), row[1]);
+        spelling.add(static_cast<uint32_t>(row[0]), row[1]);
     }
     return new BpeEncoder(classes, Pattern::TEXTBOOK, {}, checked_merges(merges, INT32_MAX), std::move(spelling),
                           Order::ALL_PAIRS);

@@ -4,15 +4,16 @@
 """
 
 from chainrule.autograd.capture import Capture, Captured, capture
-from chainrule.autograd.deferred import Together
+from chainrule.autograd.deferred import ValueAndGrad
 from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
 from chainrule.autograd.mode import backend, enable_grad, no_grad, precision, scope
 from chainrule.autograd.op import Example, Op
 from chainrule.autograd.param import Param, Parameters
 from chainrule.autograd.recompute import checkpoint
-from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.tensor import Tensor, backward
 
 __all__ = [
-    "Capture", "Captured", "Example", "Op", "Param", "Parameters", "Tensor", "Together", "backend", "capture",
-    "checkpoint", "enable_grad", "gradcheck", "gradcheck_model", "no_grad", "precision", "scope"
+    "Capture", "Captured", "Example", "Op", "Param", "Parameters", "Tensor", "ValueAndGrad", "backend",
+    "backward", "capture", "checkpoint", "enable_grad", "gradcheck", "gradcheck_model", "no_grad", "precision",
+    "scope"
 ]  # fmt: skip

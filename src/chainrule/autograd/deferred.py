@@ -7,12 +7,12 @@ loss.item()                                         there; if read before backwa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from chainrule.autograd.mode import backend, mode, precision
 from chainrule.autograd.tape import Record, changed, present, record
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Shape
@@ -21,34 +21,36 @@ from chainrule.errors import GraphError
 if TYPE_CHECKING:
     from chainrule.autograd.op import Op
 
-Both: TypeAlias = Callable[["Array | None", Saved, Needs], tuple[Any, Grads]]
+Compute: TypeAlias = Callable[["Array | None", Saved, Needs], tuple[Any, Grads]]
 
 
-class Together(NamedTuple):
-    """How an op computes its value and its gradients together."""
+class ValueAndGrad(NamedTuple):
+    """How an op computes its value and its gradients in one pass."""
 
-    begin: Callable[..., Saved | None]
+    prepare: Callable[..., Saved | None]
     """(*inputs, **constants) -> saved, after all checks; None if waiting for backward saves nothing"""
-    reference: Both
-    """(dy, saved, needs) -> value, gradients; without dy no gradient is needed"""
-    native: Both
+    reference: Compute
+    """(dy, saved, needs) -> value, gradients; without dy the value alone"""
+    native: Compute
 
 
-class _Waiting:
-    """The op of a deferred call, on the tape."""
+class _DeferredCall:
+    """The op of a deferred call, on the tape. It is computed as it was called: with that backend and precision."""
 
     recompute: Callable[[Saved], Sequence[Array]] | None = None
 
     def __init__(self, op: Op) -> None:
         self.op = op
         self.name = op.name
+        self.backend, self.precision = mode.backend, mode.precision
         self.value: Array | None = None
 
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
-        return self.run(np.asarray(dy), saved, needs)
+        return self.compute(np.asarray(dy), saved, needs)
 
-    def run(self, dy: Array | None, saved: Saved, needs: Needs) -> Grads:
-        value, grads = self.op.run_together(dy, saved, needs)
+    def compute(self, dy: Array | None, saved: Saved, needs: Needs) -> Grads:
+        with backend(self.backend), precision(self.precision):
+            value, grads = self.op.run_value_and_grad(dy, saved, needs)
         self.value = np.asarray(value)
         self.value.setflags(write=False)
         return grads
@@ -57,21 +59,21 @@ class _Waiting:
 class Deferred(Tensor):
     """A result that is computed when it is first read, or by backward."""
 
-    __slots__ = ("waiting",)
-    waiting: _Waiting
+    __slots__ = ("call",)
+    call: _DeferredCall
     record: Record
 
     @property
     def array(self) -> Array:  # type: ignore[override]
-        if self.waiting.value is None:
-            if name := changed(self.record):
+        call, entry = self.call, self.record
+        if call.value is None:
+            if name := changed(entry):
                 raise GraphError(
                     f"{self.name}: {name} was changed in place before this value was read "
                     "(read it, or call backward(), before you change it)"
                 )
-            self.waiting.run(None, present(self.record.saved), (False,) * len(self.record.needs))
-        assert self.waiting.value is not None
-        return self.waiting.value
+            call.compute(None, present(entry.saved), (False,) * len(entry.needs))
+        return call.value  # type: ignore[return-value]
 
     @property
     def shape(self) -> Shape:
@@ -81,20 +83,12 @@ class Deferred(Tensor):
     def dtype(self) -> np.dtype[Any]:
         return self.record.likeness[0][1]
 
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
 
 def defer(op: Op, name: str, args: tuple[Any, ...], saved: Saved, needs: Needs, dtype: Any) -> Deferred:
     """A scalar that waits on the tape to be computed."""
     tensor = Deferred.__new__(Deferred)
-    tensor.waiting = _Waiting(op)
-    tensor.record = record(tensor.waiting, name, args, [np.empty((), dtype)], True, saved, needs, {})
-    tensor.name, tensor.index, tensor.version, tensor.hooks = name, 0, 0, ()
-    tensor.grad, tensor._requires_grad = None, True
+    tensor.begin(name)
+    tensor.call = _DeferredCall(op)
+    tensor.record = record(tensor.call, name, args, [np.empty((), dtype)], True, saved, needs, {})
+    tensor._requires_grad = True
     return tensor

@@ -72,7 +72,7 @@ def precision(name: str) -> AbstractContextManager[Any]:
     """`linear`, `matmul` and `linear_cross_entropy` round their inputs to "bf16" or "fp16" and sum in float32.
 
     All other ops, attention and recurrent cells included, stay in float32. The backward pass uses the precision set
-    when it runs.
+    when it runs, a deferred loss that of its call.
 
     >>> import chainrule as cr, numpy as np
     >>> with cr.precision("bf16"):

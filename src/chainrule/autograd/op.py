@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd.deferred import Together, defer
+from chainrule.autograd.deferred import ValueAndGrad, defer
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
@@ -61,8 +61,9 @@ class Op:
     `native` is a pair of functions with the signatures of `forward` and `backward` and the same `saved`; it serves
     float32 C-contiguous arrays, with `strided` float32 arrays of any strides. `composed` builds the same result from
     smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so backward
-    recomputes a large output instead of keeping it. `together` computes value and gradients at once, in backward.
-    `abstract` is `forward` on shapes alone, for tracing; `cost` counts the matmuls.
+    recomputes a large output instead of keeping it. `value_and_grad` computes both in one pass; the call is then
+    deferred until backward, or until its value is read. `abstract` is `forward` on shapes alone, for tracing; `cost`
+    counts the matmuls.
     """
 
     name: str
@@ -74,7 +75,7 @@ class Op:
     native: tuple[Forward, Backward] | None = None
     strided: bool = False
     recompute: Callable[[Saved], Sequence[Array]] | None = None
-    together: Together | None = None
+    value_and_grad: ValueAndGrad | None = None
     abstract: Forward | None = None
     cost: Cost | None = None
 
@@ -106,8 +107,8 @@ class Op:
             arrays.append(arg)
         if not plain:
             arrays = as_floats(as_arrays(arrays))
-        if self.together and True in needs and not mode.captures and mode.trace is None:
-            waiting = self._called(self.together.begin, arrays, constants)
+        if self.value_and_grad and True in needs and not mode.captures and mode.trace is None:
+            waiting = self._called(self.value_and_grad.prepare, arrays, constants)
             if waiting is not None:
                 return defer(self, self._name(), args, waiting, tuple(needs), arrays[0].dtype)
         outputs, saved = self.run_forward(arrays, constants)
@@ -173,10 +174,10 @@ class Op:
                 return self.native[1](dy, saved, needs)
         return self.backward(dy, saved, needs)
 
-    def run_together(self, dy: Array | None, saved: Saved, needs: Needs) -> tuple[Any, Grads]:
+    def run_value_and_grad(self, dy: Array | None, saved: Saved, needs: Needs) -> tuple[Any, Grads]:
         """A deferred value and its gradients on arrays, native if possible; without dy the value alone."""
-        assert self.together is not None
-        _, reference, native = self.together
+        assert self.value_and_grad is not None
+        _, reference, native = self.value_and_grad
         return (native if self._native_serves(saved) else reference)(dy, saved, needs)
 
     def _native_serves(self, arrays: Iterable[Any]) -> bool:

@@ -15,7 +15,7 @@ from chainrule import native
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Into
-from chainrule.errors import GraphError, ShapeError
+from chainrule.errors import GraphError
 
 ALIGN = 16  # elements: every float32 parameter starts on a 64-byte line
 
@@ -150,25 +150,6 @@ class Parameters(Mapping[str, Param]):
     def state(self) -> dict[str, Array]:
         """Copies of all values by name, for a checkpoint."""
         return {name: param.array.copy() for name, param in self.named.items()}
-
-    def load(self, state: Mapping[str, Array]) -> None:
-        """Load values by name; names and shapes must match exactly. Loads all or nothing."""
-        missing, unknown = sorted(set(self.named) - set(state)), sorted(set(state) - set(self.named))
-        if missing or unknown:
-            parts = [
-                f"{what} {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
-                for what, names in (("missing", missing), ("unknown", unknown))
-                if names
-            ]
-            raise GraphError(f"parameters: state does not match the model ({'; '.join(parts)})")
-        for name, param in self.named.items():
-            if state[name].shape != param.shape:
-                raise ShapeError(
-                    f"parameters: {name} has shape {param.shape}, state has {state[name].shape} (must be equal)"
-                )
-        for name, param in self.named.items():
-            param.array[...] = state[name]
-        self.changed()
 
     def __getitem__(self, name: str) -> Param:
         return self.named[name]

@@ -102,8 +102,7 @@ class Recompute:
 
     def value(self) -> Array:
         op: Any = self.record.op
-        if self.record.spent:
-            raise GraphError(f"backward: {self.record.name} {USED_UP}")
+        _check(self.record)
         y, _ = op.run_forward(op.recompute(present(self.record.saved)), self.record.constants)
         return np.asarray(y)
 
@@ -196,7 +195,7 @@ def _tape(roots: Iterable[Record]) -> list[Record]:
     return sorted(found.values(), key=lambda r: -r.place)
 
 
-def _check(step: Record, since: int) -> None:
+def _check(step: Record, since: int = 0) -> None:
     if step.spent:
         raise GraphError(f"backward: {step.name} {USED_UP}")
     if step.place < since:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import math
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from chainrule.autograd.tape import Hook, Record, Source, replay, source_of
+from chainrule.autograd.tape import Hook, Record, replay, source_of
 from chainrule.autograd.types import Array, Into, Shape, is_float
 from chainrule.errors import GraphError, ShapeError
 
@@ -83,8 +84,13 @@ class Tensor:
 
     def _set(self, array: Array, requires_grad: bool, name: str) -> None:
         self.array = array
-        self.grad = None
+        self.begin(name)
         self.requires_grad = requires_grad
+
+    def begin(self, name: str) -> None:
+        """Everything but the values, as in a tensor that nothing has happened to."""
+        self.grad = None
+        self._requires_grad = False
         self.name = name
         self.record = None
         self.index = 0
@@ -139,11 +145,11 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
-        return self.array.ndim
+        return len(self.shape)
 
     @property
     def size(self) -> int:
-        return self.array.size
+        return math.prod(self.shape)
 
     def numpy(self) -> Array:
         """The values as a NumPy array (not a copy; take `.numpy().copy()` to change them)."""
@@ -195,15 +201,9 @@ class Tensor:
         `seed` is the gradient of this tensor, 1 for a scalar loss. With `retain=True` the saved values are kept, so
         that backward can run a second time.
         """
-        replay([self.root(seed)], retain=retain)
+        backward([(self, seed)], retain=retain)
 
-    def root(self, seed: Any = None) -> tuple[Source, Array]:
-        """Where a backward pass from here begins, and with which gradient."""
-        if not self.requires_grad:
-            raise GraphError(
-                f"backward: this tensor of shape {self.shape} depends on nothing that requires a gradient "
-                "(set requires_grad=True on an input, and do not compute under no_grad)"
-            )
+    def _seed(self, seed: Any) -> Array:
         if seed is None and self.size != 1:
             raise GraphError(
                 f"backward: output has shape {self.shape} (must be a scalar, or pass the gradient of its consumer)"
@@ -213,7 +213,7 @@ class Tensor:
             raise ShapeError(
                 f"backward: seed has shape {grad.shape}, output has shape {self.shape} (must be equal)"
             )
-        return source_of(self), grad
+        return grad
 
     def accumulate(self, grad: Array) -> None:
         """Add `grad` into `.grad`."""
@@ -322,3 +322,17 @@ class Tensor:
     def relu(self) -> Tensor:
         """max(x, 0) of each element."""
         return self.ops["relu"](self)
+
+
+def backward(seeds: Sequence[tuple[Tensor, Any]], *, retain: bool = False) -> None:
+    """One backward pass from several tensors, each with its gradient (None: 1 for a scalar).
+
+    A tensor that depends on nothing that requires a gradient adds nothing, but one of them must.
+    """
+    roots = [(source_of(tensor), tensor._seed(seed)) for tensor, seed in seeds if tensor.requires_grad]
+    if seeds and not roots:
+        raise GraphError(
+            f"backward: this tensor of shape {seeds[0][0].shape} depends on nothing that requires a gradient "
+            "(set requires_grad=True on an input, and do not compute under no_grad)"
+        )
+    replay(roots, retain=retain)

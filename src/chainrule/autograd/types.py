@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 Saved: TypeAlias = tuple[Any, ...]  # kept by forward for backward: arrays, None or small constants
+Result: TypeAlias = tuple[Array, Saved]  # of a forward pass: y, and what backward needs
+Results: TypeAlias = tuple[tuple[Array, ...], Saved]  # the same with several outputs
 # Per positional argument: whether its gradient is needed: False, True, or an Into.
 Needs: TypeAlias = tuple[Any, ...]
 Grads: TypeAlias = tuple[Array | None, ...]  # per positional argument: its gradient, or None if not needed

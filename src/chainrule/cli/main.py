@@ -20,32 +20,15 @@ from typing import Any, NoReturn
 from chainrule.errors import ChainruleError, ConfigError, Setting
 from chainrule.suggest import closest
 
-PLAIN = (
-    "gpt",
-    "llama",
-    "ngram",
-    "mlp",
-    "rnn",
-    "gru",
-    "lstm",
-)  # families that the overview does not list one by one
+PLAIN = ("gpt", "llama", "ngram", "mlp", "rnn", "gru", "lstm")  # families that the overview lists in one line
 # Every command: the file under `commands` with its dataclass `Command`, or FILE:NAME for what `command(NAME, WORDS)` of
 # that file returns; and what it does.
 COMMANDS = {
     "demo": ("demo", "train a small GPT for two minutes and see what it writes"),
-    "train": (
-        "train.family:",
-        "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama",
-    ),
+    "train": ("train.family:", "train a model on a text of your own: ngram, mlp, rnn, gru, lstm, gpt or llama"),
     **{f"train {name}": (f"train.family:{name}", "") for name in PLAIN},
-    "train seq2seq": (
-        "train.family:seq2seq",
-        "train an encoder-decoder on pairs of texts, such as translations",
-    ),
-    "train bert": (
-        "train.family:bert",
-        "train an encoder that reads in both directions, on text with masked words",
-    ),
+    "train seq2seq": ("train.family:seq2seq", "train an encoder-decoder on pairs of texts, such as translations"),
+    "train bert": ("train.family:bert", "train an encoder that reads in both directions, on text with masked words"),
     "train bert-classifier": ("train.family:bert-classifier", "train a BERT to label texts"),
     "train bow-classifier": (
         "train.family:bow-classifier",
@@ -54,18 +37,12 @@ COMMANDS = {
     "train bert-tagger": ("train.family:bert-tagger", "train a BERT to label words"),
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),
     "ladder": ("ladder", "compare every kind of language model on a text, from counting to attention"),
-    "eval": (
-        "evaluate",
-        "evaluate a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice",
-    ),
+    "eval": ("evaluate", "evaluate a model: loss, bits per byte, perplexity, accuracy, BLEU, multiple choice"),
     "sample": ("sample", "generate text with a trained model"),
     "import": ("import_", "import a model of another program: Hugging Face, GGUF, llama2.c"),
     "export": ("export", "write a model for another program"),
     "chat": ("chat", "talk with a trained model"),
-    "diagnose": (
-        "diagnose",
-        "look inside a model: losses, activations, gradients, and what to do about them",
-    ),
+    "diagnose": ("diagnose", "look inside a model: losses, activations, gradients, and what to do about them"),
     "replay": ("replay", "repeat one step of a run and open it: batch, activations, gradients"),
     "runs list": ("runs.list", "list the runs in a directory with their results"),
     "runs compare": ("runs.compare", "show what differs between runs, and their results side by side"),
@@ -84,7 +61,7 @@ COMMANDS = {
     "tokenize show": ("tokenize.show", "show the tokens of a text, or how they are learned"),
     "count": ("count:family", "count the parameters, operations and memory of a model before making it"),
     "doctor": ("doctor", "examine this machine, the data for a model, or how a run went"),
-}
+}  # fmt: skip
 
 
 def main(args: Sequence[str] | None = None) -> None:

@@ -155,18 +155,16 @@ def _sources() -> Iterator[tuple[str, str]]:
     """(module path, source) of the standard library."""
     root = Path(sysconfig.get_path("stdlib"))
     left_out = {"site-packages", "dist-packages", "test", "tests", "idle_test", "pydoc_data"}
-    paths = [p.relative_to(root) for p in _python_files(root, left_out)]
-    if not paths:
-        raise DataError(f"standard library: no sources in {root} (take 'pydoc' or a file)")
-    for name in _by_hash(p.as_posix() for p in paths):
-        with tokenize.open(root / name) as file:  # respects a coding line
-            yield name, file.read()
-
-
-def _python_files(root: Path, left_out: set[str]) -> Iterator[Path]:
+    names: list[str] = []
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name not in left_out]
-        yield from (Path(folder, name) for name in files if name.endswith(".py"))
+        inside = Path(folder).relative_to(root)
+        names += [(inside / name).as_posix() for name in files if name.endswith(".py")]
+    if not names:
+        raise DataError(f"standard library: no sources in {root} (take 'pydoc' or a file)")
+    for name in _by_hash(names):
+        with tokenize.open(root / name) as file:  # respects a coding line
+            yield name, file.read()
 
 
 def _functions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -200,9 +198,9 @@ def _named_files() -> dict[str, Path]:
 
 
 def _suggestion(name: str) -> str:
-    known = list(available())
     if name in NAMED:
         return f"fetch it with: chainrule data get {name}"
+    known = list(available())
     hint = did_you_mean(name, known)
     where = "" if os.environ.get("CHAINRULE_DATA") else "; CHAINRULE_DATA can name a folder of .txt files"
     return (f"{hint} " if hint else "") + f"there are {', '.join(known)}{where}"

@@ -32,48 +32,27 @@ class Download:
 
 
 GITHUB = "https://raw.githubusercontent.com/"  # then the repository, a commit and a path
+# fmt: off
 NAMED = {
-    "names": Download(
-        "32,033 first names, one per line",
-        "MIT",
+    "names": Download("32,033 first names, one per line", "MIT",
         GITHUB + "karpathy/makemore/988aa59e4d8fefa526d06f3b453ad116258398d4/names.txt",
-        228145,
-        "0a30b5557f192f32ab962680889aac5f6fda0f4cecf40a6d0b5694f58ea8cc4d",
-        by="line",
-    ),
-    "tinyshakespeare": Download(
-        "speeches from Shakespeare's plays",
-        "public domain",
+        228145, "0a30b5557f192f32ab962680889aac5f6fda0f4cecf40a6d0b5694f58ea8cc4d", by="line"),
+    "tinyshakespeare": Download("speeches from Shakespeare's plays", "public domain",
         GITHUB + "karpathy/char-rnn/6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e/data/tinyshakespeare/input.txt",
-        1115394,
-        "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
-    ),
-    "wikitext2_valid": Download(
-        "the validation part of WikiText-2, split into words",
-        "CC BY-SA 3.0",
-        GITHUB
-        + "pytorch/examples/77f55b912142e11fcfdf5b530231fb9c52f181e8/word_language_model/data/wikitext-2/valid.txt",
-        1121681,
-        "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
-    ),
-    "questions-words": Download(
-        "19,544 analogies between words",
-        "Apache-2.0",
+        1115394, "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"),
+    "wikitext2_valid": Download("the validation part of WikiText-2, split into words", "CC BY-SA 3.0",
+        GITHUB + "pytorch/examples/77f55b912142e11fcfdf5b530231fb9c52f181e8/"
+        "word_language_model/data/wikitext-2/valid.txt",
+        1121681, "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8"),
+    "questions-words": Download("19,544 analogies between words", "Apache-2.0",
         GITHUB + "tmikolov/word2vec/20c129af10659f7c50e86e3be406df663beff438/questions-words.txt",
-        603955,
-        "8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36",
-        by="line",
-    ),
-    "EN-WS-353-ALL": Download(
-        "WordSim-353: how alike people find 353 pairs of words",
-        "research",
-        GITHUB
-        + "mfaruqui/eval-word-vectors/94b3dd9fdbac7ed08dbee7179cd5ee464acf0594/data/word-sim/EN-WS-353-ALL.txt",
-        7405,
-        "ce12919b240af45bdf46d243601eaca2b6212b159b5e7e9b435ee7ee40c5619c",
-        by="line",
-    ),
+        603955, "8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36", by="line"),
+    "EN-WS-353-ALL": Download("WordSim-353: how alike people find 353 pairs of words", "research",
+        GITHUB + "mfaruqui/eval-word-vectors/94b3dd9fdbac7ed08dbee7179cd5ee464acf0594/"
+        "data/word-sim/EN-WS-353-ALL.txt",
+        7405, "ce12919b240af45bdf46d243601eaca2b6212b159b5e7e9b435ee7ee40c5619c", by="line"),
 }
+# fmt: on
 
 
 def cache_folder() -> Path:
@@ -84,10 +63,8 @@ def cache_folder() -> Path:
 def get(name: str, progress: Callable[[int], object] = lambda size: None) -> Path:
     """The cached file of a named corpus, downloaded if missing; `progress` is called with the size of each chunk."""
     if name not in NAMED:
-        hint = did_you_mean(name, NAMED)
-        raise DataError(
-            f"corpus {name!r}: cannot be fetched ({hint and f'{hint} '}there are {', '.join(NAMED)})"
-        )
+        known, hint = f"there are {', '.join(NAMED)}", did_you_mean(name, NAMED)
+        raise DataError(f"corpus {name!r}: cannot be fetched ({f'{hint} {known}' if hint else known})")
     wanted, path = NAMED[name], cache_folder() / f"{name}.txt"
     if path.is_file():
         if hashlib.sha256(path.read_bytes()).hexdigest() == wanted.sha256:
@@ -99,11 +76,9 @@ def get(name: str, progress: Callable[[int], object] = lambda size: None) -> Pat
             state.update(chunk)
             file.write(chunk)
             progress(len(chunk))
-        if state.hexdigest() != wanted.sha256:
-            raise DataError(
-                f"corpus {name!r}: {wanted.url} has SHA-256 {state.hexdigest()[:12]}… "
-                f"(must be {wanted.sha256[:12]}…; nothing was kept)"
-            )
+        if (found := state.hexdigest()) != wanted.sha256:
+            rule = f"must be {wanted.sha256[:12]}…; nothing was kept"
+            raise DataError(f"corpus {name!r}: {wanted.url} has SHA-256 {found[:12]}… ({rule})")
     return path
 
 

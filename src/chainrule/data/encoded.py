@@ -11,6 +11,8 @@ import numpy.typing as npt
 from chainrule.errors import DataError
 from chainrule.types import Ids
 
+Rows = Iterable[npt.ArrayLike]
+
 
 class Encoded(Sequence[Ids]):
     """A sequence of documents, each a row of ids. Document i is ids[starts[i] : starts[i + 1]].
@@ -28,15 +30,22 @@ class Encoded(Sequence[Ids]):
         self.starts = starts  # (documents + 1,)
 
     @classmethod
-    def of(
-        cls, rows: Iterable[npt.ArrayLike], *, start: int | None = None, end: int | None = None
-    ) -> Encoded:
+    def of(cls, rows: Rows, *, start: int | None = None, end: int | None = None) -> Encoded:
         """From rows of ids, each between the tokens `start` and `end`, if given."""
         before, after = (np.array([] if t is None else [t], np.int32) for t in (start, end))
         whole = [np.concatenate([before, np.asarray(row, np.int32), after]) for row in rows]
         lengths = [len(row) for row in whole]
         ids = np.concatenate(whole) if whole else np.empty(0, np.int32)
         return cls(ids, np.cumsum([0, *lengths]))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Encoded]) -> Encoded:
+        """Several as one, copied into memory; a single one as it is."""
+        if len(parts) == 1:
+            return parts[0]
+        before = np.cumsum([0, *(len(part.ids) for part in parts)])
+        starts = [part.starts[:-1] + first for part, first in zip(parts, before[:-1], strict=True)]
+        return cls(np.concatenate([part.ids for part in parts]), np.concatenate([*starts, before[-1:]]))
 
     @property
     def lengths(self) -> Ids:

@@ -47,9 +47,8 @@ class Mixture(BatchSource):
         self, domains: Mapping[str, Domain], weights: Mapping[str, float], *, draws: int, seed: int = 0
     ) -> None:
         if domains.keys() != weights.keys() or not domains:
-            raise ConfigError(
-                f"mixture: domains {sorted(domains)}, weights {sorted(weights)} (must name the same)"
-            )
+            named = f"domains {sorted(domains)}, weights {sorted(weights)}"
+            raise ConfigError(f"mixture: {named} (must name the same)")
         if draws < 1:
             raise ConfigError(f"mixture: draws {draws} (must be at least 1)")
         self.names = list(domains)
@@ -62,7 +61,6 @@ class Mixture(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """Mean number of targets per batch."""
         each = np.array([domain.tokens for domain in self.domains])
         return max(1, round(self.draws * float(each @ self.quotas) / PERIOD))
 

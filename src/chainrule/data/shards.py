@@ -50,11 +50,8 @@ def build(
     closing = np.array([] if end is None else [end_token(tokenizer, end)], np.int32)
     sources: Counter[str] = Counter()
     with new_folder(out) as folder:
-        parts = {
-            part: _Writer(folder, part, tokenizer.vocab_size)
-            for part, fraction in fractions.items()
-            if fraction
-        }
+        kept = [part for part, fraction in fractions.items() if fraction]
+        parts = {part: _Writer(folder, part, tokenizer.vocab_size) for part in kept}
         for document in documents:
             sources[document.source] += 1
             ids = np.concatenate([tokenizer.encode(document.text), closing])
@@ -186,9 +183,8 @@ class Shards:
 
     def _part(self, name: str, meta: dict[str, Any]) -> Encoded:
         ids, starts = (_mapped(self.folder / file) for file in (f"{name}.npy", f"{name}.documents.npy"))
-        whole = (
-            ids.dtype in (np.uint16, np.uint32) and starts.dtype == np.int64 and ids.ndim == starts.ndim == 1
-        )
+        flat = ids.ndim == starts.ndim == 1
+        whole = flat and ids.dtype in (np.uint16, np.uint32) and starts.dtype == np.int64
         sizes = (len(ids), len(starts) - 1) if whole else None
         if sizes != (meta["tokens"], meta["documents"]) or (np.diff(starts) < 0).any():
             raise FormatError(f"{self.folder / name}.npy: differs from {META} (build it again)")

@@ -48,14 +48,10 @@ def not_finite(origin: Origin | None, config: Settings, tokenizer: Tokenizer | N
 
 def broken_update(entry: Entry | None, config: Settings, step: int, validation: float) -> Finding:
     """An update has broken a weight, or the validation loss; the loss and gradient of the step may be finite."""
-    return finding(
-        Code.NOT_FINITE_UPDATE,
-        validation="" if math.isfinite(validation) else f"validation loss {validation}, ",
-        weight="every weight is finite" if entry is None else f"{entry.place} is {entry.value}",
-        step=step,
-        lr=config.lr,
-        weight_decay=config.weight_decay,
-    )
+    loss = "" if math.isfinite(validation) else f"validation loss {validation}, "
+    weight = "every weight is finite" if entry is None else f"{entry.place} is {entry.value}"
+    said = {"step": step, "lr": config.lr, "weight_decay": config.weight_decay}
+    return finding(Code.NOT_FINITE_UPDATE, validation=loss, weight=weight, **said)
 
 
 def of_weights(model: Model) -> Finding:

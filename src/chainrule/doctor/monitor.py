@@ -141,8 +141,7 @@ class Monitor:
         mean = self.recent.mean
         z = (loss - mean) / max(self.recent.spread, limits.SPIKE_SPREAD)
         if self.spike(z > limits.SPIKE, z < 1):
-            config = self.config
-            said = {"lr": config.lr, "warmup": config.warmup, "clip": config.clip}
+            said = {"lr": self.config.lr, "warmup": self.config.warmup, "clip": self.config.clip}
             yield finding(Code.LOSS_SPIKE, loss=loss, z=z, mean=mean, steps=steps, **said)
 
     def _clipped(self, norm: float) -> Iterator[Finding]:

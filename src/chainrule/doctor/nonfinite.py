@@ -21,6 +21,8 @@ from chainrule.models import IGNORE, Model
 from chainrule.models.gradient import backward
 from chainrule.models.microbatch import Batch, microbatches, named, row_count, take
 
+Several = tuple[Any, ...]
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -61,9 +63,8 @@ class Origin:
 class Found(Exception):
     """Ends the search."""
 
-    def __init__(self, phase: Literal["forward", "backward"], entry: Entry) -> None:
-        self.phase: Literal["forward", "backward"] = phase
-        self.entry = entry
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
 
 
 class Checked(Capture):
@@ -72,22 +73,15 @@ class Checked(Capture):
     def __init__(self) -> None:
         super().__init__(())
 
-    def add(
-        self,
-        name: str,
-        args: tuple[Any, ...],
-        values: tuple[Array, ...],
-        saved: tuple[Any, ...],
-        tensors: tuple[Tensor, ...],
-    ) -> None:
+    def add(self, name: str, args: Several, values: Several, saved: Several, tensors: Several) -> None:
         for value in values:
             # A mask of -inf or a broken weight is not the fault of this op.
             if not finite(value) and all(isinstance(arg, Param) or finite(arg) for arg in args):
-                raise Found("forward", Entry.of(name, value))
+                raise Found(Origin("forward", Entry.of(name, value)))
 
         def look(grad: Array) -> None:
             if not finite(grad):
-                raise Found("backward", Entry.of(name, grad))
+                raise Found(Origin("backward", Entry.of(name, grad)))
 
         for tensor in tensors:
             if tensor.requires_grad:
@@ -129,7 +123,7 @@ def _in_microbatch(model: Model, batch: Batch) -> Origin | None:
         with shown_to(Checked()):
             backward(model, batch)
     except Found as found:
-        return _located(Origin(found.phase, found.entry), model, batch)
+        return _located(found.origin, model, batch)
     for name, param in model.named_parameters():
         if param.grad is not None and not finite(param.grad):
             return Origin("gradient", Entry.of(name, param.grad))
@@ -171,7 +165,7 @@ def _place(entry: Entry, B: int, T: int) -> tuple[int, int] | None:
     if len(shape) == 4 and (shape[0], shape[2]) == (B, T):
         return index[0], index[2]
     if shape[:1] == (B * T,) and len(shape) > 1:
-        return divmod(index[0], T)[0], index[0] % T
+        return divmod(index[0], T)
     return None
 
 

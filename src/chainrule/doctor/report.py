@@ -81,13 +81,11 @@ def diagnose(
         params = gradients.parameters(model.parameters(), optimizer, lr)
         spread = _logit_spread(model, batch) if n_classes and step == 0 else None
     findings: list[Finding] = []
-    if n_classes:
-        if step > 0 and math.isfinite(value):
-            findings.append(rules.loss_in_training(value, n_classes))
-        else:
-            findings.append(rules.initial_loss(value, n_classes, spread))
-    findings += rules.of_layers(found, fresh=step == 0)
-    findings += rules.of_parameters(params)
+    if n_classes and step > 0 and math.isfinite(value):
+        findings.append(rules.loss_in_training(value, n_classes))
+    elif n_classes:
+        findings.append(rules.initial_loss(value, n_classes, spread))
+    findings += [*rules.of_layers(found, fresh=step == 0), *rules.of_parameters(params)]
     expected = expected_loss(n_classes) if n_classes else None
     return Report(value, expected, captured_entropy(seen), tuple(found), tuple(params), tuple(findings))
 

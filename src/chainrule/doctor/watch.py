@@ -44,25 +44,13 @@ class Watch:
 
 def record(report: Report) -> dict[str, Any]:
     """The numbers of a report by layer and parameter, without the histograms."""
-    layers = {
-        layer.name: {
-            "std": layer.value.std,
-            "grad_std": layer.grad.std if layer.grad else None,
-            "flat": layer.flat,
-            "dead": len(layer.dead),
-        }
-        for layer in report.layers
-    }
-    parameters = {
-        p.name: {"weight": p.weight_norm, "grad": p.grad_norm, "update_ratio": p.update_ratio}
-        for p in report.parameters
-    }
-    found = {
-        "loss": report.loss,
-        "entropy": report.entropy,
-        "layers": layers,
-        "parameters": parameters,
-        "problems": [f"{finding.about}: {finding.measured}" for finding in report.problems],
-        "findings": [finding.to_dict() for finding in report.problems],
-    }
+    found: dict[str, Any] = {"loss": report.loss, "entropy": report.entropy, "layers": {}, "parameters": {}}
+    for layer in report.layers:
+        spread = {"std": layer.value.std, "grad_std": layer.grad.std if layer.grad else None}
+        found["layers"][layer.name] = spread | {"flat": layer.flat, "dead": len(layer.dead)}
+    for p in report.parameters:
+        lengths = {"weight": p.weight_norm, "grad": p.grad_norm, "update_ratio": p.update_ratio}
+        found["parameters"][p.name] = lengths
+    found["problems"] = [f"{finding.about}: {finding.measured}" for finding in report.problems]
+    found["findings"] = [finding.to_dict() for finding in report.problems]
     return dict(plain(found))

@@ -42,7 +42,14 @@ def square(x: npt.ArrayLike, name: str) -> Array:
     return A
 
 
-def same_shape(a: Array, b: Array, name: str) -> None:
-    """Refuse arrays of different shapes."""
+def alike(x: npt.ArrayLike, y: npt.ArrayLike, name: str) -> tuple[Array, Array]:
+    """x and y as float64 arrays of one shape."""
+    a, b = array(x), array(y)
     if a.shape != b.shape:
         raise ShapeError(f"{name}: shapes {a.shape} and {b.shape} (must be equal)")
+    return a, b
+
+
+def vector_pair(u: npt.ArrayLike, v: npt.ArrayLike, name: str) -> tuple[Array, Array]:
+    """u and v as float64 vectors of one size (n,)."""
+    return alike(vector(u, name), vector(v, name), name)

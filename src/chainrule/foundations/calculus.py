@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.foundations._check import Array, array, same_shape, square, vector
+from chainrule.foundations._check import Array, alike, array, square, vector
 
 Function = Callable[[Array], npt.ArrayLike]
 Curve = Callable[[float], float]
@@ -112,8 +112,7 @@ def gradient(f: Function, x: npt.ArrayLike, h: float | None = None) -> Array:
 
 def directional_derivative(grad: npt.ArrayLike, direction: npt.ArrayLike) -> float:
     """∇f · u, the slope per unit step; `direction` is scaled to length one."""
-    g, u = array(grad), array(direction)
-    same_shape(g, u, "directional_derivative")
+    g, u = alike(grad, direction, "directional_derivative")
     return float((g * u).sum() / _length(u, "directional_derivative"))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError
-from chainrule.foundations._check import Array, array, same_shape
+from chainrule.foundations._check import Array, alike, array
 from chainrule.foundations.probability import distribution
 
 
@@ -31,16 +31,14 @@ def entropy(p: npt.ArrayLike, base: float = math.e) -> Array:
 
 def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike, base: float = math.e) -> Array:
     """Σ p(x) (-log q(x)): the mean code length with a code for q when p is true. (..., n) -> (...)"""
-    p, q = distribution(p, "cross_entropy"), distribution(q, "cross_entropy")
-    same_shape(p, q, "cross_entropy")
+    p, q = alike(distribution(p, "cross_entropy"), distribution(q, "cross_entropy"), "cross_entropy")
     cost = np.multiply(p, surprise(np.minimum(q, 1), base), out=np.zeros_like(p), where=p > 0)
     return np.asarray(cost.sum(axis=-1))
 
 
 def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, base: float = math.e) -> Array:
     """Cross-entropy minus entropy, the avoidable part of the surprise: ≥ 0, and 0 only for q = p."""
-    p, q = distribution(p, "kl_divergence"), distribution(q, "kl_divergence")
-    same_shape(p, q, "kl_divergence")
+    p, q = alike(distribution(p, "kl_divergence"), distribution(q, "kl_divergence"), "kl_divergence")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(p) - np.log(q)
     cost = np.multiply(p, ratio, out=np.zeros_like(p), where=p > 0)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.foundations._check import Array, array, same_shape
+from chainrule.foundations._check import Array, alike, array
 from chainrule.foundations.calculus import Curve, Function, step
 
 
@@ -66,8 +66,7 @@ def linear_prediction(
     f: Function, x: npt.ArrayLike, dx: npt.ArrayLike, h: float | None = None
 ) -> LinearPrediction:
     """Predict the change of f by its Jacobian and compare it with the true change."""
-    x, dx = array(x), array(dx)
-    same_shape(x, dx, "linear_prediction")
+    x, dx = alike(x, dx, "linear_prediction")
     predicted = np.tensordot(jacobian(f, x, h), dx, axes=x.ndim)
     actual = array(f(x + dx)) - array(f(x))
     return LinearPrediction(predicted, actual, actual - predicted)

@@ -6,15 +6,16 @@ Vectors are (n,), matrices (m, n); a list of vectors is a matrix with one vector
 from __future__ import annotations
 
 import math
-import time
+import timeit
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.foundations._check import Array, array, matrix, same_shape, square, vector
+from chainrule.foundations._check import Array, array, matrix, square, vector, vector_pair
 from chainrule.foundations.matrices import rank
 from chainrule.random import generator
 
@@ -116,15 +117,13 @@ def coordinates(v: npt.ArrayLike, basis: npt.ArrayLike) -> Array:
 
 def dot(u: npt.ArrayLike, v: npt.ArrayLike) -> float:
     """u1 v1 + ... + un vn."""
-    u, v = vector(u, "dot"), vector(v, "dot")
-    same_shape(u, v, "dot")
+    u, v = vector_pair(u, v, "dot")
     return float(u @ v)
 
 
 def angle(u: npt.ArrayLike, v: npt.ArrayLike) -> float:
     """The angle in radians from three lengths alone: |u - v|² = |u|² + |v|² - 2 |u| |v| cos θ."""
-    u, v = vector(u, "angle"), vector(v, "angle")
-    same_shape(u, v, "angle")
+    u, v = vector_pair(u, v, "angle")
     uu, vv, difference = dot(u, u), dot(v, v), dot(u - v, u - v)  # squared lengths
     if uu == 0 or vv == 0:
         raise ConfigError("angle: the zero vector has no direction (must not be 0)")
@@ -145,8 +144,7 @@ def norm(v: npt.ArrayLike, p: float = 2) -> float:
 
 def distance(u: npt.ArrayLike, v: npt.ArrayLike, p: float = 2) -> float:
     """|u - v|: Euclidean for p = 2, Manhattan for p = 1."""
-    u, v = vector(u, "distance"), vector(v, "distance")
-    same_shape(u, v, "distance")
+    u, v = vector_pair(u, v, "distance")
     return norm(u - v, p)
 
 
@@ -172,8 +170,7 @@ def matvec(A: npt.ArrayLike, x: npt.ArrayLike, order: Order = "rows") -> Array:
     Both give the same numbers. Rows are contiguous in a row-major matrix, columns in a column-major one; the order that
     reads contiguous memory is faster (`time_matvec`).
     """
-    A, x = matrix(A, "matvec"), vector(x, "matvec")
-    _fit(A, x, "matvec")
+    A, x = _fitting(A, x, "matvec")
     if order == "rows":
         y = np.empty(len(A))
         for i in range(len(A)):
@@ -189,8 +186,7 @@ def matvec(A: npt.ArrayLike, x: npt.ArrayLike, order: Order = "rows") -> Array:
 
 def matvec_terms(A: npt.ArrayLike, x: npt.ArrayLike) -> Array:
     """The scaled columns x_j a_j whose sum is A x, one per row: (n, m)."""
-    A, x = matrix(A, "matvec_terms"), vector(x, "matvec_terms")
-    _fit(A, x, "matvec_terms")
+    A, x = _fitting(A, x, "matvec_terms")
     return x[:, None] * A.T
 
 
@@ -218,12 +214,8 @@ def time_matvec(n: int = 1000, repeats: int = 3) -> list[Timing]:
     timings = []
     for layout, stored in (("row-major", np.ascontiguousarray(A)), ("column-major", np.asfortranarray(A))):
         for order in orders:
-            best = math.inf
-            for _ in range(repeats):
-                start = time.perf_counter()
-                matvec(stored, x, order)
-                best = min(best, time.perf_counter() - start)
-            timings.append(Timing(order, layout, best))
+            seconds = timeit.repeat(partial(matvec, stored, x, order), number=1, repeat=repeats)
+            timings.append(Timing(order, layout, min(seconds)))
     return timings
 
 
@@ -233,6 +225,8 @@ def is_symmetric(A: npt.ArrayLike, tolerance: float = 1e-12) -> bool:
     return bool(np.abs(A - A.T).max(initial=0.0) <= tolerance * np.abs(A).max(initial=0.0))
 
 
-def _fit(A: Array, x: Array, name: str) -> None:
+def _fitting(A: npt.ArrayLike, x: npt.ArrayLike, name: str) -> tuple[Array, Array]:
+    A, x = matrix(A, name), vector(x, name)
     if A.shape[1] != len(x):
         raise ShapeError(f"{name}: matrix {A.shape} times vector {x.shape} (columns must equal entries)")
+    return A, x

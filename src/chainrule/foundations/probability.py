@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, ShapeError
-from chainrule.foundations._check import Array, array, same_shape
+from chainrule.foundations._check import Array, alike, array
 from chainrule.random import generator
 
 Outcome = TypeVar("Outcome")
@@ -73,8 +73,7 @@ def sample_categorical(p: npt.ArrayLike, size: int, seed: int | None = None) -> 
 
 def expectation(values: npt.ArrayLike, p: npt.ArrayLike) -> float:
     """Σ x p(x)."""
-    x, p = array(values), distribution(p, "expectation")
-    same_shape(x, p, "expectation")
+    x, p = alike(values, distribution(p, "expectation"), "expectation")
     return float((x * p).sum())
 
 
@@ -112,8 +111,7 @@ def variance_of_sum(variances: npt.ArrayLike, weights: npt.ArrayLike | None = No
     v = array(variances)
     if not (v >= 0).all():
         raise ConfigError(f"variance_of_sum: smallest variance {v.min()} (must be at least 0)")
-    w = np.ones_like(v) if weights is None else array(weights)
-    same_shape(v, w, "variance_of_sum")
+    v, w = alike(v, np.ones_like(v) if weights is None else weights, "variance_of_sum")
     return float((w * w * v).sum())
 
 
@@ -199,8 +197,7 @@ def conditional(both: float, given: float) -> float:
 
 def bayes(prior: npt.ArrayLike, likelihood: npt.ArrayLike) -> Array:
     """P(h|data) ∝ P(data|h) P(h) over hypotheses (n,): the posterior, which is the prior for more data."""
-    p, q = distribution(prior, "bayes"), array(likelihood)
-    same_shape(p, q, "bayes")
+    p, q = alike(distribution(prior, "bayes"), likelihood, "bayes")
     if not ((q >= 0) & (q <= 1)).all():
         raise ConfigError(f"bayes: likelihoods from {q.min()} to {q.max()} (must be from 0 to 1)")
     joint = p * q

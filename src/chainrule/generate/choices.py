@@ -69,10 +69,6 @@ def multiple_choice(
             right[by] += sum(question.choices[i] == wanted for i in numbers) / len(numbers)
         tell(done)
     n = len(questions)
-    return {
-        "questions": n,
-        "chance": sum(1 / len(question.choices) for question in questions) / n,
-        "accuracy": right["total"] / n,
-        "accuracy_per_token": right["token"] / n,
-        "accuracy_per_byte": right["byte"] / n,
-    }
+    found = {"questions": n, "chance": sum(1 / len(question.choices) for question in questions) / n}
+    names: dict[str, By] = {"accuracy": "total", "accuracy_per_token": "token", "accuracy_per_byte": "byte"}
+    return found | {name: right[by] / n for name, by in names.items()}

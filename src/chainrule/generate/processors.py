@@ -30,25 +30,20 @@ from chainrule.types import Ids
 
 Logits: TypeAlias = npt.NDArray[np.floating[Any]]
 Truths: TypeAlias = npt.NDArray[np.bool_]
+Tokens: TypeAlias = Sequence[int]
 
 FIRST, FURTHER = 512, 8  # likeliest tokens to look at, and how many times more if they are not enough
 
 
 def choose(
-    logits: Logits,
-    rng: np.random.Generator,
-    sampling: Sampling,
-    prompt: Sequence[int] = (),
-    written: Sequence[int] = (),
+    logits: Logits, rng: np.random.Generator, sampling: Sampling, prompt: Tokens = (), written: Tokens = ()
 ) -> int:
     """logits (V,) of what follows `prompt` and `written` -> a token"""
     logits = process(logits, sampling, prompt, written)
     return int(logits.argmax()) if sampling.temperature == 0 else draw(logits, rng.random())
 
 
-def process(
-    logits: Logits, sampling: Sampling, prompt: Sequence[int] = (), written: Sequence[int] = ()
-) -> Logits:
+def process(logits: Logits, sampling: Sampling, prompt: Tokens = (), written: Tokens = ()) -> Logits:
     """logits (V,) -> the scores that a token is drawn from"""
     s = sampling
     if s.logit_bias:
@@ -91,7 +86,7 @@ def bias(logits: Logits, biases: Mapping[int, float]) -> Logits:
     return logits
 
 
-def repetition(logits: Logits, text: Sequence[int], penalty: float) -> Logits:
+def repetition(logits: Logits, text: Tokens, penalty: float) -> Logits:
     """l_i / θ if l_i > 0 else l_i θ, once for each token that is in the text"""
     logits, seen = logits.copy(), np.unique(np.asarray(text, np.int64))
     scores = logits[seen]
@@ -99,7 +94,7 @@ def repetition(logits: Logits, text: Sequence[int], penalty: float) -> Logits:
     return logits
 
 
-def frequency(logits: Logits, written: Sequence[int], each: float, once: float) -> Logits:
+def frequency(logits: Logits, written: Tokens, each: float, once: float) -> Logits:
     """l_i - each · count_i - once · [count_i > 0]"""
     logits = logits.copy()
     seen, counts = np.unique(np.asarray(written, np.int64), return_counts=True)

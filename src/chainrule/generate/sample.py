@@ -9,6 +9,7 @@ complete(model, tokenizer, ["Once", "And"], Sampling())         many prompts in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -63,7 +64,7 @@ def generate(model: Model, ids: npt.ArrayLike, n: int = 500, **options: Any) -> 
 def write(
     model: Model, tokenizer: Tokenizer, prompt: str, n: int = 500, *, weights: str = "fp32", **options: Any
 ) -> Iterator[str]:
-    """The text of at most n tokens that follow `prompt`, piece by piece; an empty prompt is that of `beginning`
+    """The text of at most n tokens that follow `prompt`, piece by piece; an empty prompt is as in `encoded`
 
     A piece is empty while a character is not complete, or while it may become a stop string.
     """
@@ -94,10 +95,9 @@ def complete(
         raise ConfigError(f"complete: {len(prompts)} prompts, {len(options)} samplings (must be equal)")
     if together < 1:
         raise ConfigError(f"complete: together is {together} (must be at least 1)")
-    V = vocab_size(model)
+    V, rows = vocab_size(model), [encoded(tokenizer, prompt) for prompt in prompts]
     requests = [
-        Request(encoded(tokenizer, prompt), option, V, tokenizer, scored=scored)
-        for prompt, option in zip(prompts, options, strict=True)
+        Request(ids, how, V, tokenizer, scored=scored) for ids, how in zip(rows, options, strict=True)
     ]
     texts = session(model, weights, batch=min(together, max(1, len(requests))))
     parts = (requests[first : first + together] for first in range(0, len(requests), together))
@@ -107,21 +107,14 @@ def complete(
 
 
 def encoded(tokenizer: Tokenizer, prompt: str) -> Ids:
-    """The ids of a prompt, or those to start from if there is nothing in it"""
-    ids = tokenizer.encode(prompt)
-    return ids if ids.size else beginning(tokenizer)
-
-
-def beginning(tokenizer: Tokenizer) -> Ids:
-    """ids (t,) to start from without a prompt: what begins every text, a new line, a space, a full stop, or token 0
+    """The ids of a prompt (t,); of an empty one what begins every text, a new line, a space, a full stop, or token 0
 
     The first that this tokenizer has: some texts hold no line ends, and some tokenizers drop all white space.
     """
+    if (ids := tokenizer.encode(prompt)).size:
+        return ids
     for text in ("", "\n", " ", "."):
-        try:
-            ids = tokenizer.encode(text)
-        except DataError:  # a character that it does not know
-            continue
-        if ids.size:
-            return ids
+        with suppress(DataError):  # a character that it does not know
+            if (ids := tokenizer.encode(text)).size:
+                return ids
     return np.zeros(1, np.int32)

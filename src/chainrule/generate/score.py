@@ -3,14 +3,13 @@
     score(model, ids)[t] = ln P(ids[t + 1] | ids[0 .. t])                nothing comes before the first token
 
 A text longer than the context of a transformer is read as `generate.session` would: when the context is full the newest
-half is read again and continues. So the numbers are those that generation would have given.
+half is read again and continues. So the numbers are the same as in generation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any, Literal
 
 import numpy as np
@@ -40,23 +39,16 @@ def score(model: Model, ids: npt.ArrayLike) -> LogProbs:
     [0.0, -0.6931]
     """
     tokens = np.array(check_prompt(ids, vocab_size(model)))
-    return following(model, tokens).astype(np.float64) if len(tokens) > 1 else np.empty(0)
-
-
-@singledispatch
-def following(model: Any, ids: Ids) -> npt.NDArray[np.floating[Any]]:
-    """ids (n,) -> ln P of ids[1:] (n - 1,), in windows of the model's context"""
-    if model.any_length:
-        return passed(model, ids)
-    parts = windows(len(ids), model.config.block_size)
-    return np.concatenate([passed(model, ids[start:end])[new:] for start, end, new in parts])
-
-
-@following.register
-def _(model: NGram, ids: Ids) -> npt.NDArray[np.floating[Any]]:
-    seen = contexts(ids[None, :-1], model.order - 1, model.ends.start)[0]  # (n - 1, order - 1)
-    with np.errstate(divide="ignore"):
-        return np.log(model.probability(seen, ids[1:]))
+    n = len(tokens)
+    if n == 1:
+        return np.empty(0)
+    if isinstance(model, NGram):
+        seen = contexts(tokens[None, :-1], model.order - 1, model.ends.start)[0]  # (n - 1, order - 1)
+        with np.errstate(divide="ignore"):
+            return np.log(model.probability(seen, tokens[1:])).astype(np.float64)
+    parts = [(0, n, 0)] if model.any_length else windows(n, model.config.block_size)
+    found = [passed(model, tokens[start:end])[new:] for start, end, new in parts]
+    return np.concatenate(found).astype(np.float64)
 
 
 def passed(model: LanguageModel, ids: Ids) -> npt.NDArray[np.floating[Any]]:

@@ -13,7 +13,7 @@ context differs: a cache keeps the newest half and reads that again, a window sl
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,9 +74,8 @@ class DecoderSession:
 
     def _check(self, texts: int) -> None:
         if texts > len(self.decoder.lengths):
-            raise ConfigError(
-                f"session: {texts} texts, batch is {len(self.decoder.lengths)} (must be at least as many)"
-            )
+            batch = len(self.decoder.lengths)
+            raise ConfigError(f"session: {texts} texts, batch is {batch} (must be at least as many)")
 
 
 class WindowSession:
@@ -90,11 +89,13 @@ class WindowSession:
         before = self.seen or [[] for _ in tokens]
         newest = self.model.config.block_size
         self.seen = [[*old, *new][-newest:] for old, new in zip(before, tokens, strict=True)]
+        lengths = [len(row) for row in self.seen]
         found: dict[int, Logits] = {}
-        for rows, ids in by_length(self.seen):
+        for length in sorted(set(lengths)):  # rows of one length are read together
+            rows = [i for i, n in enumerate(lengths) if n == length]
             with no_grad():
-                scores = self.model(ids).numpy()[:, -1]
-            found |= dict(zip(rows, scores, strict=True))
+                logits = self.model(np.array([self.seen[i] for i in rows], np.int64)).numpy()
+            found |= dict(zip(rows, logits[:, -1], strict=True))
         return np.stack([found[i] for i in range(len(tokens))])
 
     def keep(self, rows: Sequence[int]) -> None:
@@ -117,14 +118,6 @@ class CountSession:
 
     def keep(self, rows: Sequence[int]) -> None:
         self.seen = [self.seen[row] for row in rows]
-
-
-def by_length(pieces: Pieces) -> Iterator[tuple[list[int], npt.NDArray[np.int64]]]:
-    """The rows of each length, and their tokens (rows, length)"""
-    lengths = [len(piece) for piece in pieces]
-    for length in sorted(set(lengths)):
-        rows = [i for i, n in enumerate(lengths) if n == length]
-        yield rows, np.array([pieces[i] for i in rows], np.int64)
 
 
 def check_fp32(model: Any, weights: str) -> None:

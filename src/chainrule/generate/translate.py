@@ -91,15 +91,12 @@ class Translation:
         ids = np.asarray(tokens)
         ids = ids[:, None] if ids.ndim == 1 else ids
         if ids.ndim != 2 or len(ids) != len(self.owners) or ids.dtype.kind not in "iu":
-            raise ShapeError(
-                f"Translation: tokens {np.shape(tokens)} {ids.dtype} for {len(self.owners)} rows "
-                "(must be integers (B,) or (B, T))"
-            )
+            given = f"tokens {np.shape(tokens)} {ids.dtype} for {len(self.owners)} rows"
+            raise ShapeError(f"Translation: {given} (must be integers (B,) or (B, T))")
         T, limit, V = ids.shape[1], self.config.block_size, self.config.vocab_size
         if not 1 <= T <= limit - self.length:
-            raise ShapeError(
-                f"Translation: {T} tokens from position {self.length} (must end within block_size, {limit})"
-            )
+            rule = f"must end within block_size, {limit}"
+            raise ShapeError(f"Translation: {T} tokens from position {self.length} ({rule})")
         if ids.size and not 0 <= ids.min() <= ids.max() < V:
             wrong = ids[(ids < 0) | (ids >= V)][0]
             raise DataError(f"Translation: token {wrong} (must be from 0 to {V - 1})")

@@ -17,7 +17,7 @@ from chainrule.nn import Layer
 from chainrule.types import Ids
 
 PATTERN = 0.5
-"""A map is called by a pattern that holds more than half of what uniform attention leaves open."""
+"""A map is named after a pattern that holds more than half of the weight that uniform attention leaves open."""
 
 NEIGHBORS = 1
 """Distance from the diagonal that still counts as diagonal: a token and its neighbors."""
@@ -78,16 +78,11 @@ def pattern(A: npt.ArrayLike) -> Pattern:
     }
     kind = next((name for name, score in scores.items() if score > PATTERN), "spread")
     return Pattern(
-        kind,
-        diagonal=scores["diagonal"],
-        stripe=scores["stripe"],
-        column=column,
-        block=scores["block"],
-        groups=groups,
-        sparsity=scores["sparse"],
+        kind, diagonal=scores["diagonal"], stripe=scores["stripe"], column=column, block=scores["block"],
+        groups=groups, sparsity=scores["sparse"],
         asymmetry=float(np.linalg.norm(A - A.T) / np.linalg.norm(A + A.T)),
         row_sum_error=float(np.abs(A.sum(1) - 1).max()),
-    )
+    )  # fmt: skip
 
 
 def lift(fraction: float, chance: float) -> float:

@@ -1,8 +1,8 @@
-"""What vectors of words know: neighbors, analogies, and how far they agree with people.
+"""Word vectors: neighbors, analogies, and how well they agree with people.
 
 cosine      u·v / (‖u‖ ‖v‖)
 analogy     king - man + woman ≈ queen: the nearest vector, none of the three words counted
-examination rank correlation of cosines with people's scores; fraction of analogies answered right
+evaluation  rank correlation of cosines with people's scores; fraction of analogies answered right
 """
 
 from __future__ import annotations

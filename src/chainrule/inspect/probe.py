@@ -23,9 +23,8 @@ def untouched(model: Layer) -> Iterator[None]:
     grad = params.grad.copy()
     views = [(param, param.grad) for param in params.values()]
     buffers = [(buffer, buffer.copy()) for _, buffer in model.named_buffers()]
-    modes = [(layer, layer.training) for _, layer in model.named_layers()]
     try:
-        with random.replay(random.position()):
+        with _same_modes(model), random.replay(random.position()):
             yield
     finally:
         params.grad[...] = grad
@@ -33,21 +32,25 @@ def untouched(model: Layer) -> Iterator[None]:
             param.grad = view
         for buffer, before in buffers:
             buffer[...] = before
+
+
+@contextmanager
+def _same_modes(model: Layer) -> Iterator[None]:
+    """Every layer is in the same mode afterwards."""
+    modes = [(layer, layer.training) for _, layer in model.named_layers()]
+    try:
+        yield
+    finally:
         for layer, training in modes:
             layer.training = training
 
 
 @contextmanager
 def evaluating(model: Layer) -> Iterator[None]:
-    """Evaluation mode without gradients, and the mode of every layer as before afterwards."""
-    modes = [(layer, layer.training) for _, layer in model.named_layers()]
-    model.eval()
-    try:
-        with no_grad():
-            yield
-    finally:
-        for layer, training in modes:
-            layer.training = training
+    """Evaluation mode without gradients; every layer is in the same mode afterwards."""
+    with _same_modes(model), no_grad():
+        model.eval()
+        yield
 
 
 def run(

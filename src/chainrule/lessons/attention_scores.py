@@ -20,15 +20,11 @@ class ScoreVariance:
     """Dot products of random queries and keys of size d, plain and divided by √d."""
 
     d: int
-    plain: float
-    """Variance of q·k: d."""
-    scaled: float
-    """Variance of q·k / √d: 1."""
-    plain_peak: float
-    """Mean of the largest attention weight over `keys` keys, without scaling."""
+    plain: float  # variance of q·k: d
+    scaled: float  # variance of q·k / √d: 1
+    plain_peak: float  # mean of the largest attention weight over `keys` keys
     scaled_peak: float
-    plain_slope: float
-    """Mean L1 norm of the softmax Jacobian: how much of a gradient gets through to the scores."""
+    plain_slope: float  # mean L1 norm of the softmax Jacobian: how much of a gradient reaches the scores
     scaled_slope: float
 
 
@@ -55,10 +51,8 @@ class Timing(NamedTuple):
     """Attention over one sequence of n tokens."""
 
     n: int
-    scores: int
-    """Per head: n²."""
-    seconds: float
-    """Of the fastest forward pass, on one thread, by its own clock."""
+    scores: int  # per head: n²
+    seconds: float  # of the fastest forward pass, on one thread, by its own clock
 
 
 def growth(

@@ -31,8 +31,7 @@ class LetterConfig:
 
     vocab_size: int
     hidden: tuple[int, ...] = (200,)
-    init: Init = TANH
-    """Of the weights between the layers; N(0, 1) is the bad example."""
+    init: Init = TANH  # of the weights between the layers; N(0, 1) is the bad example
     output_init: Init = SMALL
 
 

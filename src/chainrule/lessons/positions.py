@@ -16,10 +16,8 @@ ALIKE = 1e-9  # codes that differ by less are the same
 class Codes(NamedTuple):
     """Positions 0 .. n - 1, one degree apart, as they are encoded."""
 
-    sine: Array
-    """(n, 1)"""
-    pair: Array
-    """Sine and cosine: (n, 2)"""
+    sine: Array  # (n, 1)
+    pair: Array  # sine and cosine: (n, 2)
 
 
 def degrees(n: int = 360) -> Codes:

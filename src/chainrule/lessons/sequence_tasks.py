@@ -12,7 +12,8 @@ Every batch is a function of (seed, step).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,14 +33,11 @@ ATTENTIVE: dict[str, type[SequenceClassifier]] = {
     "encoder": networks.EncoderClassifier,
     "orderless": networks.OrderlessEncoder,
 }
+Floats = npt.NDArray[np.float64]
 PAD = 0
+DISTANCES = (5, 20, 80)  # of `recall_table`
+B = 32  # rows of a batch
 EVAL = 1 << 20  # batches from this step on are for evaluation; no training gets there
-
-
-class Task(Protocol):
-    """Batches for `model.loss`."""
-
-    def batch(self, step: int) -> tuple[Array, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,6 @@ class Recall:
     """One of four tokens, then `distance` others: which one was it?"""
 
     distance: int
-    batch_size: int = 32
     seed: int = 0
     vocab_size = 9
     n_classes = 4
@@ -55,10 +52,10 @@ class Recall:
     def batch(self, step: int) -> tuple[Array, Array, Array]:
         """ids (B, distance + 1), lengths (B,), labels (B,)"""
         rng = random.generator("recall", step, seed=self.seed)
-        labels = rng.integers(self.n_classes, size=self.batch_size)
-        ids = rng.integers(self.n_classes + 1, self.vocab_size, size=(self.batch_size, self.distance + 1))
+        labels = rng.integers(self.n_classes, size=B)
+        ids = rng.integers(self.n_classes + 1, self.vocab_size, size=(B, self.distance + 1))
         ids[:, 0] = labels + 1
-        return ids, np.full(self.batch_size, self.distance + 1), labels
+        return ids, np.full(B, self.distance + 1), labels
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,6 @@ class Order:
     """Two words among others, in texts of different lengths, padded or cut to `longest`: which came first?"""
 
     longest: int = 12
-    batch_size: int = 32
     seed: int = 0
     vocab_size = 8
     n_classes = 2
@@ -74,7 +70,7 @@ class Order:
     def batch(self, step: int) -> tuple[Array, Array, Array]:
         """ids (B, longest), lengths (B,), labels (B,)"""
         rng = random.generator("order task", step, seed=self.seed)
-        B, T = self.batch_size, self.longest
+        T = self.longest
         lengths = rng.integers(2, T + 5, size=B).clip(max=T)  # some texts are longer, and cut
         ids = rng.integers(3, self.vocab_size, size=(B, T))
         places = np.array([np.sort(rng.choice(n, size=2, replace=False)) for n in lengths])  # (B, 2)
@@ -88,7 +84,6 @@ class Retrieve:
     """A row of tokens, one of them marked (as if in bold), then a question: which one is it?"""
 
     length: int = 40
-    batch_size: int = 32
     seed: int = 0
     n_classes = 8
     vocab_size = 2 * n_classes + 1  # plain tokens, the same ones marked, the question
@@ -96,7 +91,7 @@ class Retrieve:
     def batch(self, step: int) -> tuple[Array, Array, Array]:
         """ids (B, length + 1), lengths (B,), labels (B,)"""
         rng = random.generator("retrieve", step, seed=self.seed)
-        B, rows = self.batch_size, np.arange(self.batch_size)
+        rows = np.arange(B)
         ids = rng.integers(self.n_classes, size=(B, self.length + 1))
         places = rng.integers(self.length, size=B)
         labels = ids[rows, places]
@@ -107,24 +102,20 @@ class Retrieve:
 
 @dataclass(frozen=True)
 class Bites:
-    """Two animals around a verb, and the same the other way round: does the one that comes first in the alphabet bite?
+    """Two animals around a verb, then the same reversed: does the one that comes first in the alphabet bite?
 
     Half of the answers are yes for every pair of animals, so a model that ignores the order is right half of the time.
     """
 
-    animals: int = 6
-    batch_size: int = 32
     seed: int = 0
+    animals = 6
+    vocab_size = animals + 1
     n_classes = 2
-
-    @property
-    def vocab_size(self) -> int:
-        return self.animals + 1
 
     def batch(self, step: int) -> tuple[Array, Array, Array]:
         """ids (B, 3), lengths (B,), labels (B,); the second half of the rows is the first one reversed"""
         rng = random.generator("bites", step, seed=self.seed)
-        pairs = [rng.permutation(self.animals)[:2] for _ in range(self.batch_size // 2)]
+        pairs = [rng.permutation(self.animals)[:2] for _ in range(B // 2)]
         said = np.array([(a, self.animals, b) for a, b in pairs])  # subject, verb, object
         ids = np.concatenate([said, said[:, ::-1]])
         return ids, np.full(len(ids), 3), (ids[:, 0] < ids[:, 2]).astype(np.intp)
@@ -135,24 +126,21 @@ class Copy:
     """A row of random tokens, to be written down again; the decoder is shown what it should have written."""
 
     length: int = 20
-    vocab_size: int = 10
-    batch_size: int = 32
     seed: int = 0
+    vocab_size = 10
 
     def batch(self, step: int) -> tuple[Array, Array, Array]:
         """source (B, n), inputs (B, n) that begin with PAD, targets (B, n)"""
         rng = random.generator("copy", step, seed=self.seed)
-        source = rng.integers(1, self.vocab_size, size=(self.batch_size, self.length))
-        begin = np.full((self.batch_size, 1), PAD)
+        source = rng.integers(1, self.vocab_size, size=(B, self.length))
+        begin = np.full((B, 1), PAD)
         return source, np.concatenate([begin, source[:, :-1]], axis=1), source
 
 
 Question = Recall | Order | Retrieve | Bites  # tasks with a label per row
 
 
-def fit(
-    model: Any, task: Task, steps: int, *, lr: float = 3e-3, clip: float = 1.0
-) -> npt.NDArray[np.float64]:
+def fit(model: Any, task: Question | Copy, steps: int, *, lr: float = 3e-3, clip: float = 1.0) -> Floats:
     """Train `model` by AdamW; returns its losses (steps,)"""
     optimizer = AdamW(model.parameters(), lr, weight_decay=0.0)
     losses = np.empty(steps)
@@ -186,28 +174,20 @@ def classifier(kind: str, task: Question, width: int = 32) -> SequenceClassifier
 
 
 def recall_table(
-    distances: tuple[int, ...] = (5, 20, 80),
-    kinds: tuple[str, ...] = ("rnn", "lstm", "attention"),
-    *,
-    steps: int = 300,
-    width: int = 32,
-    seed: int = 0,
+    kinds: tuple[str, ...] = ("rnn", "lstm", "attention"), *, steps: int = 300, seed: int = 0
 ) -> dict[str, dict[int, float]]:
     """Accuracy of each kind of model at each distance, after as many steps for all; chance is 1/4."""
     table: dict[str, dict[int, float]] = {kind: {} for kind in kinds}
-    for kind in kinds:
-        for distance in distances:
-            with random.seeded(seed):
-                task = Recall(distance, seed=seed)
-                model = classifier(kind, task, width)
-                fit(model, task, steps)
-                table[kind][distance] = accuracy(model, task)
+    for kind, distance in product(kinds, DISTANCES):
+        with random.seeded(seed):
+            task = Recall(distance, seed=seed)
+            model = classifier(kind, task)
+            fit(model, task, steps)
+            table[kind][distance] = accuracy(model, task)
     return table
 
 
-def copy_losses(
-    length: int = 20, *, steps: int = 300, width: int = 64, seed: int = 0
-) -> dict[str, npt.NDArray[np.float64]]:
+def copy_losses(length: int = 20, *, steps: int = 300, width: int = 64, seed: int = 0) -> dict[str, Floats]:
     """Losses of the encoder-decoder with one vector between its halves and of the one with attention (steps,)"""
     task = Copy(length, seed=seed)
     losses = {}

@@ -9,7 +9,7 @@ its targets fall (but for the rounding of sums, and for a batch norm, which sees
 
 from __future__ import annotations
 
-from chainrule.autograd.tape import replay
+from chainrule import autograd
 from chainrule.models.microbatch import Batch, State, join, microbatches
 from chainrule.models.model import Model
 
@@ -26,7 +26,11 @@ def backward(
         losses, state = model.losses_and_state(part)
         states.append(state)
         weighted = [(each, n / total) for each, n, total in zip(losses, counted, totals, strict=True) if n]
-        replay([each.root(each.dtype.type(factor) * each.dtype.type(weight)) for each, weight in weighted])
+        seeds = []
+        for each, weight in weighted:
+            number = each.dtype.type  # rounds the factor as the gradient of weight · loss would be
+            seeds.append((each, number(factor) * number(weight)))
+        autograd.backward(seeds)
         # Read after backward, which computes a deferred loss together with its gradient.
         loss += sum(each.item() * weight for each, weight in weighted)
         del losses, weighted  # before the next microbatch comes

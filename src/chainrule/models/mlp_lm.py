@@ -64,13 +64,9 @@ class MLPLM(WindowModel):
     def __init__(self, config: MLPConfig) -> None:
         self.config = config
         self.embedding = Embedding(config.vocab_size + 1, config.n_embd)  # the last is "nothing yet"
+        norm = "batch" if config.batch_norm else None
         # Small last weights: the first logits are near 0 and the first loss near ln V.
-        self.mlp = MLP(
-            config.sizes,
-            "tanh",
-            norm="batch" if config.batch_norm else None,
-            output_init=partial(normal, std=0.01),
-        )
+        self.mlp = MLP(config.sizes, "tanh", norm=norm, output_init=partial(normal, std=0.01))
 
     def predict(self, contexts: Array) -> Tensor:
         """contexts (N, n) -> logits (N, V)"""

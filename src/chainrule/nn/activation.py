@@ -31,26 +31,19 @@ def identity(x: Any) -> Any:
     return x
 
 
-ACTIVATIONS: dict[str, Callable[[], Activation]] = {
-    "linear": lambda: identity,
-    "sigmoid": lambda: ops.sigmoid,
-    "tanh": lambda: ops.tanh,
-    "relu": lambda: ops.relu,
-    "leaky_relu": lambda: ops.leaky_relu,
-    "prelu": PReLU,
-    "elu": lambda: ops.elu,
-    "silu": lambda: ops.silu,
-    "gelu": lambda: ops.gelu,
-    "gelu_tanh": lambda: ops.gelu_tanh,
-    "softplus": lambda: ops.softplus,
-    "softmax": lambda: ops.softmax,
-}
+ACTIVATIONS: dict[str, Activation] = {
+    "linear": identity, "sigmoid": ops.sigmoid, "tanh": ops.tanh, "relu": ops.relu,
+    "leaky_relu": ops.leaky_relu, "elu": ops.elu, "silu": ops.silu, "gelu": ops.gelu,
+    "gelu_tanh": ops.gelu_tanh, "softplus": ops.softplus, "softmax": ops.softmax
+}  # fmt: skip
 
 
 def activation(f: str | Activation) -> Activation:
     """The activation called `f`: an op, or for "prelu" a new layer with its own α; a function is itself."""
     if not isinstance(f, str):
         return f
+    if f == "prelu":
+        return PReLU()
     if f not in ACTIVATIONS:
-        raise ConfigError(f"activation: {f!r} (must be one of {', '.join(ACTIVATIONS)})")
-    return ACTIVATIONS[f]()
+        raise ConfigError(f"activation: {f!r} (must be one of {', '.join([*ACTIVATIONS, 'prelu'])})")
+    return ACTIVATIONS[f]

@@ -142,12 +142,9 @@ def expectation(f: Callable[[Array], Array]) -> float:
 
 
 TORCH_GAINS = {
-    "linear": 1.0,
-    "sigmoid": 1.0,
-    "tanh": 5 / 3,
-    "relu": math.sqrt(2.0),
-    "leaky_relu": math.sqrt(2 / (1 + 0.01**2)),
-}
+    "linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2.0),
+    "leaky_relu": math.sqrt(2 / (1 + 0.01**2))
+}  # fmt: skip
 
 
 def torch_gain(name: str) -> float:

@@ -71,15 +71,9 @@ class BatchNorm(Layer):
 
     def fold_into(self, linear: Linear) -> Linear:
         """One linear layer that does what `linear` and then this layer do in evaluation mode."""
-        weight, bias = ops.fold_batchnorm(
-            linear.weight.data,
-            None if linear.bias is None else linear.bias.data,
-            self.weight.data,
-            self.bias.data,
-            self.running_mean,
-            self.running_var,
-            eps=self.eps,
-        )
+        b = None if linear.bias is None else linear.bias.data
+        norm = (self.weight.data, self.bias.data, self.running_mean, self.running_var)
+        weight, bias = ops.fold_batchnorm(linear.weight.data, b, *norm, eps=self.eps)
         n_out, n_in = linear.weight.shape
         folded = Linear(n_in, n_out).to(weight.dtype)
         folded.load({"weight": weight, "bias": bias})

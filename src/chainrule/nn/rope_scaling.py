@@ -84,7 +84,7 @@ KINDS: dict[str, type[RopeScaling]] = {"linear": LinearScaling, "llama3": Llama3
 
 
 def rope_scaling(values: Any) -> RopeScaling | None:
-    """A scaling from its fields by name, as `dataclasses.asdict` gives them; one that is made, or none, as it is."""
+    """A scaling from its fields by name, as `dataclasses.asdict` gives them; a scaling or None is returned as it is."""
     if values is None or isinstance(values, RopeScaling):
         return values
     if not isinstance(values, Mapping):

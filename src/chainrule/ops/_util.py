@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from chainrule import native
+from chainrule.autograd import Example
 from chainrule.autograd.mode import mode
-from chainrule.autograd.types import Array, Grads, Into, Needs, Saved, Shape
+from chainrule.autograd.op import Examples
+from chainrule.autograd.types import Array, Grads, Into, Needs, Result, Saved, Shape
+from chainrule.errors import ShapeError
 
 
 def rows(x: Array) -> Array:
@@ -56,12 +59,21 @@ def mean_last(x: Array) -> Array:
     return mean
 
 
+def check_features(name: str, x: Array, **features: Array) -> None:
+    """Parameters and statistics of the features of x (..., C) must have the shape (C,)."""
+    wrong = [what for what, array in features.items() if x.ndim == 0 or array.shape != x.shape[-1:]]
+    if wrong:
+        given = ", ".join(f"{what} {array.shape}" for what, array in features.items())
+        rule = f"{' and '.join(wrong)} must have the size of x's last axis"
+        raise ShapeError(f"{name}: x {x.shape}, {given} ({rule})")
+
+
 def native_map(
     forward: str, backward: str, *, saves_output: bool = False
-) -> tuple[Callable[[Array], tuple[Array, Saved]], Callable[[Array, Saved, Needs], Grads]]:
+) -> tuple[Callable[[Array], Result], Callable[[Array, Saved, Needs], Grads]]:
     """The native pair of an elementwise function that saves only x, or only y, by the names of its kernels."""
 
-    def native_forward(x: Array) -> tuple[Array, Saved]:
+    def native_forward(x: Array) -> Result:
         y = native.empty_like(x)
         getattr(native.kernels(), forward)(y, x)
         return y, (y if saves_output else x,)
@@ -74,9 +86,9 @@ def native_map(
     return native_forward, native_backward
 
 
-def summed_into(need: Any, like: Array) -> Array:
+def summed_into(need: Any, shape: Shape) -> Array:
     """Where a kernel adds the gradient of a parameter: its place in the flat block, or new zeros."""
-    return need.array if isinstance(need, Into) else np.zeros_like(like)
+    return need.array if isinstance(need, Into) else np.zeros(shape, np.float32)
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Array:
@@ -88,3 +100,16 @@ def away_from_zero(rng: np.random.Generator, *shape: int, gap: float = 0.2) -> A
     """Example values of both signs with |x| > gap, for functions with a kink at 0."""
     x = rng.normal(size=shape)
     return x + gap * np.sign(x)
+
+
+OneExample: TypeAlias = Callable[[np.random.Generator], Example]
+
+
+def shapes(*inputs: Shape, draw: Callable[..., Array] = normal, **constants: Any) -> OneExample:
+    """An example with random inputs of these shapes: `shapes((2, 3), (3,), eps=0.1)`."""
+    return lambda rng: Example(tuple([draw(rng, *shape) for shape in inputs]), constants)
+
+
+def examples(*each: OneExample) -> Examples:
+    """The `example` of an op: `examples(shapes((3, 4)), shapes((7, 1)))`."""
+    return lambda rng: (make(rng) for make in each)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chainrule.optim.adagrad import root, split
-from chainrule.optim.optimizer import Array, Block, Optimizer
+from chainrule.optim.optimizer import Array, Betas, Block, Optimizer
 
 
 class Adam(Optimizer):
@@ -22,7 +22,7 @@ class Adam(Optimizer):
         self,
         params: Block,
         lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        betas: Betas = (0.9, 0.999),
         *,
         eps: float = 1e-8,
         eps_inside: bool = False,
@@ -69,7 +69,7 @@ class AdamW(Adam):
         self,
         params: Block,
         lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        betas: Betas = (0.9, 0.999),
         *,
         weight_decay: float = 0.01,
         eps: float = 1e-8,

@@ -13,6 +13,7 @@ from chainrule import native
 from chainrule.errors import CheckpointError, ConfigError, GraphError, ShapeError
 
 Array = npt.NDArray[Any]
+Betas = tuple[float, float]  # how much two averages keep of the past, each from 0 to below 1
 
 CHUNK = 1 << 16  # elements per update: a chunk of values, gradients and state stays in the cache
 

@@ -62,11 +62,8 @@ def linear(lr: float, steps: int, *, warmup: int = 0, final: float = 0.0) -> Sch
 
 def wsd(lr: float, steps: int, *, warmup: int = 0, decay: int, final: float = 0.0) -> Schedule:
     """Warm-up, stable, decay: up to `lr`, constant, then linearly to `final` in the last `decay` steps."""
-    _require(
-        0 < decay <= steps - warmup,
-        "wsd",
-        f"decay is {decay} of {steps - warmup} steps left after the warm-up",
-    )
+    left = steps - warmup
+    _require(0 < decay <= left, "wsd", f"decay is {decay} of {left} steps left after the warm-up")
     return _rise_and_fall("wsd", lr, steps, warmup, decay, final, lambda x: 1 - x)
 
 
@@ -102,9 +99,8 @@ def transfer(lr: float, batch: float, *, params: float, to_params: float) -> Tra
     >>> transfer(1e-3, 32, params=1e8, to_params=1e10)
     Transferred(lr=0.0001, batch=320.0)
     """
-    _require(
-        params > 0 and to_params > 0, "transfer", f"sizes {params!r} and {to_params!r} (must be positive)"
-    )
+    sizes = f"sizes {params!r} and {to_params!r}"
+    _require(params > 0 and to_params > 0, "transfer", f"{sizes} (must be positive)")
     growth = math.sqrt(to_params / params)
     return Transferred(lr / growth, batch * growth)  # [OP.25]
 

@@ -11,6 +11,7 @@ from chainrule.models import make
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Task
 from chainrule.train.config import TrainConfig, defaults
+from chainrule.train.log import Logger
 from chainrule.train.trainer import Trainer
 
 
@@ -33,7 +34,7 @@ def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[
 
 
 @dataclass
-class _Told:
+class _Told(Logger):
     """A logger that only tells how far it is."""
 
     steps: int
@@ -41,7 +42,3 @@ class _Told:
 
     def step(self, step: int, loss: float, **_: Any) -> None:
         self.tell(f"baseline: step {step:,} of {self.steps:,}")
-
-    def progress(self, said: str) -> None: ...
-    def evaluation(self, step: int, loss: float, **_: Any) -> None: ...
-    def note(self, step: int, record: dict[str, Any], *said: str) -> None: ...

@@ -29,7 +29,6 @@ import numpy.typing as npt
 from chainrule.errors import ChainruleWarning, CheckpointError
 from chainrule.files import flush, flush_folder
 from chainrule.io import safetensors
-from chainrule.io.hf.architectures import check_size
 from chainrule.runs.folder import MANIFEST, STEP, RunFolder, step_of
 
 FORMAT = 1
@@ -45,7 +44,7 @@ class Checkpoint:
     config: dict[str, Any]  # of the model
     tokenizer: dict[str, Any]
     training: dict[str, Any]  # the step, the settings, the data
-    # What has nothing to say has no file.
+    # An empty one of these has no file.
     carried: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     trained: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # where `model` is a mean of them
     tokenizer_config: dict[str, Any] = field(default_factory=dict)
@@ -54,10 +53,6 @@ class Checkpoint:
     @property
     def step(self) -> int:
         return int(self.training["step"])
-
-    def check_size(self, n_params: int) -> None:
-        """Refuse a model of more parameters than there are values for, before memory is asked for them."""
-        check_size(n_params, self.model)
 
 
 ARRAYS = ("model", "optimizer", "carried", "trained")
@@ -96,14 +91,12 @@ def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
 
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint, or the newest good one of a run. Every file must be as it was saved."""
-    newest = find(path)
-    if newest == path:
+    if find(path) == path:
         return _load(path)
     found, damaged = _newest_good(RunFolder(path).saved())
     if found is None:
-        raise CheckpointError(
-            f"{damaged}; there is no good one before it (bring back a copy, or begin a new run)"
-        )
+        fix = "bring back a copy, or begin a new run"
+        raise CheckpointError(f"{damaged}; there is no good one before it ({fix})")
     return found
 
 
@@ -177,12 +170,6 @@ def _take_back(folder: Path) -> None:
             old.rename(final)
 
 
-def _encode(file: str, value: Mapping[str, Any]) -> bytes:
-    if file.endswith(".json"):
-        return (json.dumps(value, indent=1) + "\n").encode()
-    return safetensors.encode(value)
-
-
 def _decode(path: Path, content: bytes) -> dict[str, Any]:
     try:
         value = json.loads(content) if path.suffix == ".json" else safetensors.decode(content)
@@ -211,7 +198,8 @@ def _read(path: Path) -> bytes:
 
 def _write(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
     """Write a file to the disk; returns its line of the manifest. Memory is needed for this one file only."""
-    content = _encode(path.name, value)
+    is_json = path.suffix == ".json"
+    content = (json.dumps(value, indent=1) + "\n").encode() if is_json else safetensors.encode(value)
     with path.open("wb") as file:
         file.write(content)
         flush(file)

@@ -105,15 +105,11 @@ def recorded(
 
 
 def _warn_of_change(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    changed = [
-        f"{name} {before[name]} -> {now[name]}" for name in BITS if before.get(name, now[name]) != now[name]
-    ]
+    changed = [name for name in BITS if before.get(name, now[name]) != now[name]]
     if changed:
-        warnings.warn(
-            f"{folder}: resumes with {', '.join(changed)}; results may differ in their last bits",
-            ChainruleWarning,
-            stacklevel=4,
-        )
+        said = ", ".join(f"{name} {before[name]} -> {now[name]}" for name in changed)
+        problem = f"{folder}: resumes with {said}; results may differ in their last bits"
+        warnings.warn(problem, ChainruleWarning, stacklevel=4)
 
 
 def _time() -> str:

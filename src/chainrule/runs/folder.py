@@ -17,7 +17,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -29,38 +28,17 @@ MANIFEST = "manifest.json"
 STEP = "step_"
 
 
-@dataclass(frozen=True)
 class RunFolder:
     """The directory of a run, there or to be made."""
 
-    path: Path
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path))
-
-    @property
-    def log(self) -> Path:
-        return self.path / "log.jsonl"
-
-    @property
-    def settings(self) -> Path:
-        return self.path / "config.toml"
-
-    @property
-    def environment(self) -> Path:
-        return self.path / "environment.json"
-
-    @property
-    def vectors(self) -> Path:
-        return self.path / "vectors.txt"
-
-    @property
-    def lock(self) -> Path:
-        return self.path / ".lock"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.log = self.path / "log.jsonl"
+        self.settings = self.path / "config.toml"
+        self.environment = self.path / "environment.json"
+        self.vectors = self.path / "vectors.txt"
+        self.lock = self.path / ".lock"
+        self.checkpoints = self.path / "checkpoints"
 
     def checkpoint(self, step: int) -> Path:
         """Where the checkpoint of a step is, or will be."""
@@ -104,11 +82,8 @@ class RunFolder:
         """There is nothing but what a run begins with: no step was made."""
         if any(record["step"] for record in read(self.log)):
             return False
-        first = {
-            path.name for path in (self.log, self.settings, self.environment, self.lock, self.checkpoints)
-        }
-        saved = {path.name for path in self.checkpoints.glob("*")}
-        return {path.name for path in self.path.iterdir()} <= first and saved <= {self.checkpoint(0).name}
+        first = {self.log, self.settings, self.environment, self.lock, self.checkpoints}
+        return {*self.path.iterdir()} <= first and {*self.checkpoints.glob("*")} <= {self.checkpoint(0)}
 
 
 def step_of(checkpoint: Path) -> int:

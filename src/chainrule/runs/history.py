@@ -95,11 +95,8 @@ def histories(folder: str | Path) -> list[History]:
     folder = Path(folder)
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such directory (must hold runs)")
-    return [
-        History.of(path.parent)
-        for path in sorted(folder.rglob(RunFolder(folder).log.name))
-        if not path.parent.name.startswith(".")
-    ]
+    logs = sorted(folder.rglob(RunFolder(folder).log.name))
+    return [History.of(log.parent) for log in logs if not log.parent.name.startswith(".")]
 
 
 def _newest(folder: Path) -> tuple[Checkpoint | None, str]:
@@ -124,10 +121,8 @@ def _state(folder: Path, saved: Checkpoint | None, damage: str, known: dict[str,
     stretches = environment.stretches(known)
     how = stretches[-1].get("how", "") if stretches else ""
     if how in ("", "stopped", "KeyboardInterrupt"):
-        planned = saved.training.get("total")
-        done = (
-            not stretches and isinstance(planned, int) and saved.step >= planned
-        )  # made before this file was
+        planned = saved.training.get("total")  # all there is to go by in runs older than environment.json
+        done = not stretches and isinstance(planned, int) and saved.step >= planned
         return ("finished" if done else "interrupted"), ""
     return ("finished", "") if how == "finished" else ("failed", str(how))
 
@@ -147,8 +142,7 @@ def _settings(folder: Path, saved: Checkpoint | None) -> dict[str, Any]:
 
 def _length(stretch: dict[str, Any]) -> float:
     try:
-        return (
-            datetime.fromisoformat(stretch["ended"]) - datetime.fromisoformat(stretch["began"])
-        ).total_seconds()
+        began, ended = (datetime.fromisoformat(stretch[key]) for key in ("began", "ended"))
+        return (ended - began).total_seconds()
     except (KeyError, TypeError, ValueError):
         return 0.0

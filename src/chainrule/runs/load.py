@@ -53,9 +53,8 @@ def load_language_model(path: str | os.PathLike[str]) -> tuple[LanguageModel, To
     """What `load` finds, which must be a language model."""
     model, tokenizer = load(path)
     if not isinstance(model, LanguageModel):
-        raise CheckpointError(
-            f"{path}: holds a {type(model).__name__} (must be a language model, such as a GPT)"
-        )
+        rule = "must be a language model, such as a GPT"
+        raise CheckpointError(f"{path}: holds a {type(model).__name__} ({rule})")
     return model, tokenizer
 
 
@@ -68,7 +67,7 @@ def open_model(path: str | os.PathLike[str]) -> Loaded:
         loaded = Loaded(*io.load(path), None)
     if entry := broken(loaded.model):
         raise CheckpointError(
-            f"{path}: {entry.name}{list(entry.index)} is {entry.value} (weights must be finite: take an earlier "
+            f"{path}: {entry.place} is {entry.value} (weights must be finite: take an earlier "
             "checkpoint, or train again with a smaller lr)"
         )
     return loaded
@@ -125,16 +124,16 @@ def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False)
     """The checkpoint at `path`, or the newest of the run there: of a model of text, or of word vectors."""
     saved = checkpoint.load(Path(path))
     found = family_name(saved.config)
-    known = isinstance(found, str) and found in (KNOWN if word_vectors else WORD_VECTORS)
-    if known:
+    family = found if isinstance(found, str) else ""
+    if family in (KNOWN if word_vectors else WORD_VECTORS):
         kinds = ("a model of text", "word vectors")
         holds, wanted = kinds if word_vectors else kinds[::-1]
-        task = task_of(found) if found != "bert-embedder" else task_of("bert")
+        task = task_of("bert" if family == "bert-embedder" else family)
         raise CheckpointError(
             f"{path}: holds {holds} ({found}), not {wanted} (must be used with chainrule {task.used_by}, or trained on "
-            f"with chainrule train {task.command.format(family=found)} --resume)"
+            f"with chainrule train {task.command.format(family=family)} --resume)"
         )
-    if word_vectors and not (isinstance(found, str) and found in WORD_VECTORS):
+    if word_vectors and family not in WORD_VECTORS:
         raise CheckpointError(f"checkpoint: model_type {found!r} (must be {' or '.join(WORD_VECTORS)})")
     return saved
 
@@ -147,10 +146,8 @@ def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
         raise CheckpointError(f"checkpoint: config.json does not fit this version ({error})") from error
     tokenizer = pretrained.to_tokenizer(saved.tokenizer, saved.tokenizer_config)
     if tokenizer.vocab_size != model.config.vocab_size:
-        raise CheckpointError(
-            f"checkpoint: tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}"
-            " (must be equal)"
-        )
+        sizes = f"tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}"
+        raise CheckpointError(f"checkpoint: {sizes} (must be equal)")
     return model, tokenizer
 
 

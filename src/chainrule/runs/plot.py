@@ -18,9 +18,8 @@ def loss_curve(log: Path, png: Path, references: Mapping[str, float] | None = No
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError(
-            "loss curve: matplotlib is not installed (pip install 'chainrule[plots]')"
-        ) from error
+        missing = "loss curve: matplotlib is not installed (pip install 'chainrule[plots]')"
+        raise ConfigError(missing) from error
     records = read(log)
     (x, losses), evaluations = _points(records, "loss"), _points(records, "validation")
     if not len(x):

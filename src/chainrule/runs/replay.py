@@ -76,15 +76,10 @@ class Replay:
         """Everything by name, as it is saved: `gradient/wte.weight`."""
         groups: dict[str, Any] = {
             "batch": named(self.inputs) | {"targets": self.targets},
-            "activation": self.activations,
-            "activation_gradient": self.activation_gradients,
-            "weight": self.weights,
-            "gradient": self.gradients,
-            "update": self.updates,
-        }
-        return {
-            f"{group}/{name}": value for group, arrays in groups.items() for name, value in arrays.items()
-        }
+            "activation": self.activations, "activation_gradient": self.activation_gradients,
+            "weight": self.weights, "gradient": self.gradients, "update": self.updates,
+        }  # fmt: skip
+        return {f"{group}/{name}": array for group, each in groups.items() for name, array in each.items()}
 
 
 def replay(folder: str | Path, step: int, tell: Callable[[int], object] = lambda done: None) -> Replay:
@@ -144,10 +139,7 @@ def _differs(step: int, found: tuple[float, float], records: dict[int, dict[str,
     if step not in records:
         return None
     logged = records[step].get("loss"), records[step].get("norm")
-    same = [
-        (value if np.isfinite(value) else None) == other for value, other in zip(found, logged, strict=True)
-    ]
-    return None if all(same) else step
+    return None if logged == tuple(value if np.isfinite(value) else None for value in found) else step
 
 
 def _open(run: Run, records: dict[int, dict[str, Any]], since: int, differs: int | None) -> Replay:
@@ -157,32 +149,22 @@ def _open(run: Run, records: dict[int, dict[str, Any]], since: int, differs: int
     weights = {name: param.array.copy() for name, param in params.items()}
     with capture(*calls(*ACTIVATIONS, STREAM)) as seen, capture(*calls(*OUTPUTS)) as outputs:
         loss, size = trainer.update(lr)
-    gradients = {name: _copy(param.grad, param.array) for name, param in params.items()}
+    gradients = {
+        name: np.zeros_like(p.array) if p.grad is None else p.grad.copy() for name, p in params.items()
+    }
     updates = {name: param.array - weights[name] for name, param in params.items()}
     step = trainer.steps
     return Replay(
-        run=run.folder,
-        step=step,
-        since=since,
-        lr=lr,
-        loss=loss,
-        norm=size,
+        run=run.folder, step=step, since=since, lr=lr, loss=loss, norm=size,
         logged=records.get(step),
         differs=differs or _differs(step, (loss, size), records),
         texts=_texts(run.tokenizer, inputs, targets),
         report=_report(run, loss, captured_entropy(outputs), layers(seen), weights, gradients, updates),
-        inputs=inputs,
-        targets=targets,
+        inputs=inputs, targets=targets,
         activations={name: entry.value for name, entry in seen.items()},
         activation_gradients={name: e.grad for name, e in seen.items() if e.grad is not None},
-        weights=weights,
-        gradients=gradients,
-        updates=updates,
-    )
-
-
-def _copy(grad: Array | None, like: Array) -> Array:
-    return np.zeros_like(like) if grad is None else grad.copy()
+        weights=weights, gradients=gradients, updates=updates,
+    )  # fmt: skip
 
 
 def _report(
@@ -215,11 +197,9 @@ def _texts(tokenizer: Tokenizer, inputs: Any, targets: Array) -> list[dict[str, 
     for number, wanted in enumerate(targets):
         row = {}
         for name in (name for name in TOKENS if name in fields):
-            mask = fields.get({"ids": "mask"}.get(name, f"{name}_mask"))
-            ids = fields[name][number]
-            row["text" if name == "ids" else name] = tokenizer.decode(
-                ids if mask is None else ids[mask[number]]
-            )
+            key, mask_key = ("text", "mask") if name == "ids" else (name, f"{name}_mask")
+            ids, mask = fields[name][number], fields.get(mask_key)
+            row[key] = tokenizer.decode(ids if mask is None else ids[mask[number]])
         wanted = np.atleast_1d(wanted)
         label = targets.ndim == 1 and not isinstance(inputs, np.ndarray)  # a class, not a token
         kept = wanted[wanted != IGNORE]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from chainrule.data import BatchSource
+from chainrule.data import BatchSource, Shards
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
 from chainrule.io import load_tokenizer, write_vectors
@@ -26,7 +27,14 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
-from chainrule.runs.warm_start import begun_with, check_family, check_frozen, freeze_body, load_start
+from chainrule.runs.warm_start import (
+    begun_with,
+    check_family,
+    check_frozen,
+    freeze_body,
+    load_start,
+    own_tokenizer,
+)
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.task import Data, Task, facts_of
 from chainrule.text import Tokenizer
@@ -85,10 +93,10 @@ class Run:
         """Start in an empty or new directory.
 
         `data` may be a name or a path, `model` is the name of a family, `size` the fields of its config but for those
-        that the data decide, such as the vocabulary. Without a tokenizer, or the path of one, every character of a
-        corpus is a token; shards have their own. With `start`, a model or the path of one, the run begins with its
-        weights, or with its body and a new head. Without `config` the settings, and sizes that are not given, suit the
-        amount of data. Of a draft nothing is written.
+        that the data decide, such as the vocabulary. `tokenizer` may be the path of one; without, or with "char", every
+        character of a corpus is a token; shards have their own. With `start`, a model or the path of one, the run
+        begins with its weights, or with its body and a new head. Without `config` the settings,
+        and sizes that are not given, suit the amount of data. Of a draft nothing is written.
         """
         if isinstance(start, str | Path):
             start, tokenizer = load_start(start, tokenizer)
@@ -96,7 +104,12 @@ class Run:
             check_family(start, model)
         kind = task_of(model)
         options = {name: size.pop(name) for name in kind.options if name in size}
-        task = kind.open(data, tokenizer, load_tokenizer, **options)
+        found = kind.find(data) if isinstance(data, str | os.PathLike) else data
+        if isinstance(tokenizer, str):
+            if isinstance(found, Shards):
+                raise own_tokenizer(tokenizer, data)
+            tokenizer = None if tokenizer == "char" else load_tokenizer(tokenizer)
+        task = kind.of(found, tokenizer, **options)
         if config is None:
             suited = task.suited(task.corpus, trained=start is not None, frozen=False)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
@@ -179,17 +192,11 @@ class Run:
         How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
         """
         trainer = self.trainer
+        sizes = {"tokens": trainer.step.tokens, "parameters": self.model.count(), "resume_at": trainer.steps}
         with (
             self.files.at_work(),
             nullcontext() if self.finished else self._recorded(),
-            Log(
-                self.files.log,
-                tokens=trainer.step.tokens,
-                parameters=self.model.count(),
-                resume_at=trainer.steps,
-                console=console,
-                tell=tell,
-            ) as log,
+            Log(self.files.log, **sizes, console=console, tell=tell) as log,
         ):
 
             def save() -> None:
@@ -234,36 +241,27 @@ class Run:
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""
-        trainer = self.trainer
+        trainer, step = self.trainer, self.trainer.step
         training = progress_of(trainer) | {
-            **({} if trainer.step.by_epoch else {"from_seed": self.from_seed}),
+            **({} if step.by_epoch else {"from_seed": self.from_seed}),
             **self.task.facts(),
-            "train": asdict(self.config if trainer.step.by_epoch else trainer.config),
+            "train": asdict(self.config if step.by_epoch else trainer.config),
             "data": facts_of(self.corpus),
         }
-        trained = self.model.state()
-        with trainer.averaged():
+        trained = self.model.state() if step.average else {}
+        with step.averaged():
             used = pretrained.parts(self.model, self.tokenizer)
-        return checkpoint.save(
-            self.folder,
-            Checkpoint(
-                **vars(used),
-                trained=trained if trainer.step.average else {},
-                optimizer=trainer.step.arrays(),
-                training=training,
-                carried=flat(trainer.step.state),
-            ),
-            keep=self._kept(),
+        moments, carried = step.arrays(), flat(step.state)
+        saved = Checkpoint(
+            **vars(used), trained=trained, optimizer=moments, training=training, carried=carried
         )
-
-    def _kept(self) -> set[int]:
-        """Steps whose checkpoints are worth keeping: the best, and first weights that no seed gives again."""
-        best = {self.trainer.best_so_far.step} if self.trainer.config.keep == "best" else set()
-        return best if self.from_seed else best | {0}
+        # Kept beside the newest: the best step, and first weights that no seed gives again.
+        best = {trainer.best_so_far.step} if trainer.config.keep == "best" else set()
+        return checkpoint.save(self.folder, saved, keep=best if self.from_seed else best | {0})
 
     def sample(self) -> str:
-        """What the model writes now, with the averaged weights if there are such."""
-        with self.trainer.averaged():
+        """What the model writes now, with the running mean of the weights if there is one."""
+        with self.trainer.step.averaged():
             return self.task.sample(self.model, self.trainer.config.seed)
 
     def baselines(self) -> dict[str, float]:

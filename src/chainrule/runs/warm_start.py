@@ -12,7 +12,6 @@ from chainrule.models import Model, describe, fine_tune, n_params
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import body_of, fits_head
 from chainrule.runs.load import is_tokenizer, load
-from chainrule.tasks.task import own_tokenizer
 from chainrule.text import Tokenizer
 
 HEAD = ("classes", "labels")  # what the head of a classifier follows from
@@ -29,14 +28,19 @@ def load_start(path: str | Path, tokenizer: Tokenizer | str | None) -> tuple[Mod
     return start, own
 
 
+def own_tokenizer(tokenizer: object, owner: object) -> ConfigError:
+    """A tokenizer is asked for where there is one already."""
+    said = f" is {tokenizer}, {owner} has its own (leave it out)"
+    return ConfigError("train: ", Setting("tokenizer"), said)
+
+
 def check_family(start: Model, family: str) -> None:
     """Weights fit a model of their own family, or the body of a BERT another head."""
     kind = family_of(family).model
     if type(start) is not kind and not fits_head(start, kind):
         theirs = describe(start)["model_type"]
-        raise ConfigError(
-            f"train: a {family} cannot begin with the weights of a {theirs} (must be one itself: say train {theirs})"
-        )
+        rule = f"must be one itself: say train {theirs}"
+        raise ConfigError(f"train: a {family} cannot begin with the weights of a {theirs} ({rule})")
 
 
 def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
@@ -53,13 +57,8 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
     for name, value in sizes.items():
         there = getattr(start.config, name, value)
         if there != value and name not in free and not _context_alone(start, name, value):
-            raise ConfigError(
-                *(
-                    "train: ",
-                    Setting(name),
-                    f" is {value}, in the model to begin with {there} (must be the same)",
-                )
-            )
+            said = f" is {value}, in the model to begin with {there} (must be the same)"
+            raise ConfigError("train: ", Setting(name), said)
     if type(start) is not kind:
         return fine_tune(start, kind, **sizes)
     model = kind(replace(start.config, **sizes))

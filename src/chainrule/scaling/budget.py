@@ -54,7 +54,7 @@ LADDER = [
 CLIP = 5.0  # above the norm of most gradients of models this small
 EVALUATIONS, FEWEST = 8, 50  # of a training, and steps between two of them at least
 QUICK = 0.25  # seconds that timing a size may take in any case: on a busy machine a few steps tell little
-SHARE = 0.03  # fraction of the budget that may go into timing
+TIMING = 0.03  # fraction of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
 COUNTED = 20_000_000  # characters that are counted, at most
 # A GPT's bits in relation to those of five-grams: the floor, what lies above it at 10¹² operations, and by which power
@@ -69,13 +69,11 @@ class Choice:
 
     tokenizer: Tokenizer
     sizes: dict[str, Any]
-    training: dict[str, Any]
-    """Fields of `TrainConfig`."""
+    training: dict[str, Any]  # fields of `TrainConfig`
     parameters: int
     steps: int
     epochs: float
-    expected: tuple[float, float]
-    """Bits per byte of the validation text, from and to."""
+    expected: tuple[float, float]  # bits per byte of the validation text, from and to
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {value}" for name, value in self.sizes.items())
@@ -145,15 +143,16 @@ def fitting_steps(model: Model, config: TrainConfig, parts: Sequence[Ids], secon
     """How many steps, with the evaluations between them, fit into the time; measured."""
     T = model.config.block_size
     batches = Batches(parts[0], batch_size=config.batch_size, block_size=T, seed=config.seed)
-    pace = seconds_per_step(Trainer(model, batches, [], config), SHARE * seconds / len(LADDER))
-    evaluated = min(config.eval_windows, len(parts[1]) // T) / config.batch_size  # in batches
+    pace = seconds_per_step(Trainer(model, batches, [], config), TIMING * seconds / len(LADDER))
+    evaluated = min(config.eval_windows, len(parts[1]) // T) / config.batch_size  # batches of an evaluation
+    often = max(seconds / pace / EVALUATIONS, FEWEST)  # steps between two evaluations
     return max(
-        1, round(seconds / pace - (EVALUATIONS + 1) * evaluated / 3)
+        1, round(seconds / pace / (1 + evaluated / 3 / often))
     )  # a third of a step is its forward pass
 
 
 def suitable_tokenizer(text: str, seconds: float) -> Tokenizer:
-    """Characters for a small text or a short time; else byte pairs, the more of them the more there is to learn."""
+    """Characters for a small text or a short time; else byte pairs, more of them for a longer text."""
     if len(text) < 1_000_000 or seconds < 60:
         return CharTokenizer.train(text)
     size = 512 if len(text) < 10_000_000 else 2048 if len(text) < 100_000_000 else 8192

@@ -50,7 +50,7 @@ class Costs(NamedTuple):
     work: int
     """Multiply-adds, without the projections that both have."""
     sequential_steps: int
-    """That must wait for each other, however many processors there are."""
+    """Steps that must wait for each other, however many processors there are."""
     path_length: int
     """Steps from the first token to the last."""
 

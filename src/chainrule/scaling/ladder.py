@@ -29,6 +29,7 @@ from chainrule.scaling.rungs import LadderConfig, Rung
 from chainrule.tasks.language_modeling import LanguageModelingTask, text_batches
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig
+from chainrule.train.log import Logger
 from chainrule.train.trainer import Trainer
 
 MOST = 20  # times the updates of the GPT that a cheap model gets at equal compute
@@ -67,16 +68,11 @@ class Ladder:
 
     def counted(self) -> Iterator[Rung]:
         """The models that only count, with Kneser-Ney smoothing."""
-        ends = Terminals(self.tokenizer.vocab_size, None)  # one text without documents
+        V = self.tokenizer.vocab_size
+        ends = Terminals(V, None)  # one text without documents
         for order in (1, 2, self.config.order):
             began = time.perf_counter()
-            model = NGram.fit(
-                [self.training],
-                order=order,
-                vocab_size=self.tokenizer.vocab_size,
-                ends=ends,
-                smoothing=KneserNey(),
-            )
+            model = NGram.fit([self.training], order=order, vocab_size=V, ends=ends, smoothing=KneserNey())
             seconds = time.perf_counter() - began
             title = {1: "unigram", 2: "bigram"}.get(order, f"{order}-gram")
             kept = sum(len(level.grams) for level in model.levels)
@@ -98,19 +94,12 @@ class Ladder:
             with seeded(seed):
                 model = self.fitting(family)
             updates = self.updates(model)
-            trainer = Trainer(
-                model,
-                text_batches(model, self.training, WINDOW, batch_size=self.config.batch_size, seed=seed),
-                self.eval_batches,
-                TrainConfig(
-                    max_steps=updates,
-                    lr=family.lr,
-                    weight_decay=family.decay,
-                    seed=seed,
-                    eval_every=updates,
-                    save_every=updates,
-                ),
-            )
+            config = TrainConfig(
+                max_steps=updates, eval_every=updates, save_every=updates,
+                lr=family.lr, weight_decay=family.decay, seed=seed,
+            )  # fmt: skip
+            batches = text_batches(model, self.training, WINDOW, batch_size=self.config.batch_size, seed=seed)
+            trainer = Trainer(model, batches, self.eval_batches, config)
             result = trainer.run(_Progress(family.title, seed, self.config.seeds, updates, tell))
             if result.interrupted:
                 raise KeyboardInterrupt
@@ -131,7 +120,7 @@ class Ladder:
 
 
 @dataclass
-class _Progress:
+class _Progress(Logger):
     """Progress of a rung: the fraction of all its training that is done."""
 
     title: str
@@ -142,12 +131,3 @@ class _Progress:
 
     def step(self, step: int, *_: Any, **__: Any) -> None:
         self.tell(self.title, (self.seed + step / self.updates) / self.seeds)
-
-    def evaluation(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def progress(self, said: str) -> None:
-        pass
-
-    def note(self, step: int, record: dict[str, Any], *said: str) -> None:
-        pass

@@ -12,7 +12,7 @@ WINDOW = 64  # tokens that a model is trained and evaluated on at a time
 
 @dataclass(frozen=True)
 class Family:
-    """A rung that is trained: how it is made and which of its sizes gives way until the parameters fit."""
+    """A rung that is trained: how it is made, and which of its sizes is fitted to the number of parameters."""
 
     title: str
     name: str
@@ -52,12 +52,10 @@ def multiply_adds(model: LanguageModel) -> float:
     A table of embeddings that is only looked up costs nothing; GPT's is also its last product.
     """
     config = model.config
-    if hasattr(config, "n_head"):  # half of all pairs of positions: queries with keys, weights with values
-        return (
-            model.count()
-            - config.block_size * config.n_embd
-            + config.n_layer * config.block_size * config.n_embd
-        )
+    if hasattr(config, "n_head"):
+        table = config.block_size * config.n_embd  # of positions
+        pairs = config.n_layer * config.block_size * config.n_embd  # half of all: q with k, weights with v
+        return model.count() - table + pairs
     if hasattr(config, "n_embd"):
         return model.count() - config.vocab_size * config.n_embd
     return config.block_size * config.vocab_size

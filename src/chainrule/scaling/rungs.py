@@ -42,13 +42,10 @@ class Rung:
     """One line of the table: a kind of model and what it reached."""
 
     title: str
-    parameters: int
-    """Of a counted model: the counts it keeps."""
+    parameters: int  # of a counted model: the counts it keeps
     updates: int
-    seconds: float
-    """Of training, for all seeds."""
-    bits_per_byte: tuple[float, ...]
-    """One for each seed."""
+    seconds: float  # of training, for all seeds
+    bits_per_byte: tuple[float, ...]  # one for each seed
 
     @property
     def mean(self) -> float:

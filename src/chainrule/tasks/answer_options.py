@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chainrule.generate import Beam, Sampling
+from chainrule.generate import Beam, Hypothesis, Request, Sampling
 from chainrule.text import Tokenizer
 
 Answer = dict[str, Any]
+Prompts = Sequence[str]
+Logs = Sequence[float | None]  # log-probabilities of tokens; the first of a prompt has none
+Tell = Callable[[int], None]  # is called with the number of tokens so far
 
 
 @dataclass(frozen=True)
@@ -26,14 +29,49 @@ class AnswerOptions:
     logprobs: bool = False
     """Add the log-probability of each token."""
 
+    @property
+    def samplings(self) -> list[Sampling]:
+        """How each text of a prompt is drawn."""
+        return [replace(self.sampling, seed=self.sampling.seed + i) for i in range(self.num_samples)]
 
-def token_logprobs(
-    tokenizer: Tokenizer, ids: Sequence[int], logs: Sequence[float | None]
-) -> list[dict[str, Any]]:
-    """Tokens and their log-probabilities; the first of a prompt has none"""
-    return [
-        {"id": id, "token": tokenizer.piece(id), "logprob": log} for id, log in zip(ids, logs, strict=True)
-    ]
+
+DEFAULTS = AnswerOptions()
+
+
+def silent(tokens: int) -> None:
+    """Tells nobody."""
+
+
+def shorten(text: str, width: int = 70) -> str:
+    """The beginning of a text in one line."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def token_logprobs(tokenizer: Tokenizer, ids: Sequence[int], logs: Logs) -> list[dict[str, Any]]:
+    """Tokens and their log-probabilities"""
+    pairs = zip(ids, logs, strict=True)
+    return [{"id": id, "token": tokenizer.piece(id), "logprob": log} for id, log in pairs]
+
+
+def drawn(tokenizer: Tokenizer, prompt: str, request: Request, before: Logs | None = None) -> Answer:
+    """A text that was drawn; `before` are the log-probabilities of the prompt's tokens, if they are wanted"""
+    answer = {"prompt": prompt, "text": request.text, "seed": request.sampling.seed, "finish": request.finish}
+    if before is not None:
+        answer["prompt_logprobs"] = token_logprobs(tokenizer, request.prompt, before)
+    if request.logprobs is not None:
+        answer["logprobs"] = token_logprobs(tokenizer, request.tokens, request.logprobs)
+    return answer
+
+
+def searched(
+    tokenizer: Tokenizer, prompt: str, text: str, found: Hypothesis, logs: Logs | None = None
+) -> Answer:
+    """A text that a search has found; `logs` are the log-probabilities of its tokens, if they are wanted"""
+    answer: Answer = {"prompt": prompt, "text": text, "logprob": found.logprob, "score": found.score}
+    if logs is not None:
+        answer["logprobs"] = token_logprobs(tokenizer, found.tokens, logs)
+    return answer | {"finish": "stop" if found.finished else "length"}
 
 
 def show_text(answer: Answer, number: int, between: str = "") -> str:

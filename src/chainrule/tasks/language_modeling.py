@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from chainrule.data import (
-    BUILT_IN,
-    Batches,
-    BatchSource,
-    Corpus,
-    Encoded,
-    Shards,
-    Streams,
-    load,
-    split,
-    windows,
-)
+from chainrule.data import BUILT_IN, Batches, BatchSource, Corpus, Shards, Streams, load, split, windows
 from chainrule.data.batches.windows import check_length
+from chainrule.data.encoded import Encoded
 from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.generate import Beam, Request, beam_search, complete, score, write
+from chainrule.generate import Beam, beam_search, complete, score, write
 from chainrule.generate.sample import encoded
 from chainrule.models import LanguageModel
-from chainrule.tasks.answer_options import Answer, AnswerOptions, show_text, token_logprobs
+from chainrule.tasks.answer_options import (
+    DEFAULTS,
+    Answer,
+    AnswerOptions,
+    Prompts,
+    Tell,
+    drawn,
+    searched,
+    silent,
+)
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task
@@ -68,9 +65,8 @@ class LanguageModelingTask(Task):
         A text is split before it is encoded, so every tokenizer is evaluated on the same text.
         """
         if isinstance(data, Shards):
-            if tokenizer not in (None, data.tokenizer):
-                raise ConfigError(f"{data.folder}: the shards were made by another tokenizer (leave it out)")
-            return cls._of_shards(data, eval_only)
+            tokens, others, size = shard_parts(data, tokenizer, eval_only)
+            return cls(data, data.tokenizer, tokens.ids, others.ids, size)
         training, validation = ("", data.text) if eval_only else split(data.text)
         tokenizer = tokenizer or CharTokenizer.train(data.text)
         if tokenizer.vocab_size < 2 and not eval_only:
@@ -81,23 +77,6 @@ class LanguageModelingTask(Task):
         size = len(validation.encode("utf-8", "surrogatepass"))
         return cls(data, tokenizer, tokenizer.encode(training), tokenizer.encode(validation), size)
 
-    @classmethod
-    def _of_shards(cls, shards: Shards, eval_only: bool) -> Self:
-        """Tokens on disk, mapped into memory. The bytes are those of the documents, without their end tokens."""
-        if not eval_only and not {"train", "validation"} <= shards.parts.keys():
-            raise DataError(
-                f"{shards.folder}: shards with the parts {', '.join(shards.parts)} "
-                "(must have train and validation: build them with --validation 0.05)"
-            )
-        parts = eval_parts(shards, eval_only)
-        size = sum(_bytes(shards, name) for name in parts)
-        training = np.empty(0, np.int32) if eval_only else shards.parts["train"].ids
-        return cls(shards, shards.tokenizer, training, joined(shards, parts).ids, size)
-
-    def sizes(self) -> dict[str, Any]:
-        """The tokenizer decides the vocabulary."""
-        return {"vocab_size": self.tokenizer.vocab_size}
-
     def check(self, sizes: Any, training: Any) -> None:
         """A row has more tokens than the context, and a step fits into memory."""
         check_length("training text", self.training, sizes.block_size)
@@ -105,7 +84,6 @@ class LanguageModelingTask(Task):
         check_memory(sizes, training)
 
     def amount(self) -> str:
-        """How much data there are, in words."""
         if isinstance(self.corpus, Shards):
             return f"{len(self.training) + len(self.validation):,} tokens of {self.corpus.name}"
         return f"{len(self.corpus.text):,} characters of {self.corpus.name}"
@@ -148,21 +126,22 @@ class LanguageModelingTask(Task):
         cls,
         model: LanguageModel,
         tokenizer: Tokenizer,
-        prompts: Sequence[str],
-        options: AnswerOptions | None = None,
-        tell: Callable[[int], None] = lambda tokens: None,
+        prompts: Prompts,
+        options: AnswerOptions = DEFAULTS,
+        tell: Tell = silent,
     ) -> Iterator[Answer]:
         """Texts that continue the prompts, drawn or searched for."""
-        options = options or AnswerOptions()
         if options.beam:
             yield from _searched(model, tokenizer, prompts, options.beam, options)
-        else:
-            yield from _drawn(model, tokenizer, prompts, options, tell)
-
-    @classmethod
-    def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
-        """The prompt and its continuation, with the seed or the score."""
-        return show_text(answer, number)
+            return
+        each = [prompt for prompt in prompts for _ in range(options.num_samples)]
+        samplings = options.samplings * len(prompts)
+        requests = complete(
+            model, tokenizer, each, samplings, weights=options.weights, scored=options.logprobs, tell=tell
+        )
+        for prompt, request in zip(each, requests, strict=True):
+            before = [None, *score(model, request.prompt).tolist()] if options.logprobs else None
+            yield drawn(tokenizer, prompt, request, before)
 
     @classmethod
     def stream(
@@ -182,19 +161,22 @@ def text_batches(
     return kind(ids, batch_size=batch_size, block_size=block_size, seed=seed)
 
 
-def eval_parts(shards: Shards, eval_only: bool) -> list[str]:
-    """The parts of shards to evaluate on."""
-    return [name for name, part in shards.parts.items() if len(part.ids)] if eval_only else ["validation"]
+def shard_parts(shards: Shards, tokenizer: Tokenizer | None, eval_only: bool) -> tuple[Encoded, Encoded, int]:
+    """Documents to train on, mapped into memory, documents to evaluate on, and the bytes of the latter
 
-
-def joined(shards: Shards, names: Sequence[str]) -> Encoded:
-    """Some parts as one; several of them are copied into memory."""
-    parts = [shards.parts[name] for name in names]
-    if len(parts) == 1:
-        return parts[0]
-    before = np.cumsum([0, *(len(part.ids) for part in parts)])
-    starts = [part.starts[:-1] + first for part, first in zip(parts, before[:-1], strict=True)]
-    return Encoded(np.concatenate([part.ids for part in parts]), np.concatenate([*starts, before[-1:]]))
+    The bytes are those of the text, without the end tokens.
+    """
+    if tokenizer not in (None, shards.tokenizer):
+        raise ConfigError(f"{shards.folder}: the shards were made by another tokenizer (leave it out)")
+    if not eval_only and not {"train", "validation"} <= shards.parts.keys():
+        raise DataError(
+            f"{shards.folder}: shards with the parts {', '.join(shards.parts)} "
+            "(must have train and validation: build them with --validation 0.05)"
+        )
+    names = [name for name, part in shards.parts.items() if len(part.ids)] if eval_only else ["validation"]
+    training = Encoded.of([]) if eval_only else shards.parts["train"]
+    validation = Encoded.joined([shards.parts[name] for name in names])
+    return training, validation, sum(_bytes(shards, name) for name in names)
 
 
 def _bytes(shards: Shards, part: str) -> int:
@@ -204,49 +186,13 @@ def _bytes(shards: Shards, part: str) -> int:
     return size
 
 
-def _drawn(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    prompts: Sequence[str],
-    options: AnswerOptions,
-    tell: Callable[[int], None],
-) -> Iterator[Answer]:
-    seeds = range(options.sampling.seed, options.sampling.seed + options.num_samples)
-    samplings = [replace(options.sampling, seed=seed) for seed in seeds] * len(prompts)
-    each = [prompt for prompt in prompts for _ in seeds]
-    requests = complete(
-        model, tokenizer, each, samplings, weights=options.weights, scored=options.logprobs, tell=tell
-    )
-    for prompt, request in zip(each, requests, strict=True):
-        result = {"prompt": prompt, "text": request.text, "seed": request.sampling.seed}
-        yield result | {"finish": request.finish} | _logprobs(model, tokenizer, request)
-
-
-def _logprobs(model: LanguageModel, tokenizer: Tokenizer, request: Request) -> Answer:
-    if request.logprobs is None:
-        return {}
-    before = [None, *score(model, request.prompt).tolist()]
-    return {
-        "prompt_logprobs": token_logprobs(tokenizer, request.prompt, before),
-        "logprobs": token_logprobs(tokenizer, request.tokens, request.logprobs),
-    }
-
-
 def _searched(
-    model: LanguageModel, tokenizer: Tokenizer, prompts: Sequence[str], beam: Beam, options: AnswerOptions
+    model: LanguageModel, tokenizer: Tokenizer, prompts: Prompts, beam: Beam, options: AnswerOptions
 ) -> Iterator[Answer]:
     for prompt in prompts:
         ids = encoded(tokenizer, prompt)
-        for hypothesis in beam_search(model, ids, beam, weights=options.weights):
+        for found in beam_search(model, ids, beam, weights=options.weights):
             stream = TextStream(tokenizer, after=ids)
-            text = "".join([*map(stream.push, hypothesis.tokens), stream.close()])
-            result = {
-                "prompt": prompt,
-                "text": text,
-                "logprob": hypothesis.logprob,
-                "score": hypothesis.score,
-            }
-            if options.logprobs:
-                logs = score(model, [*ids, *hypothesis.tokens])[len(ids) - 1 :].tolist()
-                result |= {"logprobs": token_logprobs(tokenizer, hypothesis.tokens, logs)}
-            yield result | {"finish": "stop" if hypothesis.finished else "length"}
+            text = "".join([*map(stream.push, found.tokens), stream.close()])
+            logs = score(model, [*ids, *found.tokens])[len(ids) - 1 :].tolist() if options.logprobs else None
+            yield searched(tokenizer, prompt, text, found, logs)

@@ -12,7 +12,7 @@ from chainrule.data import Corpus, Encoded, Masked, MaskedBatches, Shards, Speci
 from chainrule.generate import fill_masks
 from chainrule.models import BERTPretraining
 from chainrule.tasks.answer_options import Answer, AnswerOptions
-from chainrule.tasks.language_modeling import LanguageModelingTask, eval_parts, joined
+from chainrule.tasks.language_modeling import LanguageModelingTask, shard_parts
 from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
@@ -46,19 +46,14 @@ class MaskedLMTask(Task):
     ) -> Self:
         """Without a tokenizer a vocabulary of word pieces is made of the training text."""
         if isinstance(data, Shards):
-            text = LanguageModelingTask.of(data, tokenizer, eval_only=eval_only)  # checks what it must have
-            SpecialIds.of(text.tokenizer.special_ids)
-            learned = Encoded.of([]) if eval_only else data.parts["train"]
-            return cls(data, text.tokenizer, learned, joined(data, eval_parts(data, eval_only)))
+            learned, others, _ = shard_parts(data, tokenizer, eval_only)
+            SpecialIds.of(data.tokenizer.special_ids)
+            return cls(data, data.tokenizer, learned, others)
         training, validation = ("", data.text) if eval_only else split(data.text)
         tokenizer = tokenizer or WordPieceTokenizer.train(training, VOCABULARY)
         SpecialIds.of(tokenizer.special_ids)
         parts = [Encoded.of([tokenizer.encode(text)]) for text in (training, validation)]
         return cls(data, tokenizer, *parts)
-
-    def sizes(self) -> dict[str, Any]:
-        """The tokenizer decides the vocabulary."""
-        return {"vocab_size": self.tokenizer.vocab_size}
 
     def check(self, sizes: Any, training: Any) -> None:
         """A batch is drawn whole, however few windows the text has."""
@@ -81,25 +76,18 @@ class MaskedLMTask(Task):
     def _batches(
         self, documents: Encoded, model: BERTPretraining, batch_size: int, seed: int
     ) -> MaskedBatches:
-        ends = [id for mark in ".?!" for id in _single(self.tokenizer, mark)]
+        special, marks = SpecialIds.of(self.tokenizer.special_ids), map(self.tokenizer.encode, ".?!")
+        ends = [int(ids[0]) for ids in marks if len(ids) == 1]  # a mark may be several tokens
         return MaskedBatches(
-            documents,
-            special=SpecialIds.of(self.tokenizer.special_ids),
-            vocab_size=self.tokenizer.vocab_size,
-            batch_size=batch_size,
-            block_size=model.config.block_size,
-            next_sentence=model.config.next_sentence,
-            ends=ends,
-            seed=seed,
-        )
+            documents, special=special, ends=ends, vocab_size=self.tokenizer.vocab_size, batch_size=batch_size,
+            block_size=model.config.block_size, next_sentence=model.config.next_sentence, seed=seed,
+        )  # fmt: skip
 
     def scores(self, model: BERTPretraining, batches: EvalBatches) -> dict[str, float | None]:
         """The fraction of hidden words that the model scores highest."""
         with no_grad():
-            found = (
-                (model(x.ids, x.mask, x.segments).numpy().argmax(axis=-1), words) for x, words in batches
-            )
-            return {"accuracy": accuracy(found)}
+            read = ((model(x.ids, x.mask, x.segments), words) for x, words in batches)
+            return {"accuracy": accuracy((logits.numpy().argmax(axis=-1), words) for logits, words in read)}
 
     @classmethod
     def answer_some(
@@ -107,14 +95,11 @@ class MaskedLMTask(Task):
     ) -> list[Answer]:
         """Of each text the likeliest words for each [MASK] in it, `top_k` of them"""
         k = min(options.sampling.top_k or GUESSES, tokenizer.vocab_size)
-        return [
-            {
-                "prompt": prompt,
-                "text": found.text,
-                "masks": [[guess._asdict() for guess in gap] for gap in found.gaps],
-            }
-            for prompt, found in zip(prompts, fill_masks(model, tokenizer, prompts, k), strict=True)
-        ]
+        answers = []
+        for prompt, found in zip(prompts, fill_masks(model, tokenizer, prompts, k), strict=True):
+            masks = [[guess._asdict() for guess in gap] for gap in found.gaps]
+            answers.append({"prompt": prompt, "text": found.text, "masks": masks})
+        return answers
 
     @classmethod
     def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
@@ -123,11 +108,4 @@ class MaskedLMTask(Task):
         return "\n".join("  ".join(gap) for gap in gaps)
 
     def amount(self) -> str:
-        """How much data there are, in words."""
         return f"{len(self.training.ids) + len(self.validation.ids):,} tokens of {self.corpus.name}"
-
-
-def _single(tokenizer: Tokenizer, mark: str) -> list[int]:
-    """The id of a mark that is one token."""
-    ids = tokenizer.encode(mark).tolist()
-    return ids if len(ids) == 1 else []

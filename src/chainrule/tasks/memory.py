@@ -17,33 +17,29 @@ FEW = 1 << 20  # tokens that are traced; from there on each row takes as much as
 
 def check_memory(sizes: Any, training: Any) -> None:
     """Refuse a batch of windows that needs more than all memory; `sizes` are those of a model."""
-    T = sizes.block_size
-    needed, there = (
-        step_bytes(sizes, T, training.batch_size, training.accumulate, training.recompute),
-        memory(),
-    )
+    needed, there = step_bytes(sizes, training), memory()
     if needed > there:
         raise ConfigError(
             *("train: ", Setting("batch_size"), f" is {training.batch_size}, "),
-            *(Setting("block_size"), f" {T}: a step takes "),
-            f"{needed / 2**30:,.0f} GiB, this machine has {there / 2**30:.0f} (make one of them smaller, or accumulate "
-            "larger)",
+            *(Setting("block_size"), f" {sizes.block_size}: a step takes {needed / 2**30:,.0f} GiB, "),
+            f"this machine has {there / 2**30:.0f} (make one of them smaller, or accumulate larger)",
         )
 
 
-def step_bytes(config: Any, tokens: int, batch_size: int, accumulate: int, recompute: bool) -> int:
+def step_bytes(config: Any, training: Any) -> int:
     """What a step holds at least: the batch alone if a row of it is too much, or the config does not say its family."""
-    batch = IDS * batch_size * tokens
+    tokens = config.block_size
+    batch = IDS * training.batch_size * tokens
     if IDS * tokens > memory() or not isinstance(config, Config):
         return batch
-    if recompute:  # one block at a time
+    if training.recompute:  # one block at a time
         config = replace(config, n_layer=1)  # type: ignore[type-var]
     model = model_class(config).abstract(config)
 
     def held(rows: int) -> int:
         return sum(training_memory(model, step_batch(model, rows, tokens)).values())
 
-    rows, few = -(-batch_size // accumulate), max(1, FEW // tokens)
+    rows, few = -(-training.batch_size // training.accumulate), max(1, FEW // tokens)
     if rows <= 2 * few:
         return batch + held(rows)
     return batch + held(few) + (rows - few) * (held(2 * few) - held(few)) // few

@@ -57,12 +57,10 @@ def check_causality(model: Model) -> None:
         plain, other_first, other_last = (net(np.array([ids])).numpy()[0] for ids in ((0, 0), (1, 0), (0, 1)))
     looks_back = not np.array_equal(other_first[1], plain[1], equal_nan=True)
     looks_ahead = not np.array_equal(other_last[0], plain[0], equal_nan=True)
-    name = type(model).__name__
+    learns = f"train: {type(model).__name__} learns"
     if net is model and looks_ahead:
-        raise ConfigError(
-            f"train: {name} learns the next token and sees it (its attention needs a causal mask)"
-        )
+        raise ConfigError(f"{learns} the next token and sees it (its attention needs a causal mask)")
     if net is encoder and looks_back and not looks_ahead:
         raise ConfigError(
-            f"train: {name} learns from both sides and sees only what came before (take the causal mask away)"
+            f"{learns} from both sides and sees only what came before (take the causal mask away)"
         )

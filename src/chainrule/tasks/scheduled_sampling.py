@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.autograd import no_grad
 from chainrule.data import BatchSource, Pair, PairBatches
 from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq
@@ -65,20 +64,7 @@ class ScheduledSampling(BatchSource):
 
     def guesses(self, pair: Pair) -> Ids:
         """The likeliest tokens after the start (B, T - 1), each after the true ones before it"""
-        training = self.model.training
-        self.model.eval()
-        with no_grad():
+        with self.model.answering():
             logits = self.model(pair.source, pair.source_mask, pair.target[:, :-1]).numpy()
-        self.model.train(training)
         likeliest: Ids = logits.argmax(axis=-1)
         return likeliest
-
-
-def known_steps(steps: int | None, fraction: float) -> int:
-    """The number of steps of a run, over which the fraction grows: it must be known from the start."""
-    if steps is None:
-        raise ConfigError(
-            f"train: scheduled_sampling is {fraction:g} with a budget (must be 0: it grows with the number of steps, "
-            "which a budget leaves open; give max_steps instead of budget)"
-        )
-    return steps

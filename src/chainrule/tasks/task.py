@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from chainrule.data import BatchSource, Shards
-from chainrule.errors import ConfigError, Setting
-from chainrule.tasks.answer_options import Answer, AnswerOptions
+from chainrule.data import BatchSource
+from chainrule.errors import ConfigError
+from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
 from chainrule.tasks.suited import Suited
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
@@ -72,21 +72,6 @@ class Task:
     # -- data ------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def open(
-        cls, data: Any, tokenizer: Tokenizer | str | None, read: Callable[[str], Tokenizer], **options: Any
-    ) -> Self:
-        """The task with these data, or with those that `find` finds by their name.
-
-        A tokenizer may be "char", each character a token, or the path of a file for `read`.
-        """
-        found = cls.find(data) if isinstance(data, str | os.PathLike) else data
-        if isinstance(tokenizer, str):
-            if isinstance(found, Shards):
-                raise own_tokenizer(tokenizer, data)
-            tokenizer = None if tokenizer == "char" else read(tokenizer)
-        return cls.of(found, tokenizer, **options)
-
-    @classmethod
     def find(cls, name: str | os.PathLike[str]) -> Data:
         """The data of this name or path."""
         raise NotImplementedError
@@ -98,7 +83,7 @@ class Task:
 
     def sizes(self) -> dict[str, Any]:
         """The fields of a model's config that follow from the data, with their values."""
-        raise NotImplementedError
+        return {"vocab_size": self.tokenizer.vocab_size}
 
     @classmethod
     def suited(cls, data: Any, *, trained: bool, frozen: bool) -> Suited:
@@ -151,10 +136,8 @@ class Task:
 
     def loss_in_words(self, nats: float, batches: EvalBatches) -> str:
         """A loss on these batches with its units, for people."""
-        others = (
-            f"{value:.4f} {name.replace('_', ' ')}" for name, value in self.measures(nats, batches).items()
-        )
-        return " = ".join([f"{nats:.4f} nats", *others])
+        units = {"nats": nats} | self.measures(nats, batches)
+        return " = ".join(f"{value:.4f} {name.replace('_', ' ')}" for name, value in units.items())
 
     def baselines(self) -> dict[str, float]:
         """Losses that models without training reach on the evaluation data, by name."""
@@ -175,28 +158,26 @@ class Task:
         cls,
         model: Any,
         tokenizer: Tokenizer,
-        prompts: Sequence[str],
-        options: AnswerOptions | None = None,
-        tell: Callable[[int], None] = lambda tokens: None,
+        prompts: Prompts,
+        options: AnswerOptions = DEFAULTS,
+        tell: Tell = silent,
     ) -> Iterator[Answer]:
         """What a trained model answers to each prompt; `tell` is called with the number of tokens so far."""
-        options = options or AnswerOptions()
         for first in range(0, len(prompts), TOGETHER):
             yield from cls.answer_some(model, tokenizer, prompts[first : first + TOGETHER], options)
 
     @classmethod
     def answer_some(
-        cls, model: Any, tokenizer: Tokenizer, prompts: Sequence[str], options: AnswerOptions
+        cls, model: Any, tokenizer: Tokenizer, prompts: Prompts, options: AnswerOptions
     ) -> list[Answer]:
         """The answers to a few prompts, computed in one batch."""
-        raise ConfigError(
-            f"{type(model).__name__}: does not answer prompts (must be of a family that chainrule trains)"
-        )
+        rule = "must be of a family that chainrule trains"
+        raise ConfigError(f"{type(model).__name__}: does not answer prompts ({rule})")
 
     @classmethod
     def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
-        """An answer in words; `number` counts the answers from 0."""
-        raise NotImplementedError
+        """An answer for people; `number` counts the answers from 0."""
+        return show_text(answer, number)
 
     @classmethod
     def stream(
@@ -204,12 +185,6 @@ class Task:
     ) -> Iterator[str] | None:
         """A single text as it is written, piece by piece; None if the model does not write in this way."""
         return None
-
-
-def own_tokenizer(tokenizer: object, owner: object) -> ConfigError:
-    """A tokenizer is asked for where there is one already."""
-    said = f" is {tokenizer}, {owner} has its own (leave it out)"
-    return ConfigError("train: ", Setting("tokenizer"), said)
 
 
 def accuracy(answers: Iterable[tuple[Ids, Ids]]) -> float:

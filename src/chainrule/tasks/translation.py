@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,8 +14,8 @@ from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Translator
 from chainrule.generate.session import check_fp32
 from chainrule.models import Seq2Seq
-from chainrule.tasks.answer_options import Answer, AnswerOptions, show_text
-from chainrule.tasks.scheduled_sampling import ScheduledSampling, known_steps
+from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
+from chainrule.tasks.scheduled_sampling import ScheduledSampling
 from chainrule.tasks.task import EvalBatches, Task
 from chainrule.tasks.translating import marks, translate_texts, translations
 from chainrule.text import CharTokenizer, Tokenizer
@@ -67,10 +67,8 @@ class TranslationTask(Task):
         return {"vocab_size": self.tokenizer.vocab_size, "source_vocab_size": None}
 
     def amount(self) -> str:
-        """How much data there are, in words."""
-        return (
-            f"{len(self.training):,} pairs of {self.corpus.name} and {len(self.validation):,} to evaluate on"
-        )
+        held_out = f"{len(self.validation):,} to evaluate on"
+        return f"{len(self.training):,} pairs of {self.corpus.name} and {held_out}"
 
     def batches(
         self, model: Seq2Seq, *, batch_size: int, seed: int = 0, steps: int | None = None
@@ -80,7 +78,11 @@ class TranslationTask(Task):
         fraction = model.config.scheduled_sampling
         if not fraction:
             return pairs
-        steps = known_steps(steps, fraction)
+        if steps is None:
+            raise ConfigError(
+                f"train: scheduled_sampling is {fraction:g} with a budget (must be 0: it grows with the number of "
+                "steps, which a budget leaves open; give max_steps instead of budget)"
+            )
         return ScheduledSampling(pairs, model, fraction=fraction, steps=steps, seed=seed)
 
     def eval_batches(self, model: Seq2Seq, *, batch_size: int, limit: int) -> list[tuple[Pair, Ids]]:
@@ -94,9 +96,8 @@ class TranslationTask(Task):
     def _batches(
         self, pairs: list[tuple[str, str]], model: Seq2Seq, batch_size: int, seed: int = 0
     ) -> PairBatches:
-        sources, targets = (
-            [self.tokenizer.encode(text) for text in side] for side in zip(*pairs, strict=True)
-        )
+        encode = self.tokenizer.encode
+        sources, targets = ([encode(text) for text in side] for side in zip(*pairs, strict=True))
         start, end = marks(self.tokenizer)
         sizes = {"batch_size": batch_size, "block_size": model.config.block_size}
         return PairBatches(sources, targets, start=start, end=end, seed=seed, pool=POOL, **sizes)
@@ -129,11 +130,10 @@ class TranslationTask(Task):
         for first in range(0, len(sources), TOGETHER):
             written += translate_texts(translator, self.tokenizer, sources[first : first + TOGETHER])
         right = sum(text in wanted[source] for source, text in zip(sources, written, strict=True))
-        most, encode = model.config.block_size, self.tokenizer.encode
-        cut = sum(  # the end of a target is a token too
-            len(encode(source)) > most or len(encode(target)) + 1 > most for source, target in pairs
-        )
         found: dict[str, float | None] = {"exact": right / len(sources)}
+        most, encode = model.config.block_size, self.tokenizer.encode
+        # The end of a target is a token too.
+        cut = sum(len(encode(source)) > most or len(encode(target)) >= most for source, target in pairs)
         try:
             from sacrebleu import corpus_bleu
         except ImportError:  # an extra
@@ -146,21 +146,18 @@ class TranslationTask(Task):
         cls,
         model: Seq2Seq,
         tokenizer: Tokenizer,
-        prompts: Sequence[str],
-        options: AnswerOptions | None = None,
-        tell: Callable[[int], None] = lambda tokens: None,
+        prompts: Prompts,
+        options: AnswerOptions = DEFAULTS,
+        tell: Tell = silent,
     ) -> Iterator[Answer]:
         """Translations of the prompts, drawn or searched for."""
-        options = options or AnswerOptions()
         if options.beam and options.logprobs:
             raise ConfigError(
                 *("sample: ", Setting("logprobs")),
                 " is given with beam (a search knows only the sum, which it prints: leave it out)",
             )
         check_fp32(model, options.weights)
-        seeds = range(options.sampling.seed, options.sampling.seed + options.num_samples)
-        drawn = [replace(options.sampling, seed=seed) for seed in seeds]
-        yield from translations(model, tokenizer, prompts, options.beam or drawn, scored=options.logprobs)
+        yield from translations(model, tokenizer, prompts, options)
 
     @classmethod
     def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:

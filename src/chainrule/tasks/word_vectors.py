@@ -60,12 +60,7 @@ class WordVectorsTask(Task):
                 )
         return cls(data, tokenizer, word_ids(data.text, tokenizer), min_count)
 
-    def sizes(self) -> dict[str, Any]:
-        """The tokenizer decides the vocabulary."""
-        return {"vocab_size": self.tokenizer.vocab_size}
-
     def amount(self) -> str:
-        """How much data there are, in words."""
         found = int(np.count_nonzero(self.ids != NOTHING))
         return f"{self.tokenizer.vocab_size - 1:,} words of {self.corpus.name}, which occur {found:,} times"
 

@@ -1,14 +1,10 @@
-"""What a traced model costs: parameters, FLOPs, and the memory that waits for the backward pass."""
+"""What a call in a traced model costs, and under which component it is counted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
-
-from chainrule.autograd.abstract import abstract, memory_of
+from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Work
-from chainrule.ops import attention
+from chainrule.ops.neural.attention import cost as attention_cost
 from chainrule.trace.graph import Given, Graph, Node, origin
 
 COMPONENTS = ("embedding", "attention", "mlp", "norms", "head")
@@ -47,30 +43,8 @@ def _part(layer: str) -> str:
     return "" if number is None else ".".join(names[: number + 2])
 
 
-def parameters(graph: Graph) -> dict[str, int]:
-    """How many numbers there are by component; a matrix that is used twice counts once, where it is first."""
-    found = dict.fromkeys(COMPONENTS, 0)
-    where = dict(zip(map(id, graph.nodes), components(graph), strict=True))
-    for param, node, _ in graph.parameters():
-        found[where[id(node)]] = found.get(where[id(node)], 0) + param.size
-    return found
-
-
-def flops(graph: Graph, *, dense: bool = False, past: int = 0) -> dict[str, Work]:
-    """The FLOPs of the traced pass by component.
-
-    Under a causal mask half of the scores are thrown away; `dense` counts them, as the NumPy reference computes them.
-    `past` positions are in the cache already.
-    """
-    found = dict.fromkeys(COMPONENTS, Work())
-    for node, component in zip(graph.nodes, components(graph), strict=True):
-        if node.op.cost is not None:
-            found[component] = total([found.get(component, Work()), work(node, dense=dense, past=past)])
-    return found
-
-
 def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:
-    """The FLOPs of one call."""
+    """The FLOPs of one call; `past` positions are in the cache already, `dense` counts masked scores too."""
     if node.op.cost is None:
         return Work()
     needs = node.needs or (False,) * len(node.arrays)
@@ -80,7 +54,7 @@ def work(node: Node, *, dense: bool = False, past: int = 0) -> Work:
     if is_causal(node):
         k, v = (abstract((*x.shape[:-2], x.shape[-2] + past, x.shape[-1])) for x in (k, v))
     needs = needs if len(needs) == 3 else 3 * needs
-    return attention.cost(needs, q, k, v, causal=is_causal(node) and not dense)
+    return attention_cost(needs, q, k, v, causal=is_causal(node) and not dense)
 
 
 def heads_of(node: Node) -> tuple[Array, Array, Array]:
@@ -97,23 +71,6 @@ def heads_of(node: Node) -> tuple[Array, Array, Array]:
 def is_causal(node: Node) -> bool:
     """True for attention to positions before, which a cache keeps."""
     return bool(node.constants.get("causal", node.op.name == "packed_attention"))
-
-
-def total(works: Iterable[Work]) -> Work:
-    """All together."""
-    return Work(*(sum(column) for column in zip(*works, strict=True)))
-
-
-def kept_bytes(graph: Graph) -> int:
-    """Memory of the floats and masks that wait for the backward pass, parameters aside; views of one count once."""
-    own = {memory_of(param.array)[0] for param, _, _ in graph.parameters()}
-    memory = {}
-    for node in graph.nodes:
-        for x in node.kept:
-            if isinstance(x, np.ndarray) and x.ndim and x.dtype.kind in "fb":
-                identity, nbytes = memory_of(x)
-                memory[identity] = nbytes
-    return sum(nbytes for identity, nbytes in memory.items() if identity not in own)
 
 
 def cached_numbers(graph: Graph, past: int = 0) -> int:

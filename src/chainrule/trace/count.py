@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import Any, Protocol
 
+import numpy as np
+
+from chainrule.autograd.abstract import memory_of
 from chainrule.autograd.types import Work
 from chainrule.errors import ConfigError
 from chainrule.random import seeded
-from chainrule.trace import cost
+from chainrule.trace.cost import COMPONENTS, cached_numbers, components, matrix_numbers, work
 from chainrule.trace.graph import Graph, Value, trace
 
 MASKED_FRACTION = 0.15  # of the words, in the training of BERT
@@ -42,7 +46,7 @@ class Batch:
 
 
 class Model(Protocol):
-    """What is asked of a model, as `models.Model` has it."""
+    """A model that can be counted: the part of `models.Model` that is used here."""
 
     @property
     def reads(self) -> Sequence[str]: ...
@@ -68,23 +72,25 @@ def step_graph(model: Model, batch: Batch) -> Graph:
         arrays = tuple(given.values())
         return model.loss(arrays if len(arrays) > 1 else arrays[0], targets)
 
-    with seeded(0):  # so that dropout takes no number from anybody
+    with seeded(0):  # dropout must not advance the random stream
         return trace(loss, **given)
 
 
 def parameters(model: Model) -> dict[str, int]:
-    """Trainable parameters by component; a tied matrix counts once.
+    """Trainable parameters by component; a tied matrix counts once, where it is used first.
 
     >>> import chainrule as cr
     >>> from chainrule.scaling import parameters
     >>> parameters(cr.models.Seq2Seq.abstract(cr.models.Seq2SeqConfig.base()))
     {'embedding': 25600000, 'attention': 18874368, 'mlp': 25196544, 'norms': 30720, 'head': 25650000}
     """
-    found = cost.parameters(step_graph(model, step_batch(model, 1, 1)))
-    found["head"] += model.count() - sum(
-        found.values()
-    )  # what no loss uses, such as the pooler of a bare BERT
-    return found
+    graph = step_graph(model, step_batch(model, 1, 1))
+    found = dict.fromkeys(COMPONENTS, 0)
+    where = dict(zip(map(id, graph.nodes), components(graph), strict=True))
+    for param, node, _ in graph.parameters():
+        found[where[id(node)]] = found.get(where[id(node)], 0) + param.size
+    unused = model.count() - sum(found.values())  # by the loss, such as the pooler of a bare BERT
+    return found | {"head": found["head"] + unused}
 
 
 def flops(model: Model, batch: Batch, *, dense: bool = False) -> dict[str, Work]:
@@ -97,17 +103,27 @@ def flops(model: Model, batch: Batch, *, dense: bool = False) -> dict[str, Work]
     >>> total(flops(cr.models.GPT.abstract(cr.models.GPTConfig()), Batch(rows=32, tokens=128))).forward
     7251951616
     """
-    return cost.flops(step_graph(model, batch), dense=dense, past=batch.past)
+    graph = step_graph(model, batch)
+    found = dict.fromkeys(COMPONENTS, Work())
+    for node, component in zip(graph.nodes, components(graph), strict=True):
+        if node.op.cost is not None:
+            spent = work(node, dense=dense, past=batch.past)
+            found[component] = Work(*map(add, found.get(component, Work()), spent))
+    return found
 
 
 def total(works: dict[str, Work]) -> Work:
     """All components together."""
-    return cost.total(works.values())
+    return Work(*(sum(column) for column in zip(*works.values(), strict=True)))
 
 
 def kept_for_backward(model: Model, batch: Batch) -> int:
-    """Bytes of the arrays that wait for the backward pass; ids, targets and parameters are not counted."""
-    return cost.kept_bytes(step_graph(model, batch))
+    """Bytes of the floats and masks that wait for the backward pass, parameters aside; views of one count once."""
+    graph = step_graph(model, batch)
+    own = {memory_of(param.array)[0] for param, _, _ in graph.parameters()}
+    kept = [x for node in graph.nodes for x in node.kept if isinstance(x, np.ndarray)]
+    memory = dict(memory_of(x) for x in kept if x.ndim and x.dtype.kind in "fb")
+    return sum(nbytes for identity, nbytes in memory.items() if identity not in own)
 
 
 def training_memory(model: Model, batch: Batch) -> dict[str, int]:
@@ -124,9 +140,9 @@ def training_memory(model: Model, batch: Batch) -> dict[str, int]:
 def running_memory(model: Model, batch: Batch, weights: str = "fp32") -> dict[str, int]:
     """Bytes of a model that generates: its weights in a format of `generate.Decoder`, and keys and values so far."""
     graph = step_graph(model, batch)
-    packed = cost.matrix_numbers(graph)
+    packed = matrix_numbers(graph)
     rest = model.count() - packed  # vectors and learned positions stay in float32
-    cached = cost.cached_numbers(graph, batch.past)
+    cached = cached_numbers(graph, batch.past)
     return {"weights": round(packed * BITS[weights] / 8) + FLOAT * rest, "cache": FLOAT * cached}
 
 
@@ -146,7 +162,4 @@ def _projection(graph: Graph, source: Any) -> tuple[int, ...]:
     """The shape of the matrix that made queries, keys or values."""
     assert isinstance(source, Value)
     node = graph.nodes[source.node]
-    shape: tuple[int, ...] = (
-        node.arrays[1].shape if node.op.name == "linear" else _projection(graph, node.inputs[0])
-    )
-    return shape
+    return tuple(node.arrays[1].shape) if node.op.name == "linear" else _projection(graph, node.inputs[0])

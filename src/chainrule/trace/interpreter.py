@@ -33,10 +33,10 @@ def matrices(graph: Graph) -> set[int]:
     """Parameters, by identity, that a weight format rounds: matrices of linear layers and embedding tables."""
     found = set()
     for node in graph.nodes:
-        if node.op.name == "linear" or (
-            node.op.name == "embedding" and isinstance(node.constants["ids"], Given)
-        ):
-            found.add(id(node.inputs[1 if node.op.name == "linear" else 0]))
+        if node.op.name == "linear":
+            found.add(id(node.inputs[1]))
+        elif node.op.name == "embedding" and isinstance(node.constants["ids"], Given):
+            found.add(id(node.inputs[0]))
         elif node.op.name in RECURRENT:
             found |= {id(x) for x in node.inputs if isinstance(x, Param) and x.ndim == 2}
     return found
@@ -57,9 +57,8 @@ class Interpreter:
         }
         self.origins = graph.origins()
         self.axes = check_by_token(graph)
-        self.tail = 1 + max(
-            (i for i, node in enumerate(graph.nodes) if node.op.name not in BY_ROW), default=-1
-        )
+        mixing = [i for i, node in enumerate(graph.nodes) if node.op.name not in BY_ROW]
+        self.tail = max(mixing, default=-1) + 1
         self.getters = [
             (
                 [self._getter(source) for source in node.inputs],
@@ -167,8 +166,8 @@ class _Pass:
             found = self._attend(i, node, args, constants)
         elif node.op.name in RECURRENT:
             found = self._recur(i, node, args, constants)
-        elif node.op.name == "concat" and self.start and self._is_prefixed(i, node):
-            found = args[-1]
+        elif node.op.name == "concat" and self.start and concat_axis(node) == self.owner.axes[i]:
+            found = args[-1]  # a prefix, such as trained keys, is in the cache since the first call
         else:
             found = _computed(node.layer, node.op, args, constants)
         for output, value in enumerate(found if isinstance(found, tuple) else (found,)):
@@ -178,10 +177,6 @@ class _Pass:
         """The entries of the new positions."""
         start = self.start if table.of == "ids" else 0
         return table.rows(start, start + self.lengths[table.of])
-
-    def _is_prefixed(self, i: int, node: Node) -> bool:
-        """True for rows before all tokens, such as trained keys: after the first call they are in the cache already."""
-        return concat_axis(node) == self.owner.axes[i]
 
     def _attend(self, i: int, node: Node, args: list[Array], constants: dict[str, Any]) -> Array:
         """Attention of the new queries to the keys and values of all positions so far."""
@@ -215,14 +210,14 @@ class _Pass:
 
 
 def _changes(x: Any) -> bool:
-    """What is not the same in every pass."""
+    """True for what differs from pass to pass."""
     if isinstance(x, Value | Given | Size | Table):
         return True
     return isinstance(x, tuple | list) and any(map(_changes, x))
 
 
 def _computed(layer: str, op: Op, args: list[Any], constants: dict[str, Any]) -> Any:
-    """What an op computes; called in the name of its layer if somebody captures it."""
+    """What an op computes; if calls are captured, under the name of its layer."""
     if mode.captures:
         with scope(layer):
             return op(*args, **constants)
@@ -232,7 +227,7 @@ def _computed(layer: str, op: Op, args: list[Any], constants: dict[str, Any]) ->
 
 
 def _by_position(node: Node) -> bool:
-    """Depends on how many tokens there are, or on where they are."""
+    """True if the node depends on the number of tokens, or on their positions."""
     found = [*node.inputs, *node.constants.values()]
     found += [x for each in found if isinstance(each, tuple | list) for x in each]
     return any(isinstance(x, Size | Table) and x.of == "ids" for x in found)

@@ -73,11 +73,10 @@ def _last_rows(program: list[Instruction]) -> list[Instruction]:
         if len(live) == 1:
             (old,) = live
             new = Register(old.width)
+            now: dict[Register | None, Register] = {old: new}
             rest = [
                 replace(
-                    step,
-                    reads=tuple(new if x is old else x for x in step.reads),
-                    base=new if step.base is old else step.base,
+                    step, reads=tuple(now.get(x, x) for x in step.reads), base=now.get(step.base, step.base)
                 )
                 for step in program[i:]
             ]
@@ -114,7 +113,7 @@ class _Lowering:
             self.values[Value(i, output)] = value
 
     def _constant(self, node: Node) -> Any:
-        """What depends on no input: computed now; on positions alone: for all of them."""
+        """A node that depends on no input is computed now; one that depends on positions alone, for all of them."""
         args = [self.source(s) for s in node.inputs]
         tables = [x for x in (*args, *node.constants.values()) if isinstance(x, Table)]
         by_row = node.op.name == "embedding" or node.op.name in ELEMENTWISE | ROWWISE
@@ -241,7 +240,7 @@ class _Lowering:
             out = self._source_attention(node, width, q, k, v)
         else:
             if not np.array_equal(q.frequency, k.frequency) or v.frequency is not None:
-                raise Unsupported(f"lower: {node.name} turns its queries and keys unlike")
+                raise Unsupported(f"lower: {node.name} rotates its queries and keys differently")
             x = self.columns(node, [q.rows, k.rows, v.rows])
             arguments = {"heads": q.heads, "kv_heads": k.heads, "frequency": q.frequency}
             out = self.emit("attention", width, (x,), **arguments)
@@ -258,7 +257,7 @@ class _Lowering:
     def _source_attention(self, node: Node, width: int, q: Heads, k: Heads, v: Heads) -> Any:
         plain = all(isinstance(x.rows, SourceRows) and x.rows.weight for x in (k, v))
         if not plain or q.frequency is not None or q.heads != k.heads:
-            raise Unsupported(f"lower: {node.name} of a source in another way than by linear layers")
+            raise Unsupported(f"lower: {node.name} whose keys and values are not linear layers of a source")
         weight = Weight((*k.rows.weight.parts, *v.rows.weight.parts))
         bias = joined([k.rows.bias, v.rows.bias], [len(x.rows.weight.parts[0]) for x in (k, v)])
         x = self.columns(node, [q.rows])
@@ -291,7 +290,7 @@ class _Lowering:
         return self.emit(name, x.width, (x,), **arguments)
 
     def terms(self, source: Any) -> tuple[Register | Linear, ...]:
-        """What is to be added up; written down first if others read it too."""
+        """The terms of a sum; a value that others read too is written to a register first."""
         if not isinstance(source, Value):
             raise Unsupported("lower: an array that is no parameter of a layer cannot be added")
         if self.uses[source] > 1 or not isinstance(self.values.get(source), Sum):
@@ -350,11 +349,9 @@ class _Lowering:
                     beside[place] = term
                 else:
                     extra.append(padded(term, place, sums))
-        linears = [
-            stacked([p for p in beside if p is not None])
-            if None not in beside
-            else [padded(p, place, sums) for place, p in enumerate(beside) if p is not None]
-            for beside in together.values()
-        ]
-        flat = [p for each in linears for p in (each if isinstance(each, list) else [each])]
-        return self.add_up([*flat, *extra], sum(each.width for each in sums))
+        linears: list[Linear] = []
+        for beside in together.values():
+            terms = [(place, term) for place, term in enumerate(beside) if term is not None]
+            whole = len(terms) == len(sums)
+            linears += [stacked([p for _, p in terms])] if whole else [padded(p, i, sums) for i, p in terms]
+        return self.add_up([*linears, *extra], sum(each.width for each in sums))

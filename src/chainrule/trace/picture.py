@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from chainrule.trace.cost import components, work
@@ -22,23 +23,16 @@ def picture(graph: Graph) -> dict[str, Any]:
     >>> found["edges"][:3]
     [['ids', 0], [0, 2], [1, 2]]
     """
-    owned: dict[int, int] = {}
+    owned: Counter[int] = Counter()
     for param, node, _ in graph.parameters():
-        owned[id(node)] = owned.get(id(node), 0) + param.size
-    nodes = [
-        {
-            "id": i,
-            "layer": node.layer,
-            "op": node.op.name,
-            "component": component,
-            "shape": list(node.shapes[0]),
-            "parameters": owned.get(id(node), 0),
-            "flops": work(node).forward,
-        }
-        for i, (node, component) in enumerate(zip(graph.nodes, components(graph), strict=True))
-    ]
+        owned[id(node)] += param.size
+    nodes: list[dict[str, Any]] = []
     edges: list[list[Any]] = []
-    for i, node in enumerate(graph.nodes):
+    for i, (node, component) in enumerate(zip(graph.nodes, components(graph), strict=True)):
+        nodes.append({
+            "id": i, "layer": node.layer, "op": node.op.name, "component": component,
+            "shape": list(node.shapes[0]), "parameters": owned[id(node)], "flops": work(node).forward
+        })  # fmt: skip
         for source in (*node.inputs, *node.constants.values()):
             if isinstance(source, Value | Given):
                 edges.append([source.node if isinstance(source, Value) else source.name, i])

@@ -95,13 +95,9 @@ class TrainConfig(Monitoring, Learning):
         check.positive("lr", "clip")
         check.positive("budget", of="seconds")
         check.not_negative("weight_decay")
-        check.require(
-            self.weight_decay * self.lr < 1,  # a step would leave nothing of a weight, or turn it round
-            "lr",
-            "weight_decay",
-            rule="their product must be below 1, the fraction of a weight that a step takes away",
-            fix="make one of them smaller",
-        )
+        small = self.weight_decay * self.lr < 1  # or a step would leave nothing of a weight, or turn it round
+        rule = "their product must be below 1, the fraction of a weight that a step takes away"
+        check.require(small, "lr", "weight_decay", rule=rule, fix="make one of them smaller")
         check.require(0 <= self.min_lr <= self.lr, "min_lr", "lr", rule="must be from 0 to the learning rate")
         check.fraction("beta2", "ema")
         check.require(0 < self.decay < 1, "decay", rule="must be between 0 and 1")
@@ -110,17 +106,10 @@ class TrainConfig(Monitoring, Learning):
         check.one_of("on_nan", ON_NAN)
         check.one_of("keep", KEEP)
         check.one_of("freeze", FREEZE)
-        check.require(
-            self.budget is None or self.schedule == "wsd",
-            "schedule",
-            rule="must be wsd with a budget: the number of steps is not known, and only wsd can do without",
-        )
-        check.require(
-            self.accumulate <= self.batch_size,
-            "accumulate",
-            "batch_size",
-            rule="must be at most the batch size",
-        )
+        rule = "must be wsd with a budget: the number of steps is not known, and only wsd can do without"
+        check.require(self.budget is None or self.schedule == "wsd", "schedule", rule=rule)
+        fits = self.accumulate <= self.batch_size
+        check.require(fits, "accumulate", "batch_size", rule="must be at most the batch size")
         check.seed()
 
 

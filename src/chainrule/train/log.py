@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -24,23 +25,36 @@ REFRESH = 0.1  # seconds between updates of the live line
 PLAIN = 10.0  # seconds between plain lines
 
 Scores = Mapping[str, float | None]
+NOTHING: Scores = MappingProxyType({})
 
 
-class Logger(Protocol):
-    """Where a trainer reports; `train.Log` prints it and writes it to a file."""
+class Logger:
+    """Where a trainer reports. This one is silent; `train.Log` prints what it is told and writes it to a file."""
 
     def step(
         self, step: int, loss: float, *, lr: float, norm: float | None, seconds: float, left: float
-    ) -> None: ...
+    ) -> None:
+        """A step was made; `left` is the estimated time of those to come."""
 
-    def progress(self, said: str) -> None: ...
+    def progress(self, said: str) -> None:
+        """How far a long step is."""
+
     def evaluation(
-        self, step: int, loss: float, *, seconds: float, entropy: float | None, scores: Scores
-    ) -> None: ...
-    def note(self, step: int, record: dict[str, Any], *said: str) -> None: ...
+        self,
+        step: int,
+        loss: float,
+        *,
+        seconds: float,
+        entropy: float | None = None,
+        scores: Scores = NOTHING,
+    ) -> None:
+        """The model was evaluated; `scores` are those of its task, by name."""
+
+    def note(self, step: int, record: dict[str, Any], *said: str) -> None:
+        """Anything else: `record` for the log, if there is something in it, and lines to print now."""
 
 
-class Log:
+class Log(Logger):
     """Writes `path`, one JSON object per line, and prints how far training is.
 
     A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds",
@@ -103,7 +117,6 @@ class Log:
             self._say(line(self._parts(step, left), self.console.width))
 
     def progress(self, said: str) -> None:
-        """How far a long step is."""
         if self.tell:
             self.tell(said)
         elif self._time_to_say():
@@ -123,7 +136,7 @@ class Log:
         *,
         seconds: float,
         entropy: float | None = None,
-        scores: Scores = {},  # noqa: B006  # only read
+        scores: Scores = NOTHING,
     ) -> None:
         record = {"step": step, "validation": loss, "seconds": round(seconds, 3)}
         self._write(record | ({} if entropy is None else {"entropy": entropy}) | dict(scores))
@@ -131,7 +144,6 @@ class Log:
         self._print("   ".join([*said, clock(seconds)]))
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:
-        """Anything else: `record` for the log, if there is something in it, and lines to print now."""
         if record:
             self._write({"step": step} | record)
         for text in said:
@@ -157,9 +169,7 @@ class Log:
     def _print(self, text: str) -> None:
         try:
             self.console.print(text, markup=False, soft_wrap=True)
-        except (
-            SystemExit
-        ):  # rich raises it when the reader has gone, as in `... | head`: train on, in silence
+        except SystemExit:  # by rich, when the reader has gone, as in `... | head`: train on, in silence
             self.console.quiet = True
 
     def keep(self) -> None:
@@ -194,12 +204,6 @@ def score_in_words(score: tuple[str, float | None]) -> str:
     """accuracy 87.3 %"""
     name, value = score
     return f"{name} {value:.1%}".replace("%", " %") if value is not None else f"no {name}"
-
-
-def shorten(text: str, width: int = 70) -> str:
-    """The beginning of a text in one line."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
 def encode(record: dict[str, Any]) -> str:

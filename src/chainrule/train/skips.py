@@ -43,7 +43,7 @@ class Skips:
 
 @contextmanager
 def noted(log: Logger, step: int) -> Iterator[None]:
-    """A finding about what is not finite in here goes to the log; the error goes on to the caller."""
+    """Log the finding of a `NotFinite` that is raised in here, and raise it again."""
     try:
         yield
     except NotFinite as error:

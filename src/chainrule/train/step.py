@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -33,38 +33,42 @@ from chainrule.train.skips import Skips
 GoingOn = Callable[[str], bool]
 
 
-class Step(Protocol):
+class Step:
     """How steps are made."""
 
-    by_epoch: bool
+    by_epoch = False
     """A step reads all data once. Its log and checkpoint hold nothing but its number and its result."""
-    rate: float
+    rate = 0.0
     """The learning rate at the end of the last step."""
-    average: Average | None
-    state: State | None
+    average: Average | None = None
+    """A running mean of the weights, if it is asked for."""
+    state: State | None = None
+    """What the model carries from the last batch to the next one; None if it carries nothing."""
     config: TrainConfig
 
     @property
     def tokens(self) -> int:
-        """Targets of a step."""
+        """Targets of a step; 0 if a step tells its pace itself."""
+        return 0
 
     def __call__(self, number: int, lr: float, going_on: GoingOn) -> tuple[float, float | None] | None:
         """Make step `number`, counted from 0: its loss, and the norm of its gradient if there is one.
 
         A long step tells `going_on` how far it is, and is given up (None) if the answer is no.
         """
+        raise NotImplementedError
 
     def averaged(self) -> AbstractContextManager[None]:
-        """In here the model has the weights that are evaluated and kept."""
+        """In here the model has the weights that are evaluated and kept: their running mean, if there is one."""
+        return self.average.in_place() if self.average else nullcontext()
 
     def arrays(self) -> Mapping[str, Array]:
         """What an optimizer remembers, for a checkpoint."""
+        return {}
 
 
-class GradientStep:
+class GradientStep(Step):
     """The gradient of a batch, clipped, and one update of AdamW. A step that is not finite is left out."""
-
-    by_epoch = False
 
     def __init__(
         self, model: Model, batches: BatchSource, config: TrainConfig, tokenizer: Tokenizer | None = None
@@ -80,19 +84,14 @@ class GradientStep:
         self.batches = batches
         self.config = config
         self.tokenizer = tokenizer
-        self.optimizer = AdamW(
-            model.parameters(), config.lr, (0.9, config.beta2), weight_decay=config.weight_decay
-        )
-        self.rate = 0.0
+        betas = (0.9, config.beta2)
+        self.optimizer = AdamW(model.parameters(), config.lr, betas, weight_decay=config.weight_decay)
         self.scale = LossScale() if config.precision == "fp16" else NoScale()
         self.average = Average(model.parameters(), config.ema) if config.ema else None
         self.skips = Skips()
-        self.state: State | None = None
-        """What the model carries from the last batch to the next one; None if it carries nothing."""
 
     @property
     def tokens(self) -> int:
-        """Targets of a batch."""
         return self.batches.tokens
 
     def __call__(self, number: int, lr: float, going_on: GoingOn = lambda said: True) -> tuple[float, float]:
@@ -145,10 +144,5 @@ class GradientStep:
         else:  # it is the way to find the largest scale
             self.skips.reason = f"{what} in fp16; from now on the loss is scaled by {self.scale.factor:g}"
 
-    def averaged(self) -> AbstractContextManager[None]:
-        """In here the model has the weights that are evaluated and kept: their running mean, if there is one."""
-        return self.average.in_place() if self.average else nullcontext()
-
     def arrays(self) -> Mapping[str, Any]:
-        """The optimizer's moments."""
         return self.optimizer.state()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -22,13 +21,14 @@ from chainrule.inspect import output_entropy
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model
 from chainrule.models.microbatch import take
+from chainrule.tasks.answer_options import shorten
 from chainrule.tasks.objectives import check_causality
 from chainrule.tasks.task import EvalBatches
 from chainrule.text import Tokenizer
 from chainrule.train.best import Best
 from chainrule.train.config import TrainConfig
 from chainrule.train.interrupt import Interrupt
-from chainrule.train.log import Logger, shorten
+from chainrule.train.log import Logger
 from chainrule.train.plan import Plan
 from chainrule.train.skips import check_sound, noted
 from chainrule.train.step import GoingOn, GradientStep, Step
@@ -225,16 +225,15 @@ class Trainer:
         watch = Watch(self.config.watch_every)
         if not watch.due(self.steps):
             return None
-        return watch.observe(
-            self.steps, self.model, self.batches.batch(self.steps), self.gradient.optimizer, lr
-        )
+        batch = self.batches.batch(self.steps)
+        return watch.observe(self.steps, self.model, batch, self.gradient.optimizer, lr)
 
     def evaluate(self) -> float:
-        """The mean loss on the evaluation batches, of the averaged weights if there are such; NaN without batches."""
+        """The mean loss on the evaluation batches, with the running mean of the weights if there is one, or NaN."""
         if not self.eval_batches:
             return math.nan
         self.model.eval()
-        with precision(self.config.precision), self.averaged():
+        with precision(self.config.precision), self.step.averaged():
             return self.model.mean_loss(self.eval_batches)
 
     def scores(self) -> Mapping[str, float | None]:
@@ -242,7 +241,7 @@ class Trainer:
         if not (self.eval_batches and self.measure):
             return {}
         self.model.eval()
-        with precision(self.config.precision), self.averaged():
+        with precision(self.config.precision), self.step.averaged():
             return self.measure(self.model, self.eval_batches)
 
     def entropy(self) -> float | None:
@@ -253,9 +252,5 @@ class Trainer:
         if self.model.divisible:
             few = slice(max(1, ENTROPY_TARGETS * len(targets) // max(1, targets.size)))
             inputs, targets = take(inputs, few), targets[few]
-        with precision(self.config.precision), self.averaged():
+        with precision(self.config.precision), self.step.averaged():
             return output_entropy(self.model, (inputs, targets))
-
-    def averaged(self) -> AbstractContextManager[None]:
-        """In here the model has the weights that are evaluated and kept: their running mean, if there is one."""
-        return self.step.averaged()

@@ -20,7 +20,7 @@ from chainrule.autograd.types import Array
 from chainrule.data import BatchSource
 from chainrule.doctor import Code, Finding, limits
 from chainrule.doctor.messages import finding
-from chainrule.models import IGNORE, Model
+from chainrule.models import IGNORE
 from chainrule.models.microbatch import take
 from chainrule.optim import EarlyStopping
 from chainrule.optim.schedules import constant
@@ -71,15 +71,10 @@ def overfit(trainer: Trainer, *, steps: int = STEPS, said: Progress = lambda tex
             last = copied.update(rate(done))[0]  # before the step: the next one sees the rest
             done += 1
             said(f"step {done} of {steps}, loss {last:.3f}")
-    return finding(
-        Code.ONE_BATCH_OK if last <= goal else Code.ONE_BATCH_FAILS,
-        first=first,
-        last=last,
-        steps=done,
-        rows=len(batch.targets),
-        floor=f" (their contexts leave {floor:.3f} open)" if floor > 0.005 else "",
-        lr=trainer.config.lr,
-    )
+    code = Code.ONE_BATCH_OK if last <= goal else Code.ONE_BATCH_FAILS
+    leave = f" (their contexts leave {floor:.3f} open)" if floor > 0.005 else ""
+    seen = {"first": first, "last": last, "steps": done, "rows": len(batch.targets), "lr": trainer.config.lr}
+    return finding(code, **seen, floor=leave)
 
 
 def left_open(inputs: Any, targets: Array, context: int | None) -> float:
@@ -118,7 +113,7 @@ def find_rate(trainer: Trainer, *, count: int = COUNT, said: Progress = lambda t
         start = _loss(copied, copied.batches.batch(0))
         seen = sweep(step, start, low=RATES[0], high=RATES[1], count=count)
     choice = choose(_before_it_bursts(seen), window=WINDOW)
-    return Rates(seen, choice, _round(choice.best / BELOW))
+    return Rates(seen, choice, float(f"{choice.best / BELOW:.0e}"))  # more digits would pretend to know more
 
 
 def _before_it_bursts(seen: Sweep) -> Sweep:
@@ -132,24 +127,18 @@ def _before_it_bursts(seen: Sweep) -> Sweep:
     return Sweep(seen.rates[:end], seen.losses[:end], seen.start)
 
 
-def _round(rate: float) -> float:
-    """To one digit: more would pretend to know more."""
-    return float(f"{rate:.0e}")
-
-
 def _copy(trainer: Trainer, batches: Any, *, dropout: float | None = None, **options: Any) -> Trainer:
-    """A trainer of its own for a copy of the model; steps that are not finite are left out."""
-    config = replace(trainer.config, on_nan="skip", ema=0.0, patience=0, **options)
-    return Trainer(_without(trainer.model, dropout), batches, [], config)
+    """A trainer of its own for a copy of the model, with another dropout rate if it has dropout.
 
-
-def _without(model: Model, dropout: float | None) -> Model:
-    """The same model, with another dropout rate if it has dropout."""
+    Steps that are not finite are left out.
+    """
+    config, model = replace(trainer.config, on_nan="skip", ema=0.0, patience=0, **options), trainer.model
     if dropout is None or not (is_dataclass(model.config) and hasattr(model.config, "dropout")):
-        return copy.deepcopy(model)
-    new = type(model)(replace(model.config, dropout=dropout))  # type: ignore[type-var]
-    new.load(model.state())
-    return new
+        copied = copy.deepcopy(model)
+    else:
+        copied = type(model)(replace(model.config, dropout=dropout))  # type: ignore[type-var]
+        copied.load(model.state())
+    return Trainer(copied, batches, [], config)
 
 
 def _loss(trainer: Trainer, batch: tuple[Any, Array]) -> float:

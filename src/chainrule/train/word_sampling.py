@@ -67,14 +67,12 @@ class AliasTable(NamedTuple):
         return np.where(own, column, self.other[column])
 
 
-def blocks_per_centre(negatives: int) -> int:
-    """Philox makes eight 32-bit words at a time; a center needs one for its window and one for each negative."""
-    return (negatives + 8) // 8
-
-
 def random_words(key: tuple[int, ...], first: int, count: int, negatives: int) -> npt.NDArray[np.uint32]:
-    """The random words of the centers first .. first + count: (count, 1 + negatives). As in the kernel."""
-    blocks = blocks_per_centre(negatives)
+    """The random words of the centers first .. first + count: (count, 1 + negatives). As in the kernel.
+
+    A center needs one for its window and one for each negative; a block of Philox has eight.
+    """
+    blocks = (negatives + 8) // 8
     bits = from_key(key).bit_generator
     bits.advance(first * blocks)  # type: ignore[attr-defined]  # all of Philox's kind can
     raw = bits.random_raw(4 * count * blocks).astype("<u8", copy=False).view("<u4")  # low half first

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +12,10 @@ import numpy.typing as npt
 
 from chainrule.errors import ChainruleError, ConfigError, DataError, Setting
 from chainrule.models import CBOW, NOTHING, Word2Vec
-from chainrule.models.microbatch import State
 from chainrule.random import generator, key
 from chainrule.tasks.word_vectors import WordVectorsTask
 from chainrule.train.config import TrainConfig, WordTrainConfig
-from chainrule.train.ema import Average
-from chainrule.train.step import GoingOn
+from chainrule.train.step import GoingOn, Step
 from chainrule.train.trainer import Trainer
 from chainrule.train.word_sampling import AliasTable, keep_probability, noise
 from chainrule.train.word_update import Stretch, learn
@@ -27,9 +24,7 @@ Array = npt.NDArray[Any]
 
 STRETCH = 1 << 14  # centers with one learning rate, and between two reports of progress
 COUNT, LANES = 32, 8  # centers per chunk; chunks per round, at most
-MOST_STALE = (
-    8.0  # steps that one row may take within a round without seeing each other, times the learning rate
-)
+MOST_STALE = 8.0  # steps of one row within a round, which do not see each other, times the learning rate
 MOST_WINDOW = 64
 
 
@@ -42,7 +37,7 @@ class Progress(NamedTuple):
     lr: float  # of this stretch
 
 
-class WordVectorStep:
+class WordVectorStep(Step):
     """One epoch of a `SkipGram` or a `CBOW` over a text given as ids, with -1 at its boundaries.
 
     What an epoch does depends on the tables it starts from and on its number, on nothing else.
@@ -56,10 +51,6 @@ class WordVectorStep:
     """
 
     by_epoch = True
-    average: Average | None = None
-    state: State | None = None
-    config: TrainConfig
-    tokens = 0  # the pace is in words, which an epoch tells itself
 
     def __init__(self, model: Word2Vec, ids: npt.ArrayLike, settings: WordTrainConfig | None = None) -> None:
         self.model = model
@@ -68,11 +59,12 @@ class WordVectorStep:
         if model.config.window > MOST_WINDOW:
             rule = f"must be at most {MOST_WINDOW} to train"
             raise ConfigError.of("word2vec", {"window": model.config.window}, rule)
-        self.lr = self.rate = first_rate(model, self.settings)
+        lr = self.settings.lr
+        self.lr = self.rate = model.default_lr if lr is None else lr  # of the first words
         self.mean = isinstance(model, CBOW)  # of the window is the input
         self.noise = noise(self.counts, self.settings.power)
         self.table = AliasTable.of(self.noise)
-        self.count, self.lanes = self._round()
+        self.lanes = self._lanes()
         self.words, self.seconds = 0, 0.0  # read so far, and in what time
 
     def __call__(
@@ -101,7 +93,7 @@ class WordVectorStep:
             lr = self.lr * (1 - (epoch + first / n) / settings.epochs)
             stretch = Stretch(
                 kept, first, last, self.table, name, self.model.config.window, settings.negatives, self.mean,
-                lr, self.count, self.lanes,
+                lr, COUNT, self.lanes,
             )  # fmt: skip
             learn(tables[0].array, tables[1].array, stretch)
             for table in tables:
@@ -113,14 +105,6 @@ class WordVectorStep:
                 )
             words = int(np.count_nonzero(kept[first:last] != NOTHING))
             yield Progress(epoch, words, (epoch + last / n) / settings.epochs, lr)
-
-    def averaged(self) -> AbstractContextManager[None]:
-        """The tables as they are."""
-        return nullcontext()
-
-    def arrays(self) -> Mapping[str, Array]:
-        """Nothing: plain gradient steps have no memory."""
-        return {}
 
     def kept(self, epoch: int) -> npt.NDArray[np.int32]:
         """The text as this epoch reads it: each word drawn against its probability, boundaries as they are."""
@@ -138,8 +122,8 @@ class WordVectorStep:
         negatives = chosen.choice(len(self.noise), size=(len(some), self.settings.negatives), p=self.noise)
         return float(self.model.sampled_loss(inputs[some], targets[some], negatives).item())
 
-    def _round(self) -> tuple[int, int]:
-        """Centers per chunk and chunks per round: as many as a text's most frequent word allows.
+    def _lanes(self) -> int:
+        """Chunks per round: as many as a text's most frequent word allows.
 
         The chunks of a round do not see each other's steps, which add up for a word that occurs in all of them.
         A function of the text and the settings, not of the machine.
@@ -150,8 +134,7 @@ class WordVectorStep:
         uses = float(np.maximum((1 + K) * frequency, frequency + K * self.noise).max())
         pairs = 1 if self.mean else self.model.config.window + 1  # per use: a mean counts as one input
         centers = max(int(MOST_STALE / (self.lr * pairs * uses)), 1)
-        lanes = max(min(LANES, centers // COUNT), 1)
-        return COUNT, lanes
+        return max(min(LANES, centers // COUNT), 1)
 
 
 def _checked(ids: npt.ArrayLike, V: int) -> tuple[npt.NDArray[np.int32], Array]:
@@ -163,27 +146,15 @@ def _checked(ids: npt.ArrayLike, V: int) -> tuple[npt.NDArray[np.int32], Array]:
         place = int(outside.argmax())
         raise DataError(f"word2vec: id {text[place]} at position {place} (must be from -1 to {V - 1})")
     counts = np.bincount(text[text >= 0], minlength=V)
-    if np.count_nonzero(counts) < 2:
-        raise DataError(
-            f"word2vec: {np.count_nonzero(counts)} different words in the text (must be at least 2)"
-        )
+    if (different := np.count_nonzero(counts)) < 2:
+        raise DataError(f"word2vec: {different} different words in the text (must be at least 2)")
     if not ((text[1:] != NOTHING) & (text[:-1] != NOTHING)).any():
         raise DataError("word2vec: no two words stand together between boundaries (no window has a neighbor)")
     return text.astype(np.int32), counts
 
 
-def first_rate(model: Word2Vec, settings: WordTrainConfig) -> float:
-    """The learning rate of the first words."""
-    return model.default_lr if settings.lr is None else settings.lr
-
-
 def word_trainer(task: WordVectorsTask, model: Word2Vec, settings: WordTrainConfig) -> Trainer:
     """A trainer whose steps are epochs, with a checkpoint after each; there is nothing to evaluate on the way."""
-    config = TrainConfig(
-        max_steps=settings.epochs,
-        lr=first_rate(model, settings),
-        weight_decay=0.0,
-        save_every=1,
-        seed=settings.seed,
-    )
-    return Trainer(model, None, [], config, task.tokenizer, WordVectorStep(model, task.ids, settings))
+    step, epochs, seed = WordVectorStep(model, task.ids, settings), settings.epochs, settings.seed
+    config = TrainConfig(max_steps=epochs, lr=step.lr, weight_decay=0.0, save_every=1, seed=seed)
+    return Trainer(model, None, [], config, task.tokenizer, step)

@@ -53,7 +53,7 @@ def test_models_that_read_more_than_a_text(capsys: pytest.CaptureFixture[str]) -
     assert found["batch"]["masked"] == 30 and found["running_bytes"]["cache"] == 0
     with pytest.raises(SystemExit):
         main(["count", "bert", "--measure"])
-    assert "cannot be measured (must be of a language model)" in capsys.readouterr().err
+    assert "cannot be measured (must be a language model)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -115,10 +115,12 @@ def test_a_run_of_pairs(
 def test_a_step_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("chainrule.scaling.speed.PATIENCE", 0.01)
     sizes = "--n-layer=3", "--n-embd=16", "--block-size=8", "--vocab-size=20", "--batch-size=2"
-    for family in ("gpt", "llama"):
-        found = counted(capsys, family, *sizes, "--measure")["measured"]
+    for family in ("gpt", "llama", "lstm", "ngram"):
+        own = sizes[2:] if family == "ngram" else sizes
+        report = counted(capsys, family, *own, "--measure")
+        found, tokens = report["measured"], report["batch"]["rows"] * report["batch"]["tokens"]
         assert found["seconds_per_step"] > 0
-        assert found["tokens_per_second"] == pytest.approx(16 / found["seconds_per_step"])
+        assert found["tokens_per_second"] == pytest.approx(tokens / found["seconds_per_step"])
     main(["count", "gpt", *sizes, "--measure"])
     assert "tokens per second" in capsys.readouterr().out
 

@@ -8,7 +8,7 @@ import pytest
 import chainrule as cr
 from chainrule import native
 from chainrule.autograd import Op
-from chainrule.ops.elementwise import LARGE
+from chainrule.ops.arrays.elementwise import LARGE
 
 extension = native.kernels()
 OPS = [cr.ops.add, cr.ops.mul]

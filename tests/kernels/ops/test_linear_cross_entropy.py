@@ -13,7 +13,7 @@ from chainrule import native
 from chainrule.autograd.types import Array, Into
 
 extension = native.kernels()
-module = importlib.import_module("chainrule.ops.linear_cross_entropy")
+module = importlib.import_module("chainrule.ops.losses.linear_cross_entropy")
 op = cr.ops.linear_cross_entropy
 native_forward, native_backward = op.native
 

@@ -31,7 +31,12 @@ def from_file(path: Path, options: Sequence[Option], family: str) -> dict[str, A
 
 def read_settings(path: Path) -> dict[str, Any]:
     """The options in a file, by the names of their fields."""
-    return dict(_flat(_parsed(path)))
+    try:
+        return dict(_flat(tomllib.loads(path.read_text(encoding="utf-8"))))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is not valid TOML ({error})") from error
 
 
 def toml(settings: Mapping[str, Any]) -> str:
@@ -58,15 +63,6 @@ def _checked(path: Path, name: str, value: Any, known: Mapping[str, Option]) -> 
         said = _value(value) if isinstance(value, bool | int | float | str) else value
         raise ConfigError(f"{path}: {name} is {said} ({kind.toml_rule})")
     return value if isinstance(value, bool) else kind.value(f"{path}: {name}", [str(value)])
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: is not valid TOML ({error})") from error
 
 
 def _flat(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, NamedTuple, get_type_hints
+from typing import NamedTuple, get_type_hints
 
 from chainrule.cli.args.kinds import kind_of
 from chainrule.models.registry import KNOWN
@@ -17,7 +17,7 @@ class Data(NamedTuple):
 
     about: str
     example: str
-    default: str
+    default: str = "docstrings"
 
 
 TEXT = Data(
@@ -36,7 +36,6 @@ DATA = {
         "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
         "by line, or docstrings.",
         example="pairs.tsv",
-        default="docstrings",
     ),
     "bert-classifier": LABELED,
     "bow-classifier": LABELED,
@@ -44,21 +43,13 @@ DATA = {
         "Sentences with a tag for each word: a line per word with a tab and its tag, an empty line after each "
         "sentence; or docstrings.",
         example="names.conll",
-        default="docstrings",
     ),
-}
-
-
-def data_of(family: str) -> Data:
-    return DATA.get(family, TEXT)
+}  # any other family: TEXT
 
 
 def sizes_of(family: str) -> list[str]:
-    """The fields of a family's config that have a flag, but for those that the data decide."""
-    return [name for name in plain_fields(KNOWN[family].config) if name not in DECIDED]
-
-
-def plain_fields(config: type[Any]) -> list[str]:
-    """The fields of a config that are numbers, words or switches; others, such as `rope_scaling`, have no flag."""
+    """The fields of a family's config that have a flag: numbers, words and switches that the data do not decide."""
+    config = KNOWN[family].config
     hints = get_type_hints(config, include_extras=True)
-    return [field.name for field in fields(config) if kind_of(hints[field.name])]
+    names = [field.name for field in fields(config) if field.name not in DECIDED]
+    return [name for name in names if kind_of(hints[name])]

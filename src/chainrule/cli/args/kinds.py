@@ -19,46 +19,37 @@ SEVERAL = "several"  # marks a field whose one flag is followed by any number of
 class Kind:
     """What may follow a flag."""
 
-    shown: str
-    """In the help: INT."""
-    rule: str
-    """What one word must be."""
-    read: Callable[[str], Any]
-    """One word to a value; raises ValueError."""
-    toml: tuple[type, ...] = (str,)
-    """What TOML must hold."""
-    toml_rule: str = "must be a text in quotes"
-    words: int | None = 1
-    """How many values a flag has; None for any number, 0 for a switch."""
-    optional: bool = False
-    """The word None stands for no value."""
-    repeated: bool = False
-    """The values of several flags are put together."""
-    gather: Callable[[Sequence[Any]], Any] = tuple
-    """Several values to one."""
+    shown: str  # in the help: INT
+    rule: str  # what one word must be
+    read: Callable[[str], Any]  # one word to a value; raises ValueError
+    toml: tuple[type, ...] = (str,)  # what TOML must hold
+    choices: Sequence[str] = ()  # all words there are, if there are few
+    words: int | None = 1  # how many values a flag has; None for any number, 0 for a switch
+    optional: bool = False  # the word None stands for no value
+    repeated: bool = False  # the values of several flags are put together
+    gather: Callable[[Sequence[Any]], Any] = tuple  # several values to one
 
     def value(self, flag: str, texts: Sequence[str]) -> Any:
         """The value of a flag that is followed by these words."""
         if self.optional and list(texts) == ["None"]:
             return None
+        said = " ".join(texts)
         if self.words not in (None, 1, len(texts)):
-            raise BadValue(flag, " ".join(texts), f"must be {self.words} values")
+            raise BadValue(flag, said, f"must be {self.words} values")
         try:
             found = [self.read(text) for text in texts]
             return found[-1] if self.words == 1 and not self.repeated else self.gather(found)
         except ValueError as error:
-            said = f"must be {self.rule}"
-            raise BadValue(
-                flag, " ".join(texts), str(error) if isinstance(error, _NoChoice) else said
-            ) from error
+            wrong = next((text for text in texts if text not in self.choices), said)
+            raise BadValue(flag, said, hinted(f"must be {self.rule}", wrong, self.choices)) from error
 
     def takes(self, value: Any) -> bool:
         """Is this what TOML must hold? "6" is not 6, and to Python true is an integer."""
         return isinstance(value, self.toml) and isinstance(value, bool) == (bool in self.toml)
 
-
-class _NoChoice(ValueError):
-    """A word that is not in the list; says the whole rule."""
+    @property
+    def toml_rule(self) -> str:
+        return "must be a text in quotes" if self.toml[0] is str else f"must be {self.rule}, without quotes"
 
 
 def seconds(text: str) -> float:
@@ -68,13 +59,13 @@ def seconds(text: str) -> float:
 
 
 PLAIN = {
-    int: Kind("INT", "an integer", int, (int,), "must be an integer, without quotes"),
-    float: Kind("NUMBER", "a number", float, (int, float), "must be a number, without quotes"),
+    int: Kind("INT", "an integer", int, (int,)),
+    float: Kind("NUMBER", "a number", float, (int, float)),
     str: Kind("TEXT", "a text", str),
     Path: Kind("PATH", "a path", Path),
-    bool: Kind("", "", bool, (bool,), "must be true or false, without quotes", words=0),
+    bool: Kind("", "true or false", bool, (bool,), words=0),
 }
-MARKED = {"seconds": replace(PLAIN[float], read=seconds, toml=(int, float, str))}
+SECONDS = replace(PLAIN[float], read=seconds, toml=(int, float, str))
 
 
 def kind_of(hint: Any, marks: Sequence[Any] = ()) -> Kind | None:
@@ -91,20 +82,13 @@ def kind_of(hint: Any, marks: Sequence[Any] = ()) -> Kind | None:
         return _many(inside, several=SEVERAL in marks)
     if origin is Mapping:
         return _pairs(*inside)
-    special = next((MARKED[mark] for mark in marks if isinstance(mark, str) and mark in MARKED), None)
-    return special or PLAIN.get(hint)
+    return SECONDS if "seconds" in marks else PLAIN.get(hint)
 
 
 def _choice(choices: Sequence[str]) -> Kind:
-    known = sorted(choices)
-    rule = f"must be {known[0]}" if len(known) == 1 else f"must be one of {', '.join(known)}"
-
-    def read(text: str) -> str:
-        if text not in known:
-            raise _NoChoice(hinted(rule, text, known))
-        return text
-
-    return Kind("|".join(choices), rule, read)
+    known = tuple(sorted(choices))
+    rule = known[0] if len(known) == 1 else f"one of {', '.join(known)}"
+    return Kind("|".join(choices), rule, lambda text: known[known.index(text)], choices=known)
 
 
 def _many(inside: Sequence[Any], *, several: bool) -> Kind | None:

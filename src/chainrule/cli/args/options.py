@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from chainrule.cli.args.kinds import Kind, kind_of
 
@@ -17,25 +17,16 @@ GIVEN = "given"
 Given = Annotated[frozenset[str], GIVEN]  # a field that holds the names of the options that were given
 
 
-@dataclass(frozen=True)
-class Argument:
-    """Marks a field that is given by its place instead of a flag."""
-
-    shown: str
+class Argument(str):
+    """Marks a field that is given by its place instead of a flag; the text is its name in the usage."""
 
 
-@dataclass(frozen=True)
-class Help:
+class Help(str):
     """The help of a field that has no string below it."""
 
-    text: str
 
-
-@dataclass(frozen=True)
-class Without:
-    """Marks a dataclass inside a command some of whose fields have no flag."""
-
-    names: tuple[str, ...]
+class Without(tuple[str, ...]):
+    """Marks a dataclass inside a command: these of its fields have no flag."""
 
 
 @dataclass(frozen=True)
@@ -44,64 +35,45 @@ class Option:
 
     name: str
     kind: Kind
-    owner: type[Any]
-    """The dataclass it is a field of."""
-    default: Any
-    """MISSING if it must be given."""
-    argument: str = ""
-    """Its name in the usage, if it is given by its place."""
-    told: str | None = None
+    owner: type[Any]  # the dataclass it is a field of
+    default: Any  # MISSING if it must be given
+    argument: str = ""  # its name in the usage, if it is given by its place
+    told: str = ""  # its help, if there is no string below the field
 
     @property
     def flag(self) -> str:
-        return f"--{self.name.replace('_', '-')}"
+        """As it is written on a command line, or named in the usage."""
+        return self.argument or f"--{self.name.replace('_', '-')}"
 
     @property
     def help(self) -> str:
-        """The string below the field."""
-        return documented(self.owner).get(self.name, "") if self.told is None else self.told
+        return self.told or documented(self.owner).get(self.name, "")
 
 
 def options_of(command: type[Any]) -> list[Option]:
     """In the order of the fields, those of inner dataclasses last."""
-    return [*_options(command, command(**_placeholders(command)))]
+    return list(_options(command, {field.name: default_of(field) for field in fields(command)}))
 
 
-def inner(command: type[Any]) -> Iterator[Field[Any]]:
-    """The fields that are dataclasses themselves."""
-    hints = get_type_hints(command)
-    yield from (field for field in fields(command) if is_dataclass(hints[field.name]))
+def default_of(field: Field[Any]) -> Any:
+    """What a field holds if nothing is given; MISSING if it must be."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def _options(owner: type[Any], default: Any, without: tuple[str, ...] = ()) -> Iterator[Option]:
+def _options(owner: type[Any], defaults: Mapping[str, Any], hidden: Sequence[str] = ()) -> Iterator[Option]:
     hints = get_type_hints(owner, include_extras=True)
     last: list[Iterator[Option]] = []
-    for field in fields(owner):
-        hint = hints[field.name]
-        marks = hint.__metadata__ if get_origin(hint) is Annotated else ()
-        plain = get_args(hint)[0] if marks else hint
-        if is_dataclass(plain) and isinstance(plain, type):
-            hidden = next((mark.names for mark in marks if isinstance(mark, Without)), ())
-            last.append(_options(plain, getattr(default, field.name), hidden))
-            continue
-        kind = None if GIVEN in marks or field.name in without else kind_of(plain, marks)
-        if kind is None:
-            continue
-        argument = next((mark.shown for mark in marks if isinstance(mark, Argument)), "")
-        told = next((mark.text for mark in marks if isinstance(mark, Help)), None)
-        value = MISSING if _is_required(field) else getattr(default, field.name)
-        yield Option(field.name, kind, owner, value, argument, told)
+    for name, default in defaults.items():
+        marks = getattr(hints[name], "__metadata__", ())
+        if is_dataclass(default):
+            without = next((mark for mark in marks if isinstance(mark, Without)), ())
+            last.append(_options(type(default), vars(default), without))
+        elif GIVEN not in marks and name not in hidden and (kind := kind_of(hints[name])):
+            argument = next((mark for mark in marks if isinstance(mark, Argument)), "")
+            told = next((mark for mark in marks if isinstance(mark, Help)), "")
+            yield Option(name, kind, owner, default, argument, told)
     for options in last:
         yield from options
-
-
-def _is_required(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
-
-
-def _placeholders(command: type[Any]) -> dict[str, None]:
-    """Something for each field that must be given, so that the defaults of the others can be looked at."""
-    return {field.name: None for field in fields(command) if _is_required(field)}
 
 
 def documented(config: type[Any]) -> dict[str, str]:

@@ -4,12 +4,14 @@ default."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from chainrule.cli.args.config_file import CONFIG, from_file
 from chainrule.cli.args.errors import BadValue, ExtraArgument, MissingArgument, MissingValue, UnknownOption
-from chainrule.cli.args.options import GIVEN, Option, inner
+from chainrule.cli.args.kinds import Kind
+from chainrule.cli.args.options import GIVEN, Option, default_of
 
 T = TypeVar("T")
 
@@ -21,7 +23,7 @@ def read(command: type[T], options: Sequence[Option], words: Sequence[str]) -> T
         values = from_file(path, options, getattr(command, "family", "")) | values
     for option in options:
         if option.default is MISSING and option.name not in values:
-            raise MissingArgument(option.argument or option.flag, option.help)
+            raise MissingArgument(option.flag, option.help)
     return _made(command, values)
 
 
@@ -36,14 +38,10 @@ def from_words(options: Sequence[Option], words: Sequence[str]) -> dict[str, Any
             places = [] if many else places[1:]
         if option.name in texts:
             said = texts[option.name]
-            values[option.name] = said if isinstance(said, bool) else option.kind.value(_name(option), said)
+            values[option.name] = said if isinstance(said, bool) else option.kind.value(option.flag, said)
     if places:
         raise ExtraArgument(places[0])
     return values
-
-
-def _name(option: Option) -> str:
-    return option.argument or option.flag
 
 
 def _sorted(options: Sequence[Option], words: list[str]) -> tuple[dict[str, Any], list[str]]:
@@ -69,21 +67,20 @@ def _sorted(options: Sequence[Option], words: list[str]) -> tuple[dict[str, Any]
                 raise BadValue(flag, value, f"must stand alone: leave out ={value}")
             texts[option.name] = flag in flags
         else:
-            following = [value] if equals else _following(option, flag, words)
-            texts[option.name] = [*(texts.get(option.name, []) if option.kind.repeated else []), *following]
+            before = texts.get(option.name, []) if option.kind.repeated else []
+            texts[option.name] = [*before, *([value] if equals else _following(option.kind, flag, words))]
     return texts, places
 
 
-def _following(option: Option, flag: str, words: list[str]) -> list[str]:
+def _following(kind: Kind, flag: str, words: list[str]) -> list[str]:
     """The words that are the values of a flag, taken from the words that are left."""
-    found: list[str] = []
-    pairs = option.kind.words is None and option.kind.gather is not tuple
-    while words and not _is_flag(words[0]) and not (option.kind.words == 1 and found):
-        if pairs and found and not _is_number(words[0]):
-            break
-        found.append(words.pop(0))
-    if not found and not (option.kind.words is None and not pairs):
+    found = list(takewhile(lambda word: not _is_flag(word), words[:1] if kind.words == 1 else words))
+    pairs = kind.words is None and kind.gather is not tuple
+    if pairs:
+        found = [*found[:1], *takewhile(_is_number, found[1:])]
+    if not found and (pairs or kind.words is not None):
         raise MissingValue(flag)
+    del words[: len(found)]
     return found
 
 
@@ -103,13 +100,13 @@ def _is_number(word: str) -> bool:
 
 def _made(command: type[T], values: dict[str, Any]) -> T:
     """The command with these values; inner dataclasses are their defaults with what was given."""
-    own = {field.name for field in fields(command)}  # type: ignore[arg-type]
+    own = {field.name: field for field in fields(command)}  # type: ignore[arg-type]
     said = {name: value for name, value in values.items() if name in own}
-    for field in inner(command):
-        assert callable(field.default_factory)
-        default = field.default_factory()
-        changes = {f.name: values[f.name] for f in fields(default) if f.name in values and f.name not in own}
-        said[field.name] = replace(default, **changes) if changes else default
     if GIVEN in own:
         said[GIVEN] = frozenset(values)
+    for name, field in own.items():
+        default = default_of(field)
+        if is_dataclass(default) and not isinstance(default, type):
+            changes = {n: value for n, value in values.items() if n in vars(default) and n not in own}
+            said[name] = replace(default, **changes) if changes else default
     return command(**said)

@@ -14,12 +14,12 @@ from chainrule.files import alone, write
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.load import is_tokenizer
 
-# Settings of a training that may be others from here on: the highest rate, and when to look, save and stop.
+# Settings that may change when a run is resumed: the highest rate, and when to look, save and stop.
 FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "keep", "patience")
 
 
 def resumed(asked: TrainOptions, folder: Path) -> Run:
-    """Data and settings come from the checkpoint; what is given all the same must agree with it, or is `FREE`."""
+    """The run in a folder, with its data and settings; an option that is given must agree with them or be `FREE`."""
     run = Run.resume(folder)
     if run.family != asked.family:
         raise ConfigError(
@@ -27,23 +27,17 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
         )
     same_folder(asked.out, folder)
     if asked.init is not None and str(asked.init) != _begun_with(folder):
-        raise ConfigError(
-            *(
-                "resume: ",
-                Setting("init"),
-                f" is {asked.init}, the run in {folder} continues with its own weights ",
-            ),
-            "(leave out one of the two)",
-        )
+        own = f" is {asked.init}, the run in {folder} continues with its own weights"
+        raise ConfigError("resume: ", Setting("init"), own, " (leave out one of the two)")
     if asked.data != run.task.default and run.task.find(asked.data) != run.corpus:
         raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
     if not is_tokenizer(asked.tokenizer, run.tokenizer):
         other = f" is {asked.tokenizer}, the run has another (leave it out)"
         raise ConfigError("resume: ", Setting("tokenizer"), other)
-    said, default = _flat(asked), _flat(type(asked)())
+    said = vars(asked) | vars(asked.sizes) | vars(asked.training)
     of_run = vars(run.model.config) | vars(run.trainer.config)
     changed = {name: said[name] for name in FREE if name in asked.given and said[name] != of_run[name]}
-    agree(said, default, asked.given, of_run | {"max_steps": said["max_steps"]} | changed)
+    agree(said, asked.given, of_run | {"max_steps": said["max_steps"]} | changed)
     if changed:
         run.change(**changed)
     total = run.trainer.plan.total
@@ -56,19 +50,14 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
     return run
 
 
-def _flat(options: TrainOptions) -> dict[str, Any]:
-    """The values of all options, whichever dataclass they are in."""
-    return vars(options) | vars(options.sizes) | vars(options.training)
-
-
 def _begun_with(folder: Path) -> str | None:
-    """What its own settings name as the model it began with."""
+    """The initial weights that the settings of a run name."""
     settings = RunFolder(folder).settings
     return read_settings(settings).get("init") if settings.exists() else None
 
 
 def renew_settings(run: Run) -> None:
-    """Let the file that repeats a run say what it does from here on; a run of a program has no such file."""
+    """Update the settings file of a resumed run; a run that was not started by command has none."""
     path, now = run.files.settings, vars(run.trainer.config)
     if not path.exists():
         return
@@ -77,13 +66,10 @@ def renew_settings(run: Run) -> None:
         write(path, toml(kept | settled(run.trainer.config)).encode())
 
 
-def agree(
-    said: Mapping[str, Any], default: Mapping[str, Any], given: frozenset[str], of_run: Mapping[str, Any]
-) -> None:
-    """Settings come from the run; one that is given all the same, be it the default, must agree with it."""
+def agree(said: Mapping[str, Any], given: frozenset[str], of_run: Mapping[str, Any]) -> None:
+    """Settings come from the run; an option that is given, be it the default, must agree with it."""
     for name, value in of_run.items():
-        meant = name in said and (name in given or said[name] != default[name])
-        if meant and said[name] != value:
+        if name in given and said[name] != value:
             had = "none" if value is None else value
             raise ConfigError("resume: ", Setting(name), f" is {said[name]}, in the run {had} (leave it out)")
 
@@ -106,7 +92,7 @@ def remedy(run: Run) -> str:
     return f"; resume from the last checkpoint with: {command_for(run)} --lr {run.trainer.config.lr / 10:g}"
 
 
-def going_on(run: Run) -> str:
+def continuation(run: Run) -> str:
     """From where to where a resumed run goes, or that it is at its end."""
     trainer = run.trainer
     steps, total, budget = trainer.steps, trainer.plan.total, trainer.config.budget

@@ -98,6 +98,5 @@ class TrainOptions:
 
 def settled(config: TrainConfig) -> dict[str, Any]:
     """The settings that count: a budget replaces the number of steps."""
-    return {
-        name: value for name, value in vars(config).items() if name != "max_steps" or config.budget is None
-    }
+    replaced = () if config.budget is None else ("max_steps",)
+    return {name: value for name, value in vars(config).items() if name not in replaced}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from chainrule.cli.args.options import default_of
 from chainrule.errors import ConfigError, Setting
 
 
@@ -15,10 +16,8 @@ def given(options: Any, but: Collection[str] = ()) -> Iterator[str]:
         value = getattr(options, field.name)
         if is_dataclass(value):
             yield from given(value, but)
-        elif field.name not in but:
-            default = field.default if field.default_factory is MISSING else field.default_factory()
-            if value != default:
-                yield field.name
+        elif field.name not in but and value != default_of(field):
+            yield field.name
 
 
 def refuse(command: str, options: Any, why: str, but: Collection[str] = ()) -> None:

@@ -56,7 +56,7 @@ class Count:
         if self.measure and self.what in PRESETS:
             raise ConfigError("count: only a family or a run can be measured (leave --measure out)")
         if self.measure:
-            found["measured"] = measured(model.config, batch, found["flops"]["step"])
+            found["measured"] = measured(model, batch, found["flops"]["step"])
         print(json.dumps({"model": self.what} | for_scripts(found)) if self.json else table(self.what, found))
 
     def _model(self) -> tuple[cr.models.Model, int]:
@@ -89,18 +89,13 @@ def command(_: str, words: Sequence[str]) -> type[Count]:
 def report(model: cr.models.Model, batch: cr.scaling.Batch, weights: str) -> dict[str, Any]:
     """Everything that is printed, in numbers."""
     numbers, works = cr.scaling.parameters(model), cr.scaling.flops(model, batch)
-    step = cr.scaling.total(works)
-    tokens = batch.rows * batch.tokens
+    step, tokens = cr.scaling.total(works), batch.rows * batch.tokens
+    per_token = {"forward_per_token": step.forward // tokens, "step_per_token": step.total // tokens}
     writing = cr.scaling.Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
     return {
         "batch": asdict(batch),
         "parameters": with_total(numbers),
-        "flops": {
-            **{name: work._asdict() for name, work in works.items()},
-            "step": step.total,
-            "forward_per_token": step.forward // tokens,
-            "step_per_token": step.total // tokens,
-        },
+        "flops": {name: work._asdict() for name, work in works.items()} | {"step": step.total} | per_token,
         "training_bytes": with_total(cr.scaling.training_memory(model, batch)),
         "running_bytes": with_total(cr.scaling.running_memory(model, writing, weights)),
     }
@@ -115,25 +110,21 @@ def with_total(numbers: Mapping[str, int]) -> dict[str, int]:
     return dict(numbers) | {"total": sum(numbers.values())}
 
 
-def measured(config: Any, batch: cr.scaling.Batch, work: int) -> dict[str, float]:
+def measured(model: cr.models.Model, batch: cr.scaling.Batch, work: int) -> dict[str, float]:
     """Seconds of a step on this machine, and what follows from them."""
     from chainrule.scaling.speed import step_seconds
 
-    seconds = step_seconds(config, batch)
-    return {
-        "seconds_per_step": seconds,
-        "tokens_per_second": batch.rows * batch.tokens / seconds,
-        "flops_per_second": work / seconds,
-    }
+    seconds, tokens = step_seconds(model, batch), batch.rows * batch.tokens
+    pace = {"tokens_per_second": tokens / seconds, "flops_per_second": work / seconds}
+    return {"seconds_per_step": seconds} | pace
 
 
 def table(name: str, found: Mapping[str, Any]) -> str:
     """The report for people."""
     numbers, work, batch = found["parameters"], found["flops"], found["batch"]
-    lines = [f"{name}: {numbers['total']:,} parameters"]
-    lines += [
-        f"  {part:<12}{n:>17,}{n / numbers['total']:>8.1%}" for part, n in numbers.items() if part != "total"
-    ]
+    total = numbers["total"]
+    lines = [f"{name}: {total:,} parameters"]
+    lines += [f"  {part:<12}{n:>17,}{n / total:>8.1%}" for part, n in numbers.items() if part != "total"]
     if not numbers["head"]:
         lines[-1] += "  shares the embedding's matrix"
     size = f"{batch['rows']} × {batch['tokens']} tokens"
@@ -143,15 +134,11 @@ def table(name: str, found: Mapping[str, Any]) -> str:
     for part in numbers:
         if part in work and work[part]["forward"]:
             lines += [f"  {part:<12}" + "".join(f"{amount(n):>10}" for n in work[part].values())]
-    lines += [
-        f"  per token: {amount(work['forward_per_token'])}FLOP forward, {amount(work['step_per_token'])}FLOP to learn"
-    ]
-    if "measured" in found:
-        m = found["measured"]
-        lines += [
-            f"  here: {m['seconds_per_step'] * 1e3:,.1f} ms, {m['tokens_per_second']:,.0f} tokens per second, "
-            f"{amount(m['flops_per_second'])}FLOP per second"
-        ]
+    forward, step = amount(work["forward_per_token"]), amount(work["step_per_token"])
+    lines += [f"  per token: {forward}FLOP forward, {step}FLOP to learn"]
+    if m := found.get("measured"):
+        step, tokens = f"{m['seconds_per_step'] * 1e3:,.1f} ms", f"{m['tokens_per_second']:,.0f} tokens"
+        lines += [f"  here: {step}, {tokens} per second, {amount(m['flops_per_second'])}FLOP per second"]
     lines += memory(f"memory to train, {size}", found["training_bytes"])
     lines += memory(f"memory to run, {batch['tokens']} tokens", found["running_bytes"])
     return "\n".join(lines)

@@ -39,9 +39,8 @@ class Command:
         config = cr.train.TrainConfig(budget=60 * self.minutes, seed=self.seed, **TRAINING)
         folder = self.out or cr.runs.folder.free_folder(Path("runs/demo"))
         run = cr.runs.Run.new(folder, corpus, config, **SIZE)
-        print(
-            f"Corpus  {len(corpus.text):,} characters of Python's help topics ({corpus.version}), no download"
-        )
+        characters = f"{len(corpus.text):,} characters"
+        print(f"Corpus  {characters} of Python's help topics ({corpus.version}), no download")
         print(f"Model   {size(run.model)}, weights random")
         print(f"Run     {run.folder}, {self.minutes:g} minutes of training; Ctrl-C ends it early\n")
         result = run.train()

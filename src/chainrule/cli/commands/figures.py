@@ -11,6 +11,7 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.render.plots import FIGURES
 from chainrule.cli.render.plots.canvas import save
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.tables import show
 from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.suggest import did_you_mean
@@ -30,9 +31,7 @@ class Command:
 
     def run(self) -> None:
         if not self.names:
-            width = max(map(len, FIGURES))
-            for name, (_, _, about) in FIGURES.items():
-                print(f"{name:<{width}}  {about}")
+            show({name: about for name, (_, _, about) in FIGURES.items()}, as_json=False)
             return
         names = tuple(FIGURES) if self.names == ("all",) else self.names
         for name in names:

@@ -42,9 +42,8 @@ class Command:
         try:
             with Progress("climbing") as progress:
                 for rung in ladder.climb(lambda title, fraction: progress.say(f"{title} {fraction:.0%}")):
-                    progress.console.print(
-                        f"{rung.title:<14} {rung.mean:.3f} bits per byte   {rung.seconds:.1f} s"
-                    )
+                    reached = f"{rung.mean:.3f} bits per byte   {rung.seconds:.1f} s"
+                    progress.console.print(f"{rung.title:<14} {reached}")
                     rungs.append(rung)
         finally:  # after Ctrl-C as well: what was climbed is kept
             self._write(folder, corpus, rungs)

@@ -16,6 +16,7 @@ from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import byte_count
 from chainrule.cli.render.progress import Progress
 from chainrule.errors import ConfigError
+from chainrule.files import plain
 from chainrule.types import Ids
 from chainrule.validate import Check
 
@@ -60,22 +61,19 @@ class Command:
 
     def run(self) -> None:
         name, smoother = self._smoother()
-        as_lines = self._as_lines()
+        if self.lines and self.text:
+            raise ConfigError("ngram: --lines and --text (must be at most one of them)")
+        as_lines = True if self.lines else False if self.text else None
         check = Check("ngram", self)
         check.between(1, MOST_ORDER, "order")
         check.at_least(0, "samples")
         with Progress("reading and counting"):
             source = Source.of(cr.data.load(self.data).text, as_lines, paired=self.paired)
             model = source.fit(source.documents, self.order, smoother)
-            report = {
-                "corpus": self.data,
-                "documents": len(source.documents),
-                "order": self.order,
-                "method": name,
-                **facts(source, model),
-                "held_out_nll": finite(held_out(source, self.order, smoother)),
-                "samples": source.write(model, self.samples, self.seed),
-            }
+            report: dict[str, Any] = {"corpus": self.data, "documents": len(source.documents)}
+            report |= {"order": self.order, "method": name} | facts(source, model)
+            report["held_out_nll"] = plain(held_out(source, self.order, smoother))
+            report["samples"] = source.write(model, self.samples, self.seed)
             if self.plot:
                 report["plots"] = draw(source, model, self.plot)
         print(json.dumps(report, ensure_ascii=False) if self.json else told(report))
@@ -84,19 +82,13 @@ class Command:
         name = self.method or ("add" if self.smoothing else "mle")
         Check("ngram", self).at_least(0, "smoothing")
         if self.smoothing and name != "add":
-            said = {"smoothing": self.smoothing, "method": name}
-            raise ConfigError.of("ngram", said, "only add has one")
+            raise ConfigError.of("ngram", {"smoothing": self.smoothing, "method": name}, "only add has one")
         if name == "good-turing":
             return name, cr.models.GoodTuring()
         if name == "kneser-ney":
             return name, cr.models.KneserNey()
         default = 1.0 if name == "add" else 0.0
         return name, cr.models.Additive(default if self.smoothing is None else self.smoothing)
-
-    def _as_lines(self) -> bool | None:
-        if self.lines and self.text:
-            raise ConfigError("ngram: --lines and --text (must be at most one of them)")
-        return True if self.lines else False if self.text else None
 
 
 def is_list(text: str) -> bool:
@@ -121,10 +113,8 @@ class Source:
         size = byte_count(text)
         if not (is_list(text) if lines is None else lines):
             tokenizer = cr.text.CharTokenizer.train(text)
-            V = tokenizer.vocab_size
-            return cls(
-                [tokenizer.encode(text)], list(tokenizer.characters), cr.models.Terminals(V, None), size
-            )
+            ends = cr.models.Terminals(tokenizer.vocab_size, None)
+            return cls([tokenizer.encode(text)], list(tokenizer.characters), ends, size)
         words = [line.strip() for line in text.splitlines() if line.strip()]
         tokenizer = cr.text.CharTokenizer.train("".join(words))
         inner = list(tokenizer.characters)
@@ -147,32 +137,24 @@ def facts(source: Source, model: cr.models.NGram) -> dict[str, Any]:
     """What a count model knows; losses in nats per transition over the whole file."""
     nll, transitions = model.nll(), int(model.levels[0].counts.sum())
     found: dict[str, Any] = {
-        "transitions": transitions,
-        "vocab_size": model.vocab_size,
-        "stored": model.stored,
-        "table_size": model.table_size,
-        "nll": nll,
-        "uniform_nll": math.log(model.vocab_size),
-        "learned": model.learned(),
-        "perplexity": math.exp(nll),
-        "bits": nll / math.log(2),
+        "transitions": transitions, "vocab_size": model.vocab_size, "stored": model.stored,
+        "table_size": model.table_size, "nll": nll, "uniform_nll": math.log(model.vocab_size),
+        "learned": model.learned(), "perplexity": math.exp(nll), "bits": nll / math.log(2),
         "bits_per_byte": nll * transitions / math.log(2) / source.bytes,
-    }
+    }  # fmt: skip
     if model.order < 2:
         return found
     matrix = model.adjacency()
     start, end = source.ends
     if end is not None:
-        found |= {
-            "starts": ranking(matrix[start], source.tokens),
-            "ends": ranking(matrix[:, end], source.tokens),
-        }
+        found["starts"] = ranking(matrix[start], source.tokens)
+        found["ends"] = ranking(matrix[:, end], source.tokens)
     return found | {"doubles": ranking(np.diag(matrix), source.tokens)}
 
 
-def ranking(counts: Ids, tokens: list[str], most: int = 5) -> list[tuple[str, int]]:
-    """The tokens with the largest counts."""
-    first = np.argsort(-counts, kind="stable")[:most]
+def ranking(counts: Ids, tokens: list[str]) -> list[tuple[str, int]]:
+    """The five tokens with the largest counts."""
+    first = np.argsort(-counts, kind="stable")[:5]
     return [(tokens[i], int(counts[i])) for i in first if counts[i]]
 
 
@@ -189,23 +171,15 @@ def held_out(source: Source, order: int, smoother: Smoothing) -> float:
     return source.fit(train, order, smoother).nll(new)
 
 
-def finite(value: float) -> float | None:
-    """JSON has no infinity."""
-    return value if math.isfinite(value) else None
-
-
 def draw(source: Source, model: cr.models.NGram, folder: Path) -> list[str]:
     from chainrule.cli.render.plots import ngram as plots
     from chainrule.cli.render.plots.canvas import save
 
     matrix = model.adjacency()
-    figures = {
-        "heat-map": plots.heat_map(matrix, source.tokens),
-        "graph": plots.transition_graph(plots.graph_of(matrix, source.tokens)),
-    }
-    for name, figure in figures.items():
-        save(figure, folder / f"{name}.png")
-    return [str(folder / f"{name}.png") for name in figures]
+    heat_map, graph = folder / "heat-map.png", folder / "graph.png"
+    save(plots.heat_map(matrix, source.tokens), heat_map)
+    save(plots.transition_graph(plots.graph_of(matrix, source.tokens)), graph)
+    return [str(heat_map), str(graph)]
 
 
 def told(r: dict[str, Any]) -> str:

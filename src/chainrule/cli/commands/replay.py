@@ -84,7 +84,7 @@ def rows(found: cr.runs.Replay) -> list[str]:
     lines = [f"batch of {len(found.texts)} rows"]
     for number, row in enumerate(found.texts[:ROWS]):
         lines += [
-            f"  {number}  {name + ':':<8} {cr.train.log.shorten(repr(text), 90)}"
+            f"  {number}  {name + ':':<8} {cr.tasks.answer_options.shorten(repr(text), 90)}"
             for name, text in row.items()
         ]
     return lines

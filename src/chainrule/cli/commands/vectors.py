@@ -88,20 +88,17 @@ def evaluate(vectors: WordVectors, path: Path) -> dict[str, Any]:
 
 
 def show_words(title: str, found: list[tuple[str, float]]) -> None:
-    print(f"{title}")
+    print(title)
     for word, cosine in found:
         print(f"  {cosine:6.3f}  {word}")
 
 
 def show_evaluation(report: dict[str, Any]) -> None:
+    missing = f"{report['missing']} with unknown words"
     if "spearman" in report:
-        print(
-            f"Spearman {report['spearman']:.4f} on {report['pairs']} pairs, {report['missing']} with unknown words"
-        )
+        print(f"Spearman {report['spearman']:.4f} on {report['pairs']} pairs, {missing}")
         return
-    print(
-        f"{report['accuracy']:.1%} of {report['questions']} analogies, {report['missing']} with unknown words"
-    )
+    print(f"{report['accuracy']:.1%} of {report['questions']} analogies, {missing}")
     for name, section in report["sections"].items():
         accuracy = "-" if section["accuracy"] is None else f"{section['accuracy']:.1%}"
         print(f"  {accuracy:>6} of {section['questions']:>5}  {name}")

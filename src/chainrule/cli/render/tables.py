@@ -9,16 +9,12 @@ from typing import Any
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns as wide as what is in them; numbers stand to the right."""
-    columns = list(zip(head, *rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    right = [all(cell[:1].isdecimal() or cell == "-" for cell in column[1:]) for column in columns]
-    return [
-        "  ".join(
-            cell.rjust(width) if numbers else cell.ljust(width)
-            for cell, width, numbers in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in (head, *rows)
-    ]
+    columns = []
+    for column in zip(head, *rows, strict=True):
+        width = max(map(len, column))
+        numbers = all(cell[:1].isdecimal() or cell == "-" for cell in column[1:])
+        columns.append([cell.rjust(width) if numbers else cell.ljust(width) for cell in column])
+    return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
 
 
 def show(answer: dict[str, Any], as_json: bool) -> None:

@@ -14,7 +14,7 @@ from chainrule.train.trials import find_rate, overfit
 WIDTH, HEIGHT = 60, 8  # of a curve, in characters
 
 
-def learn_one_batch(run: Run, *, as_json: bool) -> None:
+def overfit_one_batch(run: Run, *, as_json: bool) -> None:
     """Say whether the model can overfit one batch; exit code 1 if not."""
     with Progress("one batch") as progress:
         finding = overfit(run.trainer, said=progress.say)

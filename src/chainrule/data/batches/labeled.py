@@ -16,6 +16,8 @@ from chainrule.data.order import Items
 from chainrule.errors import DataError
 from chainrule.types import Ids
 
+Texts = Sequence[npt.ArrayLike]
+
 
 class LabeledBatches(Bucketed):
     """Labeled texts in random order, like `DocumentBatches`; long texts are truncated.
@@ -30,9 +32,9 @@ class LabeledBatches(Bucketed):
 
     def __init__(
         self,
-        texts: Sequence[npt.ArrayLike],
+        texts: Texts,
         labels: Sequence[int],
-        others: Sequence[npt.ArrayLike] | None = None,
+        others: Texts | None = None,
         *,
         special: SpecialIds,
         **drawing: Unpack[Drawing],
@@ -42,13 +44,12 @@ class LabeledBatches(Bucketed):
             seconds = "" if others is None else f", {len(others)} second texts"
             raise DataError(f"labeled: {len(texts)} texts, {len(labels)} labels{seconds} (must be as many)")
         pairs = zip(texts, repeat(None) if others is None else others, strict=others is not None)
-        whole = [(_row(a), None if b is None else _row(b)) for a, b in pairs]
+        whole = [(np.asarray(a, np.int32), None if b is None else np.asarray(b, np.int32)) for a, b in pairs]
         self.texts = [trim(a, b, limit) for a, b in whole]
         self.labels = np.asarray(labels, np.int32)
         self.special = special
-        after, before = (
-            np.array([len(a) + (0 if b is None else len(b)) for a, b in rows]) for rows in (self.texts, whole)
-        )
+        lengths = ([len(a) + (0 if b is None else len(b)) for a, b in rows] for rows in (self.texts, whole))
+        after, before = map(np.array, lengths)
         self.truncated = float((after < before).mean())
         """Fraction of the texts that are truncated."""
         super().__init__(after, **drawing)
@@ -67,10 +68,6 @@ class LabeledBatches(Bucketed):
         """Segmented of ids (B, T), mask (B, T), segments (B, T); labels (B,)"""
         firsts, seconds = zip(*(self.texts[item] for item in items), strict=True)
         return segmented(firsts, seconds, self.special), self.labels[items]
-
-
-def _row(ids: npt.ArrayLike) -> Ids:
-    return np.asarray(ids, np.int32)
 
 
 class Twins(NamedTuple):
@@ -93,12 +90,7 @@ class TwinBatches(BatchSource):
     """
 
     def __init__(
-        self,
-        texts: Sequence[npt.ArrayLike],
-        partners: Sequence[npt.ArrayLike],
-        *,
-        special: SpecialIds,
-        **drawing: Unpack[Drawing],
+        self, texts: Texts, partners: Texts, *, special: SpecialIds, **drawing: Unpack[Drawing]
     ) -> None:
         self.block_size = drawing["block_size"]
         zeros = [0] * len(texts)

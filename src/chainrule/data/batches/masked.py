@@ -53,9 +53,8 @@ class MaskingRule:
         if not 0 < self.select <= 1:
             raise ConfigError(f"masking: select {self.select} (must be above 0 and at most 1)")
         if not (self.hide >= 0 and self.swap >= 0 and self.hide + self.swap <= 1):
-            raise ConfigError(
-                f"masking: hide {self.hide}, swap {self.swap} (must not be negative, and at most 1 together)"
-            )
+            rule = "must not be negative, and at most 1 together"
+            raise ConfigError(f"masking: hide {self.hide}, swap {self.swap} ({rule})")
 
     @property
     def fractions(self) -> dict[str, float]:
@@ -118,16 +117,14 @@ class MaskedBatches(BatchSource):
         self.seed = seed
         self.pool = pool
         self.words = np.setdiff1d(np.arange(vocab_size), special)
-        limit = text_limit(block_size, 1 + next_sentence)
-        starts, lengths = stretches(documents.starts[:-1], documents.lengths, limit)
-        enough = lengths >= 1 + next_sentence
+        texts = 1 + next_sentence  # of a row
+        starts, lengths = stretches(documents.starts[:-1], documents.lengths, text_limit(block_size, texts))
+        enough = lengths >= texts
         if not enough.any():
-            raise DataError(
-                f"documents: none of {len(documents)} has {1 + next_sentence} tokens (must be at least one document)"
-            )
+            none = f"none of {len(documents)} has {texts} tokens"
+            raise DataError(f"documents: {none} (must be at least one document)")
         self.starts, self.lengths = starts[enough], lengths[enough]  # of the windows
-        # The document of each window.
-        self.of = np.searchsorted(documents.starts, self.starts, side="right") - 1
+        self.of = np.searchsorted(documents.starts, self.starts, side="right") - 1  # the document of each
         if next_sentence and len(self.starts) < 2:
             raise DataError(
                 "documents: a single window (next sentence needs a second: give more text, a smaller block_size, "
@@ -139,15 +136,13 @@ class MaskedBatches(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """Mean number of targets per batch."""
         return max(1, round(self.batch_size * float(self.lengths.mean()) * self.rule.select))
 
     def batch(self, step: int) -> tuple[Masked, Ids]:
         """Masked of ids (B, T), mask (B, T), segments (B, T), follows (B,); targets (B, T), IGNORE if not selected"""
         rng = generator("masked", step, seed=self.seed)
         windows = self.order.bucket(step, self.batch_size, self.lengths, self.pool)
-        rows = [self._row(int(window), rng) for window in windows]
-        firsts, seconds, follows = zip(*rows, strict=True)
+        firsts, seconds, follows = zip(*(self._row(int(window), rng) for window in windows), strict=True)
         ids, mask, segments = segmented(firsts, seconds, self.special)
         text = mask & ~np.isin(ids, self.special)
         read, targets = self.rule(ids, text, self.words, self.special.mask, rng)
@@ -160,8 +155,7 @@ class MaskedBatches(BatchSource):
         if not self.next_sentence:
             return ids[start:stop], None, IGNORE
         middle = self._sentence(start + 1, stop, rng)
-        follows = int(rng.integers(2))
-        if follows:
+        if rng.integers(2):
             return ids[start:middle], ids[middle:stop], 1
         return ids[start:middle], self._elsewhere(window, stop - middle, rng), 0
 

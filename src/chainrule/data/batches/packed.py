@@ -12,11 +12,10 @@ from bisect import bisect_left, insort
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data.batches.padded import PAD, Mask
+from chainrule.data.batches.padded import PAD, Mask, no_targets
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
-from chainrule.errors import DataError
 from chainrule.types import IGNORE, Ids
 
 
@@ -35,18 +34,15 @@ class PackedBatches(BatchSource):
         self.ids = documents.ids
         self.batch_size = batch_size
         self.block_size = block_size
-        self.starts, self.lengths = pieces(documents, block_size)
+        pairs = np.maximum(documents.lengths - 1, 0)
+        self.starts, self.lengths = stretches(documents.starts[:-1], pairs, block_size)  # of the pieces
         self.rows = pack(self.lengths, block_size)
         if not self.rows:
-            raise DataError(
-                f"documents: none of {len(documents)} has two tokens "
-                "(at least one must have two: one to read, one to predict)"
-            )
+            raise no_targets(documents)
         self.order = Order(len(self.rows), seed=seed)
 
     @property
     def tokens(self) -> int:
-        """Mean number of targets per batch."""
         return max(1, round(self.batch_size * int(self.lengths.sum()) / len(self.rows)))
 
     def batch(self, step: int) -> tuple[Ids, Ids]:
@@ -77,11 +73,6 @@ def segment_mask(segments: Ids) -> Mask:
     return np.tril(same)
 
 
-def pieces(documents: Encoded, block_size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where each piece starts in the ids, and its number of pairs, at most `block_size`."""
-    return stretches(documents.starts[:-1], np.maximum(documents.lengths - 1, 0), block_size)
-
-
 def stretches(starts: Ids, lengths: Ids, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Starts and lengths of the stretches, when each item (start, length) is cut after every `size`."""
     count = -(-lengths // size)  # stretches per item
@@ -108,9 +99,8 @@ def pack(lengths: npt.NDArray[np.int64], size: int) -> list[list[int]]:
             space, row = size, len(rows)
             rows.append([])
         rows[row].append(int(piece))
-        left = space - length
-        if left and left not in with_space:
-            insort(spaces, left)
-        if left:
+        if left := space - length:
+            if left not in with_space:
+                insort(spaces, left)
             with_space.setdefault(left, []).append(row)
     return [sorted(row) for row in rows]

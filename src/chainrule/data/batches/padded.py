@@ -78,7 +78,6 @@ class Bucketed(BatchSource):
 
     @property
     def tokens(self) -> int:
-        """Mean number of targets per batch."""
         return max(1, round(self.batch_size * float(self.lengths.mean())))
 
     def rows(self, items: Items) -> tuple[Any, Ids]:
@@ -113,10 +112,7 @@ class DocumentBatches(Bucketed):
         self.documents = documents
         self.items = np.flatnonzero(documents.lengths >= 2)  # the others have no target
         if not len(self.items):
-            raise DataError(
-                f"documents: none of {len(documents)} has two tokens "
-                "(at least one must have two: one to read, one to predict)"
-            )
+            raise no_targets(documents)
         super().__init__(documents.lengths[self.items] - 1, **drawing)
 
     @property
@@ -127,6 +123,11 @@ class DocumentBatches(Bucketed):
     def rows(self, items: Items) -> tuple[Ids, Ids]:
         """inputs (B, T) and targets (B, T); T is the length of the longest document of the batch"""
         return shift(*gather(self.documents, self.items[items], int(self.lengths[items].max()) + 1))
+
+
+def no_targets(documents: Encoded) -> DataError:
+    rule = "at least one must have two: one to read, one to predict"
+    return DataError(f"documents: none of {len(documents)} has two tokens ({rule})")
 
 
 def padded(documents: Encoded, *, batch_size: int, block_size: int) -> Iterator[tuple[Ids, Ids]]:

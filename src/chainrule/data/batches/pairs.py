@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple, Unpack
 
-import numpy.typing as npt
-
 from chainrule.data.batches.padded import Bucketed, Drawing, Mask, gather, shift
-from chainrule.data.encoded import Encoded
+from chainrule.data.encoded import Encoded, Rows
 from chainrule.data.order import Items
 from chainrule.errors import DataError
 from chainrule.types import Ids
@@ -33,20 +30,12 @@ class PairBatches(Bucketed):
     """
 
     def __init__(
-        self,
-        sources: Iterable[npt.ArrayLike],
-        targets: Iterable[npt.ArrayLike],
-        *,
-        start: int,
-        end: int,
-        **drawing: Unpack[Drawing],
+        self, sources: Rows, targets: Rows, *, start: int, end: int, **drawing: Unpack[Drawing]
     ) -> None:
         self.sources = Encoded.of(sources)
         self.targets = Encoded.of(targets, start=start, end=end)
-        if len(self.sources) != len(self.targets):
-            raise DataError(
-                f"pairs: {len(self.sources)} sources, {len(self.targets)} targets (must be equal)"
-            )
+        if (n := len(self.sources)) != len(self.targets):
+            raise DataError(f"pairs: {n} sources, {len(self.targets)} targets (must be equal)")
         super().__init__(self.targets.lengths - 1, **drawing)
 
     @property

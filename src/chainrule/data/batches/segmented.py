@@ -31,9 +31,8 @@ class SpecialIds(NamedTuple):
         wanted = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
         missing = [name for name in wanted if name not in special_ids]
         if missing:
-            raise DataError(
-                f"special tokens: the tokenizer has no {', '.join(missing)} (must be made with them)"
-            )
+            names = ", ".join(missing)
+            raise DataError(f"special tokens: the tokenizer has no {names} (must be made with them)")
         return cls(*(special_ids[name] for name in wanted))
 
 
@@ -49,8 +48,7 @@ def segmented(firsts: Sequence[Ids], seconds: Sequence[Ids | None], special: Spe
     """Rows of B texts, each with a second text or None, padded to the longest
 
     >>> import numpy as np
-    >>> from chainrule.data import SpecialIds
-    >>> from chainrule.data import segmented
+    >>> from chainrule.data import SpecialIds, segmented
     >>> rows = segmented([np.array([7, 8]), np.array([9])], [np.array([5]), None], SpecialIds(1, 2, 3))
     >>> rows.ids.tolist(), rows.segments.tolist()
     ([[1, 7, 8, 2, 5, 2], [1, 9, 2, 0, 0, 0]], [[0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.data.batches.source import BatchSource
-from chainrule.data.batches.windows import cut
+from chainrule.data.batches.windows import Batches, cut
 from chainrule.data.order import check_sizes
 from chainrule.errors import DataError, Setting
 from chainrule.random import generator
 from chainrule.types import Ids
 
 
-class Streams(BatchSource):
+class Streams(Batches):
     """The text cut into `batch_size` streams; each step sees the next `block_size` tokens of every stream.
 
     Each row of a batch continues the same row of the batch before, except at steps where `begins` is true: there a new
@@ -34,18 +33,10 @@ class Streams(BatchSource):
                 *(Setting("batch_size"), f" {batch_size}, ", Setting("block_size"), f" {block_size} "),
                 "(must have more tokens than their product: give more text, or make one of them smaller)",
             )
-        self.ids = ids
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.seed = seed
+        super().__init__(ids, batch_size=batch_size, block_size=block_size, seed=seed)
         # One window is left over if the text is long, so that two passes can be cut at different places.
         self.steps = max(1, (len(ids) - block_size) // self.tokens)
         """Steps of one pass."""
-
-    @property
-    def tokens(self) -> int:
-        """Number of targets per batch."""
-        return self.batch_size * self.block_size
 
     def begins(self, step: int) -> bool:
         """Whether a new pass begins at this step; if not, each row continues that of the step before."""

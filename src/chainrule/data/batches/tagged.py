@@ -17,6 +17,9 @@ from chainrule.errors import DataError
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
 
+Sentence = tuple[Ids, Ids, Sequence[int]]
+"""Ids (n,), the place of each word's first token (W,), and the ids of the tags (W,)."""
+
 
 def encode_words(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[Ids, Ids]:
     """W words -> ids (n,), and the place of each word's first token (W,)
@@ -44,8 +47,6 @@ def _unknown(tokenizer: Tokenizer, word: str) -> Ids:
 class TaggedBatches(Bucketed):
     """Tagged sentences in random order, like `LabeledBatches`; long sentences are truncated.
 
-    Each sentence is ids (n,), the place of each word's first token (W,) and the ids of the tags (W,).
-
     >>> from chainrule.data import SpecialIds, TaggedBatches
     >>> sentences = [([7, 8, 9], [0, 2], [4, 5])]
     >>> batches = TaggedBatches(sentences, special=SpecialIds(1, 2, 3), batch_size=1, block_size=8)
@@ -55,11 +56,7 @@ class TaggedBatches(Bucketed):
     """
 
     def __init__(
-        self,
-        sentences: Sequence[tuple[Ids, Ids, Sequence[int]]],
-        *,
-        special: SpecialIds,
-        **drawing: Unpack[Drawing],
+        self, sentences: Sequence[Sentence], *, special: SpecialIds, **drawing: Unpack[Drawing]
     ) -> None:
         limit = text_limit(drawing["block_size"], 1)
         self.special = special

@@ -95,20 +95,16 @@ def _one(path: Path) -> Iterator[tuple[str, str]]:
                 yield re.sub(r"\(\d+\)$", "", word), " ".join(spoken)
         return
     if not is_table(path):
-        raise DataError(
-            f"{path}: not a file of pairs (must be .tsv, .csv, .jsonl, .parquet or .dict, or A+B)"
-        )
+        rule = "must be .tsv, .csv, .jsonl, .parquet or .dict, or A+B"
+        raise DataError(f"{path}: not a file of pairs ({rule})")
     columns = _columns(path)
     readers = [read_documents(path, field=column) for column in columns]
     for number, row in enumerate(zip(*readers, strict=True)):
         source, target = (cell.text.strip() for cell in row)
-        if number or columns != PLACES or not _are_names(source.casefold(), target.casefold()):
+        names = {source.casefold(), target.casefold()}
+        header = not number and columns == PLACES and len(names) == 2 and names <= HEADERS
+        if not header:
             yield source, target
-
-
-def _are_names(source: str, target: str) -> bool:
-    """Whether this first row is a header rather than a pair."""
-    return source != target and {source, target} <= HEADERS
 
 
 def _columns(path: Path) -> tuple[str, str]:
@@ -129,9 +125,8 @@ def _columns(path: Path) -> tuple[str, str]:
 
 def _two(first: Path, second: Path) -> Iterator[tuple[str, str]]:
     """Pairs line by line. Empty lines are kept: dropping one would shift all pairs after it."""
-    sources, targets = (
-        [line.strip() for _, line in text_lines(corpora.find(path))] for path in (first, second)
-    )
+    files = (corpora.find(path) for path in (first, second))
+    sources, targets = ([line.strip() for _, line in text_lines(file)] for file in files)
     if len(sources) != len(targets):
         raise DataError(
             f"{first} has {len(sources)} lines, {second} {len(targets)} (must be equal: pairs are line by line)"

@@ -92,30 +92,22 @@ class Decoder:
             raise ShapeError(f"Decoder: sequence {sequence} (must be from 0 to {len(self.lengths) - 1})")
 
     def _read(self, pieces: list[Ids], sequences: Ids) -> Floats:
-        if len(pieces) != len(sequences) or len(set(sequences.tolist())) < len(sequences):
-            raise ShapeError(
-                f"Decoder: {len(pieces)} texts for sequences {sequences.tolist()} (must be one each)"
-            )
+        listed, V = sequences.tolist(), self.vocab_size
+        if len(pieces) != len(listed) or len(set(listed)) < len(listed):
+            raise ShapeError(f"Decoder: {len(pieces)} texts for sequences {listed} (must be one each)")
         for piece in pieces:
             if piece.ndim != 1 or piece.size == 0 or piece.dtype.kind not in "iu":
-                raise DataError(
-                    f"Decoder: tokens of shape {piece.shape}, {piece.dtype} (must be one or more integers)"
-                )
-            if piece.min() < 0 or piece.max() >= self.vocab_size:
-                raise DataError(
-                    f"Decoder: token {piece[(piece < 0) | (piece >= self.vocab_size)][0]} "
-                    f"(must be from 0 to {self.vocab_size - 1})"
-                )
-        if sequences.min() < 0 or sequences.max() >= len(self.lengths):
-            raise ShapeError(
-                f"Decoder: sequences {sequences.tolist()} (must be from 0 to {len(self.lengths) - 1})"
-            )
+                given = f"tokens of shape {piece.shape}, {piece.dtype}"
+                raise DataError(f"Decoder: {given} (must be one or more integers)")
+            if piece.min() < 0 or piece.max() >= V:
+                wrong = piece[(piece < 0) | (piece >= V)][0]
+                raise DataError(f"Decoder: token {wrong} (must be from 0 to {V - 1})")
+        if min(listed) < 0 or max(listed) >= len(self.lengths):
+            raise ShapeError(f"Decoder: sequences {listed} (must be from 0 to {len(self.lengths) - 1})")
         counts, past = np.array([len(piece) for piece in pieces]), self.lengths[sequences]
-        if (past + counts).max() > self.context:
-            raise DataError(
-                f"Decoder: {(past + counts).max()} tokens (the model's context is {self.context})"
-            )
-        logits = np.empty((len(sequences), self.vocab_size), self.dtype)
+        if (most := (past + counts).max()) > self.context:
+            raise DataError(f"Decoder: {most} tokens (the model's context is {self.context})")
+        logits = np.empty((len(listed), V), self.dtype)
         self._engine.run(logits, np.concatenate(pieces).astype(np.int32), sequences, counts, past)
         self.lengths[sequences] += counts
         return logits

@@ -55,9 +55,8 @@ def pack(weight: Floats, name: str) -> Words:
     bits = 8 if name == "int8" else 4
     codes, scales = quantize(weight, bits)  # (N, K/GROUP, GROUP), (N, K/GROUP)
     words = join(codes.reshape(N, K // GROUP, -1, 32 // bits), bits)
-    words = words.reshape(N // PANEL, PANEL, K // GROUP, -1).transpose(
-        0, 2, 3, 1
-    )  # (panel, group, word, output)
+    words = words.reshape(N // PANEL, PANEL, K // GROUP, -1)
+    words = words.transpose(0, 2, 3, 1)  # (panel, group, word, output)
     pairs = to_bf16(scales).reshape(N // PANEL, 2, PANEL // 2, K // GROUP)
     heads = join(pairs.transpose(0, 3, 2, 1), 16)  # (panel, group, PANEL/2)
     return np.concatenate([heads, words.reshape(N // PANEL, K // GROUP, -1)], axis=-1).reshape(-1)

@@ -85,23 +85,21 @@ class Retriever(SequenceClassifier):
 class EncoderClassifier(SequenceClassifier):
     """The mean of what an unmasked transformer block makes of the words and their positions."""
 
+    ordered = True
+
     def __init__(self, vocab_size: int, width: int, n_classes: int) -> None:
         super().__init__(vocab_size, width, n_classes)
         self.positions = SinusoidalPositions(width)
         self.block = TransformerBlock(width, heads=2)
 
-    def place(self, hidden: Tensor) -> Tensor:
-        """hidden (B, T, C) -> with positions (B, T, C)"""
-        return self.positions(hidden)
-
     def summary(self, ids: Array, lengths: Array) -> Tensor:
+        hidden = self.positions(self.embedding(ids)) if self.ordered else self.embedding(ids)
         there = np.arange(ids.shape[1]) < lengths[:, None]  # (B, T)
-        outputs = self.block(self.place(self.embedding(ids)), mask=there[:, None, None, :])
+        outputs = self.block(hidden, mask=there[:, None, None, :])
         return (outputs * (there / lengths[:, None])[..., None].astype(np.float32)).sum(axis=1)
 
 
 class OrderlessEncoder(EncoderClassifier):
     """The same without positions: words in another order give the same mean."""
 
-    def place(self, hidden: Tensor) -> Tensor:
-        return hidden
+    ordered = False

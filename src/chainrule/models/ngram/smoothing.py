@@ -119,9 +119,7 @@ def discounts(counts: Array) -> Array:
 
 FALLBACK = np.array([0.0, 0.5, 1.0, 1.5])  # for tables too dense, or too small, to have enough rare grams
 
-LEAST = (
-    0.01  # of a count: so much at least is given up, or a token never seen after a context could not occur
-)
+LEAST = 0.01  # that each count gives up: else a token never seen after a context would be impossible
 
 
 def good_turing(counts: Array) -> Array:

@@ -28,7 +28,12 @@ class Pieces:
         self._before: list[int] = []  # the place of the piece before, or -1
         self._after: list[int] = []
         for word, frequency in words.items():
-            self._append(word, frequency)
+            first, last = len(self._piece), len(self._piece) + len(word) - 1
+            self._starts.append(first)
+            self._piece += word
+            self._weight += [frequency] * len(word)
+            self._before += [-1, *range(first, last)]
+            self._after += [*range(first + 1, last + 1), -1]
         for place, piece in enumerate(self._piece):
             self.count[piece] += self._weight[place]
             self._count_pair(place, +1)
@@ -68,14 +73,6 @@ class Pieces:
         (self._where[pair].add if sign > 0 else self._where[pair].discard)(place)
         if not self.pairs[pair]:
             del self.pairs[pair]
-
-    def _append(self, word: tuple[str, ...], frequency: int) -> None:
-        first, last = len(self._piece), len(self._piece) + len(word) - 1
-        self._starts.append(first)
-        self._piece += word
-        self._weight += [frequency] * len(word)
-        self._before += [-1, *range(first, last)]
-        self._after += [*range(first + 1, last + 1), -1]
 
     def _word(self, place: int) -> list[str]:
         pieces = []

@@ -116,9 +116,8 @@ def expect(words: dict[str, int], scores: Scores) -> Scores:
     longest = max(map(len, scores), default=0)
     for word, count in words.items():
         n = len(word)
-        cuts = [
-            (i, j) for i in range(n) for j in range(i + 1, min(n, i + longest) + 1) if word[i:j] in scores
-        ]
+        spans = ((i, j) for i in range(n) for j in range(i + 1, min(n, i + longest) + 1))
+        cuts = [(i, j) for i, j in spans if word[i:j] in scores]
         # Log sums over the cuts before and after each place.
         alpha, beta = np.full(n + 1, -np.inf), np.full(n + 1, -np.inf)
         alpha[0] = beta[n] = 0
@@ -133,11 +132,8 @@ def expect(words: dict[str, int], scores: Scores) -> Scores:
 
 def maximize(expected: Scores, letters: dict[str, int]) -> Scores:
     """Log probabilities from expected counts; letters always stay."""
-    kept = {
-        piece: max(count, LEAST_COUNT)
-        for piece, count in expected.items()
-        if count >= LEAST_COUNT or piece in letters
-    }
+    often = {piece: count for piece, count in expected.items() if count >= LEAST_COUNT or piece in letters}
+    kept = {piece: max(count, LEAST_COUNT) for piece, count in often.items()}
     total = digamma(sum(kept.values()))
     return {piece: digamma(count) - total for piece, count in kept.items()}
 

@@ -65,7 +65,9 @@ def _merge_steps(pieces: Pieces, min_count: int | None) -> Iterator[str]:
     more, and an entry that disagrees with the counts is skipped when popped.
     """
     holding: defaultdict[str, set[Pair]] = defaultdict(set)  # piece -> pairs with it
-    for least in [min_count] if min_count is not None else _falling(max(pieces.pairs.values(), default=1)):
+    most = max(pieces.pairs.values(), default=1)
+    falling = [1 << power for power in range(most.bit_length() - 1, 0, -1)]  # of 11: 8, 4, 2
+    for least in falling if min_count is None else [min_count]:
         heap: list[tuple[float, int, Pair]] = []
         outdated = set(pieces.pairs)
         while True:
@@ -86,15 +88,6 @@ def _merge_steps(pieces: Pieces, min_count: int | None) -> Iterator[str]:
             pieces.merge((a, b), merged)
             outdated = holding[a] | holding[b] | holding[merged]
             yield merged
-
-
-def _falling(most: int) -> Iterator[int]:
-    """
-    >>> list(_falling(11))
-    [8, 4, 2]
-    """
-    for power in range(most.bit_length() - 1, 0, -1):
-        yield 1 << power
 
 
 def _entry(pieces: Pieces, pair: Pair) -> tuple[float, int, Pair]:

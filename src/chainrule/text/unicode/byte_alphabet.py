@@ -12,9 +12,7 @@ _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 # All 256 bytes in the order of their characters, which is the order of their ids in GPT-2.
 BYTES_IN_ORDER = bytes([*_PRINTABLE, *(byte for byte in range(256) if byte not in _PRINTABLE)])
 
-_SHOWN = {
-    byte: byte if byte in _PRINTABLE else 0x100 + BYTES_IN_ORDER.index(byte) - 188 for byte in range(256)
-}
+_SHOWN = dict(zip(BYTES_IN_ORDER, [*_PRINTABLE, *range(0x100, 0x144)], strict=True))
 _HIDDEN = {character: byte for byte, character in _SHOWN.items()}
 
 
@@ -33,6 +31,5 @@ def hide(text: str) -> bytes:
         return bytes(_HIDDEN[ord(character)] for character in text)
     except KeyError:
         wrong = next(character for character in text if ord(character) not in _HIDDEN)
-        raise FormatError(
-            f"token {text!r}: {wrong!r} stands for no byte (must be in GPT-2's byte alphabet)"
-        ) from None
+        rule = "must be in GPT-2's byte alphabet"
+        raise FormatError(f"token {text!r}: {wrong!r} stands for no byte ({rule})") from None

@@ -34,9 +34,8 @@ class Command:
     def run(self) -> None:
         if self.out and self.out.suffix != ".jsonl":
             raise ConfigError(f"{self.out}: cannot be the output (its name must end in .jsonl)")
-        cleaner = cr.data.Cleaner(
-            cr.data.RULES if self.quality else (), near=None if self.near == 1 else self.near
-        )
+        rules = cr.data.RULES if self.quality else ()
+        cleaner = cr.data.Cleaner(rules, near=None if self.near == 1 else self.near)
         with Progress("documents") as progress:
             kept = cleaner(progress.documents(self.sources.read()))
             if self.out is None:

@@ -34,14 +34,5 @@ class Command:
 
             path = cr.data.downloads.get(self.name, fetched)
         wanted = cr.data.downloads.NAMED[self.name]
-        show(
-            {
-                "name": self.name,
-                "path": str(path),
-                "bytes": wanted.bytes,
-                "sha256": wanted.sha256,
-                "licence": wanted.license,
-                "source": wanted.url,
-            },
-            self.json,
-        )
+        found = {"name": self.name, "path": str(path), "bytes": wanted.bytes, "sha256": wanted.sha256}
+        show(found | {"licence": wanted.license, "source": wanted.url}, self.json)

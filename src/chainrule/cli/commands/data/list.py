@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import chainrule as cr
+from chainrule.cli.render.tables import show
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,4 @@ class Command:
         corpora = cr.data.available()
         for name, wanted in cr.data.downloads.NAMED.items():
             corpora.setdefault(name, f"{wanted.about}; not here yet: chainrule data get {name}")
-        if self.json:
-            print(json.dumps(corpora))
-            return
-        width = max(map(len, corpora))
-        for name, about in corpora.items():
-            print(f"{name:<{width}}  {about}")
+        show(corpora, self.json)

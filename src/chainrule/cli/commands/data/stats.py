@@ -51,18 +51,11 @@ class Command:
                     pass
         if not lengths:
             raise DataError(f"{', '.join(self.sources.files)}: no documents (must hold at least one)")
-        dropped = cleaner.report.dropped
+        tokens, dropped = sum(lengths), cleaner.report.dropped
         low, middle, high = np.percentile(lengths, [5, 50, 95]).tolist()
+        spread = {"min": min(lengths), "5%": low, "median": middle, "95%": high, "max": max(lengths)}
         return {
-            "documents": len(lengths),
-            "characters": characters,
-            "bytes": bytes,
-            "tokens": sum(lengths),
-            "vocab_size": tokenizer.vocab_size,
-            "bytes_per_token": bytes / max(1, sum(lengths)),
-            "tokens_per_document": {
-                "min": min(lengths), "5%": low, "median": middle, "95%": high, "max": max(lengths)
-            },
-            "copies": dropped[COPY],
-            "near_copies": dropped[NEAR],
+            "documents": len(lengths), "characters": characters, "bytes": bytes, "tokens": tokens,
+            "vocab_size": tokenizer.vocab_size, "bytes_per_token": bytes / max(1, tokens),
+            "tokens_per_document": spread, "copies": dropped[COPY], "near_copies": dropped[NEAR],
         }  # fmt: skip

@@ -36,7 +36,8 @@ class Command:
             print(f"no runs in {self.folder}; make one with: chainrule train gpt")
             return
         titles = [name.replace("_", " ") for name in facts(found[0])]
-        print("\n".join(table(["run", *titles], [line(history) for history in found])))
+        rows = [[str(h.folder), *(said(name, value) for name, value in facts(h).items())] for h in found]
+        print("\n".join(table(["run", *titles], rows)))
         for history in found:
             if history.problem:
                 print(f"{history.folder}: {history.problem}")
@@ -46,20 +47,10 @@ def facts(history: cr.runs.History) -> dict[str, Any]:
     """What a table says of a run, as numbers."""
     step, loss = history.best or (None, None)
     return {
-        "family": history.family,
-        "parameters": history.parameters,
-        "steps": history.steps,
-        "best_validation": loss,
-        "at_step": step,
-        "bits_per_byte": history.bits_per_byte,
-        "time": history.seconds,
-        "state": history.state,
-    }
-
-
-def line(history: cr.runs.History) -> list[str]:
-    """The same for people."""
-    return [str(history.folder), *(said(name, value) for name, value in facts(history).items())]
+        "family": history.family, "parameters": history.parameters, "steps": history.steps,
+        "best_validation": loss, "at_step": step, "bits_per_byte": history.bits_per_byte,
+        "time": history.seconds, "state": history.state,
+    }  # fmt: skip
 
 
 def said(name: str, value: Any) -> str:
@@ -68,6 +59,6 @@ def said(name: str, value: Any) -> str:
         return "-"
     if name == "time":
         return clock(value)
-    return (
-        f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-    )
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

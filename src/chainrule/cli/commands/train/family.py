@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from chainrule.cli.args.families import DECIDED, NAMES, data_of
+from chainrule.cli.args.families import DATA, DECIDED, NAMES, TEXT
 from chainrule.cli.args.options import Argument, Help, Without
 from chainrule.cli.args.training import TrainOptions
 from chainrule.errors import ConfigError
@@ -47,7 +47,7 @@ class Train(TrainOptions):
     def _train(self) -> None:
         from rich.console import Console
 
-        from chainrule.cli.args.resume import command_for, going_on, remedy, renew_settings
+        from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
         from chainrule.cli.render.result import in_words, next_command, summary
         from chainrule.cli.render.show import size
         from chainrule.train.skips import NotFinite
@@ -56,7 +56,7 @@ class Train(TrainOptions):
         self.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
         if self.resume:
             renew_settings(run)
-            self.say(going_on(run))
+            self.say(continuation(run))
         try:
             result = run.train(Console(stderr=self.json, highlight=False))
         except NotFinite as error:
@@ -80,13 +80,13 @@ class Train(TrainOptions):
 
     def _try(self) -> None:
         """The trials that were asked for."""
-        from chainrule.cli.render.trials import find_lr, learn_one_batch
+        from chainrule.cli.render.trials import find_lr, overfit_one_batch
 
         run = self._run(draft=True)
         if self.find_lr:
             find_lr(run, as_json=self.json)
         if self.overfit:
-            learn_one_batch(run, as_json=self.json)
+            overfit_one_batch(run, as_json=self.json)
 
 
 def command(family: str, words: Sequence[str] = ()) -> type[Train]:
@@ -97,7 +97,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     if not family:
         refuse_family(words[0] if words else "")
         family = "gpt"
-    config, kind = KNOWN[family].config, data_of(family)
+    config, kind = KNOWN[family].config, DATA.get(family, TEXT)
     others = ", ".join(name for name in NAMES if name != family)
     about = (
         f"Train a model of the family {family}. Other families: {others}, word2vec, each with options of its own.\n\n"

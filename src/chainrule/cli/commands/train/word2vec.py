@@ -47,30 +47,24 @@ class Command:
         with Progress("reading"):
             run = self._resumed(self.resume) if self.resume else self._new()
             step = cast("cr.train.WordVectorStep", run.trainer.step)
-            report: dict[str, Any] = {
-                "run": str(run.folder),
-                "words": run.tokenizer.vocab_size - 1,
-                "text": int(step.counts.sum()),
-                "loss_before": step.loss(),
-            }
+            words, text = run.tokenizer.vocab_size - 1, int(step.counts.sum())
+            before = step.loss()
         self._say(
-            f"{report['words']:,} words of {run.corpus.name}, which occur {report['text']:,} times; "
+            f"{words:,} words of {run.corpus.name}, which occur {text:,} times; "
             f"vectors of {run.model.config.dim} numbers; run {run.folder}"
         )
         if run.finished:
-            self._say(
-                f"the run is finished: all its {run.trainer.steps} epochs are done (more are a new run)"
-            )
-        report |= self._train(run, step)
-        report |= {"loss": step.loss(), "vectors": str(run.files.vectors)}
+            epochs = f"all its {run.trainer.steps} epochs are done"
+            self._say(f"the run is finished: {epochs} (more are a new run)")
+        made = self._train(run, step)
+        after = step.loss()
         if self.json:
-            print(json.dumps(report))
+            report = {"run": str(run.folder), "words": words, "text": text, "loss_before": before}
+            print(json.dumps(report | made | {"loss": after, "vectors": str(run.files.vectors)}))
         else:
-            print(
-                f"loss {report['loss_before']:.3f} -> {report['loss']:.3f} nats per pair "
-                f"at {report['words_per_second']:,.0f} words/s"
-            )
-        self._say_next(run, report["interrupted"])
+            pace = f"{made['words_per_second']:,.0f} words/s"
+            print(f"loss {before:.3f} -> {after:.3f} nats per pair at {pace}")
+        self._say_next(run, made["interrupted"])
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr if self.json else sys.stdout)
@@ -102,8 +96,7 @@ class Command:
             raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
         of_run = vars(run.model.config) | vars(run.config) | {"model": run.family}
         of_run |= {name: value for name, value in run.task.facts().items() if value is not None}
-        default = vars(Command()) | vars(WordTrainConfig())
-        agree(vars(self) | vars(self.training), default, self.given, of_run)
+        agree(vars(self) | vars(self.training), self.given, of_run)
         return run
 
     def _train(self, run: cr.runs.Run, step: cr.train.WordVectorStep) -> dict[str, Any]:

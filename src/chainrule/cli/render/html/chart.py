@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
@@ -24,8 +24,7 @@ class Line:
     name: str
     points: Points
     kind: str
-    band: bool = False
-    """Draw the reach of the values instead of each."""
+    band: bool = False  # draw the reach of the values instead of each
     dots: bool = False
 
 
@@ -39,14 +38,14 @@ class Frame:
 
     @classmethod
     def around(cls, lines: Sequence[Line], log: bool) -> Frame:
-        """Room for all lines; a band may leave it, so that one wild batch does not press all else flat."""
+        """Large enough for all lines; a band may leave it, so that one wild batch does not press all else flat."""
         xs = np.concatenate([line.points[0] for line in lines])
-        ys = np.concatenate([_trimmed(line) for line in lines])
+        kept = [(line.points[1], (0.005, 0.995) if line.band else (0, 1)) for line in lines]
+        ys = np.concatenate([np.quantile(y, reach) for y, reach in kept])
         low, high = float(ys.min()), float(ys.max())
-        if log:
-            return cls((0, float(xs.max())), (low / 1.1, high * 1.1), log)
         margin = 0.04 * (high - low) or 0.5
-        return cls((0, float(xs.max())), (low - margin, high + margin), log)
+        y = (low / 1.1, high * 1.1) if log else (low - margin, high + margin)
+        return cls((0, float(xs.max())), y, log)
 
     def place(self, points: Points) -> list[tuple[float, float]]:
         x = LEFT + (points[0] - self.x[0]) / (self.x[1] - self.x[0] or 1) * (WIDTH - LEFT - RIGHT)
@@ -66,7 +65,7 @@ def chart(title: str, unit: str, lines: Sequence[Line], *, log: bool = False) ->
     frame = Frame.around(lines, log)
     named = [line for line in lines if line.name]
     legend = "".join(f'<span><i class="{line.kind}"></i>{escape(line.name)}</span>' for line in named)
-    drawn = "".join(map(str, (_grid(frame), *(_draw(line, frame) for line in lines))))
+    drawn = "".join([_grid(frame), *(_draw(line, frame) for line in lines)])
     return (
         f'<figure><figcaption><b>{escape(title)}</b> <small>{escape(unit)}</small><span class="legend">{legend}'
         f'</span></figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
@@ -109,12 +108,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 def _cleaned(line: Line, log: bool) -> Line:
     keep = np.isfinite(line.points).all(axis=0) & (line.points[1] > 0 if log else True)
-    return Line(line.name, line.points[:, keep], line.kind, line.band, line.dots)
-
-
-def _trimmed(line: Line) -> npt.NDArray[np.float64]:
-    ys = line.points[1]
-    return np.quantile(ys, (0.005, 0.995)) if line.band else ys
+    return replace(line, points=line.points[:, keep])
 
 
 def _grid(frame: Frame) -> str:

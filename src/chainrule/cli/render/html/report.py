@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -57,24 +56,19 @@ def _tiles(history: History) -> str:
     if losses:
         tiles.append((f"{np.mean([loss for _, loss in losses[-50:]]):.4f}", "training loss at the end"))
     tiles += [(f"{history.steps:,}", "steps"), (clock(history.seconds), "time")]
-    shown = "".join(
-        f"<div><b>{escape(value)}</b><small>{escape(name)}</small></div>" for value, name in tiles
-    )
-    return f'<div class="tiles">{shown}</div>'
+    shown = [f"<div><b>{escape(value)}</b><small>{escape(name)}</small></div>" for value, name in tiles]
+    return f'<div class="tiles">{"".join(shown)}</div>'
 
 
 def _curves(history: History) -> Iterator[str]:
-    loss = _points(history, "loss")
-    lines = [
-        Line("", loss, "one", band=True),
-        Line("training", np.array([loss[0], smooth(loss[1])]), "one"),
-        Line("validation", _points(history, "validation"), "two", dots=True),
-    ]
-    large = chart("Loss", "nats per token, by step", lines)
+    training = _banded(_points(history.series("loss")), "one", "training")
+    validation = Line("validation", _points(history.series("validation")), "two", dots=True)
+    large = chart("Loss", "nats per token, by step", [*training, validation])
+    norms = _banded(_points(history.series("norm")), "three")
     updates = [Line("", _updates(history), "two", dots=True)]
     small = [
-        chart("Gradient norm", "before clipping", _banded(_points(history, "norm"), "three"), log=True),
-        chart("Learning rate", "", [Line("", _points(history, "lr"), "one")]),
+        chart("Gradient norm", "before clipping", norms, log=True),
+        chart("Learning rate", "", [Line("", _points(history.series("lr")), "one")]),
         chart("Pace", "steps per second", [Line("", _pace(history), "three")]),
         chart("Update / weights", "median of the matrices", updates, log=True),
     ]
@@ -82,34 +76,34 @@ def _curves(history: History) -> Iterator[str]:
         yield f'<h2>Curves</h2>{large}<div class="pair">{"".join(small)}</div>'
 
 
-def _points(history: History, name: str) -> Any:
-    return np.array(history.series(name), np.float64).reshape(-1, 2).T
+def _points(pairs: Sequence[tuple[float, float]]) -> Any:
+    return np.array(pairs, np.float64).reshape(-1, 2).T
 
 
 def _pace(history: History) -> Any:
     """Steps per second in stretches of a fiftieth of the run."""
     times = [(r["step"], r["seconds"]) for r in history.records if "loss" in r and "seconds" in r]
-    ends = np.array(times, np.float64).reshape(-1, 2)[:: max(1, len(times) // 50)].T
+    ends = _points(times[:: max(1, len(times) // 50)])
     passed = np.diff(ends[1])
     with np.errstate(all="ignore"):  # the clock has milliseconds: a step may take none
         return np.array([ends[0][1:], np.where(passed > 0, np.diff(ends[0]) / passed, np.nan)])
 
 
-def _banded(points: Any, kind: str) -> list[Line]:
-    return [Line("", points, kind, band=True), Line("", np.array([points[0], smooth(points[1])]), kind)]
+def _banded(points: Any, kind: str, name: str = "") -> list[Line]:
+    """A smooth curve, and behind it the reach of the values."""
+    return [Line("", points, kind, band=True), Line(name, np.array([points[0], smooth(points[1])]), kind)]
 
 
 def _updates(history: History) -> Any:
-    """By how much a step moves a matrix, from the looks inside, if there were any."""
+    """Update / weights: the median of the matrices, at the steps where training looked inside."""
     found = []
     for record in history.records:
         seen = record.get("watch")
         parameters = seen.get("parameters") if isinstance(seen, dict) else None
         ratios = [p.get("update_ratio") for p in parameters.values()] if isinstance(parameters, dict) else []
-        known = [ratio for ratio in ratios if isinstance(ratio, float)]
-        if known:
+        if known := [ratio for ratio in ratios if isinstance(ratio, float)]:
             found.append((record["step"], float(np.median(known))))
-    return np.array(found, np.float64).reshape(-1, 2).T
+    return _points(found)
 
 
 def _findings(history: History) -> Iterator[str]:
@@ -117,10 +111,10 @@ def _findings(history: History) -> Iterator[str]:
     for step, finding in _found(history):
         advice = f"<p><b>Try:</b> {escape(str(finding['advice']))}</p>" if finding.get("advice") else ""
         level = finding.get("level") if finding.get("level") in ("note", "problem") else ""
+        about, measured, meaning = (escape(str(finding.get(k, ""))) for k in ("about", "measured", "meaning"))
         cards.append(
-            f'<div class="card {level}"><b>{escape(str(finding.get("about", "")))}</b> <small>{step}</small>'
-            f'<p>{escape(str(finding.get("measured", "")))}</p><p class="faint">'
-            f"{escape(str(finding.get('meaning', '')))}</p>{advice}</div>"
+            f'<div class="card {level}"><b>{about}</b> <small>{step}</small><p>{measured}</p>'
+            f'<p class="faint">{meaning}</p>{advice}</div>'
         )
     if cards:
         yield "<h2>Findings</h2>"
@@ -128,14 +122,16 @@ def _findings(history: History) -> Iterator[str]:
 
 
 def _found(history: History) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """What was found while it trained; the same thing, found again and again, once."""
-    every = [(record["step"], finding) for record in history.records for finding in _in_record(record)]
-    every.sort(key=lambda each: _key(each[1]))
-    grouped = [list(group) for _, group in groupby(every, key=lambda each: _key(each[1]))]
-    for group in sorted(grouped, key=lambda group: group[0][0]):
-        steps = [step for step, _ in group]
-        times = f", {len(steps)} times until step {steps[-1]:,}" if len(steps) > 1 else ""
-        yield f"step {steps[0]:,}{times}", group[-1][1]
+    """The findings of a training, each once, with the steps at which it was found."""
+    groups: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+    for record in history.records:
+        for finding in _in_record(record):
+            code = str(finding.get("code") or finding.get("about", ""))  # older logs have no codes
+            groups.setdefault(code, []).append((record["step"], finding))
+    for _, group in sorted(groups.items(), key=lambda item: (item[1][0][0], item[0])):
+        (first, _), (last, finding) = group[0], group[-1]
+        times = f", {len(group)} times until step {last:,}" if len(group) > 1 else ""
+        yield f"step {first:,}{times}", finding
 
 
 def _in_record(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -154,15 +150,9 @@ def _in_record(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield {"level": "problem", "about": about, "measured": measured}
 
 
-def _key(finding: Mapping[str, Any]) -> str:
-    """Identity of a finding: its code, or `about` in logs without codes."""
-    return str(finding.get("code") or finding.get("about", ""))
-
-
 def _samples(history: History) -> Iterator[str]:
-    found = [
-        (r["step"], r["sample"]) for r in history.records if isinstance(r.get("sample"), str) and r["sample"]
-    ]
+    told = [record for record in history.records if record.get("sample")]
+    found = [(record["step"], record["sample"]) for record in told if isinstance(record["sample"], str)]
     if not found:
         return
     chosen = {round(i) for i in np.linspace(0, len(found) - 1, min(SAMPLES, len(found)))}
@@ -190,11 +180,8 @@ def _machine(history: History) -> Iterator[str]:
         yield "<h2>Data</h2>" + _table(data)
     made = stretches(history.environment)
     if made:
-        yield "<h2>Machine</h2>"
-    for stretch in made[-1:]:
-        yield _table(
-            {name: value for name, value in stretch.items() if name != "how"} | {"ended as": _how(stretch)}
-        )
+        last = {name: value for name, value in made[-1].items() if name != "how"}
+        yield "<h2>Machine</h2>\n" + _table(last | {"ended as": _how(made[-1])})
     if len(made) > 1:
         rows = {f"steps {s.get('from')} to {s.get('to', '?')}": f"{s.get('began')}, {_how(s)}" for s in made}
         yield f"<h2>Stretches</h2>{_table(rows)}"
@@ -205,11 +192,8 @@ def _how(stretch: Mapping[str, Any]) -> str:
 
 
 def _table(values: Mapping[str, Any]) -> str:
-    rows = [
-        f"<tr><th>{escape(name)}</th><td>{escape(_value(value))}</td></tr>" for name, value in values.items()
-    ]
-    return f'<div class="table"><table>{"".join(rows)}</table></div>'
-
-
-def _value(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else "-" if value is None else str(value)
+    rows = ""
+    for name, value in values.items():
+        text = str(value).lower() if isinstance(value, bool) else "-" if value is None else str(value)
+        rows += f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
+    return f'<div class="table"><table>{rows}</table></div>'

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from chainrule.autograd.types import Array
-from chainrule.cli.render.plots.canvas import GOOD, INK, canvas, colors
+from chainrule.cli.render.plots.canvas import GOOD, INK, Figure, canvas, colors
 from chainrule.inspect import maps
 from chainrule.lessons.attention_heads import LETTERS, random_heads, texts, trained_gpt
 from chainrule.lessons.attention_scores import growth
 from chainrule.nn import Layer
 from chainrule.nn.positions import sinusoidal, wavelengths
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LENGTHS = (128, 256, 512, 1024, 2048)
 WORDS = ("The", "cat", "sat")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from chainrule.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure
+else:
+    Figure = Any  # matplotlib is imported when something is drawn
 
 BAD, GOOD, INK, FAINT = "#c0392b", "#2471a3", "#2d3748", "#9aa5b1"
 

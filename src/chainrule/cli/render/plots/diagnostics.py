@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from chainrule import ops, random
-from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas
+from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, Figure, canvas
 from chainrule.cli.render.plots.report import densities
 from chainrule.doctor import limits
 from chainrule.inspect import dead_units, gradient_map, saturated_fraction, saturation_point
@@ -18,9 +18,6 @@ from chainrule.lessons.attention_scores import random_scores, score_variance
 from chainrule.lessons.depth import gradients_by_depth, random_stack
 from chainrule.lessons.logits import hand_made_logits
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 STEPS = 2000
 
 
@@ -28,14 +25,11 @@ def loss_curves() -> Figure:
     """The same model and data, first weights from N(0, 1), then with the gain of tanh and a small last layer."""
     bad, good, V = initialization.loss_curves(STEPS)
     figure, axes = canvas(1, 2, size=(9, 3.8), sharex=True, sharey=True)
-    kinds = (
-        ("bad: every weight from N(0, 1)", BAD, bad),
-        ("good: gain/√fan_in, small last layer", GOOD, good),
-    )
-    for ax, (title, color, losses) in zip(axes, kinds, strict=True):
+    titles = ("bad: every weight from N(0, 1)", "good: gain/√fan_in, small last layer")
+    for ax, title, color, losses in zip(axes, titles, (BAD, GOOD), (bad, good), strict=True):
         ax.plot(losses, color=color, alpha=0.25, linewidth=0.6)
         ax.plot(moving_mean(losses, 50), color=color, linewidth=1.8)
-        said = f"ln {V} = {math.log(V):.2f}: knows nothing"
+        said = f"ln {V} = {math.log(V):.2f}: a uniform guess"
         ax.axhline(math.log(V), color=INK, linestyle=":", linewidth=1, label=said)
         ax.legend(frameon=False, fontsize=9)
         ax.set_title(f"{title}\nfrom {losses[0]:.2f} to {losses[-100:].mean():.2f} nats", fontsize=10)
@@ -76,24 +70,14 @@ def dead_neuron() -> Figure:
 
 def _map(ax: Any, x: np.ndarray) -> Any:
     """The gradient map of pre-activations: dark where the gradient passes, white where it is saturated."""
-    image = ax.imshow(
-        np.where(np.abs(x) > saturation_point(), np.nan, gradient_map(x)),
-        cmap=_dark_to_light(),
-        vmin=0,
-        vmax=1,
-        aspect="auto",
-        interpolation="nearest",
-    )
-    ax.set(xlabel="unit")
-    return image
-
-
-def _dark_to_light() -> Any:
-    """Blues from light to dark that never reach white; white is for what has no value."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
-    return ListedColormap(colormaps["Blues"](np.linspace(0.2, 1.0, 256))).with_extremes(bad="white")
+    blues = ListedColormap(colormaps["Blues"](np.linspace(0.2, 1.0, 256)))  # none of which is white
+    passing = np.where(np.abs(x) > saturation_point(), np.nan, gradient_map(x))
+    ax.set(xlabel="unit")
+    colors = blues.with_extremes(bad="white")
+    return ax.imshow(passing, cmap=colors, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
 
 
 def histograms() -> Figure:
@@ -109,15 +93,11 @@ def histograms() -> Figure:
 def logit_table() -> str:
     """What three logits cost when the third token is right."""
     head = f"{'logits':<21}{'':<33}{'softmax':<27}{'loss':>8}"
-    rows = [
-        f"{row.name:<21}"
-        + "".join(f"{x:>11.4f}" for x in row.logits)
-        + "   "
-        + "".join(f"{p:<8.4f}" for p in row.p)
-        + f"{row.loss:>8.4f}"
-        for row in hand_made_logits()
-    ]
-    return "\n".join([head, *rows]) + "\n"
+    lines = [head]
+    for row in hand_made_logits():
+        logits, p = "".join(f"{x:>11.4f}" for x in row.logits), "".join(f"{p:<8.4f}" for p in row.p)
+        lines.append(f"{row.name:<21}{logits}   {p}{row.loss:>8.4f}")
+    return "\n".join(lines) + "\n"
 
 
 def softmax_peaks() -> Figure:
@@ -125,7 +105,8 @@ def softmax_peaks() -> Figure:
     d = 64
     scores = random_scores(d, 1, 8)[0]
     figure, (left, right) = canvas(1, 2, size=(9, 3.6))
-    for offset, (name, color, z) in zip((-0.2, 0.2), _scalings(scores, d), strict=True):
+    scalings = ((-0.2, "q·k", BAD, scores), (0.2, "q·k / √d", GOOD, scores / np.sqrt(d)))
+    for offset, name, color, z in scalings:
         p = ops.softmax(z)
         left.bar(np.arange(8) + offset, p, 0.38, color=color, label=f"{name}: largest {p.max():.3f}")
     left.set(xlabel="key", ylabel="attention weight", title=f"one query, d = {d}")
@@ -137,15 +118,10 @@ def softmax_peaks() -> Figure:
     right.axhline(1 / 8, color=INK, linestyle=":", linewidth=1)
     right.annotate("uniform", (256, 1 / 8), (0, 3), textcoords="offset points", ha="right")
     right.set_xscale("log", base=2)
-    right.set(
-        xlabel="size of a vector, d", ylabel="mean largest weight", ylim=(0, 1), title="1000 queries, 8 keys"
-    )
+    right.set(title="1000 queries, 8 keys", xlabel="size of a vector, d", ylabel="mean largest weight")
+    right.set_ylim(0, 1)
     right.legend(frameon=False, fontsize=9)
     return figure
-
-
-def _scalings(scores: np.ndarray, d: int) -> tuple[tuple[str, str, np.ndarray], ...]:
-    return ("q·k", BAD, scores), ("q·k / √d", GOOD, scores / np.sqrt(d))
 
 
 def gradient_depth() -> Figure:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas
+from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, Figure, canvas
 from chainrule.foundations.calculus import gradient
 from chainrule.foundations.information import entropy as entropy_of
 from chainrule.foundations.information import surprise
 from chainrule.foundations.linear_algebra import coordinates
 from chainrule.lessons.learning_rate import descend
 from chainrule.scalar import graphs, svg
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}  # behind words on a drawing
 
@@ -39,9 +36,8 @@ def two_bases() -> Figure:
         ax.plot(*np.array([[0, 0], corner, v]).T, color=FAINT, linestyle="--", linewidth=1.2)
         for i, b in enumerate(basis):
             _arrow(ax, (0, 0), b, (GOOD, BAD)[i], 1.8)
-            ax.annotate(
-                f"{name}{i + 1}", b, (4, -10 if b[1] <= 0 else 4), textcoords="offset points", fontsize=10
-            )
+            shift = (4, -10 if b[1] <= 0 else 4)
+            ax.annotate(f"{name}{i + 1}", b, shift, textcoords="offset points", fontsize=10)
         ax.annotate("v", v, (-14, 0), textcoords="offset points", fontsize=12, weight="bold")
         ax.set_title(f"v = {c[0]:g} {name}1 {'-' if c[1] < 0 else '+'} {abs(c[1]):g} {name}2", fontsize=11)
         ax.set(xlim=(-1, 5), ylim=(-1.5, 4.8), aspect="equal")
@@ -65,9 +61,8 @@ def chain_rule() -> Figure:
     for place, (name, width) in enumerate(zip(names, widths, strict=True)):
         ax.bar(place, width, 0.34, color=(FAINT, GOOD, BAD)[place])
         ax.annotate(f"change × {width:g}", (place, width), (0, 4), textcoords="offset points", ha="center")
-        ax.annotate(
-            name, (place, 0), (0, -14), textcoords="offset points", ha="center", annotation_clip=False
-        )
+        below = {"textcoords": "offset points", "ha": "center", "annotation_clip": False}
+        ax.annotate(name, (place, 0), (0, -14), **below)
     for place, (name, factor) in enumerate(local.items()):
         ax.annotate(f"{name} = {factor:g}  →", (place + 0.5, 18), ha="center", fontsize=11, color=INK)
     ax.set(xticks=[], yticks=[], xlim=(-0.5, 2.5), ylim=(0, 50))
@@ -103,10 +98,8 @@ def relu() -> Figure:
     """f(x) = 2x, and max(0, 2x)."""
     figure, axes = canvas(1, 2, size=(8, 3.4), sharex=True, sharey=True)
     x = np.linspace(-2, 2, 201)
-    for ax, y, name, color in (
-        (axes[0], 2 * x, "2x", GOOD),
-        (axes[1], np.maximum(0, 2 * x), "max(0, 2x)", BAD),
-    ):
+    curves = ((2 * x, "2x", GOOD), (np.maximum(0, 2 * x), "max(0, 2x)", BAD))
+    for ax, (y, name, color) in zip(axes, curves, strict=True):
         ax.axhline(0, color=FAINT, linewidth=0.8)
         ax.axvline(0, color=FAINT, linewidth=0.8)
         ax.plot(x, y, color=color, linewidth=2)
@@ -134,9 +127,8 @@ def entropy() -> Figure:
         loss = float(surprise(at))
         right.plot(at, loss, "o", color=BAD, markersize=4)
         right.annotate(f"{at:.0%}: {loss:.2f}", (at, loss), (6, 4), textcoords="offset points", fontsize=8)
-    right.set(
-        xlabel="probability of the truth", ylabel="loss (nats)", title="-ln p", xlim=(0, 1), ylim=(0, 5.4)
-    )
+    right.set(title="-ln p", xlabel="probability of the truth", ylabel="loss (nats)")
+    right.set(xlim=(0, 1), ylim=(0, 5.4))
     return figure
 
 

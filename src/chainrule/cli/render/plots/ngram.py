@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.cli.render.plots.canvas import GOOD, canvas
+from chainrule.cli.render.plots.canvas import GOOD, Figure, canvas
 from chainrule.models import NGram, Terminals
 from chainrule.ops import one_hot as one_hot_rows
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Array = npt.NDArray[Any]
 
@@ -102,9 +99,9 @@ def _greys(edges: list[Edge]) -> list[str]:
     return [str(1 - edge.darkness) for edge in edges]
 
 
-def heat_map(matrix: Array, tokens: Sequence[str], *, most: int = 80) -> Figure:
-    """matrix (V, V) of counts: rows are the token before, columns the one after"""
-    kept = _frequent(matrix, most)
+def heat_map(matrix: Array, tokens: Sequence[str]) -> Figure:
+    """matrix (V, V) of counts: a row for each token before, a column for each after; of the 80 most frequent"""
+    kept = _frequent(matrix, 80)
     labels = [visible(tokens[i]) for i in kept]
     side = 3 + 0.16 * len(kept)
     figure, ax = canvas(size=(side, side))
@@ -151,9 +148,8 @@ def one_hot() -> Figure:
     """The context 'emm' of the 4-gram 'emma' as the network multiplies it: a row per token, a 1 per row."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     figure, ax = canvas(size=(8, 1.8))
-    ax.imshow(
-        one_hot_rows([letters.index(c) for c in "emm"], 26), cmap="Greys", vmin=0, vmax=1, aspect="auto"
-    )
+    rows = one_hot_rows([letters.index(c) for c in "emm"], 26)
+    ax.imshow(rows, cmap="Greys", vmin=0, vmax=1, aspect="auto")
     ax.set_xticks(range(26), letters, fontsize=8)
     ax.set_yticks(range(3), "emm", fontsize=9)
     return figure

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas
+from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, Figure, canvas
 from chainrule.lessons.recurrence import STEPS, compared
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def unrolled() -> Figure:

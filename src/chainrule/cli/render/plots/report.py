@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas, colors
+from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, Figure, canvas, colors
 from chainrule.doctor import Report, limits
 from chainrule.inspect import LayerReport
 from chainrule.inspect.activations import SQUASHING, STREAM
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MOST = 8  # curves in one panel; of a deeper model layers are left out evenly
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, canvas
+from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, INK, Figure, canvas
 from chainrule.lessons.separation import DEFECTS, LABELS, SOUND, THRESHOLD, XOR, best_line, features, trained
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def xor() -> Figure:

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-import numpy.typing as npt
 
-from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, canvas
+from chainrule.cli.render.plots.canvas import BAD, FAINT, GOOD, Figure, canvas
 from chainrule.lessons.learning_rate import decayed, rates
-from chainrule.optim import Choice, Sweep, choose
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from chainrule.optim import choose
 
 
 def rate_search() -> Figure:
-    """One step at each of a hundred rates, and where the curve is flat and low."""
+    """The loss after one step at each of a hundred rates, smoothed too; where it is flat and low is marked."""
     seen = rates()
-    return draw_sweep(seen, choose(seen))
-
-
-def draw_sweep(seen: Sweep, choice: Choice) -> Figure:
-    """The loss after the step at each rate, smoothed too, with the chosen range marked."""
+    choice = choose(seen)
     figure, ax = canvas(size=(8, 4.5))
     ax.plot(seen.rates, seen.losses, color=GOOD, alpha=0.3, linewidth=0.8)
     ax.plot(seen.rates, choice.smoothed, color=GOOD, label="loss, smoothed")
@@ -36,16 +26,11 @@ def draw_sweep(seen: Sweep, choice: Choice) -> Figure:
 
 
 def rate_decay() -> Figure:
-    """A run whose rate is divided by ten when nine tenths of the steps are done."""
-    return draw_decay(*decayed())
-
-
-def draw_decay(losses: npt.ArrayLike, drop: int) -> Figure:
-    """The loss after each step, in another color after the drop."""
-    curve: npt.NDArray[Any] = np.asarray(losses, float)
+    """The loss of a run whose rate is divided by ten when nine tenths of the steps are done."""
+    losses, drop = decayed()
     figure, ax = canvas(size=(8, 4.5))
-    ax.plot(np.arange(drop), curve[:drop], color=GOOD, linewidth=0.8, label="full rate")
-    ax.plot(np.arange(drop, len(curve)), curve[drop:], color=BAD, linewidth=1.2, label="a tenth of it")
+    ax.plot(np.arange(drop), losses[:drop], color=GOOD, linewidth=0.8, label="full rate")
+    ax.plot(np.arange(drop, len(losses)), losses[drop:], color=BAD, linewidth=1.2, label="a tenth of it")
     ax.set(xlabel="step", ylabel="loss (nats per token)")
     ax.legend(frameon=False)
     return figure

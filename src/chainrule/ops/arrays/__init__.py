@@ -1,0 +1,1 @@
+"""What any array library has, with gradients: elementwise functions, reductions, shapes, indexing, matmul."""

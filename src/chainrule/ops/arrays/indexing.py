@@ -1,0 +1,180 @@
+"""Picking elements, rows, and one entry per row.        Derivations: docs/derivations/indexing.md
+
+The gradient of an element goes back to its place; an element read twice gets the sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule import native
+from chainrule.autograd import Example, Op, Tensor
+from chainrule.autograd.abstract import abstract
+from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
+from chainrule.errors import DataError, ShapeError
+from chainrule.ops._util import normal, rows, summed_into
+from chainrule.ops.arrays.elementwise import mul
+from chainrule.ops.arrays.matmul import matmul
+from chainrule.ops.arrays.reduce import sum
+
+
+def getitem_forward(x: Array, *, index: Any) -> Result:
+    """y = x[index], for any index of NumPy: numbers, slices, None, ..., masks, integer arrays"""
+    index = tuple(map(_plain, index)) if isinstance(index, tuple) else _plain(index)
+    return x[index], (index, x.shape)
+
+
+def getitem_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    index, shape = saved
+    if _is_integers(index):  # rows of x: the common case, done faster
+        return (scatter_add(index, dy, shape),)
+    dx = np.zeros(shape, dy.dtype)
+    if any(map(_is_integers, index if isinstance(index, tuple) else ())):
+        np.add.at(dx, index, dy)  # forward was: y = x[index], elements may repeat                 [IX.2]
+    else:
+        dx[index] = dy  # no element is read twice                                                 [IX.1]
+    return (dx,)
+
+
+def _plain(part: Any) -> Any:
+    """Lists, tensors and arrays as copies, which the caller cannot change before backward."""
+    if isinstance(part, list | Tensor | np.ndarray):
+        return np.array(part, dtype=np.intp if isinstance(part, list) and not part else None)
+    return part
+
+
+def _is_integers(part: Any) -> bool:
+    return isinstance(part, np.ndarray) and part.dtype.kind in "iu"
+
+
+def getitem_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4),), {"index": 1})
+    yield Example((normal(rng, 3, 7),), {"index": (slice(None, None, 2), slice(6, 0, -3))})
+    yield Example((normal(rng, 3, 4),), {"index": (Ellipsis, None, -1)})
+    yield Example((normal(rng, 3, 4),), {"index": np.array([[0, 2], [2, -1]])})
+    yield Example((normal(rng, 3, 4),), {"index": (np.array([0, 0, 2]), [1, 1, 3])})
+    yield Example((normal(rng, 2, 3, 4),), {"index": (slice(None), [1, 1], slice(1, 3))})
+    yield Example((normal(rng, 3, 4),), {"index": rng.random((3, 4)) < 0.5})
+
+
+getitem = Op("getitem", getitem_forward, getitem_backward, getitem_example)
+
+
+def scatter_add(ids: Array, dy: Array, shape: Shape) -> Array:
+    """Zeros of `shape` with dy[i] added to row ids[i], in the order of i: the same bits every time."""
+    C = math.prod(shape[1:])
+    # In NumPy adding single numbers at a list of places is four times as fast as adding whole rows.
+    places = ids.reshape(-1, 1).astype(np.intp) * C + np.arange(C)  # (rows, C)
+    dW = np.zeros(shape[0] * C, dy.dtype)
+    np.add.at(dW, places.reshape(-1), dy.reshape(-1))
+    return dW.reshape(shape)
+
+
+def embedding_forward(W: Array, *, ids: Any) -> Result:
+    """W (V, C), ids (...) of integers -> y (..., C), row ids[i] of W for each i: one_hot(ids, V) @ W"""
+    ids = _row_ids(W, ids)
+    return W.take(ids, axis=0), (ids, W.shape)  # (..., C)
+
+
+def _row_ids(W: Array, ids: Any) -> Array:
+    if W.ndim != 2:
+        raise ShapeError(f"embedding: W has shape {W.shape} (must be (vocabulary, channels))")
+    return check_ids("embedding", ids, W.shape[0])
+
+
+def embedding_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    ids, shape = saved
+    return (scatter_add(ids, dy, shape),)  # forward was: y[i] = W[ids[i]]                         [IX.4]
+
+
+def embedding_native_forward(W: Array, *, ids: Any) -> Result:
+    ids = _row_ids(W, ids)
+    y = native.empty((*ids.shape, W.shape[1]))
+    native.kernels().gather_rows(rows(y), W, ids.reshape(-1))
+    return y, (ids, W.shape)
+
+
+def embedding_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    ids, shape = saved
+    dW = summed_into(needs[0], shape)
+    native.kernels().scatter_add_rows(dW, rows(dy), ids.reshape(-1))
+    return (dW,)
+
+
+def embedding_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 5, 3),), {"ids": np.array([2, 0, 2, 4])})
+    yield Example((normal(rng, 7, 4),), {"ids": rng.integers(0, 7, size=(2, 6))})
+    yield Example((normal(rng, 3, 1),), {"ids": 1})
+    for C in (16, 33, 257):  # whole vectors of the native kernel, and a remainder
+        yield Example((normal(rng, 5, C),), {"ids": rng.integers(0, 5, size=7)})
+
+
+def embedding_abstract(W: Array, *, ids: Any) -> Result:
+    return abstract((*np.shape(ids), W.shape[1]), W.dtype), (abstract(np.shape(ids), np.intp), W.shape)
+
+
+embedding = Op(
+    "embedding", embedding_forward, embedding_backward, embedding_example,
+    composed=lambda W, *, ids: matmul(one_hot(ids, W.shape[0], W.dtype), W),
+    native=(embedding_native_forward, embedding_native_backward), abstract=embedding_abstract,
+)  # fmt: skip
+
+
+def gather_forward(x: Array, *, ids: Any) -> Result:
+    """x (..., V), ids (...) of integers -> y (...): entry ids[i] of each row"""
+    ids = check_ids("gather", ids, x.shape[-1] if x.ndim else 0)
+    if ids.shape != x.shape[:-1]:
+        raise ShapeError(f"gather: ids are {ids.shape}, x is {x.shape} (ids must be {x.shape[:-1]})")
+    ids = ids[..., None]  # (..., 1)
+    return np.take_along_axis(x, ids, axis=-1)[..., 0], (ids, x.shape)
+
+
+def gather_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    ids, shape = saved
+    dx = np.zeros(shape, dy.dtype)
+    np.put_along_axis(dx, ids, dy[..., None], axis=-1)  # forward was: y[i] = x[i, ids[i]]         [IX.5]
+    return (dx,)
+
+
+def gather_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4),), {"ids": [1, 3, 3]})
+    yield Example((normal(rng, 2, 3, 7),), {"ids": rng.integers(0, 7, size=(2, 3))})
+    yield Example((normal(rng, 5),), {"ids": 2})
+
+
+gather = Op(
+    "gather", gather_forward, gather_backward, gather_example,
+    composed=lambda x, *, ids: sum(mul(x, one_hot(ids, x.shape[-1], x.dtype)), axis=-1),
+)  # fmt: skip
+
+
+def one_hot(ids: Any, size: int, dtype: Any = np.float32) -> Array:
+    """ids (...) of integers below `size` -> (..., size), a 1 at place ids[i] and 0 elsewhere.
+
+    >>> import chainrule as cr
+    >>> cr.ops.one_hot([1, 0], 3)
+    array([[0., 1., 0.],
+           [1., 0., 0.]], dtype=float32)
+    """
+    ids = check_ids("one_hot", ids, size)
+    y = np.zeros((*ids.shape, size), dtype)
+    np.put_along_axis(y, ids[..., None], 1, axis=-1)  #                                            [IX.3]
+    return y
+
+
+def check_ids(name: str, ids: Any, size: int) -> Array:
+    """A copy of `ids` as integers; raises if one of them is not a number from 0 to size - 1."""
+    found = np.array(ids)
+    if found.size == 0:
+        return found.astype(np.intp)
+    rule = f"vocabulary size is {size} (must be an integer from 0 to {size - 1})"
+    if found.dtype.kind not in "iu":
+        raise DataError(f"{name}: id {found.flat[0]} is of type {found.dtype}, {rule}")
+    if found.min() < 0 or found.max() >= size:
+        place = tuple(np.argwhere((found < 0) | (found >= size))[0].tolist())
+        raise DataError(f"{name}: id {found[place]} at position {place}, {rule}")
+    return found.astype(np.intp, copy=False)

@@ -1,0 +1,125 @@
+"""Reductions: sum, mean, max, log-sum-exp.        Derivations: docs/derivations/reduce.md
+
+`axis` is None (all axes), a number or a tuple, negative from the end; `keepdims` keeps the axes with size 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from chainrule.autograd import Op
+from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
+from chainrule.errors import ShapeError
+from chainrule.ops._util import examples, shapes
+from chainrule.ops.arrays.elementwise import exp, log, mul
+
+Axis: TypeAlias = int | tuple[int, ...] | None
+
+
+def _axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
+    """`axis` as a tuple of numbers from 0 to ndim - 1."""
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    for a in axes:
+        if not -x.ndim <= a < x.ndim:
+            rule = f"must be from {-x.ndim} to {x.ndim - 1}" if x.ndim else "a number has no axis"
+            raise ShapeError(f"{name}: axis {a} for shape {x.shape} ({rule})")
+    axes = tuple(a % x.ndim for a in axes)
+    if len(set(axes)) < len(axes):
+        raise ShapeError(f"{name}: axis {axis} for shape {x.shape} (an axis must not appear twice)")
+    return axes
+
+
+def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
+    """The shape with reduced axes of size 1, which broadcasts against the input."""
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
+
+
+_example = examples(
+    shapes((3, 4)), shapes((2, 3, 4), axis=-1), shapes((2, 3, 4), axis=1, keepdims=True),
+    shapes((2, 3, 4), axis=(0, -1)), shapes((7, 1), axis=1), shapes((7,), axis=0, keepdims=True)
+)  # fmt: skip
+
+
+def sum_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
+    """y = Σ x over `axis`"""
+    axes = _axes("sum", x, axis)
+    return x.sum(axis=axes, keepdims=keepdims), (x.shape, axes)
+
+
+def sum_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    shape, axes = saved
+    return (np.broadcast_to(dy.reshape(_kept(shape, axes)), shape),)  # forward was: y = Σ x       [RD.1]
+
+
+sum = Op("sum", sum_forward, sum_backward, _example)
+
+
+def mean_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
+    """y = (1/n) Σ x over `axis`, n the number of summed elements"""
+    axes = _axes("mean", x, axis)
+    n = math.prod(x.shape[a] for a in axes)
+    if n == 0:
+        raise ShapeError(f"mean: axis {axis} of shape {x.shape} has no elements (must have at least one)")
+    return x.mean(axis=axes, keepdims=keepdims), (x.shape, axes, n)
+
+
+def mean_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    shape, axes, n = saved
+    each = (dy / n).reshape(_kept(shape, axes))  # forward was: y = Σ x / n                       [RD.2]
+    return (np.broadcast_to(each, shape),)
+
+
+def mean_composed(x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    total = sum(x, axis=axis, keepdims=keepdims)
+    return mul(total, total.size / x.size)
+
+
+mean = Op("mean", mean_forward, mean_backward, _example, composed=mean_composed)
+
+
+def max_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
+    """y = max x over `axis`; equal maxima share the gradient equally"""
+    axes = _axes("max", x, axis)
+    y = x.max(axis=axes, keepdims=True)
+    return (y if keepdims else y.squeeze(axes)), (x, y, axes)
+
+
+def max_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, y, axes = saved
+    largest = x == y  # forward was: y = max x
+    count = largest.sum(axis=axes, keepdims=True, dtype=x.dtype)
+    return (largest * (dy.reshape(y.shape) / count),)  #                                           [RD.3]
+
+
+max = Op("max", max_forward, max_backward, _example)
+
+
+def logsumexp_forward(x: Array, *, axis: Axis = -1, keepdims: bool = False) -> Result:
+    """y = ln Σ eˣ over `axis`, without overflow; -inf where every x is -inf, inf where one x is inf"""
+    axes = _axes("logsumexp", x, axis)
+    top = x.max(axis=axes, keepdims=True, initial=-np.inf)
+    if np.isfinite(top).all():
+        e = np.asarray(x - top)
+        np.exp(e, out=e)
+    else:  # inf - inf: an entry equal to an infinite maximum counts as e⁰; rows of -inf as 0
+        with np.errstate(invalid="ignore"):
+            e = np.exp(np.where(x == top, 0, x - top)) * (top != -np.inf)
+    total = e.sum(axis=axes, keepdims=True)
+    with np.errstate(divide="ignore"):
+        y = np.log(total) + top  #                                                                 [RD.4]
+    return (y if keepdims else y.squeeze(axes)), (e, total)
+
+
+def logsumexp_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    e, total = saved  # forward was: y = ln Σ eˣ; total is at least 1, or 0 where all x are -inf
+    return (e * (dy.reshape(total.shape) / np.maximum(total, 1)),)  #                              [RD.5]
+
+
+logsumexp = Op(
+    "logsumexp", logsumexp_forward, logsumexp_backward, _example,
+    # Overflows where the fused form does not.
+    composed=lambda x, *, axis=-1, keepdims=False: log(sum(exp(x), axis=axis, keepdims=keepdims)),
+)  # fmt: skip

@@ -1,0 +1,146 @@
+"""Shape operations.        Derivations: docs/derivations/shape.md
+
+They move or repeat numbers; their gradients move them back and sum the repetitions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd import Example, Op
+from chainrule.autograd.abstract import abstract
+from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
+from chainrule.errors import ShapeError
+from chainrule.ops._util import examples, normal, shapes, unbroadcast
+
+
+def reshape_forward(x: Array, *, shape: Shape | int) -> Result:
+    """The same numbers, in row-major order, in another shape; one size may be -1"""
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    try:
+        return x.reshape(shape), (x.shape,)
+    except ValueError:
+        rule = "one size may be -1, the others must divide" if -1 in shape else "must be equal"
+        count = math.prod(n for n in shape if n != -1)
+        raise ShapeError(f"reshape: {x.shape} has {x.size} elements, {shape} has {count} ({rule})") from None
+
+
+def reshape_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (shape,) = saved
+    return (dy.reshape(shape),)  # forward was: y = x in another shape                             [SH.1]
+
+
+reshape = Op(
+    "reshape", reshape_forward, reshape_backward,
+    examples(shapes((3, 4), shape=(2, 6)), shapes((2, 3, 4), shape=(-1, 4)), shapes((7, 1), shape=7),
+             shapes((), shape=(1, 1))),
+)  # fmt: skip
+
+
+def transpose_forward(x: Array, *, axes: Shape | None = None) -> Result:
+    """Axis i of y is axis `axes[i]` of x; reversed when `axes` is None"""
+    order = tuple(range(x.ndim))[::-1] if axes is None else tuple(axes)
+    places = [a % x.ndim if -x.ndim <= a < x.ndim else a for a in order]
+    if sorted(places) != list(range(x.ndim)):
+        raise ShapeError(f"transpose: axes {order} for shape {x.shape} (each axis must appear once)")
+    return x.transpose(places), (tuple(np.argsort(places).tolist()),)
+
+
+def transpose_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (inverse,) = saved
+    return (dy.transpose(inverse),)  # forward was: y = x with its axes reordered                  [SH.2]
+
+
+transpose = Op(
+    "transpose", transpose_forward, transpose_backward,
+    examples(shapes((3, 4)), shapes((2, 3, 4), axes=(1, 2, 0)), shapes((2, 1, 7), axes=(0, -1, 1))),
+)  # fmt: skip
+
+
+def broadcast_to_forward(x: Array, *, shape: Shape | int) -> Result:
+    """x repeated along new leading axes and along its axes of size 1, up to `shape`"""
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    try:
+        return np.broadcast_to(x, shape), (x.shape,)
+    except ValueError:
+        rule = "from the right, each size must be equal or 1"
+        raise ShapeError(f"broadcast_to: {x.shape} to {shape} ({rule})") from None
+
+
+def broadcast_to_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (shape,) = saved
+    return (unbroadcast(dy, shape),)  # forward was: y = copies of x; their gradients add up       [SH.3]
+
+
+broadcast_to = Op(
+    "broadcast_to", broadcast_to_forward, broadcast_to_backward,
+    examples(shapes((4,), shape=(3, 4)), shapes((3, 1), shape=(2, 3, 7)), shapes((), shape=5)),
+)  # fmt: skip
+
+
+def concat_forward(*xs: Array, axis: int = 0) -> Result:
+    """x₁, x₂, ... one after the other along `axis`; all other sizes must be equal"""
+    axis, edges = _edges(xs, axis)
+    return np.concatenate(xs, axis=axis), (axis, edges)
+
+
+def concat_abstract(*xs: Array, axis: int = 0) -> Result:
+    axis, edges = _edges(xs, axis)
+    shape = xs[0].shape
+    return abstract((*shape[:axis], edges[-1], *shape[axis + 1 :]), xs[0].dtype), (axis, edges)
+
+
+def _edges(xs: tuple[Array, ...], axis: int) -> tuple[int, Shape]:
+    """The axis counted from the front, and the edges of the arrays along it."""
+    if not xs:
+        raise ShapeError("concat: got no arrays (must have at least one)")
+    first, ndim = xs[0].shape, xs[0].ndim
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"concat: axis {axis} for shape {first} (must be one of its {ndim} axes)")
+    axis %= ndim
+    for shape in [x.shape for x in xs[1:]]:
+        if len(shape) != ndim or (*shape[:axis], first[axis], *shape[axis + 1 :]) != first:
+            raise ShapeError(f"concat: {first} and {shape} along axis {axis} (other sizes must be equal)")
+    return axis, tuple(accumulate((x.shape[axis] for x in xs), initial=0))
+
+
+def concat_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    axis, edges = saved
+    front = (slice(None),) * axis
+    pieces = zip(needs, pairwise(edges), strict=True)  # forward was: y = [x₁, x₂, ...]
+    return tuple(dy[*front, start:stop] if need else None for need, (start, stop) in pieces)  #    [SH.4]
+
+
+concat = Op(
+    "concat", concat_forward, concat_backward,
+    examples(shapes((3, 4), (2, 4)), shapes((2, 3, 1), (2, 3, 7), (2, 3, 2), axis=-1), shapes((5,))),
+    abstract=concat_abstract,
+)  # fmt: skip
+
+
+def where_forward(a: Array, b: Array, *, condition: Any) -> Result:
+    """y = a where `condition` holds, b elsewhere; all three broadcast"""
+    chosen = np.array(condition, dtype=bool)
+    return np.where(chosen, a, b), (chosen, a.shape, b.shape)
+
+
+def where_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    chosen, a_shape, b_shape = saved
+    return (  # forward was: y = a or b; only the chosen one affects y                               [SH.5]
+        unbroadcast(np.where(chosen, dy, 0), a_shape) if needs[0] else None,
+        unbroadcast(np.where(chosen, 0, dy), b_shape) if needs[1] else None,
+    )
+
+
+def where_example(rng: np.random.Generator) -> Iterator[Example]:
+    yield Example((normal(rng, 3, 4), normal(rng, 3, 4)), {"condition": rng.random((3, 4)) < 0.5})
+    yield Example((normal(rng, 4), normal(rng, 7, 1)), {"condition": rng.random((7, 4)) < 0.5})
+    yield Example((normal(rng, 2, 3), normal(rng)), {"condition": np.array([True, False, True])})
+
+
+where = Op("where", where_forward, where_backward, where_example)

@@ -1,0 +1,1 @@
+"""What training minimizes: cross-entropy and its fused forms, likelihoods, distances, losses of pairs."""

@@ -1,0 +1,234 @@
+"""Output layer and cross-entropy, fused.        Derivation: docs/derivations/linear_cross_entropy.md
+
+    z = x Wᵀ,   loss = log Σ_j e^z_j - Σ_i t_i z_i,   dx = dz W,   dW = dzᵀ x
+
+The logits are the largest array of a language model, V/C times as large as the activations they come from. Beyond a
+limit they exist for one chunk of rows at a time only, and so do their gradients. Then the loss is computed in backward,
+together with its gradients, from the same logits; if it is read before, the logits are computed twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from chainrule import native
+from chainrule.autograd import Example, Op, ValueAndGrad
+from chainrule.autograd.abstract import abstract
+from chainrule.autograd.mode import mode
+from chainrule.autograd.types import Array, Grads, Into, Needs, Result, Saved, Shape, Work
+from chainrule.errors import ShapeError
+from chainrule.ops._util import normal, rows, times
+from chainrule.ops.losses.cross_entropy import (
+    Goal,
+    abstract_goal,
+    cross_entropy,
+    read_goal,
+    reduced,
+    row_gradients,
+    row_losses,
+)
+from chainrule.ops.neural.linear import linear
+
+NAME = "linear_cross_entropy"
+CHUNK = 1 << 23  # logits, or gradients of them, at a time: 32 MB in float32
+TILE = 16  # rows
+KEEP = CHUNK  # up to so many logits are kept for backward; more are recomputed
+
+
+def forward(
+    x: Array,
+    W: Array,
+    *,
+    targets: Any,
+    ignore_index: int | None = None,
+    weights: Any = None,
+    label_smoothing: float = 0.0,
+    exclude_true: bool = False,
+    reduction: str = "mean",
+) -> Result:
+    """The cross-entropy of the logits x Wᵀ, in a fraction of their memory.
+
+    x (..., C), W (V, C), targets (...) or (..., V); the rest as in `cross_entropy`.
+    """
+    shape = _logits_shape(x, W)
+    options = (targets, weights, ignore_index, label_smoothing, exclude_true, reduction)
+    goal = read_goal(NAME, shape, x.dtype, *options)
+    X = rows(x)  # (N, C)
+    losses, peak, total = np.empty((3, len(X)), x.dtype)
+    logits = np.empty((len(X), len(W)), x.dtype) if _kept(shape) else None
+    for chunk in _chunks(len(X), len(W)):
+        z = times(X[chunk], W.T)
+        if logits is not None:
+            logits[chunk] = z
+        losses[chunk], peak[chunk], total[chunk] = row_losses(z, goal.rows(chunk))
+    return reduced(losses, shape, reduction), (x, W, logits, peak, total, *goal)
+
+
+def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, W, logits, peak, total, *constants = saved
+    goal = Goal(*constants).scaled(dy)
+    X = rows(x)  # (N, C)
+    dX = np.empty_like(X) if needs[0] else None
+    dW = _sum_of(W, needs[1])
+    for chunk in _chunks(len(X), len(W)):
+        z = times(X[chunk], W.T) if logits is None else logits[chunk]
+        dz = np.empty_like(z)
+        row_gradients(dz, z, peak[chunk], total[chunk], goal.rows(chunk))  # [LC.1]
+        if dX is not None:
+            dX[chunk] = times(dz, W)  # forward was: z = X Wᵀ                                          [LC.2]
+        if dW is not None:
+            dW += times(dz.T, X[chunk])  # [LC.3]
+    return None if dX is None else dX.reshape(x.shape), dW
+
+
+def native_forward(x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Result:
+    shape = _logits_shape(x, W)
+    goal = read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options)
+    if goal.target.ndim == 2:  # distributions: the kernel takes ids only
+        return forward(x, W, targets=targets, reduction=reduction, **options)
+    X = rows(x)  # (N, C)
+    losses, peak, total = np.empty((3, len(X)), np.float32)
+    logits = native.matmul(X, W.T, precision=mode.precision) if _kept(shape) else None
+    if logits is None:
+        native.kernels().linear_cross_entropy_forward(losses, peak, total, X, W, *goal, *_cut(X, W))
+    else:
+        native.kernels().cross_entropy_forward(losses, peak, total, logits, *goal)
+    return reduced(losses, shape, reduction), (x, W, logits, peak, total, *goal)
+
+
+def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, W, logits, peak, total, *constants = saved
+    goal = Goal(*constants).scaled(dy)
+    if goal.target.ndim == 2:
+        return backward(dy, saved, needs)
+    X = rows(x)  # (N, C)
+    dW = _sum_of(W, needs[1])
+    if logits is None:
+        dX = native.empty_like(X) if needs[0] else None
+        native.kernels().linear_cross_entropy_backward(dX, dW, X, W, peak, total, *goal, *_cut(X, W))
+    else:
+        dz = native.empty_like(logits)
+        native.kernels().cross_entropy_backward(dz, logits, peak, total, *goal)
+        dX = native.matmul(dz, W, precision=mode.precision) if needs[0] else None
+        if dW is not None:
+            native.matmul(dz.T, X, out=dW, accumulate=True, precision=mode.precision)
+    return None if dX is None else dX.reshape(x.shape), dW
+
+
+def prepare(x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Saved | None:
+    """What `value_and_grad` needs; None for logits that are kept, and for a loss of each row."""
+    shape = _logits_shape(x, W)
+    if reduction == "none" or _kept(shape):
+        return None
+    return (x, W, *read_goal(NAME, shape, x.dtype, targets, reduction=reduction, **options))
+
+
+def value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads]:
+    """The loss and the gradients of each chunk from the same logits."""
+    x, W, *constants = saved
+    goal = Goal(*constants)
+    slope = None if dy is None else goal.scaled(dy)
+    X = rows(x)  # (N, C)
+    losses = np.empty(len(X), x.dtype)
+    dX, dW = np.empty_like(X) if needs[0] else None, _sum_of(W, needs[1])
+    for chunk in _chunks(len(X), len(W)):
+        z = times(X[chunk], W.T)
+        losses[chunk], peak, total = row_losses(z, goal.rows(chunk))
+        if slope is not None:
+            row_gradients(z, z, peak, total, slope.rows(chunk))  # [LC.1]
+        if dX is not None:
+            dX[chunk] = times(z, W)  # [LC.2]
+        if dW is not None:
+            dW += times(z.T, X[chunk])  # [LC.3]
+    return losses.sum(), (None if dX is None else dX.reshape(x.shape), dW)
+
+
+def native_value_and_grad(dy: Array | None, saved: Saved, needs: Needs) -> tuple[Array, Grads]:
+    x, W, *constants = saved
+    goal = Goal(*constants)
+    if goal.target.ndim == 2:
+        return value_and_grad(dy, saved, needs)
+    X = rows(x)  # (N, C)
+    losses, peak, total = np.empty((3, len(X)), np.float32)
+    dX, dW = native.empty_like(X) if needs[0] else None, _sum_of(W, needs[1])
+    gradients = () if dy is None else (dX, dW, goal.scaled(dy).scale)
+    native.kernels().linear_cross_entropy_forward(losses, peak, total, X, W, *goal, *_cut(X, W), *gradients)
+    return losses.sum(), (None if dX is None else dX.reshape(x.shape), dW)
+
+
+def _sum_of(W: Array, need: Any) -> Array | None:
+    """Where the gradient of W is summed, or None if not needed."""
+    if isinstance(need, Into):
+        return need.array
+    return np.zeros_like(W) if need else None
+
+
+def _cut(X: Array, W: Array) -> tuple[int, int]:
+    """For the kernels: rows per chunk, and the precision."""
+    return _chunk(len(X), len(W)), native.PRECISIONS.index(mode.precision)
+
+
+def _kept(shape: Shape) -> bool:
+    return math.prod(shape) <= KEEP
+
+
+def _chunk(N: int, V: int) -> int:
+    """Rows per chunk: equal chunks, since each reads all of W; multiples of a tile if there are several."""
+    most = max(1, CHUNK // V)
+    even = -(-N // (-(-N // most) or 1)) or 1
+    return min(most, -(-even // TILE) * TILE) if even > TILE else even
+
+
+def _chunks(N: int, V: int) -> Iterator[slice]:
+    step = _chunk(N, V)
+    return (slice(start, start + step) for start in range(0, N, step))
+
+
+def _logits_shape(x: Array, W: Array) -> Shape:
+    if W.ndim != 2 or x.ndim < 1 or x.shape[-1] != W.shape[1] or not W.size:
+        raise ShapeError(f"{NAME}: x is {x.shape}, W is {W.shape} (must be (..., C) and (V, C))")
+    return (*x.shape[:-1], W.shape[0])
+
+
+def composed(x: Any, W: Any, **constants: Any) -> Any:
+    return cross_entropy(linear(x, W), **constants)
+
+
+def example(rng: np.random.Generator) -> Iterator[Example]:
+    ids = rng.integers(0, 5, size=(2, 3))
+    x, W = normal(rng, 2, 3, 4), normal(rng, 5, 4)
+    yield Example((x, W), {"targets": ids})
+    yield Example((x, W), {"targets": ids, "ignore_index": int(ids[0, 1]), "reduction": "sum"})
+    yield Example((x, W), {"targets": ids, "weights": rng.uniform(size=(2, 3)), "reduction": "none"})
+    yield Example((x, W), {"targets": ids, "label_smoothing": 0.2, "exclude_true": True})
+    yield Example((x, W), {"targets": rng.dirichlet(np.ones(5), size=(2, 3)), "label_smoothing": 0.1})
+    yield Example((normal(rng, 7), normal(rng, 1, 7)), {"targets": 0})
+    for V, C in ((16, 7), (33, 16), (65, 33)):  # whole vectors of the native kernels, and a remainder
+        yield Example((normal(rng, 7, C), normal(rng, V, C)), {"targets": rng.integers(0, V, size=7)})
+
+
+def abstract_forward(x: Array, W: Array, *, targets: Any, reduction: str = "mean", **options: Any) -> Result:
+    shape = _logits_shape(x, W)
+    goal = abstract_goal(shape, x.dtype, targets)
+    if reduction != "none" and not _kept(shape):
+        return abstract((), x.dtype), (x, W, *goal)  # deferred
+    losses, peak, total = abstract((3, len(goal.target)), x.dtype)
+    logits = abstract((len(losses), len(W)), x.dtype) if _kept(shape) else None
+    loss = abstract((), losses.dtype) if reduction != "none" else losses.reshape(shape[:-1])
+    return loss, (x, W, logits, peak, total, *goal)
+
+
+def cost(needs: Needs, x: Array, W: Array, **constants: Any) -> Work:
+    """Value and gradients together, as in training; a loss read before backward costs its forward pass again."""
+    return linear.cost(needs, x, W)  # type: ignore[misc]
+
+
+linear_cross_entropy = Op(
+    NAME, forward, backward, example,
+    composed=composed, native=(native_forward, native_backward),
+    value_and_grad=ValueAndGrad(prepare, value_and_grad, native_value_and_grad), abstract=abstract_forward, cost=cost,
+)  # fmt: skip
