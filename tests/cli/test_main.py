@@ -173,7 +173,7 @@ BAD = {
     "unknown family": (
         ["train", "frob"],
         "train 'frob': no such family, corpus or file (families are gpt, llama, neox, ngram, mlp, rnn, gru, lstm, "
-        "seq2seq, t5, bert, bert-classifier, bert-tagger, bert-embedder, word2vec;",
+        "seq2seq, t5, bert, bert-classifier, bert-tagger, bert-embedder, bow-classifier, word2vec;",
     ),
     "nearly a family": (["train", "lstmm"], "did you mean lstm?)"),
     "nearly a corpus": (["train", "pydok"], "did you mean pydoc?)"),

@@ -541,3 +541,40 @@ def test_the_sizes_of_bert_base() -> None:
         "vocab_size": 30522,
     }
     assert BERTPretrainingConfig(**base).n_params == 110_106_428
+
+
+# -- a bag of words beside the encoder ----------------------------------------------------------------------------
+
+
+def test_the_bag_of_a_classifier_learns_alone_and_the_encoder_what_it_leaves_open() -> None:
+    cr.seed(0)
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 8, "n_hidden": 8, "vocab_size": 9, "dropout": 0.0}
+    model = cr.models.make("bert-classifier", **sizes, classes=3, buckets=5, l2=0.1).to(np.float64)
+    rng = np.random.default_rng(1)
+    model.load({k: v + 0.1 * rng.normal(size=v.shape) for k, v in model.state().items()})
+    inputs = cr.data.Segmented(
+        np.array([[1, 5, 6, 2], [1, 7, 2, 0]]),
+        np.array([[1, 1, 1, 1], [1, 1, 1, 0]], bool),
+        np.zeros((2, 4), int),
+    )
+    targets = np.array([0, 2])
+    assert (
+        cr.gradcheck_model(model.eval().parameters(), lambda: model.loss(inputs, targets), step=1e-5) <= 1e-6
+    )
+
+    def gradients(loss: Any) -> dict[str, Any]:
+        model.parameters().zero_grad()
+        loss.backward()
+        return {name: p.grad.copy() for name, p in model.named_parameters()}
+
+    model.train()
+    words = model.bag(*model.features(inputs.ids, inputs.mask))
+    alone = gradients((cr.ops.cross_entropy(words, targets=targets) + model.bag.penalty()) * 0.5)
+    both = gradients(cr.ops.cross_entropy(model(*inputs), targets=targets) * 0.5)
+    found = gradients(model.loss(inputs, targets))
+    for name, gradient in found.items():
+        np.testing.assert_allclose(
+            gradient, (alone if name.startswith("bag.") else both)[name], rtol=1e-9, atol=1e-15
+        )
+    ids, there = model.features(inputs.ids, inputs.mask)
+    assert ids.shape == (2, 7) and ids.max() < 14 and there.sum(axis=1).tolist() == [7, 5]

@@ -9,7 +9,7 @@ import pytest
 
 import chainrule as cr
 from chainrule.autograd import tape
-from chainrule.data import Masked, Pair, Segmented, Twins
+from chainrule.data import Bag, Masked, Pair, Segmented, Twins
 from chainrule.models import IGNORE, Model, make
 from chainrule.models.registry import KNOWN, family
 from chainrule.train import TrainConfig, Trainer
@@ -34,6 +34,7 @@ BATCHES: dict[str, tuple[Any, np.ndarray]] = {
     "bert": (Masked(IDS, MASK, SEGMENTS, np.array([0, 1, IGNORE])), HIDDEN),
     "bert-classifier": (Segmented(IDS, MASK, SEGMENTS), np.array([0, 2, 1])),
     "bert-tagger": (Segmented(IDS, MASK, SEGMENTS), OTHER % 3),
+    "bow-classifier": (Bag(IDS, np.where(MASK, 1 + IDS % 2, 0)), np.array([0, 2, 1])),
     "bert-embedder": (Twins(IDS, MASK, OTHER, MASK), np.zeros(3, int)),
     "seq2seq": (Pair(IDS, MASK, OTHER), np.roll(OTHER, -1, axis=1)),
     "t5": (Pair(IDS, MASK, OTHER), np.roll(OTHER, -1, axis=1)),

@@ -45,6 +45,7 @@ FILES = {
     "t5": "pairs.jsonl",
     "bert-embedder": "pairs.jsonl",
     "bert-classifier": "labels.jsonl",
+    "bow-classifier": "labels.jsonl",
     "bert-tagger": "tags.conll",
 }
 TEXT = load("pydoc").text[:12_000]

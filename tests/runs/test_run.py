@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import signal
 from collections import Counter
 from itertools import pairwise
@@ -14,11 +15,12 @@ import numpy as np
 import pytest
 
 from chainrule.data import load
-from chainrule.errors import ChainruleError, CheckpointError, ConfigError, DataError
+from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, ConfigError, DataError
 from chainrule.files import alone
 from chainrule.runs import Run, checkpoint, load_language_model, replay
-from chainrule.runs.folder import free_folder
+from chainrule.runs.folder import free_folder, step_of
 from chainrule.train import TrainConfig
+from chainrule.train.best import Best
 from chainrule.train.log import read
 from tests.runs.helpers import SIZE, corpus, losses, new_run, validations
 from tests.runs.survivors import TRAINERS, new, outcome, write_data
@@ -184,7 +186,7 @@ def test_every_option_goes_on_bit_for_bit(
 
 
 def test_the_mean_of_the_weights_is_what_is_used(tmp_path: Path) -> None:
-    run = new_run(tmp_path, ema=0.9)
+    run = new_run(tmp_path, ema=0.9, keep="last")
     result = run.train()
     used, _ = load_language_model(run.folder)
     assert used.mean_loss(run.trainer.eval_batches) == result.validation
@@ -201,10 +203,11 @@ def test_a_run_that_was_stopped_early_is_finished(tmp_path: Path, monkeypatch: p
     assert sorted(p.name for p in (run.folder / "checkpoints").iterdir()) == ["step_000010", "step_000020"]
 
 
-def test_a_run_with_patience_is_used_at_its_best_and_goes_on_from_its_newest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("settings", [{"max_steps": 20}, {"patience": 1, "max_steps": 100}], ids=str)
+def test_a_run_is_used_at_its_best_and_goes_on_from_its_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
-    run = new_run(tmp_path, patience=1, max_steps=100)
+    run = new_run(tmp_path, **settings)
     found, seen = iter([1.0, 2.0]), []
 
     def evaluate() -> float:
@@ -219,6 +222,45 @@ def test_a_run_with_patience_is_used_at_its_best_and_goes_on_from_its_newest(
     assert same(
         load_language_model(run.folder / "checkpoints" / "step_000020")[0].state(), seen[1]
     )  # asked for by name
+
+
+def test_a_run_may_keep_its_last_and_says_in_any_case_which_was_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_run(tmp_path, max_steps=20, save_every=20, keep="last")
+    found = iter([1.0, 2.0])
+    monkeypatch.setattr(run.trainer, "evaluate", lambda: next(found))
+    assert run.train().best == (10, 1.0)
+    assert [step_of(path) for path in run.files.saved()] == [0, 20]  # no checkpoint at the best
+    assert same(load_language_model(run.folder)[0].state(), run.model.state())
+    kept = checkpoint.load(run.folder).training["best"]
+    assert kept == {"step": 10, "loss": 1.0, "score": None, "waited": 1}
+
+
+def test_a_best_checkpoint_that_is_damaged_or_gone_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_run(tmp_path, max_steps=20)
+    found = iter([1.0, 2.0])
+    monkeypatch.setattr(run.trainer, "evaluate", lambda: next(found))
+    run.train()
+    best = run.files.checkpoint(10)
+    (best / "model.safetensors").write_bytes(b"")
+    for _ in range(2):
+        with pytest.warns(ChainruleWarning, match=r"step_000010.*; taking step 20 instead"):
+            used = load_language_model(run.folder)[0].state()
+        assert same(used, run.model.state())
+        shutil.rmtree(best, ignore_errors=True)
+
+
+def test_runs_of_versions_that_knew_the_best_only_with_patience(tmp_path: Path) -> None:
+    old = {
+        "step": 30,
+        "stopping": {"patience": 2, "min_delta": 0.0, "best": 1.5, "best_step": 10, "waited": 1},
+    }
+    assert Best.from_dict(old) == Best(10, 1.5, None, 1)
+    assert Best.from_dict({"step": 30, "stopping": None}) == Best() and Best().known is None
+    assert not Best().update(1, math.nan)
 
 
 def test_a_run_that_was_stopped_early_can_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from chainrule.cli import main
 from chainrule.data import Corpus, load
 from chainrule.errors import ChainruleError
 from chainrule.scaling import budget
-from chainrule.scaling.budget import LADDER, TOKENS_PER_PARAMETER, choose, suitable_tokenizer
+from chainrule.scaling.budget import LADDER, TOKENS_PER_PARAMETER, choose, expected, suitable_tokenizer
 from chainrule.text import BPETokenizer, CharTokenizer
 from chainrule.train import Trainer
 
@@ -26,7 +26,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_more_time_means_a_larger_model_that_sees_enough() -> None:
-    found = [choose(TEXT, seconds) for seconds in (1, 10, 60, 600, 6000)]
+    found = [choose(TEXT, seconds) for seconds in (1, 12, 60, 600, 6000)]
     counts = [choice.parameters for choice in found]
     assert counts == sorted(counts) and counts[0] < counts[-1]
     for choice in found[1:]:
@@ -48,8 +48,23 @@ def test_the_warm_up_is_a_small_part_of_a_short_run() -> None:
         assert choice.training["warmup"] == min(100, choice.steps // 10)
 
 
+def test_what_is_given_is_measured_and_kept() -> None:
+    choice = choose(TEXT, 60, "gpt", 0, {"dropout": 0.25}, {"batch_size": 8, "lr": 1e-4})
+    assert choice.sizes["dropout"] == 0.25
+    assert (choice.training["batch_size"], choice.training["lr"]) == (8, 1e-4)
+    usual = choose(TEXT, 60)
+    assert choice.steps > 1.5 * usual.steps  # of half as many windows
+    assert choice.training["clip"] == usual.training["clip"] > 3  # above the gradients of models this small
+
+
+def test_little_compute_is_expected_to_reach_what_single_characters_do() -> None:
+    (low, high), (best, worst) = expected(TEXT, 1e8), expected(TEXT, 1e15)
+    assert 3 < low < high < 6 and best < worst < low
+    assert expected(TEXT, 1e8) == expected(TEXT, 1e6)  # no more than that
+
+
 def test_every_size_of_the_ladder_can_be_made_and_grows() -> None:
-    widths = [width for _, heads, width, *_ in LADDER if width % heads == 0]
+    widths = [rung.n_embd for rung in LADDER if rung.n_embd % rung.n_head == 0]
     assert len(widths) == len(LADDER) and widths == sorted(set(widths))
 
 

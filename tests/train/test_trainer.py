@@ -255,7 +255,7 @@ def test_an_interruption_saves_first_and_does_not_try_patience(monkeypatch: pyte
     result = trainer.run(told, lambda: events.append(("saved", trainer.steps)))
     assert result.interrupted and (result.steps, result.validation, result.best) == (6, 9.0, (4, 2.0))
     assert events[-2:] == [("saved", 6), ("judged", 6)]
-    assert trainer.stopping and trainer.stopping.waited == 0 and not trainer.finished
+    assert trainer.best_so_far.waited == 0 and not trainer.finished
     assert told.validations == [(4, 2.0)]
 
 

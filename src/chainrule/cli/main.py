@@ -40,6 +40,10 @@ COMMANDS = {
     "train t5": ("train.family:t5", "train an encoder-decoder that knows positions by their distance"),
     "train bert": ("train.family:bert", "train an encoder that reads in both directions, on text with masked words"),
     "train bert-classifier": ("train.family:bert-classifier", "train a BERT to label texts"),
+    "train bow-classifier": (
+        "train.family:bow-classifier",
+        "train a bag of words to label texts: the baseline of every classifier",
+    ),
     "train bert-tagger": ("train.family:bert-tagger", "train a BERT to label words"),
     "train bert-embedder": ("train.family:bert-embedder", "train a BERT to turn texts into vectors, on pairs of texts"),
     "train word2vec": ("train.word2vec", "learn a vector for each word of a text"),

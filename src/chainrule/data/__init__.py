@@ -3,6 +3,7 @@
 At this level: corpora and downloads, splits, the order of items, shards on disk, mixtures of domains.
 """
 
+from chainrule.data.batches.bags import Bag, BagBatches, NGrams
 from chainrule.data.batches.labeled import LabeledBatches, TwinBatches, Twins
 from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule
 from chainrule.data.batches.packed import PackedBatches, segment_mask
@@ -30,11 +31,12 @@ from chainrule.data.splits import Parts, Split
 from chainrule.types import IGNORE
 
 __all__ = [
-    "BUILT_IN", "IGNORE", "RULES", "BatchSource", "Batches", "Cleaner", "Corpus", "Document",
-    "DocumentBatches", "Encoded", "Labeled", "LabeledBatches", "Masked", "MaskedBatches", "MaskingRule",
-    "Mixture", "Names", "Order", "PackedBatches", "Pair", "PairBatches", "PairCorpus", "Parts", "Question",
-    "Report", "Rule", "Segmented", "Shards", "SpecialIds", "Split", "Streams", "Tagged", "TaggedBatches",
-    "TwinBatches", "Twins", "available", "balanced", "build", "encode_words", "label_ids", "load",
-    "load_pairs", "pad", "padded", "read_documents", "read_labeled", "read_names", "read_questions",
-    "read_tagged", "segment_mask", "segmented", "shift", "split", "spread", "windows"
+    "BUILT_IN", "IGNORE", "RULES", "Bag", "BagBatches", "BatchSource", "Batches", "Cleaner", "Corpus",
+    "Document", "DocumentBatches", "Encoded", "Labeled", "LabeledBatches", "Masked", "MaskedBatches",
+    "MaskingRule", "Mixture", "NGrams", "Names", "Order", "PackedBatches", "Pair", "PairBatches",
+    "PairCorpus", "Parts", "Question", "Report", "Rule", "Segmented", "Shards", "SpecialIds", "Split",
+    "Streams", "Tagged", "TaggedBatches", "TwinBatches", "Twins", "available", "balanced", "build",
+    "encode_words", "label_ids", "load", "load_pairs", "pad", "padded", "read_documents", "read_labeled",
+    "read_names", "read_questions", "read_tagged", "segment_mask", "segmented", "shift", "split", "spread",
+    "windows"
 ]  # fmt: skip

@@ -188,11 +188,10 @@ def _forecast(plan: str, bytes: int) -> Finding:
 
 
 def _plan(config: Settings, seconds: float, eval_batches: int, done: int) -> str:
-    """How many steps fit into the budget, or how long the steps will take."""
-    evaluation = eval_batches * seconds / 3  # forward only
+    """How long the training will take: its budget, or what its steps take."""
     if config.budget is not None:
-        each = seconds + evaluation / config.eval_every
-        return f"about {max(1, round(config.budget / each)):,} steps in {clock(config.budget)}"
+        return f"{clock(config.budget)} of training"
+    evaluation = eval_batches * seconds / 3  # forward only
     steps = config.max_steps - done
     evaluations = -(-steps // config.eval_every)
     total = clock(steps * seconds + evaluations * evaluation)

@@ -4,6 +4,7 @@
 `gradient` and `microbatch` compute the gradient of a batch.
 """
 
+from chainrule.models.bag_of_words import BagOfWords, BagOfWordsConfig
 from chainrule.models.bert import (
     BERT,
     BERTClassifier,
@@ -35,10 +36,11 @@ from chainrule.types import IGNORE
 __all__ = [
     "BERT", "CBOW", "FAMILIES", "GPT", "GRULM", "IGNORE", "LSTMLM", "MLPLM", "NOTHING", "RNNLM", "T5", "Additive",
     "BERTClassifier", "BERTClassifierConfig", "BERTConfig", "BERTEmbedder", "BERTEmbedderConfig",
-    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "EncoderDecoder", "GPTConfig",
+    "BERTPretraining", "BERTPretrainingConfig", "BERTTagger", "BERTTaggerConfig", "BagOfWords", "BagOfWordsConfig",
+    "EncoderDecoder", "GPTConfig",
     "GoodTuring", "KneserNey", "LanguageModel", "Llama", "LlamaConfig", "MLPConfig", "Model", "NGram", "NeoX",
-    "NeoXConfig", "NeuralNGram",
-    "NeuralNGramConfig", "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram",
+    "NeoXConfig", "NeuralNGram", "NeuralNGramConfig",
+    "RecurrentConfig", "RecurrentLM", "Reward", "Seq2Seq", "Seq2SeqConfig", "SkipGram",
     "T5Config", "Terminals", "Word2Vec", "Word2VecConfig", "describe", "family", "fine_tune", "make", "model_class",
     "n_params", "rebuild"
 ]  # fmt: skip

@@ -17,10 +17,12 @@ import numpy as np
 from chainrule.autograd import Tensor, checkpoint, no_grad
 from chainrule.autograd.abstract import TooLarge, abstract
 from chainrule.autograd.types import Array
+from chainrule.errors import ConfigError
 from chainrule.models.microbatch import Batch, State
 from chainrule.nn import Layer
 from chainrule.nn.init import abstract_parameters
 from chainrule.types import IGNORE
+from chainrule.validate import Check
 
 ABSURD = 1 << 24  # wider than any layer, larger than any vocabulary, longer than any context
 
@@ -34,6 +36,16 @@ class Config:
         from chainrule.models.registry import model_class  # which knows all models
 
         return model_class(self).n_params(self)
+
+
+def check_labels(owner: str, config: Any) -> None:
+    """The rules of `classes` and `labels`, fields of every classifier's config."""
+    object.__setattr__(config, "labels", tuple(config.labels))  # JSON has lists only
+    Check(owner, config).at_least(2, "classes")
+    if config.labels and len(set(config.labels)) != config.classes:
+        raise ConfigError(
+            f"{owner}: labels are {', '.join(config.labels)}, classes {config.classes} (must be as many names)"
+        )
 
 
 class Model(Layer):

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from chainrule.errors import ConfigError
+from chainrule.models.bag_of_words import BagOfWords, BagOfWordsConfig
 from chainrule.models.bert.body import BERT, BERTConfig
 from chainrule.models.bert.heads import CONFIGS, BERTClassifier, BERTEmbedder, BERTTagger
 from chainrule.models.bert.pretraining import BERTPretraining, BERTPretrainingConfig
@@ -31,8 +32,8 @@ class Family(NamedTuple):
     config: type[Any]
     lr: float = 3e-3
     """Highest learning rate."""
-    word_pieces: bool = False
-    """It reads word pieces; all others characters."""
+    reads: str = "characters"
+    """What a token is unless a tokenizer is given: characters, word pieces or words."""
 
 
 FAMILIES = {  # language models
@@ -50,15 +51,16 @@ PAIRS = {  # what reads one sequence and writes another
     "t5": Family(T5, T5Config, lr=1e-3),
 }
 ENCODERS = {  # what reads in both directions
-    "bert": Family(BERTPretraining, BERTPretrainingConfig, lr=1e-3, word_pieces=True),
-    "bert-classifier": Family(BERTClassifier, CONFIGS[BERTClassifier], lr=1e-3, word_pieces=True),
-    "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger], lr=1e-3, word_pieces=True),
-    "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder], lr=1e-3, word_pieces=True),
+    "bert": Family(BERTPretraining, BERTPretrainingConfig, lr=1e-3, reads="word pieces"),
+    "bert-classifier": Family(BERTClassifier, CONFIGS[BERTClassifier], lr=1e-3, reads="word pieces"),
+    "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger], lr=1e-3, reads="word pieces"),
+    "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder], lr=1e-3, reads="word pieces"),
 }
-KNOWN = FAMILIES | PAIRS | ENCODERS  # the models of text
 BODIES = {
-    "bert-body": Family(BERT, BERTConfig, word_pieces=True)
+    "bert-body": Family(BERT, BERTConfig, reads="word pieces")
 }  # without a head, which training puts on them
+BAGS = {"bow-classifier": Family(BagOfWords, BagOfWordsConfig, lr=0.1, reads="words")}  # what reads no order
+KNOWN = FAMILIES | PAIRS | ENCODERS | BAGS  # the models of text
 WORD_VECTORS = {"skip-gram": Family(SkipGram, Word2VecConfig), "cbow": Family(CBOW, Word2VecConfig)}
 ALL = KNOWN | BODIES | WORD_VECTORS
 

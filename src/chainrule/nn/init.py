@@ -39,6 +39,11 @@ def parameter(init: Init, shape: Shape, *, decay: bool | None = None) -> Param:
     return Param(init(shape, random.from_key(random.next_key("init"))), decay=decay)
 
 
+def buffer(value: float, shape: Shape) -> Array:
+    """A new array of a layer's `buffers`, all entries `value`; of a model to be counted it takes no memory."""
+    return abstract(shape) if _drawing.abstract else np.full(shape, value, np.float32)
+
+
 class _Drawing(threading.local):
     off = False
     abstract = False

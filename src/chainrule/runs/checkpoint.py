@@ -105,6 +105,12 @@ def before(run: Path, step: int) -> Checkpoint | None:
     return _newest_good([path for path in RunFolder(run).saved() if step_of(path) < step])[0]
 
 
+def read_training(path: Path) -> dict[str, Any]:
+    """The training.json of a checkpoint alone: how far its run was, and what was best."""
+    file = path / FILES["training"]
+    return _decode(file, _read(file))
+
+
 def _newest_good(candidates: list[Path]) -> tuple[Checkpoint | None, CheckpointError | None]:
     """The newest checkpoint that loads, and the error of the newest one if it is damaged; then also warns."""
     damaged = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from chainrule import io
 from chainrule.doctor.nonfinite import broken
-from chainrule.errors import CheckpointError, DataError
+from chainrule.errors import ChainruleWarning, CheckpointError, DataError
 from chainrule.io.hf import pretrained
 from chainrule.io.hf.architectures import family_name, to_model
 from chainrule.io.loading import check_there, model_files
@@ -25,6 +26,7 @@ from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Data
 from chainrule.tasks.word_vectors import known_vectors
 from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.train.best import Best
 from chainrule.train.config import TrainConfig
 
 D = TypeVar("D", bound=Data)
@@ -42,7 +44,7 @@ class Loaded(NamedTuple):
 def load(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
     """The model and the tokenizer of a run, of a checkpoint, or of what `io.load` reads.
 
-    Of a run with patience it is the best checkpoint, of any other the newest.
+    Of a run it is the checkpoint with the best evaluation, unless it was told to keep the last.
     """
     return open_model(path)[:2]
 
@@ -90,11 +92,33 @@ def is_run(path: str | os.PathLike[str]) -> bool:
 
 
 def best_checkpoint(path: Path) -> Checkpoint:
-    """What is used of a run: its best checkpoint where patience looked for it, else the newest."""
-    newest = load_checkpoint(path)
-    step = (newest.training.get("stopping") or {}).get("best_step", newest.step)
-    best = RunFolder(path).checkpoint(step)
-    return checkpoint.load(best) if step != newest.step and best.is_dir() else newest
+    """What is used of a run: the checkpoint that the newest one names as the best, or the newest itself."""
+    newest, folder = load_checkpoint(path), RunFolder(path)
+    best = _best_step(path, newest.training)
+    if folder.is_checkpoint or best == newest.step:
+        return newest
+    try:
+        return checkpoint.load(folder.checkpoint(best))
+    except CheckpointError as error:
+        warnings.warn(f"{error}; taking step {newest.step:,} instead", ChainruleWarning, stacklevel=3)
+        return newest
+
+
+def steps_in_use(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Of a run the step whose checkpoint `load` takes, and its newest one; None for all else."""
+    folder = RunFolder(Path(path))
+    if folder.is_checkpoint or not folder.saved():
+        return None
+    training = checkpoint.read_training(folder.saved()[-1])
+    return _best_step(path, training), int(training["step"])
+
+
+def _best_step(path: str | os.PathLike[str], training: dict[str, Any]) -> int:
+    """The step whose checkpoint is used, by the training.json of the newest one."""
+    with this_version(path):
+        newest, best = int(training["step"]), Best.from_dict(training).step
+        last = (training.get("train") or {}).get("keep") == "last"
+    return newest if last or best < 0 else best
 
 
 def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False) -> Checkpoint:
@@ -137,7 +161,7 @@ def is_tokenizer(asked: Tokenizer | str | None, tokenizer: Tokenizer) -> bool:
 
 
 @contextmanager
-def this_version(path: str | Path) -> Iterator[None]:
+def this_version(path: str | os.PathLike[str]) -> Iterator[None]:
     """What is missing in here, or of another form, is in the training.json of another version."""
     try:
         yield

@@ -11,6 +11,7 @@ from chainrule.models import Model
 from chainrule.models.microbatch import State
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.load import this_version
+from chainrule.train.best import Best
 from chainrule.train.plan import Plan
 from chainrule.train.trainer import Trainer
 
@@ -25,7 +26,7 @@ def progress_of(trainer: Trainer) -> dict[str, Any]:
         "total": trainer.plan.total,
         "scale": asdict(trainer.gradient.scale),
         "skipped": trainer.gradient.skips.in_a_row,
-        "stopping": vars(trainer.stopping) if trainer.stopping else None,
+        "best": trainer.best_so_far.to_dict(),
     }
 
 
@@ -39,8 +40,7 @@ def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
         trainer.seconds = training["seconds"]
         trainer.plan = Plan(trainer.config, training["total"])
         step.state = nested(saved.carried, trainer.model)
-        if trainer.stopping:
-            vars(trainer.stopping).update(training["stopping"])
+        trainer.best_so_far = Best.from_dict(training)
     step.scale.load(training.get("scale", {}))
     step.skips.in_a_row = training.get("skipped", 0)
     if step.average:  # what is used is the mean; what is trained lies beside it

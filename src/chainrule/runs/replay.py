@@ -124,6 +124,7 @@ def _run_before(folder: Path, step: int, last: int) -> Run:
         )
     with random.seeded(run.trainer.config.seed):
         model = type(run.model)(run.model.config)
+        run.task.prepare(model)
     return Run(folder, run.task, model, run.trainer.config)
 
 

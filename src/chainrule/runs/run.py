@@ -20,19 +20,26 @@ from chainrule.io.hf import pretrained
 from chainrule.machine import check_memory
 from chainrule.models import Model, describe, make, n_params
 from chainrule.models import family as family_of
-from chainrule.optim import EarlyStopping
 from chainrule.random import seed
 from chainrule.runs import checkpoint, environment
+from chainrule.runs.baseline import baseline_of
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
-from chainrule.runs.warm_start import begun_with, check_family, load_start, own_tokenizer
+from chainrule.runs.warm_start import (
+    begun_with,
+    check_family,
+    check_frozen,
+    freeze_body,
+    load_start,
+    own_tokenizer,
+)
 from chainrule.tasks.registry import task_of, task_of_model
 from chainrule.tasks.task import Data, Task, facts_of
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
-from chainrule.train.log import Log, read
+from chainrule.train.log import Log, read, score_in_words
 from chainrule.train.plan import Plan
 from chainrule.train.trainer import Result, Trainer
 from chainrule.train.word_vectors import word_trainer
@@ -56,12 +63,19 @@ class Run:
         self.tokenizer = self.task.tokenizer
         self.model: Any = model
         self.from_seed = True  # or from the weights of another model, which no seed gives again
+        self.forecast: tuple[float, float] | None = None
+        """Bits per byte to expect, from and to, where sizes were chosen for a budget."""
         self.config = config
         if isinstance(config, WordTrainConfig):
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
         else:
+            if config.freeze == "body":
+                freeze_body(model)
             held_out = self.task.eval_batches(model, batch_size=config.batch_size, limit=config.eval_windows)
-            self.trainer = Trainer(model, self._batches(config), held_out, config, self.tokenizer)
+            scores = self.task.scores if self.task.scored else None
+            self.trainer = Trainer(
+                model, self._batches(config), held_out, config, self.tokenizer, scores=scores
+            )
 
     @classmethod
     def new(
@@ -81,9 +95,9 @@ class Run:
         `data` may be a name or a path, `model` is the name of a family, `size` the fields of its config but for those
         that the data decide, such as the vocabulary. `tokenizer` may be the path of one; without, or with "char", every
         character of a corpus is a token; shards have their own. With `start`, a model or the path of one, the run
-        begins with its weights, or with its body and a new head. Of a draft nothing is written.
+        begins with its weights, or with its body and a new head. Without `config` the settings,
+        and sizes that are not given, suit the amount of data. Of a draft nothing is written.
         """
-        config = config or defaults(model)
         if isinstance(start, str | Path):
             start, tokenizer = load_start(start, tokenizer)
         if start is not None:
@@ -96,12 +110,17 @@ class Run:
                 raise own_tokenizer(tokenizer, data)
             tokenizer = None if tokenizer == "char" else load_tokenizer(tokenizer)
         task = kind.of(found, tokenizer, **options)
+        if config is None:
+            suited = task.suited(task.corpus, trained=start is not None, frozen=False)
+            config, size = replace(defaults(model), **suited.training), suited.sizes | size
+        check_frozen(config, start)
         sizes = size | task.sizes()
         seed(config.seed)
         if start is None:
             check_memory(n_params({"model_type": model} | sizes))
             task.check(family_of(model).config(**sizes), config)
             made = make(model, **sizes)
+            task.prepare(made)
         else:
             made = begun_with(start, model, sizes)
         run = cls(Path(folder), task, made, config)
@@ -143,8 +162,7 @@ class Run:
         trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
         trainer.plan = Plan(trainer.config)
         trainer.batches = self._batches(trainer.config)
-        if trainer.stopping:  # asked to continue, it is patient again
-            trainer.stopping.waited = 0
+        trainer.best_so_far.waited = 0  # asked to continue, it is patient again
 
     def _batches(self, config: TrainConfig) -> BatchSource:
         steps = config.max_steps if config.budget is None else None
@@ -165,13 +183,8 @@ class Run:
         trainer = self.trainer
         trainer.config = replace(trainer.config, **settings)
         trainer.plan = Plan(trainer.config, trainer.plan.total)
-        patience = trainer.config.patience
-        if not patience:
-            trainer.stopping = None
-        elif trainer.stopping is None:
-            trainer.stopping = EarlyStopping(patience)
-        else:
-            trainer.stopping.patience = patience
+        if "patience" in settings:
+            trainer.best_so_far.waited = 0
 
     def train(self, console: Console | None = None, tell: Callable[[str], None] | None = None) -> Result:
         """Train to the end, or until Ctrl-C, with a log and checkpoints in the directory.
@@ -203,10 +216,19 @@ class Run:
         if trainer.steps and trainer.eval_batches:
             deque(trainer.monitor.recall(read(self.files.log)), maxlen=0)  # no finding is printed twice
         elif not trainer.steps:
+            if self.task.baseline:
+                self._tell_baseline(log)
             if trainer.eval_batches:
                 found = trainer.examine(fresh=self.from_seed)
                 trainer.tell(log, (f for f in found if f.level != "ok" or f.code is Code.FORECAST))
             self.save()
+
+    def _tell_baseline(self, log: Log) -> None:
+        """Print what a simpler model reaches on the same validation data, which this one must beat."""
+        found = baseline_of(self.task, self.trainer.config.eval_windows, log.progress)
+        scores = {name: value for name, value in found.items() if name != self.task.unit}
+        said = ", ".join([*map(score_in_words, scores.items()), f"loss {found[self.task.unit]:.4f}"])
+        log.note(0, {"baseline": dict(found)}, f"baseline to beat, {self.task.baseline}: {said}")
 
     def _recorded(self) -> AbstractContextManager[None]:
         facts = {
@@ -234,7 +256,7 @@ class Run:
             **vars(used), trained=trained, optimizer=moments, training=training, carried=carried
         )
         # Kept beside the newest: the best step, and first weights that no seed gives again.
-        best = {trainer.best[0]} if trainer.best else set()
+        best = {trainer.best_so_far.step} if trainer.config.keep == "best" else set()
         return checkpoint.save(self.folder, saved, keep=best if self.from_seed else best | {0})
 
     def sample(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from chainrule.errors import ConfigError, Setting
 from chainrule.models import Model, describe, fine_tune, n_params
 from chainrule.models import family as family_of
-from chainrule.models.bert.heads import fits_head
+from chainrule.models.bert.heads import body_of, fits_head
 from chainrule.models.registry import ENCODERS
 from chainrule.runs.load import is_tokenizer, load
 from chainrule.tasks.registry import TASKS
@@ -38,8 +38,9 @@ def own_tokenizer(tokenizer: object, owner: object) -> ConfigError:
 
 def check_family(start: Model, family: str) -> None:
     """Weights fit a model of their own family, or the body of a BERT another head."""
-    kind, theirs = family_of(family).model, describe(start)["model_type"]
+    kind = family_of(family).model
     if type(start) is not kind and not fits_head(start, kind):
+        theirs = describe(start)["model_type"]
         heads = [name for name, known in ENCODERS.items() if fits_head(start, known.model) and name in TASKS]
         rule = f"must be one with a BERT inside: say train {' or '.join(heads)}" if heads else ""
         rule = rule or f"must be one itself: say train {theirs}"
@@ -53,12 +54,14 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
     the same: the weights would not fit, or would fit and mean something else, as with another number of heads.
     """
     start, sizes = _with_labels(start, sizes), _with_rows(start, sizes)
+    kind = family_of(family).model
+    # A new head reads the body in its own way.
+    free = LEARNING if type(start) is kind else LEARNING | {"pooling"}
     for name, value in sizes.items():
         there = getattr(start.config, name, value)
-        if there != value and name not in LEARNING and not _context_alone(start, name, value):
+        if there != value and name not in free and not _context_alone(start, name, value):
             said = f" is {value}, in the model to begin with {there} (must be the same)"
             raise ConfigError("train: ", Setting(name), said)
-    kind = family_of(family).model
     if type(start) is not kind:
         return fine_tune(start, kind, **sizes)
     model = kind(replace(start.config, **sizes))
@@ -70,6 +73,25 @@ def _with_rows(start: Model, sizes: Mapping[str, Any]) -> dict[str, Any]:
     """The sizes with the vocabulary of the model, which may have more rows than there are tokens."""
     rows, tokens = getattr(start.config, "vocab_size", 0), sizes.get("vocab_size", 0)
     return dict(sizes) | ({"vocab_size": rows} if rows > tokens > 0 else {})
+
+
+def check_frozen(config: Any, start: Model | None) -> None:
+    """What does not learn must have learned before."""
+    freeze = getattr(config, "freeze", "none")
+    if start is None and freeze != "none":
+        raise ConfigError.of(
+            "train", {"freeze": freeze}, "must be none without init: a new body knows nothing"
+        )
+
+
+def freeze_body(model: Model) -> None:
+    """Let the head learn alone: a classifier on what a trained body says of a text."""
+    body = body_of(model)
+    if body is None or body is model:
+        rule = f"must be none for a {type(model).__name__}: only a head on a BERT has a body"
+        raise ConfigError.of("train", {"freeze": "body"}, rule)
+    body.embeddings.freeze()
+    body.encoder.freeze()
 
 
 def _context_alone(model: Model, name: str, value: Any) -> bool:

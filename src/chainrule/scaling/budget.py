@@ -8,38 +8,59 @@ counting reaches on the same text, which takes a second.
 
 from __future__ import annotations
 
-import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from chainrule import random
 from chainrule.data import Batches, Corpus, split
 from chainrule.errors import ConfigError
 from chainrule.machine import one_blas_thread
-from chainrule.models import make
+from chainrule.models import Model, make
 from chainrule.scaling.ladder import Ladder
 from chainrule.scaling.rungs import LadderConfig
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer
 from chainrule.train.config import TrainConfig
 from chainrule.train.trainer import Trainer
+from chainrule.types import Ids
 
 TOKENS_PER_PARAMETER = 20.0
-LADDER = [  # layers, heads, width, context, windows per batch, highest rate
-    (2, 2, 48, 64, 16, 6e-3),
-    (3, 3, 96, 64, 16, 5e-3),
-    (4, 4, 128, 96, 16, 4e-3),
-    (4, 6, 192, 128, 16, 3e-3),
-    (6, 8, 256, 128, 24, 2e-3),
-    (6, 6, 384, 256, 24, 1.5e-3),
-    (8, 8, 512, 256, 32, 1e-3),
-    (12, 12, 768, 512, 32, 6e-4),
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Rung(NamedTuple):
+    """Sizes of a model, and how it is trained."""
+
+    n_layer: int
+    n_head: int
+    n_embd: int
+    block_size: int
+    batch_size: int
+    lr: float
+
+
+LADDER = [
+    Rung(2, 2, 48, 64, 16, 6e-3),
+    Rung(3, 3, 96, 64, 16, 5e-3),
+    Rung(4, 4, 128, 96, 16, 4e-3),
+    Rung(4, 6, 192, 128, 16, 3e-3),
+    Rung(6, 8, 256, 128, 24, 2e-3),
+    Rung(6, 6, 384, 256, 24, 1.5e-3),
+    Rung(8, 8, 512, 256, 32, 1e-3),
+    Rung(12, 12, 768, 512, 32, 6e-4),
 ]
+CLIP = 5.0  # above the norm of most gradients of models this small
+EVALUATIONS, FEWEST = 8, 50  # of a training, and steps between two of them at least
+QUICK = 0.25  # seconds that timing a size may take in any case: on a busy machine a few steps tell little
 TIMING = 0.03  # fraction of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
 COUNTED = 20_000_000  # characters that are counted, at most
-# A GPT's bits in relation to those of five-grams: at 10¹³ operations, less per factor ten, and give or take.
-RATIO, FALL, SPREAD = 1.0, 0.15, 0.1
+# A GPT's bits in relation to those of five-grams: the floor, what lies above it at 10¹² operations, and by which power
+# of the operations that falls; from and to, of the rule and of the bits of single characters.
+FLOOR, EXCESS, FALL = 0.85, 0.27, 0.5
+BOUNDS = ((0.85, 0.85), (1.15, 1.05))
 
 
 @dataclass(frozen=True)
@@ -55,45 +76,79 @@ class Choice:
     expected: tuple[float, float]  # bits per byte of the validation text, from and to
 
     def __str__(self) -> str:
+        sizes = ", ".join(f"{name} {value}" for name, value in self.sizes.items())
         low, high = self.expected
         return (
-            f"{self.parameters:,} parameters, about {self.steps:,} steps of {self.training['batch_size']} windows "
-            f"({self.epochs:.1f} times the text), {self.tokenizer.vocab_size:,} tokens; "
-            f"expect {low:.2f} to {high:.2f} bits per byte"
+            f"{self.parameters:,} parameters ({sizes}), {self.tokenizer.vocab_size:,} tokens, lr "
+            f"{self.training['lr']:g}; about {self.steps:,} steps of {self.training['batch_size']} windows "
+            f"({self.epochs:.1f} times the text); expect {low:.2f} to {high:.2f} bits per byte"
         )
 
 
-def choose(corpus: Corpus, seconds: float, family: str = "gpt", seed: int = 0) -> Choice:
-    """The best sizes for training `seconds` seconds on a text, by measurements on this machine."""
+def choose(
+    corpus: Corpus,
+    seconds: float,
+    family: str = "gpt",
+    seed: int = 0,
+    sizes: Mapping[str, Any] = NOTHING,
+    training: Mapping[str, Any] = NOTHING,
+) -> Choice:
+    """The best sizes for training `seconds` seconds on a text, by measurements on this machine.
+
+    Fields of the model's config in `sizes`, such as dropout, and of the settings in `training` are as they are given.
+    """
     tokenizer = suitable_tokenizer(corpus.text, seconds)
-    training, validation = (tokenizer.encode(part) for part in split(corpus.text))
-    best = None
-    for layers, heads, width, context, rows, lr in LADDER:
-        if len(training) <= 2 * context or len(validation) <= 2 * context:
+    parts = [tokenizer.encode(part) for part in split(corpus.text)]
+    best: Tried | None = None
+    for rung in LADDER:
+        if min(map(len, parts)) <= 2 * rung.block_size:
             break
-        sizes: dict[str, Any] = {"n_layer": layers, "n_head": heads, "n_embd": width, "block_size": context}
+        shape = {name: getattr(rung, name) for name in ("n_layer", "n_head", "n_embd", "block_size")}
+        settings = {"batch_size": rung.batch_size, "lr": rung.lr, "clip": CLIP}
         with random.seeded(seed):
-            model = make(family, **sizes, vocab_size=tokenizer.vocab_size)
-        batches = Batches(training, batch_size=rows, block_size=context, seed=seed)
-        settings: dict[str, Any] = {"batch_size": rows, "lr": lr}
-        trainer = Trainer(model, batches, [], TrainConfig(**settings, seed=seed))
-        steps = seconds / seconds_per_step(trainer, TIMING * seconds / 8)
-        tokens = steps * rows * context
-        enough = tokens >= TOKENS_PER_PARAMETER * model.count()
-        if enough or best is None:
-            best = (sizes, settings, model.count(), steps, tokens)
+            model = make(family, **shape | dict(sizes), vocab_size=tokenizer.vocab_size)
+        config = TrainConfig(**settings | dict(training) | {"seed": seed})
+        steps = fitting_steps(model, config, parts, seconds)
+        tried = Tried(shape | dict(sizes), settings | dict(training), model.count(), steps)
+        enough = tried.tokens >= TOKENS_PER_PARAMETER * tried.parameters
+        if best is None or enough:
+            best = tried
         if not enough:
             break
     if best is None:
-        raise ConfigError(f"budget: {corpus.name} has {len(training)} tokens (must have some hundred)")
-    sizes, settings, parameters, steps, tokens = best
-    epochs = tokens / len(training)
+        raise ConfigError(f"budget: {corpus.name} has {len(parts[0])} tokens (must have some hundred)")
+    epochs = best.tokens / len(parts[0])
     if family == "gpt" and epochs > EPOCHS:
-        sizes["dropout"] = 0.1
-    settings |= {"eval_every": max(50, round(steps / 8)), "save_every": max(50, round(steps / 4))}
-    settings["warmup"] = min(TrainConfig.warmup, round(steps) // 10)
-    outlook = expected(corpus, 6 * parameters * tokens)
-    return Choice(tokenizer, sizes, settings, parameters, round(steps), epochs, outlook)
+        best.sizes.setdefault("dropout", 0.1)
+    often = {"eval_every": max(FEWEST, best.steps // EVALUATIONS), "save_every": max(FEWEST, best.steps // 4)}
+    settings = often | {"warmup": min(TrainConfig.warmup, best.steps // 10)} | best.training
+    outlook = expected(corpus, 6 * best.parameters * best.tokens)
+    return Choice(tokenizer, best.sizes, settings, best.parameters, best.steps, epochs, outlook)
+
+
+class Tried(NamedTuple):
+    """A size of the ladder, and how far it comes in the time."""
+
+    sizes: dict[str, Any]
+    training: dict[str, Any]
+    parameters: int
+    steps: int
+
+    @property
+    def tokens(self) -> int:
+        return int(self.steps * self.training["batch_size"] * self.sizes["block_size"])
+
+
+def fitting_steps(model: Model, config: TrainConfig, parts: Sequence[Ids], seconds: float) -> int:
+    """How many steps, with the evaluations between them, fit into the time; measured."""
+    T = model.config.block_size
+    batches = Batches(parts[0], batch_size=config.batch_size, block_size=T, seed=config.seed)
+    pace = seconds_per_step(Trainer(model, batches, [], config), TIMING * seconds / len(LADDER))
+    evaluated = min(config.eval_windows, len(parts[1]) // T) / config.batch_size  # batches of an evaluation
+    often = max(seconds / pace / EVALUATIONS, FEWEST)  # steps between two evaluations
+    return max(
+        1, round(seconds / pace / (1 + evaluated / 3 / often))
+    )  # a third of a step is its forward pass
 
 
 def suitable_tokenizer(text: str, seconds: float) -> Tokenizer:
@@ -105,12 +160,12 @@ def suitable_tokenizer(text: str, seconds: float) -> Tokenizer:
 
 
 def seconds_per_step(trainer: Trainer, limit: float) -> float:
-    """The median time of a few steps after the first; at least two are made, more while the limit allows."""
+    """The median time of the steps after the first that the limit, or a quarter of a second, allows; two at least."""
     times: list[float] = []
     began = time.perf_counter()
     with one_blas_thread():
         trainer.update(0.0)
-        while len(times) < 2 or (len(times) < 7 and time.perf_counter() - began < limit):
+        while len(times) < 2 or (len(times) < 25 and time.perf_counter() - began < max(limit, QUICK)):
             start = time.perf_counter()
             trainer.update(0.0)
             times.append(time.perf_counter() - start)
@@ -120,10 +175,12 @@ def seconds_per_step(trainer: Trainer, limit: float) -> float:
 def expected(corpus: Corpus, compute: float) -> tuple[float, float]:
     """Bits per byte to expect of a GPT trained with `compute` multiply-adds and additions, from and to.
 
-    A table of five-grams says how hard the text is. What a GPT reaches in relation falls with the logarithm of its
-    compute: a rough rule, checked on the three runs that docs/guide/training.md names.
+    A table of five-grams says how hard the text is. What a GPT reaches in relation falls with a power of its compute to
+    a floor: a rough rule, checked on the runs that docs/guide/training.md names. Of little compute it is the bits of
+    single characters, since how often each occurs is learned first.
     """
     some = Corpus(corpus.name, corpus.version, corpus.text[:COUNTED])
-    *_, longest = Ladder(some, LadderConfig(batch_size=1)).counted()
-    ratio = RATIO - FALL * math.log(compute / 1e13, 10)
-    return longest.mean * (ratio - SPREAD), longest.mean * (ratio + SPREAD)
+    single, *_, longest = Ladder(some, LadderConfig(batch_size=1)).counted()
+    ratio = FLOOR + EXCESS * (compute / 1e12) ** -FALL
+    low, high = (min(longest.mean * ratio * part, single.mean * top) for part, top in BOUNDS)
+    return low, high

@@ -4,6 +4,7 @@ One class per kind of training, one file each; `registry` says which family of m
 """
 
 from chainrule.tasks.answer_options import AnswerOptions
+from chainrule.tasks.bag_of_words import BagOfWordsTask
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.classification import ClassificationTask
 from chainrule.tasks.language_modeling import LanguageModelingTask
@@ -16,7 +17,7 @@ from chainrule.tasks.translation import TranslationTask
 from chainrule.tasks.word_vectors import WordVectorsTask
 
 __all__ = [
-    "TASKS", "AnswerOptions", "ClassificationTask", "LanguageModelingTask", "MaskedLMTask",
+    "TASKS", "AnswerOptions", "BagOfWordsTask", "ClassificationTask", "LanguageModelingTask", "MaskedLMTask",
     "ScheduledSampling", "TaggingTask", "Task", "TranslationTask", "WordVectorsTask", "count_baselines",
     "task_of", "task_of_model"
 ]  # fmt: skip

@@ -11,32 +11,33 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from chainrule import ops
 from chainrule.autograd import no_grad
 from chainrule.data import (
     Labeled,
     LabeledBatches,
-    Segmented,
     SpecialIds,
     Split,
-    TaggedBatches,
     label_ids,
     load_pairs,
     read_labeled,
     segmented,
     spread,
 )
+from chainrule.data.batches.padded import Bucketed
 from chainrule.data.batches.segmented import text_limit
 from chainrule.data.read.documents import is_table
 from chainrule.errors import DataError
-from chainrule.models import BERTClassifier
 from chainrule.tasks.answer_options import Answer, AnswerOptions
-from chainrule.tasks.masked_lm import VOCABULARY
+from chainrule.tasks.suited import Suited, for_bert
 from chainrule.tasks.task import EvalBatches, Task, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.types import Ids
 
 SPLIT = Split(validation=0.1, test=0.0)
+VOCABULARY = 30_000  # words at most
 SHOWN = 10  # labels that are named with their counts
 COLUMNS = (("text", "label"), ("sentence", "label"), ("1", "2"), ("2", "1"))
 
@@ -66,6 +67,8 @@ class ClassificationTask(Task):
     perplexity: ClassVar[bool] = False
     model: ClassVar[str] = "a classifier"
     what: ClassVar[str] = "texts"
+    scored: ClassVar[str] = "accuracy"
+    baseline: ClassVar[str] = "bow-classifier"
     corpus: LabelCorpus
     tokenizer: Tokenizer
     names: dict[str, int]
@@ -88,7 +91,7 @@ class ClassificationTask(Task):
 
     @classmethod
     def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
-        """Without a tokenizer a vocabulary of word pieces is made of the texts to train on."""
+        """Without a tokenizer the vocabulary is made of the texts to train on."""
         names = label_ids([label for row in data.texts for label in row.labels])
         if len(names) < 2 and not eval_only:
             raise DataError(f"{data.name}: {len(names)} different labels (must be at least two)")
@@ -99,16 +102,35 @@ class ClassificationTask(Task):
             raise DataError(
                 f"{data.name}: {len(data.texts)} {cls.what} (must be enough to hold back one in ten)"
             )
-        tokenizer = tokenizer or WordPieceTokenizer.train([row.text for row in parts["train"]], VOCABULARY)
-        SpecialIds.of(tokenizer.special_ids)
+        tokenizer = tokenizer or cls.vocabulary([row.text for row in parts["train"]])
         return cls(data, tokenizer, names, parts["train"], parts["validation"])
+
+    def __post_init__(self) -> None:
+        SpecialIds.of(self.tokenizer.special_ids)  # refuses a tokenizer without them
+
+    @classmethod
+    def vocabulary(cls, texts: Sequence[str]) -> Tokenizer:
+        """The tokenizer of a model that is given none: of a word that occurs once nothing can be learned."""
+        return WordPieceTokenizer.of_words(texts, VOCABULARY, min_count=2)
+
+    def prepare(self, model: Any) -> None:
+        """How rare each feature of its bag of words is, if it has one."""
+        if model.config.buckets:
+            batches = (inputs for inputs, _ in self._batches(self.training, model, 256).once())
+            rows = (zip(*model.features(x.ids, x.mask), strict=True) for x in batches)
+            model.bag.count_texts(np.unique(ids[there > 0]) for some in rows for ids, there in some)
 
     def sizes(self) -> dict[str, Any]:
         """Numbers of tokens and of labels."""
         sizes = {"vocab_size": self.tokenizer.vocab_size, "classes": len(self.names)}
         return sizes | {"labels": tuple(self.names)}
 
-    def fitted(self, model: BERTClassifier) -> Self:
+    @classmethod
+    def suited(cls, data: LabelCorpus, *, trained: bool, frozen: bool) -> Suited:
+        """By the number of texts to train on."""
+        return for_bert(training_texts(data), trained=trained, frozen=frozen)
+
+    def fitted(self, model: Any) -> Self:
         """With the numbers that the model gives to labels, if it knows them by name."""
         known = model.config.labels
         if not known:
@@ -119,22 +141,16 @@ class ClassificationTask(Task):
             )
         return replace(self, names={name: number for number, name in enumerate(known)})
 
-    def batches(
-        self, model: BERTClassifier, *, batch_size: int, seed: int = 0, steps: int | None = None
-    ) -> LabeledBatches | TaggedBatches:
+    def batches(self, model: Any, *, batch_size: int, seed: int = 0, steps: int | None = None) -> Bucketed:
         """Texts in random order, of like lengths."""
         return self._batches(self.training, model, batch_size, seed)
 
-    def eval_batches(
-        self, model: BERTClassifier, *, batch_size: int, limit: int
-    ) -> list[tuple[Segmented, Ids]]:
+    def eval_batches(self, model: Any, *, batch_size: int, limit: int) -> list[tuple[Any, Ids]]:
         """Texts to evaluate on, at most `limit` of them, short ones and long ones."""
         rows = [self.validation[i] for i in spread(len(self.validation), limit)]
         return list(self._batches(rows, model, batch_size).once())
 
-    def _batches(
-        self, rows: list[Any], model: BERTClassifier, batch_size: int, seed: int = 0
-    ) -> LabeledBatches | TaggedBatches:
+    def _batches(self, rows: list[Any], model: Any, batch_size: int, seed: int = 0) -> Bucketed:
         return LabeledBatches(
             [self.tokenizer.encode(row.text) for row in rows],
             [self.names[row.label] for row in rows],
@@ -145,7 +161,7 @@ class ClassificationTask(Task):
             pool=8,
         )
 
-    def scores(self, model: BERTClassifier, batches: EvalBatches) -> dict[str, float | None]:
+    def scores(self, model: Any, batches: EvalBatches) -> dict[str, float | None]:
         """The fraction of labels that are the ones the model scores highest."""
         with no_grad():
             found = ((model(*x).numpy().argmax(axis=-1), labels) for x, labels in batches)
@@ -153,23 +169,26 @@ class ClassificationTask(Task):
 
     @classmethod
     def answer_some(
-        cls, model: BERTClassifier, tokenizer: Tokenizer, prompts: Sequence[str], options: AnswerOptions
+        cls, model: Any, tokenizer: Tokenizer, prompts: Sequence[str], options: AnswerOptions
     ) -> list[Answer]:
         """Of each text the likeliest label, its probability, and those of all labels
 
         Of a text beyond the model's context its beginning is read.
         """
-        special = SpecialIds.of(tokenizer.special_ids)
-        limit = text_limit(model.config.block_size, 1)
-        names = label_names(model)
-        rows = [tokenizer.encode(prompt)[:limit] for prompt in prompts]
+        names, found = label_names(model), []
         with model.answering():
-            probabilities = ops.softmax(model(*segmented(rows, [None] * len(rows), special))).numpy()
-        found = []
+            probabilities = ops.softmax(model(*cls.inputs(model, tokenizer, prompts))).numpy()
         for prompt, of_prompt in zip(prompts, probabilities, strict=True):
             best, each = names[int(of_prompt.argmax())], dict(zip(names, of_prompt.tolist(), strict=True))
             found.append({"prompt": prompt, "label": best, "probability": each[best], "labels": each})
         return found
+
+    @classmethod
+    def inputs(cls, model: Any, tokenizer: Tokenizer, texts: Sequence[str]) -> Any:
+        """What the model reads of some texts."""
+        limit = text_limit(model.config.block_size, 1)
+        rows = [tokenizer.encode(text)[:limit] for text in texts]
+        return segmented(rows, [None] * len(rows), SpecialIds.of(tokenizer.special_ids))
 
     @classmethod
     def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
@@ -184,7 +203,12 @@ class ClassificationTask(Task):
         return f"{len(self.corpus.texts):,} {self.what} of {self.corpus.name}: {most}{more}"
 
 
-def label_names(model: BERTClassifier) -> tuple[str, ...]:
+def training_texts(data: LabelCorpus) -> int:
+    """About how many texts are trained on; the others are held back."""
+    return round((1 - SPLIT.validation) * len(data.texts))
+
+
+def label_names(model: Any) -> tuple[str, ...]:
     """Labels by number; a label without a name is its number."""
     return model.config.labels or tuple(map(str, range(model.config.classes)))
 

@@ -6,6 +6,7 @@ from chainrule.errors import ConfigError
 from chainrule.models import BERT, Model, describe
 from chainrule.models.registry import FAMILIES, PAIRS, WORD_VECTORS
 from chainrule.suggest import hinted
+from chainrule.tasks.bag_of_words import BagOfWordsTask
 from chainrule.tasks.classification import ClassificationTask
 from chainrule.tasks.embedding import EmbeddingTask, without_head
 from chainrule.tasks.language_modeling import LanguageModelingTask
@@ -20,6 +21,7 @@ TASKS: dict[str, type[Task]] = {
     **dict.fromkeys(PAIRS, TranslationTask),
     "bert": MaskedLMTask,
     "bert-classifier": ClassificationTask,
+    "bow-classifier": BagOfWordsTask,
     "bert-tagger": TaggingTask,
     "bert-embedder": EmbeddingTask,
     **dict.fromkeys(WORD_VECTORS, WordVectorsTask),

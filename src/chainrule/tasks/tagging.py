@@ -18,7 +18,9 @@ from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.classification import ClassificationTask, LabelCorpus, label_names
-from chainrule.text import Tokenizer
+from chainrule.tasks.masked_lm import VOCABULARY
+from chainrule.tasks.suited import Suited
+from chainrule.text import Tokenizer, WordPieceTokenizer
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class TaggingTask(ClassificationTask):
 
     model: ClassVar[str] = "a tagger"
     what: ClassVar[str] = "sentences"
+    baseline: ClassVar[str] = ""
 
     @classmethod
     def find(cls, name: str | os.PathLike[str]) -> LabelCorpus:
@@ -39,6 +42,19 @@ class TaggingTask(ClassificationTask):
         if not path.exists():
             raise DataError(f"{path}: no such file (must be sentences with tags, or docstrings)")
         return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(read_tagged(path))))
+
+    @classmethod
+    def vocabulary(cls, texts: Sequence[str]) -> Tokenizer:
+        """Word pieces."""
+        return WordPieceTokenizer.train(texts, VOCABULARY)
+
+    def prepare(self, model: BERTClassifier) -> None:
+        """There is nothing to count."""
+
+    @classmethod
+    def suited(cls, data: LabelCorpus, *, trained: bool, frozen: bool) -> Suited:
+        """Every word is an example: the usual sizes will do."""
+        return Suited({}, {})
 
     def _batches(
         self, rows: list[Tagged], model: BERTClassifier, batch_size: int, seed: int = 0

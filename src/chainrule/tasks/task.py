@@ -12,6 +12,7 @@ import numpy as np
 from chainrule.data import BatchSource
 from chainrule.errors import ConfigError
 from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
+from chainrule.tasks.suited import Suited
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
 
@@ -61,6 +62,10 @@ class Task:
     """Unless drawing is asked for, the answer is the likeliest token again and again."""
     reads: ClassVar[tuple[str, ...]] = ()
     """The fields of `Sampling` that matter to a model that does not write."""
+    scored: ClassVar[str] = ""
+    """The first of the scores, if they are measured at every evaluation of a training: it says which is best."""
+    baseline: ClassVar[str] = ""
+    """The family whose result every run is told first: it is trained in a second, and must be beaten."""
     by_epoch: ClassVar[bool] = False
     """Training reads all data in each step, not a batch."""
     corpus: Any
@@ -82,12 +87,20 @@ class Task:
         """The fields of a model's config that follow from the data, with their values."""
         return {"vocab_size": self.tokenizer.vocab_size}
 
+    @classmethod
+    def suited(cls, data: Any, *, trained: bool, frozen: bool) -> Suited:
+        """Sizes and settings that suit the amount of data, for a new model or one that begins `trained`."""
+        return Suited({}, {})
+
     def check(self, sizes: Any, training: Any) -> None:
         """Refuse what the data or the memory are too small for, before a model of these sizes is made."""
 
     def fitted(self, model: Any) -> Self:
         """The task with what the model knows already, such as the numbers of its labels."""
         return self
+
+    def prepare(self, model: Any) -> None:
+        """Give a new model what is counted in the data, not learned."""
 
     def amount(self) -> str:
         """How much data there are, in words."""

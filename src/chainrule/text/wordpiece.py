@@ -6,6 +6,7 @@ A word is cut from left to right into the longest pieces that the vocabulary hol
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from functools import cached_property
@@ -74,6 +75,22 @@ class WordPieceTokenizer(VocabularyTokenizer):
         learned = learner.tokens(limit, None if min_count is None else max(1, min_count))
         tokens = list(dict.fromkeys([*start.tokens, *learned]))[:vocab_size]
         return cls(Vocabulary(tokens, start.special), rules=rules)
+
+    @classmethod
+    def of_words(
+        cls, texts: Iterable[str], vocab_size: int, *, min_count: int = 1, rules: BertRules | None = None
+    ) -> WordPieceTokenizer:
+        """Whole words, those that occur at least `min_count` times, the most frequent first; all others are [UNK].
+
+        >>> from chainrule.text import WordPieceTokenizer
+        >>> WordPieceTokenizer.of_words(["a cat", "a cat sat"], 20, min_count=2).pieces("A cat sat")
+        ['a', 'cat', '[UNK]']
+        """
+        rules = rules or BertRules()
+        counts = Counter(word for text in texts for word in rules.split(text))
+        words = [word for word, count in counts.most_common() if count >= min_count and word not in SPECIAL]
+        check_size("WordPiece", vocab_size, len(SPECIAL), "special tokens")
+        return cls(Vocabulary([*SPECIAL, *words][:vocab_size], SPECIAL), rules=rules)
 
     def encode(self, text: str) -> Ids:
         """text -> ids (n,); the caller adds special tokens such as [CLS]"""

@@ -11,6 +11,8 @@ from chainrule.validate import Check
 
 Seconds = Annotated[float, "seconds"]  # a command line may say 10m or 2h
 
+KEEP = ("best", "last")
+FREEZE = ("none", "body")
 SCHEDULES = ("wsd", "cosine", "linear", "constant", "step", "inverse_sqrt")
 ON_NAN = ("stop", "skip")
 MOST_NEGATIVES = 1000
@@ -56,8 +58,11 @@ class Monitoring:
     """Steps between evaluations on the validation text."""
     eval_windows: int = 512
     """Windows per evaluation, at most."""
+    keep: str = "best"
+    """The checkpoint that sample, eval, export and --init use: that of the best evaluation (by accuracy for a
+    classifier, by loss for all others), or the last."""
     patience: int = 0
-    """Stop after this many evaluations without a new best, and use the best; 0 never stops early."""
+    """Stop after this many evaluations without a new best; 0 never stops early."""
     sample_every: int = 0
     """Steps between samples of generated text; 0 for none."""
     save_every: int = 500
@@ -76,6 +81,8 @@ class TrainConfig(Monitoring, Learning):
     """Keep only the input of each block and recompute the rest in backward: less memory, a third more time."""
     ema: float = 0.0
     """Decay rate of a running mean of the weights, such as 0.999, evaluated and kept in their place; 0 for none."""
+    freeze: str = "none"
+    """What does not learn: none, or body, the BERT that --init begins with; then its new head learns alone."""
     on_nan: str = "stop"
     """What to do about a loss or gradient that is not finite: stop, or skip the step."""
     seed: int = 0
@@ -97,6 +104,8 @@ class TrainConfig(Monitoring, Learning):
         check.one_of("precision", PRECISIONS)
         check.one_of("schedule", SCHEDULES)
         check.one_of("on_nan", ON_NAN)
+        check.one_of("keep", KEEP)
+        check.one_of("freeze", FREEZE)
         rule = "must be wsd with a budget: the number of steps is not known, and only wsd can do without"
         check.require(self.budget is None or self.schedule == "wsd", "schedule", rule=rule)
         fits = self.accumulate <= self.batch_size

@@ -7,9 +7,10 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
@@ -23,6 +24,9 @@ from chainrule.machine import clock
 REFRESH = 0.1  # seconds between updates of the live line
 PLAIN = 10.0  # seconds between plain lines
 
+Scores = Mapping[str, float | None]
+NOTHING: Scores = MappingProxyType({})
+
 
 class Logger:
     """Where a trainer reports. This one is silent; `train.Log` prints what it is told and writes it to a file."""
@@ -35,8 +39,16 @@ class Logger:
     def progress(self, said: str) -> None:
         """How far a long step is."""
 
-    def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None:
-        """The model was evaluated."""
+    def evaluation(
+        self,
+        step: int,
+        loss: float,
+        *,
+        seconds: float,
+        entropy: float | None = None,
+        scores: Scores = NOTHING,
+    ) -> None:
+        """The model was evaluated; `scores` are those of its task, by name."""
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:
         """Anything else: `record` for the log, if there is something in it, and lines to print now."""
@@ -46,7 +58,7 @@ class Log(Logger):
     """Writes `path`, one JSON object per line, and prints how far training is.
 
     A step is {"step", "loss", "lr", "norm", "seconds"}, an evaluation {"step", "validation", "seconds",
-    "entropy"} with the mean entropy of the predictions, in nats; both say how
+    "entropy"} with the mean entropy of the predictions, in nats, and the scores of the task by name; both say how
     many "parameters" the model has, since a loss means little without. A look inside is {"step", "watch": {...}},
     what the model writes {"step", "sample"}, a step left out {"step", "skipped"}, what the doctor found {"step",
     "finding": {...}}. An epoch of word vectors, which has no norm, is {"step", "loss", "lr"}. A number that is not
@@ -117,10 +129,19 @@ class Log(Logger):
             self.said = now
         return due
 
-    def evaluation(self, step: int, loss: float, *, seconds: float, entropy: float | None = None) -> None:
+    def evaluation(
+        self,
+        step: int,
+        loss: float,
+        *,
+        seconds: float,
+        entropy: float | None = None,
+        scores: Scores = NOTHING,
+    ) -> None:
         record = {"step": step, "validation": loss, "seconds": round(seconds, 3)}
-        self._write(record if entropy is None else record | {"entropy": entropy})
-        self._print(f"step {step:>6}   validation loss {loss:.4f}   {clock(seconds)}")
+        self._write(record | ({} if entropy is None else {"entropy": entropy}) | dict(scores))
+        said = [f"step {step:>6}", f"validation loss {loss:.4f}", *map(score_in_words, scores.items())]
+        self._print("   ".join([*said, clock(seconds)]))
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:
         if record:
@@ -177,6 +198,12 @@ def line(parts: list[str], width: int) -> str:
             break
         text += "   " + part
     return text
+
+
+def score_in_words(score: tuple[str, float | None]) -> str:
+    """accuracy 87.3 %"""
+    name, value = score
+    return f"{name} {value:.1%}".replace("%", " %") if value is not None else f"no {name}"
 
 
 def encode(record: dict[str, Any]) -> str:

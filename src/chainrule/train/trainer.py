@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,19 +21,21 @@ from chainrule.inspect import output_entropy
 from chainrule.machine import keep_freed_memory, one_blas_thread
 from chainrule.models import Model
 from chainrule.models.microbatch import take
-from chainrule.optim import EarlyStopping
 from chainrule.tasks.answer_options import shorten
 from chainrule.tasks.objectives import check_causality
+from chainrule.tasks.task import EvalBatches
 from chainrule.text import Tokenizer
+from chainrule.train.best import Best
 from chainrule.train.config import TrainConfig
 from chainrule.train.interrupt import Interrupt
 from chainrule.train.log import Logger
 from chainrule.train.plan import Plan
 from chainrule.train.skips import check_sound, noted
 from chainrule.train.step import GoingOn, GradientStep, Step
-from chainrule.types import Ids
 
 ENTROPY_TARGETS = 256  # enough for a mean, and next to nothing beside an evaluation
+
+Scores = Callable[[Any, EvalBatches], Mapping[str, float | None]]
 
 
 @dataclass(frozen=True)
@@ -46,33 +48,36 @@ class Result:
     seconds: float
     interrupted: bool
     best: tuple[int, float] | None = None
-    """The best step and its loss, of a run that stops when it finds no better."""
+    """The step of the best evaluation and its loss; None without an evaluation."""
 
 
 class Trainer:
     """A model of any family, how its steps are made, and how many are done.
 
-    `evaluate` measures the loss on `eval_batches`, of (inputs, targets). With a tokenizer the doctor can name the token
-    that makes trouble. Without a `step` of another kind they are `GradientStep`s on `batches`.
+    `evaluate` measures the loss on `eval_batches`, of (inputs, targets). With `scores` more is measured there, and the
+    first of them, not the loss, says which evaluation is best. With a tokenizer the doctor can name the token that
+    makes trouble. Without a `step` of another kind they are `GradientStep`s on `batches`.
     """
 
     def __init__(
         self,
         model: Model,
         batches: Any,
-        eval_batches: Sequence[tuple[Any, Ids]],
+        eval_batches: EvalBatches,
         config: TrainConfig,
         tokenizer: Tokenizer | None = None,
         step: Step | None = None,
+        scores: Scores | None = None,
     ) -> None:
         self.model = model
         self.eval_batches = eval_batches
+        self.measure = scores
         self.tokenizer = tokenizer
         self.step: Step = step or GradientStep(model, batches, config, tokenizer)
         self.monitor = Monitor(config, model.n_classes)
         self.config = config
         self.plan = Plan(config)
-        self.stopping = EarlyStopping(config.patience) if config.patience else None
+        self.best_so_far = Best()
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
         self.going_on: GoingOn = lambda said: True
@@ -106,14 +111,15 @@ class Trainer:
                 if sample and self._due(self.config.sample_every) and (text := sample()):
                     log.note(self.steps, {"sample": text}, f"writes: {shorten(text)}")
                 if self._due(self.config.eval_every) and self.eval_batches:
-                    validation, evaluated = self._evaluate(log, save), self.steps
-                if self._due(self.config.save_every):
+                    validation, evaluated = self._evaluate(log), self.steps
+                new_best = self.config.keep == "best" and self.best_so_far.step == self.steps
+                if new_best or self._due(self.config.save_every):
                     self._check(log)
                     save()
             stopped = interrupt.asked and not self.finished
             if not stopped:
                 if self.eval_batches and evaluated != self.steps:
-                    validation = self._evaluate(log, save)
+                    validation = self._evaluate(log)
                 save()
             elif whole:  # do not log an evaluation: the log must equal that of an uninterrupted run
                 self._check(log)
@@ -147,7 +153,7 @@ class Trainer:
     @property
     def finished(self) -> bool:
         """All planned steps are done, or patience is at its end."""
-        tired = self.stopping is not None and self.stopping.waited >= self.stopping.patience
+        tired = 0 < self.config.patience <= self.best_so_far.waited
         return tired or self.plan.finished(self.steps, self.seconds)
 
     def update(self, lr: float) -> Any:
@@ -188,18 +194,15 @@ class Trainer:
     def _due(self, every: int) -> bool:
         return every > 0 and self.steps % every == 0
 
-    def _evaluate(self, log: Logger, save: Callable[[], object]) -> float:
-        """The validation loss, which is logged; with patience, a new best is saved at once."""
-        validation = self.evaluate()
-        log.evaluation(self.steps, validation, seconds=self.seconds, entropy=self.entropy())
+    def _evaluate(self, log: Logger) -> float:
+        """The validation loss, which is logged with the scores."""
+        validation, scores = self.evaluate(), self.scores()
+        log.evaluation(self.steps, validation, seconds=self.seconds, entropy=self.entropy(), scores=scores)
         self._check(log, validation)
         self.tell(log, self.monitor.evaluation(self.steps, validation))
         if not self.gradient.skips.reason:  # the gradient is that of a step that was taken
             self.tell(log, self.monitor.weights(self.model.parameters(), self.gradient.optimizer))
-        if self.stopping:
-            self.stopping(self.steps, validation)
-            if self.stopping.best_step == self.steps:
-                save()
+        self.best_so_far.update(self.steps, validation, next(iter(scores.values()), None))
         return validation
 
     def _check(self, log: Logger, validation: float = 0.0) -> None:
@@ -209,9 +212,8 @@ class Trainer:
 
     @property
     def best(self) -> tuple[int, float] | None:
-        """The best step so far and its loss, if it is kept."""
-        stopping = self.stopping
-        return (stopping.best_step, stopping.best) if stopping and stopping.best_step >= 0 else None
+        """The step of the best evaluation so far and its loss."""
+        return self.best_so_far.known
 
     def examine(self, *, fresh: bool = True) -> list[Finding]:
         """What the doctor finds before the next step; weights that are not `fresh` were trained."""
@@ -233,6 +235,14 @@ class Trainer:
         self.model.eval()
         with precision(self.config.precision), self.step.averaged():
             return self.model.mean_loss(self.eval_batches)
+
+    def scores(self) -> Mapping[str, float | None]:
+        """What else is measured on the evaluation batches, by name; nothing if no `scores` were given."""
+        if not (self.eval_batches and self.measure):
+            return {}
+        self.model.eval()
+        with precision(self.config.precision), self.step.averaged():
+            return self.measure(self.model, self.eval_batches)
 
     def entropy(self) -> float | None:
         """Mean entropy of the predictions for a few rows of the first evaluation batch, in nats."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def test_the_rate_follows_the_family_and_where_the_weights_come_from(
         main(["train", *words, "--print-config"])
         return tomllib.loads(capsys.readouterr().out)["lr"]
 
-    families = {"gpt": 3e-3, "lstm": 3e-3, "seq2seq": 1e-3, "bert": 1e-3, "bert-classifier": 1e-3}
+    families = {"gpt": 3e-3, "lstm": 3e-3, "seq2seq": 1e-3, "bert": 1e-3, "bert-tagger": 1e-3}
     assert {family: rate(family) for family in families} == families
     main(["train", "gpt", "text.txt", *TINY, "--out", "a"])
     assert "starts from" not in capsys.readouterr().out
@@ -170,3 +171,46 @@ def test_a_file_that_leaves_the_choice_open_is_printed_so(capsys: pytest.Capture
     found = printed("text.txt", "--budget", "9", "--save-every", "5", capsys=capsys)
     assert found["budget"] == 9.0 and found["save_every"] == 5
     assert not {"n_layer", "lr", "batch_size", "max_steps", "eval_every"} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("flags", "kept"),
+    [(["--lr", "7e-4"], {"lr": 7e-4}), (["--batch-size", "3"], {"batch_size": 3}), ([], {})],
+    ids=str,
+)
+def test_sizes_for_a_budget_go_with_settings_that_are_given(
+    flags: list[str], kept: dict[str, float], choice: Choice, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["train", "gpt", "text.txt", "--budget", "0.05", *flags, "--out", "run"])
+    out = capsys.readouterr().out
+    settings = tomllib.loads(Path("run/config.toml").read_text())
+    assert {name: settings[name] for name in kept} == kept and settings["n_embd"] == choice.sizes["n_embd"]
+    assert out.count("chosen: ") == 1 and out.count("about 10 steps") == 1  # one forecast
+    assert "forecast: 0:00 of training; " in out
+    assert re.search(r"^\d\.\d\d bits per byte; expected 1\.00 to 2\.00$", out, re.M)  # in the same unit
+
+
+@pytest.mark.usefixtures("choice")
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["gpt", "--n-layer", "1"], "n_layer given: they are chosen if none of them is"),
+        (["gpt", "--tokenizer", "char", "--block-size", "8"], "block_size, tokenizer given: they are"),
+        (["mlp", "--eval-windows", "8"], "they are chosen for gpt and llama"),
+    ],
+    ids=str,
+)
+def test_a_budget_that_chooses_no_sizes_says_why(
+    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    family, *flags = words
+    main(["train", family, "text.txt", *flags, "--budget", "0.05", "--warmup", "1", "--out", "run"])
+    out = capsys.readouterr().out
+    assert f"budget: decides the number of steps, not the sizes ({why}" in out and "expected" not in out
+
+
+@pytest.mark.usefixtures("choice")
+def test_a_number_of_steps_beside_a_budget_does_not_count(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["train", "gpt", "text.txt", "--budget", "0.05", "--max-steps", "7", "--out", "run"])
+    out = capsys.readouterr().out
+    assert "max_steps 7 does not count: the budget decides" in out and "chosen: " in out

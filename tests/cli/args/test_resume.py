@@ -92,9 +92,9 @@ def test_after_a_nan_the_command_that_is_named_goes_on(capsys: pytest.CaptureFix
 def test_patience_can_change_and_the_rest_cannot(capsys: pytest.CaptureFixture[str]) -> None:
     resume = ["train", "gpt", "--resume", "gpt"]
     main([*resume, "--max-steps", "4", "--patience", "3", "--eval-every", "1"])
-    assert checkpoint.load(Path("gpt")).training["stopping"]["patience"] == 3
+    assert checkpoint.load(Path("gpt")).training["train"]["patience"] == 3
     main([*resume, "--max-steps", "6", "--patience", "0"])
-    assert checkpoint.load(Path("gpt")).training["stopping"] is None
+    assert checkpoint.load(Path("gpt")).training["train"]["patience"] == 0
     capsys.readouterr()
     for flags in (["--warmup", "7"], ["--batch-size", "8"], ["--beta2", "0.5"]):
         assert "(leave it out)" in refused(*resume, *flags, capsys=capsys)

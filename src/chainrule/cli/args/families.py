@@ -26,6 +26,12 @@ TEXT = Data(
     example="book.txt",
     default="pydoc",
 )
+LABELED = Data(
+    "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
+    "or docstrings.",
+    example="reviews.tsv",
+    default="docstrings",
+)
 PAIRS = Data(
     "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
     "by line, or docstrings.",
@@ -36,11 +42,8 @@ DATA = {
     "seq2seq": PAIRS,
     "t5": PAIRS,
     "bert-embedder": PAIRS,
-    "bert-classifier": Data(
-        "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
-        "or docstrings.",
-        example="reviews.tsv",
-    ),
+    "bert-classifier": LABELED,
+    "bow-classifier": LABELED,
     "bert-tagger": Data(
         "Sentences with a tag for each word: a line per word with a tab and its tag, an empty line after each "
         "sentence; or docstrings.",

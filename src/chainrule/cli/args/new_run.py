@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.families import sizes_of
-from chainrule.cli.args.training import TrainOptions, settled
+from chainrule.cli.args.training import CHOSEN, FITTED, TrainOptions, settled
 from chainrule.data import Corpus
 from chainrule.errors import ConfigError, Setting
 from chainrule.files import write
@@ -17,40 +18,103 @@ from chainrule.runs import Run
 from chainrule.runs.folder import free_folder
 from chainrule.scaling.budget import choose
 from chainrule.tasks.registry import task_of
+from chainrule.tasks.suited import SHAPE
 from chainrule.text import CharTokenizer
 
 
 def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
     """The run in its directory, with its settings for --config beside it; of a draft nothing is written."""
     family, folder = asked.family, asked.out or free_folder(Path("runs", asked.family))
-    if asked.tokenizer == "char" and KNOWN[family].word_pieces:
-        rule = f"must be word pieces for a {family}: leave it out"
-        raise ConfigError("train: ", Setting("tokenizer"), f" is char, which has no [CLS] ({rule})")
-    data, training, tokenizer, sizes = _chosen(asked) or _given(asked)
-    run = Run.new(folder, data, training, family, tokenizer, asked.init, draft=draft, **sizes)
-    if asked.planned != asked.training:  # said once the run exists
-        said = f"starts from {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
-        asked.say(f"{said} (--lr for another)")
+    reads = KNOWN[family].reads
+    if asked.tokenizer == "char" and reads != "characters":
+        why = "which has no [CLS]" if reads == "word pieces" else "which has no words"
+        rule = f"must be {reads} for a {family}: leave it out"
+        raise ConfigError("train: ", Setting("tokenizer"), f" is char, {why} ({rule})")
+    run = (
+        _for_budget(asked, folder, draft)
+        or _for_data(asked, folder, draft)
+        or _as_given(asked, folder, draft)
+    )
     if not draft:
         write(run.files.settings, _record(asked, run).encode())
     return run
 
 
-def _given(asked: TrainOptions) -> tuple[Any, ...]:
-    """Data, settings, tokenizer and sizes; with initial weights only those sizes that are said count."""
+def _as_given(asked: TrainOptions, folder: Path, draft: bool) -> Run:
+    """With the sizes and settings of the options; with initial weights only those sizes that are said count."""
     names = [name for name in sizes_of(asked.family) if asked.init is None or name in asked.given]
-    return asked.data, asked.planned, asked.tokenizer, {name: getattr(asked.sizes, name) for name in names}
+    sizes = {name: getattr(asked.sizes, name) for name in names}
+    run = Run.new(
+        folder, asked.data, asked.planned, asked.family, asked.tokenizer, asked.init, draft=draft, **sizes
+    )
+    if asked.planned != asked.training:  # said of a run that is there
+        said = f"starts from {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
+        asked.say(f"{said} (--lr for another)")
+    return run
 
 
-def _chosen(asked: TrainOptions) -> tuple[Any, ...] | None:
-    """The same for a text and a budget, if they decide."""
+def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
+    """With what suits the number of texts, where the family has such a rule."""
+    kind = task_of(asked.family)
+    if not asked.suits:
+        return None
+    data, training = kind.find(asked.data), asked.training
+    found = kind.suited(data, trained=asked.init is not None, frozen=training.freeze != "none")
+    fixed = asked.given | ({*SHAPE, "buckets", "l2"} if SHAPE & asked.given else set())
+    sizes, settings = (
+        {name: value for name, value in part.items() if name not in fixed}
+        for part in (found.sizes, found.training)
+    )
+    if training.budget is not None:
+        settings.pop("max_steps", None)
+    given = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
+    training = replace(training, **settings)
+    run = Run.new(
+        folder, data, training, asked.family, asked.tokenizer, asked.init, draft=draft, **sizes | given
+    )
+    if chosen := sizes | settings:
+        asked.say(f"chosen for {found.texts:,} texts to train on: {in_words(chosen)}")
+    return run
+
+
+def in_words(settings: Mapping[str, Any]) -> str:
+    """n_layer 2, dropout 0.3"""
+    return ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value:,}"
+        for name, value in settings.items()
+    )
+
+
+def _for_budget(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
+    """With sizes that fit a time budget, where there is one; what stands against them is said."""
+    if asked.training.budget is None or asked.suits:
+        return None
     corpus = task_of(asked.family).find(asked.data) if asked.chooses else None
     if not isinstance(corpus, Corpus):
+        asked.say(f"budget: decides the number of steps, not the sizes ({_why_not(asked)})")
         return None
-    choice = choose(corpus, asked.training.budget or 0.0, asked.family, asked.training.seed)
+    if "max_steps" in asked.given:
+        asked.say(
+            f"max_steps {asked.training.max_steps:,} does not count: the budget decides how many steps there are"
+        )
+    training = {name: getattr(asked.training, name) for name in CHOSEN if name in asked.given}
+    sizes = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
+    choice = choose(corpus, asked.training.budget, asked.family, asked.training.seed, sizes, training)
     asked.say(f"chosen: {choice}")
     chosen = {name: value for name, value in choice.training.items() if name not in asked.given}
-    return corpus, replace(asked.training, **chosen), choice.tokenizer, choice.sizes
+    config = replace(asked.training, **chosen)
+    run = Run.new(folder, corpus, config, asked.family, choice.tokenizer, draft=draft, **choice.sizes)
+    run.forecast = choice.expected
+    return run
+
+
+def _why_not(asked: TrainOptions) -> str:
+    """Why no sizes are chosen for a budget."""
+    if asked.family not in FITTED:
+        return f"they are chosen for {' and '.join(FITTED)}"
+    if asked.decided:
+        return f"{', '.join(asked.decided)} given: they are chosen if none of them is"
+    return f"{asked.data} are shards, with a tokenizer of their own"
 
 
 def _record(asked: TrainOptions, run: Run) -> str:

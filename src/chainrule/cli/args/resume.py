@@ -15,7 +15,7 @@ from chainrule.runs import Run, RunFolder
 from chainrule.runs.load import is_tokenizer
 
 # Settings that may change when a run is resumed: the highest rate, and when to look, save and stop.
-FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "patience")
+FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "keep", "patience")
 
 
 def resumed(asked: TrainOptions, folder: Path) -> Run:

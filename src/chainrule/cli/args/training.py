@@ -13,7 +13,8 @@ from chainrule.cli.args.options import Given
 from chainrule.train.config import TrainConfig
 
 # Settings of a training that are chosen for a budget, unless they are given.
-CHOSEN = ("batch_size", "lr", "warmup", "max_steps", "eval_every", "save_every")
+CHOSEN = ("batch_size", "lr", "clip", "warmup", "max_steps", "eval_every", "save_every")
+FITTED = ("gpt", "llama")  # families whose sizes are chosen for a budget
 
 
 @dataclass(frozen=True)
@@ -53,22 +54,38 @@ class TrainOptions:
     @property
     def planned(self) -> TrainConfig:
         """The settings of the training; weights that have learned already take small steps, or they forget."""
-        if self.init is None or "lr" in self.given:
+        if self.init is None or "lr" in self.given or self.training.freeze != "none":
             return self.training
         return replace(self.training, lr=self.training.lr / 10)
 
     @property
     def chooses(self) -> bool:
-        """Whether the sizes are chosen to fit a budget: if there is one, and none of them is given."""
-        said = {*sizes_of(self.family), "tokenizer", "batch_size", "lr", "init", "max_steps"} & self.given
-        return self.training.budget is not None and self.family in ("gpt", "llama") and not said
+        """A budget and nothing about sizes: they are chosen to fit it."""
+        return self.training.budget is not None and self.family in FITTED and not self.decided
+
+    @property
+    def decided(self) -> list[str]:
+        """The options given that leave no choice of sizes: they are sizes, or decide the vocabulary."""
+        sizes = [name for name in sizes_of(self.family) if not self.harmless(name)]
+        return [name for name in (*sizes, "tokenizer", "init") if name in self.given]
+
+    def harmless(self, name: str) -> bool:
+        """A field of the model's config that is no size, such as dropout: it goes with any choice of sizes."""
+        return isinstance(getattr(self.sizes, name), bool | float | str)
+
+    @property
+    def suits(self) -> bool:
+        """Sizes and settings that are not given are chosen by the number of texts."""
+        return self.family in ("bert-classifier", "bow-classifier")
 
     def settings(self) -> str:
         """Everything that --config can set, as it stands, in TOML."""
+        from chainrule.tasks.suited import SIZES, TRAINING
+
         model = {name: getattr(self.sizes, name) for name in sizes_of(self.family)}
         said = model | settled(self.planned)
-        if self.chooses:  # in the file it would be a decision
-            open_ = {*model, *CHOSEN} - self.given
+        if self.chooses or self.suits:  # in the file it would be a decision
+            open_ = ({*model, *CHOSEN} if self.chooses else {*SIZES, *TRAINING}) - self.given
             said = {name: value for name, value in said.items() if name not in open_}
         of_command = {"out": self.out, "json": self.json or None}  # not of the run: not in its record
         return toml(self.own | of_command | said)

@@ -14,6 +14,7 @@ import chainrule as cr
 from chainrule.cli.args.model_defaults import model_sampling
 from chainrule.cli.args.options import Argument, Given
 from chainrule.cli.commands.sample import Weights
+from chainrule.cli.render.show import used
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
 from chainrule.validate import Check
@@ -62,6 +63,7 @@ class Command:
         named = bool(self.user and self.assistant)
         Check("chat", self).require(named, "user", "assistant", rule="must be names, not empty")
         model, tokenizer = cr.runs.load_language_model(self.run_folder)
+        used(self.run_folder)
         talk = Conversation(self, model, tokenizer)
         asks = sys.stdin.isatty()
         if asks:

@@ -11,6 +11,7 @@ import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.unused import refuse
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.show import used
 from chainrule.cli.render.tables import show
 from chainrule.errors import ConfigError, Setting
 from chainrule.validate import Check
@@ -48,6 +49,7 @@ class Command:
         Check("eval", self).at_least(1, "limit")
         with Progress("evaluating") as progress:
             found = self._choose(progress) if self.choices else self._evaluate()
+        used(self.run_folder)
         show(found if self.json else found | in_words(found), self.json)
 
     def _choose(self, progress: Progress) -> dict[str, Any]:

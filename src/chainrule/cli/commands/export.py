@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
-from chainrule.cli.render.show import size
+from chainrule.cli.render.show import size, used
 from chainrule.errors import ChainruleWarning, ConfigError
 from chainrule.files import new_folder
 
@@ -41,6 +41,7 @@ class Command:
             raise ConfigError.of("export", said, "must be f32, or gguf")
         with Progress(f"read {self.run_folder}"):
             model, tokenizer = cr.runs.load(self.run_folder)
+        used(self.run_folder)
         with Progress(f"write {self.out}"):
             self._write(model, tokenizer)
         if self.format == "gguf" and getattr(model.config, "activation", None) == "gelu":

@@ -17,6 +17,7 @@ from chainrule.cli.args.options import Argument, Given
 from chainrule.cli.args.text import read_input
 from chainrule.cli.args.unused import given, refuse
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.show import used
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
 from chainrule.validate import Check
@@ -80,6 +81,7 @@ class Command:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
         Check("sample", self).at_least(1, "num_samples")
         model, tokenizer = cr.runs.load(self.run_folder)
+        used(self.run_folder)
         task = cr.tasks.task_of_model(model)
         options = self._options(task)
         if isinstance(model, cr.models.LanguageModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import chainrule as cr
 
@@ -33,6 +34,16 @@ def steps(n: int) -> str:
 def bits(run: cr.runs.Run, nats: float) -> str:
     """A loss in its units."""
     return run.task.loss_in_words(nats, run.trainer.eval_batches)
+
+
+def used(path: Path) -> None:
+    """Say on stderr which checkpoint of a run is used, if it is not the newest."""
+    from chainrule.runs.load import steps_in_use
+
+    best, newest = steps_in_use(path) or (0, 0)
+    if best != newest:
+        said = f"{path}: step {best:,} of {newest:,}, the best by its validation data"
+        print(f"{said} (for the last: {cr.runs.RunFolder(path).checkpoint(newest)})", file=sys.stderr)
 
 
 def command_line() -> str:

@@ -18,7 +18,13 @@ from chainrule.io.hf.bert_names import BODY, VARIANTS, to_ours, to_theirs
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import BERT, BERTConfig, BERTPretrainingConfig, Model
-from chainrule.models.bert.heads import CONFIGS, BERTClassifierConfig, BERTEmbedderConfig, BERTTaggerConfig
+from chainrule.models.bert.heads import (
+    CONFIGS,
+    BERTClassifierConfig,
+    BERTEmbedderConfig,
+    BERTLabelsConfig,
+    BERTTaggerConfig,
+)
 
 ALIASES = {"xlm-roberta": "roberta", "camembert": "roberta"}  # the same model by another name
 NAMES = (*VARIANTS, *ALIASES)
@@ -205,6 +211,8 @@ def _written_sizes(config: BERTConfig) -> dict[str, Any]:
 def _has_twin(config: BERTConfig) -> bool:
     """True if `transformers` can compute the same."""
     variant = config.variant
+    if isinstance(config, BERTClassifierConfig) and (config.pooling != "cls" or config.buckets):
+        return False  # theirs all read [CLS] alone
     pairs = isinstance(config, BERTPretrainingConfig) and config.next_sentence
     bare = type(config) is BERTConfig  # with a pooler
     return (
@@ -243,7 +251,7 @@ def _head(config: BERTConfig) -> dict[str, Any]:
     if isinstance(config, BERTEmbedderConfig):
         said = {name: getattr(config, name) for name in ("temperature", "pooling", "normalize", "max_length")}
         return {"chainrule": said}
-    if isinstance(config, BERTClassifierConfig):
+    if isinstance(config, BERTLabelsConfig):
         names = {str(i): name for i, name in enumerate(config.labels or _numbered(config.classes))}
         return {"id2label": names, "label2id": {name: int(i) for i, name in names.items()}}
     return {}

@@ -1,6 +1,8 @@
 """What a pre-trained BERT is for: a label per text, a label per token, a vector per text.
 
     classifier    logits = classifier(dropout(pooled))                      Hugging Face's BertForSequenceClassification
+                  pooled: what stands at [CLS], or with pooling="mean" the mean of the hidden rows; with buckets
+                  a bag of words is added to the logits (boosting: Freund and Schapire 1997)
     tagger        logits = classifier(dropout(hidden))                      BertForTokenClassification
     embedder      vector = mean of the hidden rows, length 1                cosine = dot product
 
@@ -20,20 +22,24 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
+from chainrule.models.bag_of_words import Bag
 from chainrule.models.bert.body import BERT, BERTConfig, init
 from chainrule.models.bert.pooling import POOLINGS, pool, unit
 from chainrule.models.bert.pretraining import BERTPretraining, BERTPretrainingConfig
-from chainrule.models.model import Model
+from chainrule.models.model import Model, check_labels
 from chainrule.nn import Dropout, Linear
 from chainrule.types import IGNORE
 from chainrule.validate import Check
 
 M = TypeVar("M", bound=Model)
 
+SCALE = 50.0  # of the weights of a bag of words: at 1e-3 they learn as at 0.05
+PRIME = 0x9E3779B1  # spreads pairs of tokens over the buckets
+
 
 @dataclass(frozen=True)
-class BERTClassifierConfig(BERTConfig):
-    """The size of a BERT that tells classes of texts apart."""
+class BERTLabelsConfig(BERTConfig):
+    """The size of a BERT that knows labels."""
 
     classes: int = 2
     """Different labels."""
@@ -42,21 +48,36 @@ class BERTClassifierConfig(BERTConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "labels", tuple(self.labels))  # JSON has lists only
-        Check("BERT", self).at_least(2, "classes")
-        if self.labels and len(set(self.labels)) != self.classes:
-            raise ConfigError(
-                f"BERT: labels are {', '.join(self.labels)}, classes {self.classes} (must be as many names)"
-            )
+        check_labels("BERT", self)
 
 
 @dataclass(frozen=True)
-class BERTTaggerConfig(BERTClassifierConfig):
+class BERTClassifierConfig(BERTLabelsConfig):
+    """The size of a BERT that tells classes of texts apart."""
+
+    pooling: str = "cls"
+    """What the label is read off: what stands at [CLS] (cls), as in Hugging Face's model, or the mean of all tokens."""
+    buckets: int = 0
+    """Buckets for pairs of neighboring tokens, of a bag of words beside the encoder; 0 for none, as in Hugging Face's
+    model. The encoder then learns what the words alone leave open."""
+    l2: float = 1e-5
+    """Weight of half the squared length of the bag's weights in the training loss."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check = Check("BERT", self)
+        check.one_of("pooling", POOLINGS)
+        check.at_least(0, "buckets")
+        check.not_negative("l2")
+
+
+@dataclass(frozen=True)
+class BERTTaggerConfig(BERTLabelsConfig):
     """The size of a BERT that labels tokens."""
 
 
 class BERTClassifier(Model):
-    """A label for each text, or for each pair of texts, read off at [CLS].
+    """A label for each text, or for each pair of texts, read off at [CLS] or off the mean of the tokens.
 
     A batch is `data.Segmented` (ids, mask, segments) and labels (B,).
 
@@ -66,26 +87,54 @@ class BERTClassifier(Model):
     (1, 3)
     """
 
-    pooled = True
+    per_token = False
 
-    def __init__(self, config: BERTClassifierConfig) -> None:
+    def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.bert = BERT(config, pooled=self.pooled)
+        self.bert = BERT(config, pooled=getattr(config, "pooling", "") == "cls")
         self.dropout = Dropout(config.dropout)
         self.classifier = Linear(config.n_embd, config.classes, init=init)
+        if buckets := getattr(config, "buckets", 0):
+            self.bag = Bag(config.vocab_size + buckets, config.classes, l2=config.l2, scale=SCALE)
 
     def example_batch(self, rows: int, tokens: int, source: int = 0, masked: int = 0) -> tuple[Any, Array]:
         ids, targets = super().example_batch(rows, tokens)
-        return (ids, None, None), targets[:, 0] if self.pooled else targets
+        return (ids, None, None), targets if self.per_token else targets[:, 0]
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> logits (B, classes)"""
-        hidden = self.bert(ids, mask, segments)
-        return self.classifier(self.dropout(self.bert.pooler(hidden)))
+        read = self.read(ids, mask, segments)
+        return read + self.bag(*self.features(ids, mask)) if self.config.buckets else read
+
+    def read(self, ids: Array, mask: Array | None, segments: Array | None) -> Tensor:
+        """What the encoder makes of a text: the same shapes"""
+        hidden, pooling = self.bert(ids, mask, segments), self.config.pooling
+        text = self.bert.pooler(hidden) if pooling == "cls" else pool(hidden, mask, pooling)  # (B, C)
+        return self.classifier(self.dropout(text))
+
+    def features(self, ids: Array, mask: Array | None = None) -> tuple[Array, Array]:
+        """ids (B, T), mask (B, T) -> what the bag reads: tokens and hashed pairs (B, 2T - 1), 1 where there is one"""
+        ids = np.asarray(ids, np.int64)
+        there = np.ones(ids.shape, np.int32) if mask is None else np.asarray(mask, np.int32)
+        pairs = self.config.vocab_size + (ids[:, :-1] * PRIME + ids[:, 1:]) % self.config.buckets
+        return np.concatenate([ids, pairs], axis=1), np.concatenate([there, there[:, 1:]], axis=1)
 
     def loss(self, inputs: Any, targets: Array) -> Tensor:
-        """The mean negative log-likelihood of the labels that count, in nats."""
-        return ops.cross_entropy(self(*inputs), targets=targets, ignore_index=IGNORE)
+        """The mean negative log-likelihood of the labels that count, in nats.
+
+        In training with a bag it is the mean of two: that of the bag alone, and that of both, in which the encoder
+        learns what the bag leaves open. Learned together, an encoder that knows every text leaves the bag nothing.
+        """
+        bag = bool(getattr(self.config, "buckets", 0))
+        if not (bag and self.training):
+            return ops.cross_entropy(self(*inputs), targets=targets, ignore_index=IGNORE)
+        ids, mask, segments = inputs
+        words = self.bag(*self.features(ids, mask))
+        alone, both = (
+            ops.cross_entropy(logits, targets=targets, ignore_index=IGNORE)
+            for logits in (words, self.read(ids, mask, segments) + words.detach())
+        )
+        return (alone + self.bag.penalty() + both) * 0.5
 
 
 class BERTTagger(BERTClassifier):
@@ -97,7 +146,7 @@ class BERTTagger(BERTClassifier):
     (1, 3, 5)
     """
 
-    pooled = False
+    per_token = True
 
     def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> logits (B, T, classes)"""

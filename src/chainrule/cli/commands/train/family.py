@@ -20,15 +20,16 @@ from chainrule.train.config import TrainConfig, defaults
 
 if TYPE_CHECKING:
     from chainrule.runs import Run
-    from chainrule.train import Result
 
 # What a run needs is imported when there is one: the help is there without it.
 
-CHARACTERS = "char: each character is a token; or the path of a tokenizer's file. Default: char, or that of the shards."
-PIECES = (
-    "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]. Default: word pieces that are "
-    "learned from the data, or the tokenizer of the shards."
-)
+TOKENS = {  # the help of --tokenizer, by what a family reads
+    "characters": "char: each character is a token; or the path of a tokenizer's file. Default: char, or that of the "
+    "shards.",
+    "word pieces": "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]. Default: word "
+    "pieces that are learned from the data, or the tokenizer of the shards.",
+    "words": "The path of a tokenizer's file. Default: the words of the data in lower case.",
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class Train(TrainOptions):
         from rich.console import Console
 
         from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
-        from chainrule.cli.render.show import bits, size, steps
+        from chainrule.cli.render.result import in_words, next_command, summary
+        from chainrule.cli.render.show import size
         from chainrule.train.skips import NotFinite
 
         run = self._run()
@@ -59,19 +61,13 @@ class Train(TrainOptions):
             result = run.train(Console(stderr=self.json, highlight=False))
         except NotFinite as error:
             raise NotFinite(*error.args, remedy(run)) from error
-        if self.json:
-            print(json.dumps(summary(run, result)))
-        else:
-            print(f"validation loss {bits(run, result.validation)} after {steps(result.steps)}")
-            if result.best:
-                step, loss = result.best
-                print(f"best at step {step:,}, {bits(run, loss)}: sample, eval and export take that one")
+        print(json.dumps(summary(run, result)) if self.json else "\n".join(in_words(run, result)))
         if result.interrupted:
             said = f"interrupted after step {result.steps:,}, which is saved"
             self.say(f"{said}; resume with: {command_for(run)}")
             raise SystemExit(130)
         if not self.json:
-            print(_next(run))
+            print(next_command(run))
 
     def _run(self, *, draft: bool = False) -> Run:
         """The run that is resumed, or a new one; a draft is not written."""
@@ -93,24 +89,6 @@ class Train(TrainOptions):
             overfit_one_batch(run, as_json=self.json)
 
 
-def _next(run: Run) -> str:
-    """What to do with a trained model."""
-    from chainrule.cli.render.show import command_line
-
-    use, verb = ("generate text with", "sample") if run.task.writes else ("evaluate it with", "eval")
-    return f"{use}: {command_line()} {verb} {run.folder}"
-
-
-def summary(run: Run, result: Result) -> dict[str, Any]:
-    """A run in numbers, for machines; losses are of the validation text, the best one in the same unit as the last."""
-    found: dict[str, Any] = {"run": str(run.folder), "model": run.family, "parameters": run.model.count()}
-    found |= {"steps": result.steps, "seconds": round(result.seconds, 3), run.task.unit: result.validation}
-    found |= run.task.measures(result.validation, run.trainer.eval_batches)
-    if best := run.trainer.monitor.best:
-        found |= {"best_step": best[0], "best_loss": best[1]}
-    return found | {"interrupted": result.interrupted}
-
-
 def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     """The command of a family: `Train` with the sizes of its config, but for those that the data decide.
 
@@ -125,7 +103,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         f"Train a model of the family {family}. Other families: {others}, word2vec, each with options of its own.\n\n"
         f"Example: chainrule train {family} {kind.example} --max-steps 5000 --out runs/mine"
     )
-    tokens = PIECES if KNOWN[family].word_pieces else CHARACTERS
+    tokens = TOKENS[KNOWN[family].reads]
     more: list[Any] = [
         ("data", Annotated[str, Argument("DATA"), Help(kind.about)], field(default=kind.default)),
         ("tokenizer", Annotated[str | None, Help(tokens)], field(default=None)),

@@ -1,0 +1,44 @@
+"""The baseline of a run: a simpler family on the same data, trained in about a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chainrule import random
+from chainrule.models import make
+from chainrule.tasks.registry import task_of
+from chainrule.tasks.task import Task
+from chainrule.train.config import TrainConfig, defaults
+from chainrule.train.log import Logger
+from chainrule.train.trainer import Trainer
+
+
+def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[str, float | None]:
+    """What the family `task.baseline` reaches on the `limit` validation examples that the run is evaluated on."""
+    family = task.baseline
+    kind = task_of(family)
+    simple = kind.of(task.corpus)
+    suited = kind.suited(task.corpus, trained=False, frozen=False)
+    settings = defaults(family)
+    assert isinstance(settings, TrainConfig)
+    config = replace(settings, **suited.training)
+    with random.seeded(config.seed):
+        model = make(family, **suited.sizes, **simple.sizes())
+        simple.prepare(model)
+    batches = simple.batches(model, batch_size=config.batch_size, seed=config.seed)
+    if Trainer(model, batches, [], config).run(_Told(config.max_steps, tell)).interrupted:
+        raise KeyboardInterrupt
+    return simple.evaluate(model, simple.eval_batches(model, batch_size=config.batch_size, limit=limit))
+
+
+@dataclass
+class _Told(Logger):
+    """A logger that only tells how far it is."""
+
+    steps: int
+    tell: Callable[[str], None]
+
+    def step(self, step: int, loss: float, **_: Any) -> None:
+        self.tell(f"baseline: step {step:,} of {self.steps:,}")

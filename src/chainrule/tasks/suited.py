@@ -1,0 +1,65 @@
+"""Sizes and settings of classifiers that suit the number of their texts.
+
+A model soon knows each of a few thousand texts: they want a small one, much dropout, and a bag of words beside the
+encoder. A body that has learned from other texts wants few passes, and no more dropout than it had.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+EVALUATIONS = 20  # of a training, at most
+FEW = 20_000  # texts, below which a model is soon past its best
+
+
+class Suited(NamedTuple):
+    """What is chosen unless it is given: fields of the model's config, and of `TrainConfig`."""
+
+    sizes: dict[str, Any]
+    training: dict[str, Any]
+    texts: int = 0
+    """For how many texts to train on."""
+
+
+# The fields that are chosen.
+SIZES = ("n_layer", "n_head", "n_embd", "n_hidden", "dropout", "buckets", "l2")
+SHAPE = {"n_layer", "n_head", "n_embd", "n_hidden"}  # if one is given, none is chosen, nor a bag of words
+TRAINING = ("max_steps", "batch_size", "eval_every", "warmup", "lr", "weight_decay")
+
+
+def for_bert(texts: int, *, trained: bool = False, frozen: bool = False) -> Suited:
+    """For a BERT that labels `texts` texts, new or `trained`; if its body is `frozen`, only the head learns."""
+    if frozen:
+        return Suited({}, passes(texts, 10, batch_size=32) | {"lr": 1e-3}, texts)
+    if trained:
+        return Suited({}, passes(texts, 3, batch_size=32) | {"lr": 1e-4}, texts)
+    few = texts < FEW
+    sizes = {
+        "n_layer": 1 if few else 4,
+        "n_head": 4,
+        "n_embd": 128,
+        "n_hidden": 512,
+        "dropout": 0.3 if few else 0.1,
+        "buckets": 1 << 16,
+        "l2": 1 / (20 * max(1, texts)),
+    }
+    return Suited(sizes, passes(texts, 6 if few else 4, batch_size=32) | {"lr": 5e-4 if few else 1e-3}, texts)
+
+
+def for_bag_of_words(texts: int) -> Suited:
+    """For a bag of words: the fewer texts, the less any single word may decide."""
+    epochs = max(2, min(15, 200_000 // max(1, texts)))  # of many texts each is read seldom
+    settings = passes(texts, epochs, batch_size=64) | {"lr": 0.05, "weight_decay": 0.0}
+    return Suited({"l2": 1 / (20 * max(1, texts))}, settings, texts)
+
+
+def passes(texts: int, epochs: int, *, batch_size: int) -> dict[str, Any]:
+    """The settings of a training that reads all texts `epochs` times."""
+    each = -(-texts // batch_size)
+    steps = epochs * each
+    return {
+        "max_steps": steps,
+        "batch_size": batch_size,
+        "eval_every": max(each, -(-steps // EVALUATIONS)),
+        "warmup": min(100, steps // 10),
+    }
