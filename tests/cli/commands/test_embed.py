@@ -131,8 +131,8 @@ def test_a_model_without_a_head_says_what_it_can_do(
     [
         (None, {}, "embed {} FILE"),
         ("bert-embedder", {}, "embed {} FILE"),
-        ("bert", {"next_sentence": False}, 'sample {} --prompt "... [MASK] ..."'),
-        ("bert-classifier", {"classes": 2}, "sample {} --prompt TEXT"),
+        ("bert", {"next_sentence": False}, 'sample {} --prompt "The [MASK] is here."'),
+        ("bert-classifier", {"classes": 2}, 'sample {} --prompt "TEXT"'),
     ],
 )
 def test_import_names_a_command_that_works(

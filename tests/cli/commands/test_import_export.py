@@ -169,7 +169,7 @@ def test_an_encoder_decoder_comes_in_answers_and_is_trained_on(
     sizes = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 9, "vocab_size": letters.vocab_size + 3}
     save_pretrained(make(family, **sizes, **more, target_start=start), letters, tmp_path / "x")
     said_ = said(capsys, "import", str(tmp_path / "x"), "--out", str(tmp_path / "y"))
-    assert "translate with: " in said_ and f"sample {tmp_path / 'y'} --prompt TEXT" in said_
+    assert "translate with: " in said_ and f'sample {tmp_path / "y"} --prompt "TEXT"' in said_
     answer = said(capsys, "sample", str(tmp_path / "y"), "--prompt", "abc")
     assert answer == said(capsys, "sample", str(tmp_path / "x"), "--prompt", "abc")
     words = ["".join(w) for w in product("abcd", repeat=3)]

@@ -6,11 +6,10 @@ from dataclasses import fields
 from typing import NamedTuple, get_type_hints
 
 from chainrule.cli.args.kinds import kind_of
-from chainrule.models.registry import KNOWN
+from chainrule.models.registry import ENCODERS, KNOWN
 
 NAMES = list(KNOWN)  # in the order they are named to people
-# Sizes that follow from the data, and what only says whose form a model has.
-DECIDED = ("vocab_size", "source_vocab_size", "classes", "labels", "variant")
+DECIDED = ("vocab_size", "source_vocab_size", "classes", "labels")  # sizes that follow from the data
 
 
 class Data(NamedTuple):
@@ -52,9 +51,14 @@ DATA = {
 }  # any other family: TEXT
 
 
+def decided(family: str) -> tuple[str, ...]:
+    """Fields of a config without a flag. The variant of an encoder says only whose names its weights have."""
+    return (*DECIDED, "variant") if family in ENCODERS else DECIDED
+
+
 def sizes_of(family: str) -> list[str]:
     """The fields of a family's config that have a flag: numbers, words and switches that the data do not decide."""
     config = KNOWN[family].config
     hints = get_type_hints(config, include_extras=True)
-    names = [field.name for field in fields(config) if field.name not in DECIDED]
+    names = [field.name for field in fields(config) if field.name not in decided(family)]
     return [name for name in names if kind_of(hints[name])]

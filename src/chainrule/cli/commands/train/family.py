@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from chainrule.cli.args.families import DATA, DECIDED, NAMES, TEXT
+from chainrule.cli.args.families import DATA, NAMES, TEXT, decided
 from chainrule.cli.args.options import Argument, Help, Without
 from chainrule.cli.args.training import TrainOptions
 from chainrule.errors import ConfigError
@@ -107,7 +107,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     more: list[Any] = [
         ("data", Annotated[str, Argument("DATA"), Help(kind.about)], field(default=kind.default)),
         ("tokenizer", Annotated[str | None, Help(tokens)], field(default=None)),
-        ("sizes", Annotated[config, Without(DECIDED)], field(default_factory=config)),
+        ("sizes", Annotated[config, Without(decided(family))], field(default_factory=config)),
         ("training", TrainConfig, field(default_factory=partial(defaults, family))),
     ]
     shared: dict[str, Any] = {"family": family, "__doc__": about}
