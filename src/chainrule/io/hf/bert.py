@@ -64,7 +64,7 @@ def read_config(settings: Settings) -> BERTConfig:
         return BERTEmbedderConfig(**sizes, **_embedder(ours, sentences, sizes["block_size"]))
     if config is BERTPretrainingConfig:
         sizes["next_sentence"] = "cls.seq_relationship.weight" in settings.weights
-    if issubclass(config, BERTClassifierConfig):
+    if issubclass(config, BERTLabelsConfig):
         sizes |= _labels(settings)
     return config(**sizes)
 
