@@ -82,6 +82,28 @@ def cross_attention(w: Weights, x: Tensor, context: Tensor) -> Tensor:
     return functional_call(peer, names, (x, context, context), {"need_weights": False})[0]
 
 
+def rotary_attention(w: Weights, x: Tensor) -> Tensor:
+    """RMS norms of each head, rotations of pairs (i, i + D/2), two key heads for four query heads."""
+    B, T, _ = x.shape
+    frequency = torch.tensor([1.0, 0.1], dtype=x.dtype)
+    angles = torch.arange(T, dtype=x.dtype)[:, None] * frequency.repeat(2)  # (T, D)
+
+    def split(name: str) -> Tensor:
+        return F.linear(x, w[f"{name}_proj.weight"], w[f"{name}_proj.bias"]).view(B, T, -1, 4)
+
+    def turned(name: str) -> Tensor:
+        heads = split(name)
+        heads = heads / (heads.square().mean(-1, keepdim=True) + 1e-5).sqrt() * w[f"{name}_norm.weight"]
+        heads = heads.transpose(1, 2)  # (B, H, T, D)
+        first, second = heads.chunk(2, -1)
+        return heads * angles.cos() + torch.cat([-second, first], -1) * angles.sin()
+
+    q, k, v = turned("q"), turned("k"), split("v").transpose(1, 2)
+    k, v = (y.repeat_interleave(2, dim=1) for y in (k, v))
+    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return F.linear(mixed.transpose(1, 2).reshape(B, T, -1), w["o_proj.weight"])
+
+
 def grouped_attention(w: Weights, x: Tensor) -> Tensor:
     q, k, v = (F.linear(x, w[f"{p}_proj.weight"]).unflatten(-1, (-1, 3)).transpose(1, 2) for p in "qkv")
     return F.scaled_dot_product_attention(q, k, v, enable_gqa=True).transpose(1, 2).flatten(2)
@@ -250,6 +272,11 @@ CASES: dict[str, Case] = {
     ),
     "MultiHeadAttention with shared heads": Case(
         lambda: nn.MultiHeadAttention(12, 4, kv_heads=2, out_proj=False), grouped_attention, ((2, 5, 12),)
+    ),
+    "RotaryAttention": Case(
+        lambda: nn.RotaryAttention(12, 4, 2, 4, np.array([1.0, 0.1]), bias=(True, False), qk_norm=1e-5),
+        rotary_attention,
+        ((2, 5, 12),),
     ),
     "TransformerBlock": Case(
         lambda: nn.TransformerBlock(12, 3, 20, bias=True, causal=True, activation="gelu"),
