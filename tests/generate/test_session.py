@@ -147,3 +147,32 @@ def test_a_text_that_continues_another_is_read_from_there(model: LanguageModel) 
         cache.seen.pop()  # as if the next text had not that token
         counted.inner.keep([])
         counted.inner.read([text])
+
+
+def test_an_interrupted_read_leaves_nothing_to_continue() -> None:
+    """Ctrl-C may come while tokens are read: the cache then holds a part of them."""
+
+    class Interrupted:
+        def __init__(self) -> None:
+            self.held: list[int] = []
+            self.fails = False
+
+        def read(self, tokens: Any) -> Any:
+            self.held += tokens[0][:1] if self.fails else tokens[0]
+            if self.fails:
+                raise KeyboardInterrupt
+            return np.array(self.held)
+
+        def keep(self, rows: Any) -> None:
+            self.held = self.held if rows else []
+
+    texts: Any = Interrupted()
+    cache = PrefixCache(texts)
+    cache.read([[1, 2, 3]])
+    cache.keep([])
+    texts.fails = True
+    with pytest.raises(KeyboardInterrupt):
+        cache.read([[1, 2, 3, 4, 5]])
+    cache.keep([])
+    texts.fails = False
+    assert cache.read([[1, 2, 3, 4, 5, 6, 7]]).tolist() == [1, 2, 3, 4, 5, 6, 7]

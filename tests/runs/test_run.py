@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from chainrule.cli import main
 from chainrule.data import load
 from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, ConfigError, DataError
 from chainrule.files import alone
@@ -430,3 +431,15 @@ def test_baselines_are_those_of_counting(tmp_path: Path) -> None:
     pairs, befores = Counter(pairwise(train)), Counter(train[:-1])
     bigram = [(pairs[a, b] + 1) / (befores[a] + V) for a, b in pairwise(validation)]
     assert found["bigram"] == pytest.approx(-sum(map(math.log, bigram)) / len(bigram), rel=1e-12)
+
+
+def test_damage_of_the_newest_checkpoint_is_no_trouble_to_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = new_run(tmp_path, max_steps=20)
+    found = iter([1.0, 2.0])
+    monkeypatch.setattr(run.trainer, "evaluate", lambda: next(found))
+    run.train()
+    (run.files.checkpoint(20) / "training.json").write_bytes(b"{")
+    main(["sample", str(run.folder), "--max-new-tokens", "3"])
+    assert "taking step_000010 instead" in capsys.readouterr().err

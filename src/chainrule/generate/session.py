@@ -133,13 +133,15 @@ class PrefixCache:
 
     def read(self, tokens: Pieces) -> Logits:
         (new,) = map(list, tokens)
-        before, self.seen = self.seen, new if self.begins else self.seen + new
-        if self.begins and before and len(new) > len(before) and new[: len(before)] == before:
-            new = new[len(before) :]
-        elif self.begins:
+        before, begins = self.seen, self.begins
+        self.seen, self.begins = [], True  # an interrupted read leaves nothing to continue
+        whole = new if begins else before + new
+        continues = bool(before) and len(whole) > len(before) and whole[: len(before)] == before
+        if not continues:
             self.texts.keep([])
-        self.begins = False
-        return self.texts.read([new])
+        logits = self.texts.read([whole[len(before) :] if continues else whole])
+        self.seen, self.begins = whole, False
+        return logits
 
     def keep(self, rows: Sequence[int]) -> None:
         self.begins = self.begins or not rows

@@ -8,17 +8,21 @@ from pathlib import Path
 from chainrule.errors import DataError, FormatError
 from chainrule.io import gguf, llama2c
 from chainrule.io.binary import map_file
+from chainrule.io.gguf.conventions import read_conventions
+from chainrule.io.gguf.file import read_settings
 from chainrule.io.hf.pretrained import (
     PICKLES,
     check_vocabulary,
+    conventions_of,
     open_pretrained,
     refuse_pickle,
     save_pretrained,
 )
 from chainrule.io.opened import Opened
+from chainrule.io.settings import Settings
 from chainrule.io.tokenizers import load_tokenizer
 from chainrule.models import Model
-from chainrule.text import Tokenizer
+from chainrule.text import Conventions, Tokenizer
 
 SHOWN = 5  # files that a message names
 
@@ -48,9 +52,28 @@ def convert(
 
 def open_model(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None) -> Opened:
     """What `load` reads, with its weights where they are."""
-    path = Path(path)
-    check_there(path)
-    given = None if tokenizer is None else load_tokenizer(Path(tokenizer))
+    check_there(Path(path))
+    if tokenizer is None:
+        return _open(Path(path), None)
+    given = load_tokenizer(Path(tokenizer))
+    found = _open(Path(path), given)
+    if own := _conventions_beside(Path(tokenizer), given):
+        given.conventions = own
+    return found
+
+
+def _conventions_beside(path: Path, tokenizer: Tokenizer) -> Conventions | None:
+    """What the place of a tokenizer says about its use; None if it says nothing."""
+    if path.suffix == ".gguf":
+        return read_conventions(Settings(read_settings(path)), tokenizer)
+    folder = path if path.is_dir() else path.parent
+    beside = path.is_dir() or path.name == "tokenizer.json"
+    return (
+        conventions_of(folder, tokenizer) if beside and (folder / "tokenizer_config.json").is_file() else None
+    )
+
+
+def _open(path: Path, given: Tokenizer | None) -> Opened:
     if files := model_files(path):
         if len(files) > 1:
             names = ", ".join(file.name for file in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")

@@ -109,8 +109,12 @@ def steps_in_use(path: str | os.PathLike[str]) -> tuple[int, int] | None:
     folder = RunFolder(Path(path))
     if folder.is_checkpoint or not folder.saved():
         return None
-    training = checkpoint.read_training(folder.saved()[-1])
-    return _best_step(path, training), int(training["step"])
+    try:
+        training = checkpoint.read_training(folder.saved()[-1])
+        best, newest = _best_step(path, training), int(training["step"])
+    except CheckpointError:  # damaged: loading has said what it took instead
+        return None
+    return (best, newest) if folder.checkpoint(best).is_dir() else None
 
 
 def _best_step(path: str | os.PathLike[str], training: dict[str, Any]) -> int:

@@ -123,6 +123,8 @@ class Run:
             task.prepare(made)
         else:
             made = begun_with(start, model, sizes)
+            if type(start) is not type(made):  # the head is new
+                task.prepare(made)
         run = cls(Path(folder), task, made, config)
         run.from_seed = start is None
         if not draft:

@@ -54,7 +54,7 @@ class ChatTemplate:
         texts: list[str] = []
         for first in range(0, len(each), TOGETHER):
             some = each[first : first + TOGETHER]
-            answer = _ask({"path": sys.path, "template": self.source, "each": some} | limits)
+            answer = _ask({"path": _installed(), "template": self.source, "each": some} | limits)
             if "error" in answer:
                 raise refuse_template(answer["error"])
             texts += answer["texts"]
@@ -77,6 +77,12 @@ def check_jinja() -> None:
         has = f"jinja2 is {found}" if found else "jinja2 is not installed"
         rule = f"must be {'.'.join(map(str, OLDEST))} or later: pip install 'chainrule[chat]', or choose "
         raise ConfigError(f"chat template: {has} ({rule}", Setting("format"), f" {', '.join(FORMATS)})")
+
+
+def _installed() -> list[str]:
+    """Where packages are installed: not the present directory, where a file jinja2.py may lie beside a model."""
+    here = Path.cwd().resolve()
+    return [place for place in sys.path if place and Path(place).resolve() != here]
 
 
 def _ask(request: dict[str, Any]) -> dict[str, Any]:

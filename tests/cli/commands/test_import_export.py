@@ -13,7 +13,7 @@ import chainrule as cr
 from chainrule.cli import main
 from chainrule.io import llama2c, save_pretrained
 from chainrule.models import make
-from chainrule.text import CharTokenizer
+from chainrule.text import BPETokenizer, CharTokenizer, Conventions
 from tests.io.test_llama2c import model, tokenizer
 
 
@@ -108,6 +108,24 @@ def test_weights_without_a_tokenizer_get_one(tmp_path: Path, capsys: pytest.Capt
     )
     assert cr.load(out)[1] == CharTokenizer("ab")
     assert said(capsys, "sample", out, "--prompt", "ab", "--max-new-tokens", "3")
+
+
+def test_a_tokenizer_from_elsewhere_brings_its_conventions(tmp_path: Path) -> None:
+    tokenizer = BPETokenizer.train("low lower lowest", vocab_size=260, special_tokens=("<s>", "<end>"))
+    size = {"vocab_size": tokenizer.vocab_size, "n_embd": 32}
+    save_pretrained(make("neox", **size), None, tmp_path / "weights")
+    ids = tokenizer.special_ids
+    tokenizer.conventions = Conventions(
+        bos=ids["<s>"],
+        eos=(ids["<end>"],),
+        add_bos=True,
+        chat_template="{{ messages }}",
+        generation={"top_k": 3},
+    )
+    save_pretrained(make("neox", **size), tokenizer, tmp_path / "other")
+    for place in (tmp_path / "other", tmp_path / "other" / "tokenizer.json"):
+        _, found = cr.io.load(tmp_path / "weights", place)
+        assert found.conventions == tokenizer.conventions
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def open_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> O
         found = to_opened(config, _weights(folder))._replace(tokenizer=tokenizer)
         if tokenizer is not None:
             check_vocabulary(found.model, tokenizer)
-            tokenizer.conventions = _conventions(folder, tokenizer, config)
+            tokenizer.conventions = conventions_of(folder, tokenizer, config)
     except (ChainruleError, TypeError, ValueError, OverflowError) as error:
         said = str(error)
         raise FormatError(said if said.startswith(str(folder)) else f"{folder}: {said}") from error
@@ -180,8 +180,12 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
     return from_dict(exact) if isinstance(exact, dict) else load_tokenizer(folder)
 
 
-def _conventions(folder: Path, tokenizer: Tokenizer, config: Mapping[str, Any]) -> Conventions:
-    """What the small files of a directory say about the use of its model."""
+def conventions_of(
+    folder: Path, tokenizer: Tokenizer, config: Mapping[str, Any] | None = None
+) -> Conventions:
+    """What the small files of a directory, and the content of its config.json, say about the use of its model."""
+    if config is None:
+        config = _object(folder / "config.json") if (folder / "config.json").is_file() else {}
     names = ("tokenizer_config", "special_tokens_map", "generation_config", "tokenizer")
     paths = [folder / f"{name}.json" for name in names]
     about, older, generation, described = (_object(path) if path.is_file() else {} for path in paths)
