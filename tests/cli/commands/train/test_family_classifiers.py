@@ -204,6 +204,8 @@ def test_a_frozen_body_stays_as_it_was(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_new_head_on_a_trained_body_counts_its_words_too(tmp_path: Path) -> None:
     corpus = ClassificationTask.find(tmp_path / "reviews.tsv")
     fresh = Run.new(tmp_path / "run", corpus, model="bert-classifier", draft=True)
-    start, tokenizer = fresh.model.bert, fresh.tokenizer
-    tuned = Run.new(tmp_path / "x", corpus, None, "bert-classifier", tokenizer, start, draft=True, buckets=64)
+    start, size = fresh.model.bert, {"buckets": fresh.model.config.buckets}
+    tuned = Run.new(
+        tmp_path / "x", corpus, None, "bert-classifier", fresh.tokenizer, start, draft=True, **size
+    )
     assert len(np.unique(tuned.model.bag.idf)) > 1
