@@ -89,6 +89,8 @@ class Command:
         print(json.dumps(said) if self.json else f"{N:,} vectors of {C} numbers in {out}")
 
     def _show(self, texts: list[str], vectors: Vectors) -> None:
+        from chainrule.tasks.answer_options import shorten
+
         with Progress("comparing"):
             places, cosines = cr.generate.nearest(vectors, self.n)
         for i, text in enumerate(texts):
@@ -97,9 +99,9 @@ class Command:
                 neighbors = [{"text": other, "cosine": cosine} for other, cosine in found]
                 print(json.dumps({"text": text, "neighbors": neighbors}, ensure_ascii=False))
                 continue
-            print(shorten(text))
+            print(shorten(text, SHOWN))
             for other, cosine in found:
-                print(f"  {cosine:6.3f}  {shorten(other)}")
+                print(f"  {cosine:6.3f}  {shorten(other, SHOWN)}")
 
 
 def texts_in(source: str, field: str) -> list[str]:
@@ -114,8 +116,3 @@ def texts_in(source: str, field: str) -> list[str]:
     if not found:
         raise DataError(f"{source}: is empty (must have a text on each line)")
     return found
-
-
-def shorten(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= SHOWN else flat[: SHOWN - 1] + "…"

@@ -25,6 +25,7 @@ from chainrule.models.bert.heads import (
     BERTLabelsConfig,
     BERTTaggerConfig,
 )
+from chainrule.models.bert.pooling import POOLINGS
 
 ALIASES = {"xlm-roberta": "roberta", "camembert": "roberta"}  # the same model by another name
 NAMES = (*VARIANTS, *ALIASES)
@@ -133,7 +134,7 @@ def _embedder(ours: Settings, sentences: Settings, limit: int) -> dict[str, Any]
     longest = min(limit, said.integer("max_length")) if said.has("max_length") else None
     return {
         "temperature": ours.number("temperature", default=0.05),
-        "pooling": said.choice("pooling", {name: name for name in ("mean", "cls", "max")}, "mean"),
+        "pooling": said.choice("pooling", {name: name for name in POOLINGS}, "mean"),
         "normalize": said.flag("normalize", True),
         "max_length": longest,
     }
