@@ -78,6 +78,9 @@ COMMANDS = {
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run one command. Bad input is one line on stderr and exit code 2."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a model may write what the terminal cannot show
     try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from os import PathLike
 from pathlib import Path
 
-from chainrule.errors import DataError, FormatError
+from chainrule.errors import ChainruleWarning, DataError, FormatError
 from chainrule.io import gguf, llama2c
 from chainrule.io.binary import map_file
+from chainrule.io.files import check_regular
 from chainrule.io.gguf.conventions import read_conventions
 from chainrule.io.gguf.file import read_settings
 from chainrule.io.hf.pretrained import (
@@ -25,6 +27,7 @@ from chainrule.models import Model
 from chainrule.text import Conventions, Tokenizer
 
 SHOWN = 5  # files that a message names
+ALIKE = 0.9  # a model may have a few more rows than its tokenizer has tokens
 
 
 def load(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None) -> tuple[Model, Tokenizer]:
@@ -59,6 +62,10 @@ def open_model(path: str | PathLike[str], tokenizer: str | PathLike[str] | None 
     found = _open(Path(path), given)
     if own := _conventions_beside(Path(tokenizer), given):
         given.conventions = own
+    rows = getattr(found.model.config, "vocab_size", given.vocab_size)
+    if given.vocab_size < ALIKE * rows:
+        said = f"{tokenizer}: {given.vocab_size:,} tokens for a model of {rows:,}"
+        warnings.warn(f"{said} (is it the one the model was trained with?)", ChainruleWarning, stacklevel=3)
     return found
 
 
@@ -106,6 +113,7 @@ def check_there(path: Path) -> None:
         raise DataError(
             f"{path}: no such directory or file (nothing is downloaded; give a directory or a file)"
         )
+    check_regular(path)
 
 
 def _open_directory(path: Path, given: Tokenizer | None) -> Opened:

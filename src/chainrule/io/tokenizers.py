@@ -23,7 +23,7 @@ from chainrule.errors import ChainruleError, DataError, FormatError
 from chainrule.files import write
 from chainrule.io import llama2c
 from chainrule.io.bpe_files import holds_ranks, read_gpt2, read_tiktoken
-from chainrule.io.files import read_bytes
+from chainrule.io.files import check_regular, read_bytes
 from chainrule.io.gguf.file import read_settings
 from chainrule.io.gguf.tokenizers import read_tokenizer
 from chainrule.io.hf.tokenizers import bpe, chars, pipeline, sentencepiece_bpe, unigram, wordpiece
@@ -52,6 +52,7 @@ def load_tokenizer(path: str | Path, *, pattern: str | None = None) -> Tokenizer
         raise DataError(
             f"{path}: cannot be read (No such file or directory; must be a tokenizer's file, or a run)"
         )
+    check_regular(path)
     try:
         return _read(path, pattern)
     except ChainruleError as error:

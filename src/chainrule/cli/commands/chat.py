@@ -69,24 +69,33 @@ class Command:
         if asks:
             print(HELP)
         label = f"{self.assistant}:" if talk.plain else f"{self.assistant}: " if asks else ""
+        failed = 0
         for message in messages(f"{self.user}: "):
             if message == "/reset":
                 talk.reset()
             elif self.json:
-                print(json.dumps(talk.record(message), ensure_ascii=False), flush=True)
+                record = talk.record(message)
+                print(json.dumps(record, ensure_ascii=False), flush=True)
+                failed += "error" in record
             else:
-                self._print(label, talk.answer(message))
+                failed += not self._print(label, talk.answer(message))
+        if failed and not asks:
+            raise DataError(f"chat: {failed} of the questions had no answer (see above)")
 
-    def _print(self, label: str, answer: Iterator[str]) -> None:
+    def _print(self, label: str, answer: Iterator[str]) -> bool:
+        """Print an answer as it comes; False if there is none."""
         print(label, end="", flush=True)
         try:
             for piece in answer:
                 print(piece, end="", flush=True)
         except DataError as error:  # an unknown character: the conversation continues without it
-            print(f" ({error})", end="")
+            print(flush=True)
+            print(f"({error})", file=sys.stderr)
+            return False
         except KeyboardInterrupt:
             pass
         print()
+        return True
 
 
 class Conversation:

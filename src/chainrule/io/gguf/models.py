@@ -40,10 +40,11 @@ def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
             raise refusal("general.architecture", kind, ARCHITECTURES)
         module = ARCHITECTURES[kind]
         config = module.read_config(kind, settings, tensors)
-        tokenizer = read_tokenizer(settings) if tokenizer is None else tokenizer
+        if tokenizer is None:
+            tokenizer = read_tokenizer(settings)
+            tokenizer.conventions = read_conventions(settings, tokenizer)
         if tokenizer.vocab_size > config.vocab_size:
             raise FormatError(f"tokenizer of {tokenizer.vocab_size} tokens, model of {config.vocab_size}")
-        tokenizer.conventions = read_conventions(settings, tokenizer)
         check_size(config.n_params, tensors, config.n_layer)
         return Opened.of(module.MODEL, config, module.read_weights(kind, tensors, config), tokenizer)
     except ChainruleError as error:

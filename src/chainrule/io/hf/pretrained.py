@@ -132,11 +132,11 @@ def open_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> O
     try:
         known_kind(config)
         config |= sentence_transformers.section(folder)
-        tokenizer = _tokenizer(folder) if tokenizer is None else tokenizer
+        if tokenizer is None and (tokenizer := _tokenizer(folder)):
+            tokenizer.conventions = conventions_of(folder, tokenizer, config)
         found = to_opened(config, _weights(folder))._replace(tokenizer=tokenizer)
         if tokenizer is not None:
             check_vocabulary(found.model, tokenizer)
-            tokenizer.conventions = conventions_of(folder, tokenizer, config)
     except (ChainruleError, TypeError, ValueError, OverflowError) as error:
         said = str(error)
         raise FormatError(said if said.startswith(str(folder)) else f"{folder}: {said}") from error
