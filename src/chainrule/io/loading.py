@@ -11,6 +11,7 @@ from chainrule.io.binary import map_file
 from chainrule.io.hf.pretrained import (
     PICKLES,
     check_vocabulary,
+    check_weights_file,
     open_pretrained,
     refuse_pickle,
     save_pretrained,
@@ -56,7 +57,8 @@ def open_model(path: str | PathLike[str], tokenizer: str | PathLike[str] | None 
             names = ", ".join(file.name for file in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
             raise FormatError(f"{path}: holds {len(files)} models, {names} (must be one: give the file)")
         path = files[0]
-    if path.suffix == ".safetensors":
+    if path.suffix == ".safetensors" and path.is_file():
+        check_weights_file(path)
         path = path.parent
     if path.is_dir():
         return _open_directory(path, given)
