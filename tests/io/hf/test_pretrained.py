@@ -438,6 +438,16 @@ def test_a_sentencepiece_file_whose_ids_are_not_those_of_the_model_is_refused(
     assert load(tmp_path / "x")[1].vocab_size == 11  # the file beside it is not read
 
 
+def test_a_tokenizer_comes_back_without_the_end_that_other_programs_need(tmp_path: Path) -> None:
+    """A run that is resumed with the file of its tokenizer finds the same one."""
+    (tmp_path / "spiece.model").write_bytes(sentencepiece([("<pad>", 0.0, 3), *PIECES], kind=UNIGRAM))
+    given = cr.io.load_tokenizer(tmp_path / "spiece.model")
+    save_pretrained(make("t5", **ENCODER | {"vocab_size": 12}, target_start="pad"), given, tmp_path / "x")
+    described = json.loads((tmp_path / "x" / "tokenizer.json").read_text())
+    assert described["post_processor"]["special_tokens"].keys() == {"</s>"}
+    assert load(tmp_path / "x")[1] == given
+
+
 def test_a_tokenizer_that_is_not_read_is_refused_before_the_weights(tmp_path: Path) -> None:
     save_pretrained(gpt(), CharTokenizer("abcdefghijk"), tmp_path / "x")
     (tmp_path / "x" / "tokenizer.json").write_text('{"model": {"type": "WordLevel"}}')

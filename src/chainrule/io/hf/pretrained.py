@@ -29,6 +29,7 @@ from chainrule.io.opened import Opened
 from chainrule.io.tokenizers import described_tokenizer, find_tokenizer, load_tokenizer, to_hugging_face
 from chainrule.models import EncoderDecoder, Model, Word2Vec
 from chainrule.text import Conventions, Tokenizer, from_dict
+from chainrule.text.pipeline import PipelineTokenizer
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 # Models whose tokens transformers numbers otherwise than their SentencePiece file, and how their tokenizers are called.
@@ -68,6 +69,8 @@ def parts(model: Model, tokenizer: Tokenizer | None, arrays: Arrays | None = Non
     around = _around(model, config["model_type"], named, by_role)
     if around is None and described.get("post_processor", 0) is None:
         around = _on_one_side(model, tokenizer)
+        if around is not None and isinstance(tokenizer, PipelineTokenizer):  # it would come back with them
+            extra = {"chainrule": tokenizer.to_dict()}
     if around is not None:
         described = described | {"post_processor": around}
         if around["type"] == "RobertaProcessing":  # its own names of the tokens
