@@ -59,12 +59,12 @@ def peak(work: Callable[[], Any]) -> float:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.parametrize("weights", ["f32", "q8_0", "BF16"])
+@pytest.mark.parametrize("weights", ["f32", "q8_0", "BF16", "F16"])
 def test_a_model_comes_and_goes_array_by_array(name: str, weights: str, tmp_path: Path) -> None:
     kind, config = CONFIGS[name]
     model, words = kind(config), CharTokenizer("abcdefghijk")
     size = 4 * model.count()
-    if weights == "BF16":
+    if weights in ("BF16", "F16"):
         write: Any = lambda: save_pretrained(model, words, tmp_path / "x")  # noqa: E731
         read: Any = lambda: load_pretrained(tmp_path / "x")  # noqa: E731
     else:
@@ -73,6 +73,11 @@ def test_a_model_comes_and_goes_array_by_array(name: str, weights: str, tmp_path
     assert peak(write) < 0.4 * size
     if weights == "BF16":
         halve(tmp_path / "x" / "model.safetensors")
+    if weights == "F16":
+        path = tmp_path / "x" / "model.safetensors"
+        halves = {each: array.astype(np.float16) for each, array in safetensors.read(path).items()}
+        path.write_bytes(safetensors.encode(halves))
+        del halves
     assert peak(read) < 1.4 * size  # the model itself, and little else
     assert peak(lambda: convert(tmp_path / "x", tmp_path / "out")) < 0.4 * size
     there, here = load(tmp_path / "x")[0].arrays(), load(tmp_path / "out")[0].arrays()

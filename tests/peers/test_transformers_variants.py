@@ -20,6 +20,8 @@ from chainrule.io import load_pretrained, save_pretrained
 from chainrule.models import BERTEmbedder, EncoderDecoder, make
 from chainrule.models.bert.heads import body_of
 from chainrule.nn.positions import distance_buckets
+from chainrule.tasks.translating import Marks
+from chainrule.text import BPETokenizer
 from tests.battery.checks import distance
 
 V, TOLERANCE = 101, 1e-5
@@ -213,6 +215,16 @@ def test_encoder_decoders_both_ways(name: str, tmp_path: Path) -> None:
     assert all((again.state()[key] == value).all() for key, value in ours.state().items())
 
 
+@pytest.mark.parametrize("family", ["t5", "seq2seq"])
+def test_a_source_is_read_with_its_end(family: str, tmp_path: Path) -> None:
+    words = BPETokenizer.train("the cat sat on the mat", 263, special_tokens=["<s>", "</s>", "<pad>"])
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 16, "vocab_size": words.vocab_size}
+    save_pretrained(make(family, **sizes, target_start="pad"), words, tmp_path / "ours")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    want = Marks.of(words, "pad").around(words.encode("the cat"), 16)
+    assert theirs("the cat")["input_ids"] == want.tolist()
+
+
 def test_mt5_is_a_t5(tmp_path: Path) -> None:
     torch.manual_seed(4)
     sizes = T5_SIZES | {"feed_forward_proj": "gated-gelu"}
@@ -352,6 +364,7 @@ def test_a_roberta_with_its_tokenizer(tmp_path: Path) -> None:
     save_pretrained(ours, ids_of, tmp_path / "ours")
     back = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
     assert back(texts[0])["input_ids"] == tokenizer(texts[0])["input_ids"]
+    assert {role: getattr(back, f"{role}_token") for role in roles} == roles
     assert transformers.AutoModel.from_pretrained(tmp_path / "ours").config.pad_token_id == 1
 
 

@@ -17,14 +17,18 @@ Matrix: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = dict[str, Matrix]
 
 
+FLOAT32 = np.dtype(np.float32)
+
+
 class Lazy:
-    """An array of float32 with a known shape; `read` computes it."""
+    """An array with a known shape, of float32 unless it is made of integers; `read` computes it."""
 
-    dtype = np.dtype(np.float32)
-
-    def __init__(self, shape: tuple[int, ...], read: Callable[[], Matrix]) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], read: Callable[[], Matrix], dtype: np.dtype[Any] = FLOAT32
+    ) -> None:
         self.shape = shape
         self.read = read
+        self.dtype = dtype
 
     @property
     def ndim(self) -> int:
@@ -56,4 +60,5 @@ class Lazy:
 def later(function: Callable[..., Matrix], *arrays: Any, shape: tuple[int, ...] | None = None) -> Matrix:
     """function(*arrays), computed when it is read; of the shape of the first array unless given"""
     known = arrays[0].shape if shape is None else shape
-    return Lazy(known, lambda: function(*map(np.asarray, arrays)))  # type: ignore[return-value]
+    integers = next((array.dtype for array in arrays if array.dtype.kind != "f"), FLOAT32)
+    return Lazy(known, lambda: function(*map(np.asarray, arrays)), integers)  # type: ignore[return-value]

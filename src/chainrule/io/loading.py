@@ -15,6 +15,7 @@ from chainrule.io.gguf.file import read_settings
 from chainrule.io.hf.pretrained import (
     PICKLES,
     check_vocabulary,
+    check_weights_file,
     conventions_of,
     open_pretrained,
     refuse_pickle,
@@ -86,7 +87,8 @@ def _open(path: Path, given: Tokenizer | None) -> Opened:
             names = ", ".join(file.name for file in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
             raise FormatError(f"{path}: holds {len(files)} models, {names} (must be one: give the file)")
         path = files[0]
-    if path.suffix == ".safetensors":
+    if path.suffix == ".safetensors" and path.is_file():
+        check_weights_file(path)
         path = path.parent
     if path.is_dir():
         return _open_directory(path, given)

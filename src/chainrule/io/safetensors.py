@@ -17,7 +17,7 @@ import numpy as np
 from chainrule.errors import FormatError
 from chainrule.io.binary import map_file, widen_bf16
 from chainrule.io.lazy import Arrays as Arrays
-from chainrule.io.lazy import Matrix, later
+from chainrule.io.lazy import Lazy, Matrix
 
 # In the order in which Hugging Face's own writer lays them out.
 DTYPES = {
@@ -127,7 +127,8 @@ def _array(name: str, entry: Any, data: memoryview) -> tuple[Matrix, tuple[int, 
             f"{name!r} of shape {shape} ({dtype}) in bytes {start} to {stop} of {len(data)} (does not fit)"
         )
     array = np.frombuffer(data[start:stop], kind).reshape(shape)
-    return later(widen_bf16, array) if dtype == "BF16" else array, (start, stop)
+    found: Any = Lazy(array.shape, lambda: widen_bf16(array)) if dtype == "BF16" else array
+    return found, (start, stop)
 
 
 def _naturals(value: Any) -> bool:

@@ -13,7 +13,7 @@ ROLES = {
     "unk": ("<unk>", "[UNK]"),
     "cls": ("[CLS]",),
     "sep": ("[SEP]",),
-    "mask": ("[MASK]",),
+    "mask": ("[MASK]", "<mask>"),
 }
 
 

@@ -12,7 +12,7 @@ import chainrule as cr
 from chainrule.errors import FormatError
 from chainrule.io import load, save_pretrained
 from chainrule.runs import Run
-from chainrule.text import BPETokenizer, Conventions
+from chainrule.text import BPETokenizer, Conventions, UnigramTokenizer, Vocabulary
 from chainrule.train import TrainConfig
 
 FULL = Conventions(
@@ -133,6 +133,41 @@ def test_wrong_values_are_refused_in_one_line(files: dict[str, Any], rule: str, 
     with pytest.raises(FormatError) as error:
         load(directory(tmp_path / "x", **files))
     assert rule in str(error.value) and str(tmp_path / "x") in str(error.value)
+
+
+SIZES: dict[str, Any] = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 16, "vocab_size": 261}
+
+
+@pytest.mark.parametrize("family", ["t5", "seq2seq"])
+def test_a_source_of_a_model_whose_targets_begin_with_padding_ends_with_eos(
+    family: str, tmp_path: Path
+) -> None:
+    """As `tasks.translating.Marks` reads it."""
+    for start, ends in (("pad", True), ("bos", False)):
+        made = cr.models.make(family, **SIZES, target_start=start)
+        save_pretrained(made, tokenizer(), tmp_path / start)
+        processor = json.loads((tmp_path / start / "tokenizer.json").read_text())["post_processor"]
+        assert (processor is not None) == ends
+        assert load(tmp_path / start)[1] == tokenizer()
+        if ends:
+            first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+            end = {"SpecialToken": {"id": "</s>", "type_id": 0}}
+            assert processor["type"] == "TemplateProcessing" and processor["single"] == [first, end]
+            assert processor["pair"] == [first, end, second, end]
+            assert processor["special_tokens"]["</s>"]["ids"] == [257]
+
+
+def test_a_roberta_names_its_tokens_as_transformers_does(tmp_path: Path) -> None:
+    names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    vocabulary = Vocabulary([*names, *"abcdefgh"], {name: id for id, name in enumerate(names)})
+    words = UnigramTokenizer(vocabulary, [0.0] * 13)
+    made = cr.models.make(
+        "bert", **SIZES | {"vocab_size": 13}, variant="roberta", next_sentence=False, n_segments=1
+    )
+    save_pretrained(made, words, tmp_path / "x")
+    about = json.loads((tmp_path / "x" / "tokenizer_config.json").read_text())
+    want = {"bos": "<s>", "cls": "<s>", "eos": "</s>", "sep": "</s>", "mask": "<mask>", "pad": "<pad>"}
+    assert want.items() <= {name.removesuffix("_token"): value for name, value in about.items()}.items()
 
 
 def test_a_run_keeps_what_its_initial_model_expects(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from chainrule.io import load, load_pretrained, safetensors, save_pretrained
 from chainrule.models import FAMILIES, GPT, GPTConfig, make
 from chainrule.nn.positions import sinusoidal
 from chainrule.text import BPETokenizer, CharTokenizer, Tokenizer, UnigramTokenizer, WordTokenizer
+from tests.io.sentencepiece_files import UNIGRAM
+from tests.io.sentencepiece_files import model as sentencepiece
 from tests.models.tiny import SIZES, tiny
 
 TEXT = "the lower lowest of the low newer widest — naïve 🙂\n" * 9
@@ -244,6 +246,26 @@ def shard(folder: Path) -> dict[str, str]:
     return places
 
 
+def test_only_the_weights_of_a_directory_stand_for_it(tmp_path: Path) -> None:
+    save_pretrained(gpt(), CharTokenizer("abcdefghijk"), tmp_path / "x")
+    other = tmp_path / "x" / "other.safetensors"
+    other.write_bytes(b"garbage")
+    whole = safetensors.read(tmp_path / "x" / "model.safetensors")
+
+    def refused(path: Path) -> None:
+        with pytest.raises(FormatError, match=rf"{path.name}: not the weights of its directory") as error:
+            load(path)
+        assert "\n" not in str(error.value)
+
+    assert same(load(tmp_path / "x" / "model.safetensors")[0], gpt())
+    refused(other)
+    shard(tmp_path / "x")
+    assert same(load(tmp_path / "x" / "part-1.safetensors")[0], gpt())
+    refused(other)
+    (tmp_path / "x" / "model.safetensors").write_bytes(safetensors.encode(whole))
+    refused(tmp_path / "x" / "part-1.safetensors")  # the whole file would be read instead
+
+
 def test_an_index_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
     save_pretrained(gpt(), None, tmp_path / "x")
     places = shard(tmp_path / "x")
@@ -379,6 +401,51 @@ def test_a_tokenizer_is_given_for_weights_without_one(tmp_path: Path) -> None:
         load(tmp_path / "x", tmp_path / "more.json")
     with pytest.raises(DataError, match="holds no tokenizer"):
         load(tmp_path / "x" / "model.safetensors")
+
+
+PIECES = [
+    ("<unk>", 0.0, 2),
+    ("<s>", 0.0, 3),
+    ("</s>", 0.0, 3),
+    *((f"\u2581{c}", -1.0, 1) for c in "abcdefgh"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "about", "refused"),
+    [
+        ("xlm-roberta", {}, True),
+        ("camembert", {}, True),
+        ("roberta", {"tokenizer_class": "XLMRobertaTokenizerFast"}, True),
+        ("roberta", {"tokenizer_class": "T5Tokenizer"}, False),
+    ],
+)
+def test_a_sentencepiece_file_whose_ids_are_not_those_of_the_model_is_refused(
+    kind: str, about: dict[str, Any], refused: bool, tmp_path: Path
+) -> None:
+    save_pretrained(make("bert-embedder", **ENCODER, variant="roberta", n_segments=1), None, tmp_path / "x")
+    change_config(tmp_path / "x", model_type=kind, architectures=None)
+    (tmp_path / "x" / "tokenizer_config.json").write_text(json.dumps(about))
+    (tmp_path / "x" / "sentencepiece.bpe.model").write_bytes(sentencepiece(PIECES, kind=UNIGRAM))
+    if not refused:
+        assert load(tmp_path / "x")[1].vocab_size == len(PIECES)
+        return
+    with pytest.raises(
+        FormatError, match=rf"bpe.model: its ids are not those of {kind}.*needs tokenizer.json"
+    ):
+        load(tmp_path / "x")
+    cr.io.save_tokenizer(CharTokenizer("abcdefghijk"), tmp_path / "x" / "tokenizer.json")
+    assert load(tmp_path / "x")[1].vocab_size == 11  # the file beside it is not read
+
+
+def test_a_tokenizer_comes_back_without_the_end_that_other_programs_need(tmp_path: Path) -> None:
+    """A run that is resumed with the file of its tokenizer finds the same one."""
+    (tmp_path / "spiece.model").write_bytes(sentencepiece([("<pad>", 0.0, 3), *PIECES], kind=UNIGRAM))
+    given = cr.io.load_tokenizer(tmp_path / "spiece.model")
+    save_pretrained(make("t5", **ENCODER | {"vocab_size": 12}, target_start="pad"), given, tmp_path / "x")
+    described = json.loads((tmp_path / "x" / "tokenizer.json").read_text())
+    assert described["post_processor"]["special_tokens"].keys() == {"</s>"}
+    assert load(tmp_path / "x")[1] == given
 
 
 def test_a_tokenizer_that_is_not_read_is_refused_before_the_weights(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chainrule.io.hf.weights import drop_prefix, without_copies
+from chainrule.io.hf.weights import drop_prefix, without_copies, without_rows
 from chainrule.io.safetensors import Arrays
 
 Pairs = tuple[tuple[str, str], ...]  # a part of our name, and of theirs
@@ -120,7 +120,7 @@ def to_ours(tensors: Arrays, names: Names, *, classifier: bool) -> Arrays:
     heads = _turned((*names.words, *(names.classifier if classifier else ())))
     ours = {_first(_replaced(name, _turned(names.body)), heads): array for name, array in found.items()}
     if names.first_position and POSITIONS in ours:
-        ours[POSITIONS] = ours[POSITIONS][names.first_position :]
+        ours[POSITIONS] = without_rows(POSITIONS, ours[POSITIONS], names.first_position)
     return ours
 
 

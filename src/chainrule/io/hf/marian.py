@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.errors import FormatError
-from chainrule.io.hf.weights import with_zero_biases, without_copies, without_zero_biases
+from chainrule.io.hf.weights import with_zero_biases, without_copies, without_rows, without_zero_biases
 from chainrule.io.safetensors import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import Model, Seq2Seq, Seq2SeqConfig
@@ -144,7 +144,7 @@ def read_weights(tensors: Arrays, config: Seq2SeqConfig) -> Arrays:
         if config.positions == "sinusoidal":
             _check_positions(name, found.pop(name, None), config)
         elif name in found:
-            found[name] = found[name][FIRST_POSITION:]
+            found[name] = without_rows(name, found[name], FIRST_POSITION)
     shared = config.source_vocab_size is None
     copies = dict.fromkeys(TABLES, SHARED) if shared else {}
     if config.tied:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.io.hf.gpt2 import ACTIVATIONS
-from chainrule.io.hf.weights import drop_prefix, fuse_rows, renamed, without_copies
+from chainrule.io.hf.weights import drop_prefix, fuse_rows, renamed, without_copies, without_rows
 from chainrule.io.lazy import Arrays
 from chainrule.io.settings import Settings
 from chainrule.models import GPT, GPTConfig, Model
@@ -57,6 +57,6 @@ def read_weights(tensors: Arrays, config: GPTConfig) -> Arrays:
     """Arrays by our names and shapes, from Hugging Face's."""
     parts = [f"self_attn.{name}_proj" for name in "qkv"]
     found = renamed(fuse_rows(drop_prefix(tensors, *PREFIXES), "attn.c_attn", parts), LAYERS)
-    if (positions := found.get("wpe.weight")) is not None and positions.ndim:
-        found["wpe.weight"] = positions[OFFSET:]
+    if "wpe.weight" in found:
+        found["wpe.weight"] = without_rows("embed_positions.weight", found["wpe.weight"], OFFSET)
     return without_copies(found, {HEAD: "wte.weight"}) if config.tied else found

@@ -23,14 +23,17 @@ from chainrule.io.hf import sentence_transformers
 from chainrule.io.hf.architectures import known_kind, to_files, to_opened
 from chainrule.io.hf.bert_names import VARIANTS
 from chainrule.io.hf.conventions import read_conventions, roles, write_generation, write_ids, write_rest
-from chainrule.io.hf.tokenizers.parts import put_before
+from chainrule.io.hf.tokenizers.parts import put_after, put_before
 from chainrule.io.lazy import Arrays
 from chainrule.io.opened import Opened
 from chainrule.io.tokenizers import described_tokenizer, find_tokenizer, load_tokenizer, to_hugging_face
 from chainrule.models import EncoderDecoder, Model, Word2Vec
 from chainrule.text import Conventions, Tokenizer, from_dict
+from chainrule.text.pipeline import PipelineTokenizer
 
-INDEX = "model.safetensors.index.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+# Models whose tokens transformers numbers otherwise than their SentencePiece file, and how their tokenizers are called.
+RENUMBERED = {"xlm-roberta": "XLMRoberta", "camembert": "Camembert", "pegasus": "Pegasus", "mbart": "MBart"}
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
@@ -63,10 +66,15 @@ def parts(model: Model, tokenizer: Tokenizer | None, arrays: Arrays | None = Non
     if tokenizer is None:
         return Parts(arrays, config, {}, {}, ids)
     described, extra = _describe(tokenizer)
-    if around := _around(model, config["model_type"], named, by_role):
-        described = described | around
-    elif conventions.add_bos and described.get("post_processor", 0) is None:
-        described = described | {"post_processor": put_before(named["bos"], by_role["bos"])}
+    around = _around(model, config["model_type"], named, by_role)
+    if around is None and described.get("post_processor", 0) is None:
+        around = _on_one_side(model, tokenizer)
+        if around is not None and isinstance(tokenizer, PipelineTokenizer):  # it would come back with them
+            extra = {"chainrule": tokenizer.to_dict()}
+    if around is not None:
+        described = described | {"post_processor": around}
+        if around["type"] == "RobertaProcessing":  # its own names of the tokens
+            named |= {"cls": around["cls"][0], "sep": around["sep"][0]}
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     if hasattr(model.config, "block_size"):
         about["model_max_length"] = model.config.block_size
@@ -85,19 +93,31 @@ def _agreed(config: Mapping[str, Any], ids: dict[str, Any]) -> dict[str, Any]:
     return {name: config.get(name) if id is None else id for name, id in ids.items()}
 
 
-def _around(model: Model, kind: str, named: Mapping[str, str], ids: Mapping[str, int]) -> dict[str, Any]:
-    """The part of `tokenizer.json` that puts tokens around a text, for a model that reads them."""
+def _around(
+    model: Model, kind: str, named: Mapping[str, str], ids: Mapping[str, int]
+) -> dict[str, Any] | None:
+    """The post_processor of `tokenizer.json` that puts tokens around a text, for a model that reads them."""
 
     def token(role: str) -> list[Any]:
         return [named[role], ids[role]]
 
     if kind in VARIANTS and {"cls", "sep"} <= named.keys():
-        return {"post_processor": {"type": "BertProcessing", "cls": token("cls"), "sep": token("sep")}}
+        return {"type": "BertProcessing", "cls": token("cls"), "sep": token("sep")}
     between = kind in VARIANTS or (isinstance(model, EncoderDecoder) and model.config.target_start == "eos")
     if between and {"bos", "eos"} <= named.keys():
         about = {"type": "RobertaProcessing", "trim_offsets": True, "add_prefix_space": False}
-        return {"post_processor": about | {"cls": token("bos"), "sep": token("eos")}}
-    return {}
+        return about | {"cls": token("bos"), "sep": token("eos")}
+    return None
+
+
+def _on_one_side(model: Model, tokenizer: Tokenizer) -> dict[str, Any] | None:
+    """The post_processor that ends a source, as T5 and Marian read it, or begins a text, if its model expects that."""
+    special, conventions = tokenizer.special_ids, tokenizer.conventions
+    if isinstance(model, EncoderDecoder) and model.config.target_start == "pad" and "</s>" in special:
+        return put_after("</s>", special["</s>"])
+    if conventions.add_bos and conventions.bos is not None:
+        return put_before(tokenizer.piece(conventions.bos), conventions.bos)
+    return None
 
 
 def save_pretrained(
@@ -109,7 +129,7 @@ def save_pretrained(
     """
     content = parts(model, tokenizer, model.arrays() if arrays is None else arrays)
     with new_folder(Path(folder)) as place:
-        with new_file(place / "model.safetensors") as file:
+        with new_file(place / WEIGHTS) as file:
             safetensors.write(file, content.model)
         for name in ("config", "tokenizer", "tokenizer_config", "generation_config"):
             if value := getattr(content, name):
@@ -132,7 +152,7 @@ def open_pretrained(folder: str | Path, tokenizer: Tokenizer | None = None) -> O
     try:
         known_kind(config)
         config |= sentence_transformers.section(folder)
-        if tokenizer is None and (tokenizer := _tokenizer(folder)):
+        if tokenizer is None and (tokenizer := _tokenizer(folder, config)):
             tokenizer.conventions = conventions_of(folder, tokenizer, config)
         found = to_opened(config, _weights(folder))._replace(tokenizer=tokenizer)
         if tokenizer is not None:
@@ -172,12 +192,22 @@ def _describe(tokenizer: Tokenizer) -> tuple[dict[str, Any], dict[str, Any]]:
         return ours, {}
 
 
-def _tokenizer(folder: Path) -> Tokenizer | None:
-    if find_tokenizer(folder) is None:
+def _tokenizer(folder: Path, config: Mapping[str, Any]) -> Tokenizer | None:
+    path = find_tokenizer(folder)
+    if path is None:
         return None
-    about = folder / "tokenizer_config.json"
-    exact = _object(about).get("chainrule") if about.is_file() else None
-    return from_dict(exact) if isinstance(exact, dict) else load_tokenizer(folder)
+    place = folder / "tokenizer_config.json"
+    about = _object(place) if place.is_file() else {}
+    exact = about.get("chainrule")
+    if isinstance(exact, dict):
+        return from_dict(exact)
+    if path.suffix == ".model":
+        kind = str(about.get("tokenizer_class")).removesuffix("Fast").removesuffix("Tokenizer")
+        if config["model_type"] in RENUMBERED or kind in RENUMBERED.values():
+            raise FormatError(
+                f"{path}: its ids are not those of {config['model_type']} (needs tokenizer.json)"
+            )
+    return load_tokenizer(folder)
 
 
 def conventions_of(
@@ -195,18 +225,26 @@ def conventions_of(
     return read_conventions(tokenizer, about, generation, config, described)
 
 
+def check_weights_file(path: Path) -> None:
+    """Refuse a file that is not among the weights of its directory, which would be read instead."""
+    folder = path.parent
+    indexed = not (folder / WEIGHTS).is_file() and (folder / INDEX).is_file()
+    if path.name not in (_weight_map(folder).values() if indexed else (WEIGHTS,)):
+        raise FormatError(
+            f"{path}: not the weights of its directory (must be {WEIGHTS}, or listed in {INDEX})"
+        )
+
+
 def _weights(folder: Path) -> Arrays:
     """All arrays of a directory, from one file or from the files of its index."""
-    if (folder / "model.safetensors").is_file():
-        return safetensors.read(folder / "model.safetensors")
+    if (folder / WEIGHTS).is_file():
+        return safetensors.read(folder / WEIGHTS)
     if not (folder / INDEX).is_file():
         pickles = sorted(path for path in folder.iterdir() if path.suffix in PICKLES)
         if pickles:
             raise refuse_pickle(pickles[0])
-        raise DataError(f"{folder}: holds no weights (must have model.safetensors)")
-    places = _object(folder / INDEX, once=True).get("weight_map")
-    if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
-        raise FormatError(f"{folder / INDEX}: has no weight_map (must map names to files)")
+        raise DataError(f"{folder}: holds no weights (must have {WEIGHTS})")
+    places = _weight_map(folder)
     arrays: Arrays = {}
     for file in sorted(set(places.values())):
         if Path(file).name != file or not file.endswith(".safetensors"):
@@ -220,6 +258,14 @@ def _weights(folder: Path) -> Arrays:
             f"{folder}: {min(missing)!r} is in the index, but not in its file (it is incomplete)"
         )
     return arrays
+
+
+def _weight_map(folder: Path) -> dict[str, str]:
+    """Array -> file, by the index of a directory."""
+    places = _object(folder / INDEX, once=True).get("weight_map")
+    if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
+        raise FormatError(f"{folder / INDEX}: has no weight_map (must map names to files)")
+    return places
 
 
 def refuse_pickle(path: Path) -> FormatError:

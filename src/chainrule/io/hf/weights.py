@@ -112,6 +112,13 @@ def check_rows(name: str, array: Matrix, rows: int) -> None:
         raise FormatError(f"{name} has shape {array.shape} (must have {rows} rows)")
 
 
+def without_rows(name: str, array: Matrix, n: int) -> Matrix:
+    """The array without its first `n` rows, which are never read."""
+    if array.ndim == 0 or len(array) <= n:
+        raise FormatError(f"{name} has shape {array.shape} (must have more than {n} rows)")
+    return array[n:]
+
+
 def pairs_to_halves(weight: Matrix, heads: int) -> Matrix:
     """Reorder the rows of queries or keys (H D, C) from rotary pairs (2i, 2i + 1), as in llama2.c and GGUF, to pairs
     (i, i + D/2)."""

@@ -86,7 +86,22 @@ def token_before(description: Description) -> str | None:
 
 def put_before(token: str, id: int) -> dict[str, Any]:
     """The post_processor that puts a token before a text."""
-    special = {"SpecialToken": {"id": token, "type_id": 0}}
-    a, b = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
-    template = {"type": "TemplateProcessing", "single": [special, a], "pair": [special, a, special, b]}
+    special, a, b = _steps(token)
+    return _template(token, id, [special, a], [special, b])
+
+
+def put_after(token: str, id: int) -> dict[str, Any]:
+    """The post_processor that puts a token after a text."""
+    special, a, b = _steps(token)
+    return _template(token, id, [a, special], [b, special])
+
+
+def _steps(token: str) -> list[dict[str, Any]]:
+    """A special token, a text and the second text of a pair, as a template has them."""
+    texts = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
+    return [{"SpecialToken": {"id": token, "type_id": 0}}, *texts]
+
+
+def _template(token: str, id: int, first: list[Any], second: list[Any]) -> dict[str, Any]:
+    template = {"type": "TemplateProcessing", "single": first, "pair": first + second}
     return template | {"special_tokens": {token: {"id": token, "ids": [id], "tokens": [token]}}}
