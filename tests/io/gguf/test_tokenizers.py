@@ -13,12 +13,20 @@ from chainrule.io import load_tokenizer
 from chainrule.io.gguf import file
 from chainrule.io.gguf.tokenizers import MERGED, PATTERNS, PRE, PREFIX, write_tokenizer
 from chainrule.io.tokenizers import described_tokenizer, to_hugging_face
-from chainrule.text import BPETokenizer, PipelineTokenizer, Tokenizer, WordPieceTokenizer
+from chainrule.text import (
+    BPETokenizer,
+    PipelineTokenizer,
+    SentencePieceBPETokenizer,
+    Tokenizer,
+    WordPieceTokenizer,
+    prompt_ids,
+)
 from chainrule.text import patterns as known
+from chainrule.text.unigram import BYTES
 from tests.text.pipeline.charsmaps import charsmap
 
 TEXT = "She sells 12345 sea shells; they're HTTPServer shells.\n\n  naïve 中文中文 🙂 "
-CONTROL, USER_DEFINED = 3, 4
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
 
 def read(tmp_path: Path, **settings: Any) -> Tokenizer:
@@ -73,11 +81,68 @@ def test_a_pipeline_of_bytes_is_written_without_its_normal_form(tmp_path: Path) 
     settings = described(tokenizer)
     assert settings["token_type"].tolist()[-2:] == [CONTROL, USER_DEFINED]
     read_again = read(tmp_path, **settings)
-    assert isinstance(read_again, BPETokenizer) and read_again.pattern == "qwen2"
-    assert read_again.encode(TEXT).tolist() == tokenizer.encode(TEXT).tolist()
+    text = f"{TEXT}<tool>{TEXT}<|end|>"
+    assert 330 in tokenizer.encode(text)
+    assert read_again.encode(text).tolist() == tokenizer.encode(text).tolist()
+    assert read_again.decode(read_again.encode(text)) == text
+    assert "<|end|>" in read_again.special_ids and "<tool>" not in read_again.special_ids
+    assert described(read_again)["token_type"].tolist() == settings["token_type"].tolist()
     lowercase = described_tokenizer(described_qwen | {"normalizer": {"type": "Lowercase"}})
     with pytest.raises(ConfigError, match=r"gguf: cannot hold this pipeline .normalizer 'Lowercase'"):
         write_tokenizer(lowercase)
+
+
+def test_added_spaces_survive_our_own_file(tmp_path: Path) -> None:
+    fast = trained("gpt2")
+    description = to_hugging_face(fast)
+    description["added_tokens"].append({"id": fast.vocab_size, "content": "    ", "special": False})
+    tokenizer = described_tokenizer(description)
+    again, ids = read(tmp_path, **described(tokenizer)), tokenizer.encode("a    b").tolist()
+    assert fast.vocab_size in ids and again.encode("a    b").tolist() == ids
+    assert again.special_ids == fast.special_ids
+    marked = prompt_ids(again, "a    b<|end|>", special=True)
+    assert marked.tolist() == [*ids, fast.special_ids["<|end|>"]]
+
+
+PIECES = ["<unk>", "<s>", "▁", "l", "o", "w", "lo", "▁lo", "<tool>", "  ", "[PAD0]", *BYTES]
+PIECE_TYPES = [UNKNOWN, CONTROL, *[NORMAL] * 6, USER_DEFINED, USER_DEFINED, UNUSED, *[BYTE] * 256]
+
+
+def pieces(**changes: Any) -> dict[str, Any]:
+    scores = np.array([0, 0, -9, -9, -9, -9, -1, -2, *[0] * 259], np.float32)
+    types = np.array(PIECE_TYPES, np.int32)
+    return {"model": "llama", "tokens": PIECES, "scores": scores, "token_type": types} | changes
+
+
+@pytest.mark.parametrize("unknown", [UNKNOWN, CONTROL])
+def test_tokens_of_the_user_are_found_among_pieces(unknown: int, tmp_path: Path) -> None:
+    types = np.array([unknown, *PIECE_TYPES[1:]], np.int32)
+    tokenizer = read(tmp_path, **pieces(token_type=types))
+    ids = tokenizer.encode("lo<tool>w  lo é")
+    assert [tokenizer.piece(id) for id in ids.tolist()] == [
+        "▁lo", "<tool>", "w", "▁▁", "lo", "▁", "<0xC3>", "<0xA9>"
+    ]  # fmt: skip
+    assert tokenizer.decode(ids) == "lo<tool>w  lo é"
+    assert list(tokenizer.special_ids) == ["<unk>", "<s>", "[PAD0]"]
+
+
+@pytest.mark.parametrize(
+    ("bos", "begun"),
+    [
+        ({}, [1]),
+        ({"bos_token_id": 1}, [1]),
+        ({"bos_token_id": 0}, [0]),
+        ({"bos_token_id": 1, "add_bos_token": False}, []),
+        ({"bos_token_id": 2**32 - 1}, []),
+        ({"bos_token_id": 3}, []),
+        ({"bos_token_id": 999}, []),
+    ],
+)
+def test_pieces_begin_with_a_special_bos(bos: dict[str, Any], begun: list[int], tmp_path: Path) -> None:
+    plain = np.array([NORMAL if kind == USER_DEFINED else kind for kind in PIECE_TYPES], np.int32)
+    tokenizer = read(tmp_path, **pieces(token_type=plain), **bos)
+    assert isinstance(tokenizer, SentencePieceBPETokenizer)
+    assert tokenizer.encode("low").tolist() == [*begun, 7, 5]
 
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "▁un", "aff", "able", "▁!", "▁café", "▁ca", "fe"]
@@ -129,6 +194,7 @@ def test_unigram_has_its_charsmap(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"pre": "kimi-k2"}, "tokenizer.ggml.pre kimi-k2 is not supported .must be one of gpt-2"),
+        ({"pre": ["gpt-2"]}, r"tokenizer.ggml.pre \['gpt-2'\] is not supported .must be one of gpt-2"),
         (
             {"model": "rwkv"},
             "tokenizer.ggml.model rwkv is not supported .must be one of gpt2, llama, bert, t5",

@@ -47,15 +47,16 @@ GENERATION = {
 }
 
 
+def id_of(settings: Settings, role: str, default: int = NONE) -> int | None:
+    """The token of a role; None if there is none."""
+    name = f"{IDS}{role}_token_id"
+    value = settings.values.get(name, default)
+    return None if isinstance(value, int) and value == NONE else settings.integer(name, default=default)
+
+
 def read_conventions(settings: Settings, tokenizer: Tokenizer) -> Conventions:
     """What the settings of a file say."""
-
-    def id_of(role: str) -> int | None:
-        name = f"{IDS}{role}_token_id"
-        value = settings.values.get(name, NONE)
-        return None if isinstance(value, int) and value == NONE else settings.integer(name)
-
-    ends = [id_of(role) for role in ("eos", "eot", "eom")]
+    ends = [id_of(settings, role) for role in ("eos", "eot", "eom")]
     ends += _listed(settings) if settings.has(ENDS) else map(tokenizer.special_ids.get, END_NAMES)
     template = settings.values.get(TEMPLATE)
     if template is not None and not isinstance(template, str):
@@ -64,10 +65,10 @@ def read_conventions(settings: Settings, tokenizer: Tokenizer) -> Conventions:
         settings.values.get(IDS + "model") == "llama" or settings.values.get(IDS + "pre") in BEGIN_WITH_BOS
     )
     return Conventions(
-        bos=id_of("bos"),
+        bos=id_of(settings, "bos"),
         eos=tuple(dict.fromkeys(id for id in ends if id is not None)),
-        pad=id_of("padding"),
-        unk=id_of("unknown"),
+        pad=id_of(settings, "padding"),
+        unk=id_of(settings, "unknown"),
         add_bos=settings.flag(ADD_BOS, usual),
         chat_template=template or None,
         generation=read_defaults(settings, GENERATION),

@@ -16,10 +16,11 @@ import numpy as np
 
 from chainrule.errors import ConfigError, FormatError
 from chainrule.io import sentencepiece
+from chainrule.io.gguf.conventions import id_of
 from chainrule.io.hf.tokenizers import bpe, pipeline
 from chainrule.io.hf.tokenizers.bpe import merge_pair
 from chainrule.io.hf.tokenizers.parts import OtherParts
-from chainrule.io.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN_TYPE, USER_DEFINED
+from chainrule.io.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN_TYPE, UNUSED, USER_DEFINED
 from chainrule.io.settings import Settings
 from chainrule.text import (
     BertRules,
@@ -82,7 +83,10 @@ def read_tokenizer(settings: Settings) -> Tokenizer:
     if kind == "gpt2":
         return _read_bpe(ours, tokens, types)
     if kind == "llama":
-        return _read_pieces(ours, tokens, types)
+        if USER_DEFINED in types:
+            return _read_symbols(ours, tokens, types)
+        # llama.cpp's own bos, where the file names none
+        return _read_pieces(ours, tokens, types, bos=id_of(settings, "bos", default=1))
     if kind == "bert":
         return _read_wordpiece(ours, tokens, types)
     if kind == "t5":
@@ -108,25 +112,33 @@ def write_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     return {PREFIX + name: value for name, value in found.items()}
 
 
-def _read_bpe(settings: Settings, tokens: list[str], types: list[float]) -> BPETokenizer:
+def _read_bpe(settings: Settings, tokens: list[str], types: list[float]) -> Tokenizer:
     merges = settings.values.get("merges")
     if not isinstance(merges, list):
         raise FormatError(f"{PREFIX}merges is missing (must be a list of pairs)")
     pre = settings.values.get("pre", "default")
-    if pre not in PATTERNS:
-        raise FormatError(f"{PREFIX}pre {pre} is not supported (must be one of {', '.join(PATTERNS)})")
+    if not isinstance(pre, str) or pre not in PATTERNS:
+        raise FormatError(
+            f"{PREFIX}pre {str(pre)[:60]} is not supported (must be one of {', '.join(PATTERNS)})"
+        )
     pattern = PATTERNS[pre]
     ids = {name: id for id, name in enumerate(tokens)}
     if len(ids) < len(tokens):
         raise FormatError(f"{PREFIX}tokens: a token occurs twice (each must occur once)")
     special = {name: id for name, id in ids.items() if types[id] not in (NORMAL, BYTE)}
-    return BPETokenizer(
+    found = BPETokenizer(
         {hide(name): id for name, id in ids.items() if name not in special},
         [merge_pair(place, merge, ids) for place, merge in enumerate(merges)],
         pattern=pattern,
         special_tokens=special,
         whole_words=pattern in ("llama3", "tekken") and pre not in MERGED,
     )
+    if USER_DEFINED not in types:
+        return found
+    described = bpe.write(found)
+    for entry in described["added_tokens"]:
+        entry["special"] = types[entry["id"]] != USER_DEFINED
+    return pipeline.read(described)
 
 
 def _write_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
@@ -167,16 +179,35 @@ def _write_byte_level(tokenizer: PipelineTokenizer) -> dict[str, Any]:
     return found
 
 
-def _read_pieces(settings: Settings, tokens: list[str], types: list[float]) -> SentencePieceBPETokenizer:
+def _read_pieces(
+    settings: Settings, tokens: list[str], types: list[float], *, bos: int | None
+) -> SentencePieceBPETokenizer:
     scores = _numbers(settings, "scores", len(tokens), 0)
     special = [name for name, kind in zip(tokens, types, strict=True) if kind not in (NORMAL, BYTE)]
     vocabulary = Vocabulary(tokens, special)
-    start = None
-    if settings.flag("add_bos_token", True):
-        id = settings.integer("bos_token_id", default=1)
-        start = tokens[id] if id < len(tokens) else ""
+    wanted = settings.flag("add_bos_token", True) and bos is not None
+    # A text may become an ordinary token, so that one is put first by the conventions only.
+    start = next((name for name, id in vocabulary.special_ids.items() if wanted and id == bos), None)
     prefix = settings.flag("add_space_prefix", True)
     return SentencePieceBPETokenizer.from_scores(vocabulary, scores, prefix=prefix, start=start)
+
+
+def _read_symbols(settings: Settings, tokens: list[str], types: list[float]) -> Tokenizer:
+    """SentencePiece BPE with tokens of the user, which are found in every text; converters write their spaces plain."""
+    known = set(tokens)
+    spelled = [name.replace(" ", SPACE) for name in tokens]
+    names = [
+        new if kind == USER_DEFINED and new not in known else name
+        for name, new, kind in zip(tokens, spelled, types, strict=True)
+    ]
+    kinds = [
+        CONTROL if kind == UNUSED else kind for kind in types
+    ]  # they fill a vocabulary up to the model's
+    if UNKNOWN_TYPE not in kinds and UNKNOWN in known:
+        kinds[tokens.index(UNKNOWN)] = UNKNOWN_TYPE
+    prefix = settings.flag("add_space_prefix", True)
+    rules = sentencepiece.Rules(add_dummy_prefix=prefix, remove_extra_whitespaces=False)
+    return sentencepiece.build("BPE", names, _numbers(settings, "scores", len(tokens), 0), kinds, rules)
 
 
 def _read_wordpiece(settings: Settings, tokens: list[str], types: list[float]) -> WordPieceTokenizer:
