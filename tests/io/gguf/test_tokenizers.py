@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import numpy as np
 import pytest
 
 from chainrule.errors import ConfigError, FormatError
-from chainrule.io import load_tokenizer
+from chainrule.io import load_tokenizer, sentencepiece
 from chainrule.io.gguf import file
+from chainrule.io.gguf.conventions import read_conventions
+from chainrule.io.gguf.file import read_settings
 from chainrule.io.gguf.tokenizers import MERGED, PATTERNS, PRE, PREFIX, write_tokenizer
+from chainrule.io.settings import Settings
 from chainrule.io.tokenizers import described_tokenizer, to_hugging_face
 from chainrule.text import (
     BPETokenizer,
@@ -124,25 +128,32 @@ def test_tokens_of_the_user_are_found_among_pieces(unknown: int, tmp_path: Path)
     ]  # fmt: skip
     assert tokenizer.decode(ids) == "lo<tool>w  lo é"
     assert list(tokenizer.special_ids) == ["<unk>", "<s>", "[PAD0]"]
+    assert read(tmp_path, **described(tokenizer)) == tokenizer
 
 
 @pytest.mark.parametrize(
-    ("bos", "begun"),
+    ("bos", "begun", "prompted"),
     [
-        ({}, [1]),
-        ({"bos_token_id": 1}, [1]),
-        ({"bos_token_id": 0}, [0]),
-        ({"bos_token_id": 1, "add_bos_token": False}, []),
-        ({"bos_token_id": 2**32 - 1}, []),
-        ({"bos_token_id": 3}, []),
-        ({"bos_token_id": 999}, []),
+        ({}, [1], [1]),
+        ({"bos_token_id": 1}, [1], [1]),
+        ({"bos_token_id": 0}, [0], [0]),
+        ({"bos_token_id": 1, "add_bos_token": False}, [], []),
+        ({"bos_token_id": 2**32 - 1}, [], []),
+        ({"bos_token_id": 3}, [], [3]),
+        ({"bos_token_id": 999}, [], []),
     ],
 )
-def test_pieces_begin_with_a_special_bos(bos: dict[str, Any], begun: list[int], tmp_path: Path) -> None:
+def test_pieces_begin_with_bos(
+    bos: dict[str, Any], begun: list[int], prompted: list[int], tmp_path: Path
+) -> None:
+    """A special one in every encoded text, an ordinary one in prompts."""
     plain = np.array([NORMAL if kind == USER_DEFINED else kind for kind in PIECE_TYPES], np.int32)
-    tokenizer = read(tmp_path, **pieces(token_type=plain), **bos)
+    tokenizer, symbols = read(tmp_path, **pieces(token_type=plain), **bos), read(tmp_path, **pieces(), **bos)
     assert isinstance(tokenizer, SentencePieceBPETokenizer)
     assert tokenizer.encode("low").tolist() == [*begun, 7, 5]
+    for found in (tokenizer, symbols):
+        found.conventions = read_conventions(Settings(read_settings(tmp_path / "x.gguf")), found)
+        assert prompt_ids(found, "low").tolist() == [*prompted, 7, 5]
 
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "▁un", "aff", "able", "▁!", "▁café", "▁ca", "fe"]
@@ -206,6 +217,15 @@ def test_unigram_has_its_charsmap(tmp_path: Path) -> None:
 def test_what_is_unknown_is_named(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message):
         read(tmp_path, **described(trained("gpt2")) | change)
+
+
+def test_a_pipeline_of_pieces_that_removes_spaces_is_refused() -> None:
+    names = [name.replace(" ", "▁") for name in PIECES]
+    types = [CONTROL if kind == UNUSED else kind for kind in PIECE_TYPES]
+    build = partial(sentencepiece.build, "BPE", names, pieces()["scores"].tolist(), types)
+    assert write_tokenizer(build(sentencepiece.Rules(remove_extra_whitespaces=False)))
+    with pytest.raises(ConfigError, match="gguf: cannot hold this pipeline"):
+        write_tokenizer(build(sentencepiece.Rules()))
 
 
 @pytest.mark.filterwarnings("ignore:expression")

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.errors import ConfigError, FormatError
+from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import sentencepiece
-from chainrule.io.gguf.conventions import id_of
+from chainrule.io.gguf.conventions import adds_bos, id_of
 from chainrule.io.hf.tokenizers import bpe, pipeline
 from chainrule.io.hf.tokenizers.bpe import merge_pair
 from chainrule.io.hf.tokenizers.parts import OtherParts
@@ -32,6 +32,7 @@ from chainrule.text import (
     Vocabulary,
     WordPieceTokenizer,
 )
+from chainrule.text.pipeline.models import BPE
 from chainrule.text.training.wordpiece import PREFIX as INSIDE
 from chainrule.text.unicode.byte_alphabet import hide, show
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
@@ -85,8 +86,7 @@ def read_tokenizer(settings: Settings) -> Tokenizer:
     if kind == "llama":
         if USER_DEFINED in types:
             return _read_symbols(ours, tokens, types)
-        # llama.cpp's own bos, where the file names none
-        return _read_pieces(ours, tokens, types, bos=id_of(settings, "bos", default=1))
+        return _read_pieces(ours, tokens, types, id_of(settings, "bos") if adds_bos(settings) else None)
     if kind == "bert":
         return _read_wordpiece(ours, tokens, types)
     if kind == "t5":
@@ -99,7 +99,8 @@ def write_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     if isinstance(tokenizer, BPETokenizer):
         found = _write_bpe(tokenizer)
     elif isinstance(tokenizer, PipelineTokenizer):
-        found = _write_byte_level(tokenizer)
+        pieces = isinstance(tokenizer.model, BPE) and tokenizer.pre_tokenizer is None
+        found = _write_symbols(tokenizer) if pieces else _write_byte_level(tokenizer)
     elif isinstance(tokenizer, SentencePieceBPETokenizer):
         found = _write_pieces(tokenizer)
     elif isinstance(tokenizer, CharTokenizer) and SPACE not in tokenizer.characters:
@@ -180,14 +181,13 @@ def _write_byte_level(tokenizer: PipelineTokenizer) -> dict[str, Any]:
 
 
 def _read_pieces(
-    settings: Settings, tokens: list[str], types: list[float], *, bos: int | None
+    settings: Settings, tokens: list[str], types: list[float], bos: int | None
 ) -> SentencePieceBPETokenizer:
     scores = _numbers(settings, "scores", len(tokens), 0)
     special = [name for name, kind in zip(tokens, types, strict=True) if kind not in (NORMAL, BYTE)]
     vocabulary = Vocabulary(tokens, special)
-    wanted = settings.flag("add_bos_token", True) and bos is not None
-    # A text may become an ordinary token, so that one is put first by the conventions only.
-    start = next((name for name, id in vocabulary.special_ids.items() if wanted and id == bos), None)
+    # An ordinary token, which a text may become too, is put first by the conventions only.
+    start = next((name for name, id in vocabulary.special_ids.items() if id == bos), None)
     prefix = settings.flag("add_space_prefix", True)
     return SentencePieceBPETokenizer.from_scores(vocabulary, scores, prefix=prefix, start=start)
 
@@ -200,9 +200,8 @@ def _read_symbols(settings: Settings, tokens: list[str], types: list[float]) -> 
         new if kind == USER_DEFINED and new not in known else name
         for name, new, kind in zip(tokens, spelled, types, strict=True)
     ]
-    kinds = [
-        CONTROL if kind == UNUSED else kind for kind in types
-    ]  # they fill a vocabulary up to the model's
+    # Unused ones fill a vocabulary up to the size of the model.
+    kinds = [CONTROL if kind == UNUSED else kind for kind in types]
     if UNKNOWN_TYPE not in kinds and UNKNOWN in known:
         kinds[tokens.index(UNKNOWN)] = UNKNOWN_TYPE
     prefix = settings.flag("add_space_prefix", True)
@@ -249,6 +248,23 @@ def _write_pieces(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:
     if tokenizer.start_ids:
         settings["bos_token_id"] = tokenizer.start_ids[0]
     return settings
+
+
+def _write_symbols(tokenizer: PipelineTokenizer) -> dict[str, Any]:
+    """A pipeline that is SentencePiece BPE with tokens of the user."""
+    assert isinstance(tokenizer.model, BPE)
+    ids, prefix = tokenizer.model.vocab, tokenizer.normalize("a").startswith(SPACE)
+    merges = [(ids[left], ids[right], rank) for rank, (left, right) in enumerate(tokenizer.model.merges)]
+    try:
+        vocabulary = Vocabulary(tokenizer.tokens, tokenizer.special_tokens)
+        found = _write_pieces(SentencePieceBPETokenizer(vocabulary, merges, prefix=prefix))
+        found["token_type"][list(tokenizer.symbols.values())] = USER_DEFINED
+        same = read_tokenizer(Settings({PREFIX + name: value for name, value in found.items()})) == tokenizer
+    except ChainruleError as error:
+        raise ConfigError(f"gguf: cannot hold this pipeline ({error})") from None
+    if not same:
+        raise ConfigError("gguf: cannot hold this pipeline (must be SentencePiece BPE that keeps all spaces)")
+    return found
 
 
 def _numbers(settings: Settings, name: str, count: int, default: float) -> list[float]:
