@@ -118,10 +118,11 @@ def pieces(**changes: Any) -> dict[str, Any]:
     return {"model": "llama", "tokens": PIECES, "scores": scores, "token_type": types} | changes
 
 
-@pytest.mark.parametrize("unknown", [UNKNOWN, CONTROL])
-def test_tokens_of_the_user_are_found_among_pieces(unknown: int, tmp_path: Path) -> None:
-    types = np.array([unknown, *PIECE_TYPES[1:]], np.int32)
-    tokenizer = read(tmp_path, **pieces(token_type=types))
+@pytest.mark.parametrize(("unknown", "filling"), [(UNKNOWN, UNUSED), (CONTROL, UNUSED), (CONTROL, UNKNOWN)])
+def test_tokens_of_the_user_are_found_among_pieces(unknown: int, filling: int, tmp_path: Path) -> None:
+    """Whatever a converter calls the unknown token, and those that fill the vocabulary."""
+    types = [unknown, *(filling if kind == UNUSED else kind for kind in PIECE_TYPES[1:])]
+    tokenizer = read(tmp_path, **pieces(token_type=np.array(types, np.int32)))
     ids = tokenizer.encode("lo<tool>w  lo é")
     assert [tokenizer.piece(id) for id in ids.tolist()] == [
         "▁lo", "<tool>", "w", "▁▁", "lo", "▁", "<0xC3>", "<0xA9>"

@@ -200,10 +200,10 @@ def _read_symbols(settings: Settings, tokens: list[str], types: list[float]) -> 
         new if kind == USER_DEFINED and new not in known else name
         for name, new, kind in zip(tokens, spelled, types, strict=True)
     ]
-    # Unused ones fill a vocabulary up to the size of the model.
-    kinds = [CONTROL if kind == UNUSED else kind for kind in types]
-    if UNKNOWN_TYPE not in kinds and UNKNOWN in known:
-        kinds[tokens.index(UNKNOWN)] = UNKNOWN_TYPE
+    # Converters call what fills a vocabulary up to the model's size unused or unknown, and <unk> itself control.
+    kinds = [CONTROL if kind in (UNUSED, UNKNOWN_TYPE) else kind for kind in types]
+    if UNKNOWN in known or UNKNOWN_TYPE in types:
+        kinds[tokens.index(UNKNOWN) if UNKNOWN in known else types.index(UNKNOWN_TYPE)] = UNKNOWN_TYPE
     prefix = settings.flag("add_space_prefix", True)
     rules = sentencepiece.Rules(add_dummy_prefix=prefix, remove_extra_whitespaces=False)
     return sentencepiece.build("BPE", names, _numbers(settings, "scores", len(tokens), 0), kinds, rules)
