@@ -108,6 +108,20 @@ def test_added_spaces_survive_our_own_file(tmp_path: Path) -> None:
     assert marked.tolist() == [*ids, fast.special_ids["<|end|>"]]
 
 
+def test_what_ends_a_text_is_special_whatever_the_file_calls_it(tmp_path: Path) -> None:
+    settings = described(
+        BPETokenizer.train(TEXT, 300, pattern="qwen2", special_tokens=["<tool>", "<|im_end|>"])
+    )
+    settings["token_type"][settings["token_type"] == CONTROL] = USER_DEFINED
+    tokenizer = read(tmp_path, **settings)
+    end = tokenizer.special_ids["<|im_end|>"]
+    assert end not in tokenizer.encode("a<|im_end|>") and "<tool>" in [
+        tokenizer.piece(id) for id in tokenizer.encode("a<tool>")
+    ]
+    tokenizer.conventions = read_conventions(Settings(read_settings(tmp_path / "x.gguf")), tokenizer)
+    assert tokenizer.conventions.eos == (end,)
+
+
 PIECES = ["<unk>", "<s>", "▁", "l", "o", "w", "lo", "▁lo", "<tool>", "  ", "[PAD0]", *BYTES]
 PIECE_TYPES = [UNKNOWN, CONTROL, *[NORMAL] * 6, USER_DEFINED, USER_DEFINED, UNUSED, *[BYTE] * 256]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import sentencepiece
-from chainrule.io.gguf.conventions import adds_bos, id_of
+from chainrule.io.gguf.conventions import END_NAMES, adds_bos, id_of
 from chainrule.io.hf.tokenizers import bpe, pipeline
 from chainrule.io.hf.tokenizers.bpe import merge_pair
 from chainrule.io.hf.tokenizers.parts import OtherParts
@@ -80,7 +80,11 @@ def read_tokenizer(settings: Settings) -> Tokenizer:
     kind, tokens = ours.values.get("model"), ours.values.get("tokens")
     if not isinstance(tokens, list):
         raise FormatError(f"{PREFIX}tokens is missing (must be the list of tokens)")
-    types = _numbers(ours, "token_type", len(tokens), NORMAL)
+    # What ends a text is special, also where a file calls it user-defined: llama.cpp reads it so.
+    types = [
+        CONTROL if kind == USER_DEFINED and name in END_NAMES else kind
+        for name, kind in zip(tokens, _numbers(ours, "token_type", len(tokens), NORMAL), strict=True)
+    ]
     if kind == "gpt2":
         return _read_bpe(ours, tokens, types)
     if kind == "llama":
