@@ -36,6 +36,7 @@ def test_fields_of_every_type() -> None:
         (b"\x12\xff\xff\xff\xff\x0f", "bytes at"),
         (b"\x0b", "field 1 of type 3"),
         (b"\x02\x00", "field 0 of type 2"),
+        (b"\x00\x00", "field 0 of type 0"),
     ],
 )
 def test_damage_is_named(content: bytes, message: str) -> None:

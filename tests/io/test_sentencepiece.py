@@ -14,6 +14,8 @@ import chainrule as cr
 from chainrule.errors import ChainruleError, FormatError
 from chainrule.io import load_tokenizer, save_tokenizer
 from chainrule.text import PipelineTokenizer, SentencePieceBPETokenizer, Tokenizer
+from chainrule.text.pipeline import normalizers
+from chainrule.text.pipeline.charsmap import Charsmap
 from chainrule.text.unigram import BYTES
 from tests.io.sentencepiece_files import (
     BPE,
@@ -89,6 +91,20 @@ def test_symbols_of_the_user_are_never_cut(kind: int, tmp_path: Path) -> None:
     assert tokenizer.decode(tokenizer.encode("low  e")) == "low  e"
 
 
+def test_the_charsmap_is_read_once_for_all_symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+
+    class Counted(Charsmap):
+        def __init__(self, content: bytes) -> None:
+            made.append(content)
+            super().__init__(content)
+
+    monkeypatch.setattr(normalizers, "Charsmap", Counted)
+    symbols: list[Piece] = [(f"<{number}>", 0.0, USER_DEFINED) for number in range(20)]
+    read(tmp_path, model([*HEAD, *WORDS, *symbols], normalizer={2: charsmap({"L": "l"})}))
+    assert len(made) <= 2  # to normalize, and to check the symbols
+
+
 def test_pieces_that_span_words_are_read(tmp_path: Path) -> None:
     wide: Piece = ("low▁lo", 1.0, NORMAL)
     tokenizer = read(tmp_path, model([*HEAD, *BYTE_PIECES, *WORDS, wide], normalizer=KEEP_SPACES | {3: 0}))
@@ -128,6 +144,8 @@ def test_it_survives_our_files_and_a_checkpoint(kind: int, normalizer: Any, tmp_
             model([*HEAD, *WORDS, ("L", 0.0, USER_DEFINED)], normalizer={2: charsmap({"L": "l"})}),
             "symbol 'L' is changed",
         ),
+        (model([*HEAD, *WORDS, ("x", 0.0, 7)]), "piece 'x' has type 7 .must be from 1 to 6"),
+        (model([*HEAD, *WORDS, ("x", 0.0, 0)]), "piece 'x' has type 0 .must be from 1 to 6"),
         (model([]), "0 pieces"),
         (b"not a model at all", "Protocol Buffers|damaged"),
         (b"", "0 pieces"),

@@ -74,6 +74,16 @@ def test_a_shielded_text_is_ordinary_text(tokenizer: Tokenizer) -> None:
     assert prompt_ids(tokenizer, shielded(tokenizer, text), special=True).tolist() == want
 
 
+@pytest.mark.parametrize("names", [["§"], ["<s>", ">", "s>", "<"], ["ab", "b§", "§"]])
+def test_short_names_and_those_inside_others_are_shielded(names: list[str]) -> None:
+    tokenizer = BPETokenizer.train("", 256 + len(names), special_tokens=names)
+    text = "a§b<s>ab§§"
+    want = tokenizer.encode(text).tolist()
+    assert prompt_ids(tokenizer, shielded(tokenizer, text), special=True).tolist() == want
+    conversation = prompt_ids(tokenizer, names[0] + shielded(tokenizer, text) + names[0], special=True)
+    assert conversation.tolist() == [256, *want, 256]
+
+
 def test_bos_stands_first_once_where_the_model_expects_it() -> None:
     for tokenizer in (bpe(bos=256, add_bos=True), pieces()):
         bos = tokenizer.conventions.bos

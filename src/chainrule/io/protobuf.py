@@ -19,14 +19,14 @@ def fields(content: memoryview) -> Iterator[tuple[int, Value]]:
     while at < len(content):
         key, at = _varint(content, at)
         number, kind = key >> 3, key & 7
+        if not number or kind not in (VARINT, EIGHT, BYTES, FOUR):
+            raise FormatError(
+                f"field {number} of type {kind} at byte {at} (is not Protocol Buffers, or damaged)"
+            )
         if kind == VARINT:
             value, at = _varint(content, at)
             yield number, value
             continue
-        if kind not in (EIGHT, BYTES, FOUR) or not number:
-            raise FormatError(
-                f"field {number} of type {kind} at byte {at} (is not Protocol Buffers, or damaged)"
-            )
         size, at = _varint(content, at) if kind == BYTES else ({EIGHT: 8, FOUR: 4}[kind], at)
         if size > len(content) - at:
             raise FormatError(f"{size} bytes at {at} of {len(content)} (the file is cut or damaged)")

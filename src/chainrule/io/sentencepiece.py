@@ -25,7 +25,7 @@ from chainrule.text.pipeline.part import Find
 from chainrule.text.sentencepiece_bpe import merges_by_score
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
 
-NORMAL, UNKNOWN_TYPE, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+NORMAL, UNKNOWN_TYPE, CONTROL, USER_DEFINED, UNUSED, BYTE = TYPES = range(1, 7)
 KINDS = {1: "Unigram", 2: "BPE", 3: "Word", 4: "Char"}
 PIECES, TRAINER, NORMALIZER, DENORMALIZER = 1, 2, 3, 5
 
@@ -49,6 +49,8 @@ def read_sentencepiece(path: Path) -> Tokenizer:
             tokens.append(piece.text(1))
             scores.append(piece.float(2))
             types.append(piece.integer(3, NORMAL))
+            if types[-1] not in TYPES:
+                raise FormatError(f"piece {tokens[-1][:60]!r} has type {types[-1]} (must be from 1 to 6)")
         elif number in parts:
             parts[number] = Message(value)
         elif number == DENORMALIZER and Message(value).bytes(2):
@@ -85,8 +87,9 @@ def build(
         name = tokens[unknown[0]]
         model = models.BPE(vocabulary.ids, merges, unk_token=name, fuse_unk=True, byte_fallback=bytes)
     normalizer = _normalizer(rules)
+    charsmap = normalizers.Precompiled(_base64(rules.charsmap))
     for symbol in symbols:
-        if rules.charsmap and normalizers.Precompiled(_base64(rules.charsmap))(symbol) != symbol:
+        if charsmap(symbol) != symbol:
             raise FormatError(
                 f"user-defined symbol {symbol!r} is changed by the charsmap (must stay as it is)"
             )

@@ -13,7 +13,7 @@ from chainrule.text.tokenizer import Tokenizer
 from chainrule.types import Ids
 
 SHAPE = "Input: {input}\nOutput: {output}"
-SHIELD = "\ufdd0"  # a noncharacter, which no text may contain
+SHIELD = "\ufdd0"  # a noncharacter, which no text may contain: what stands before it is ordinary text
 
 
 def prompt_ids(tokenizer: Tokenizer, text: str, *, special: bool = False) -> Ids:
@@ -52,13 +52,13 @@ def _marked_ids(tokenizer: Tokenizer, text: str) -> Ids:
 def names_in(tokenizer: Tokenizer) -> re.Pattern[str]:
     """An expression that finds the names of special tokens."""
     names = sorted(tokenizer.special_ids, key=len, reverse=True)
-    return re.compile(f"({'|'.join(map(re.escape, names))})" if names else "((?!))")
+    return re.compile(f"({'|'.join(map(re.escape, names))})(?!{SHIELD})" if names else "((?!))")
 
 
 def shielded(tokenizer: Tokenizer, text: str) -> str:
     """The text with names of special tokens changed, so that `prompt_ids` reads them as ordinary text."""
     plain = text.replace(SHIELD, "")
-    return names_in(tokenizer).sub(lambda found: f"{found[0][0]}{SHIELD}{found[0][1:]}", plain)
+    return names_in(tokenizer).sub(lambda found: "".join(character + SHIELD for character in found[0]), plain)
 
 
 def few_shot(

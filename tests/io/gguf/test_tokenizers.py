@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,27 @@ import numpy as np
 import pytest
 
 from chainrule.errors import ConfigError, FormatError
-from chainrule.io import load_tokenizer
+from chainrule.io import load_tokenizer, sentencepiece
 from chainrule.io.gguf import file
+from chainrule.io.gguf.conventions import read_conventions
+from chainrule.io.gguf.file import read_settings
 from chainrule.io.gguf.tokenizers import MERGED, PATTERNS, PRE, PREFIX, write_tokenizer
+from chainrule.io.settings import Settings
 from chainrule.io.tokenizers import described_tokenizer, to_hugging_face
-from chainrule.text import BPETokenizer, PipelineTokenizer, Tokenizer, WordPieceTokenizer
+from chainrule.text import (
+    BPETokenizer,
+    PipelineTokenizer,
+    SentencePieceBPETokenizer,
+    Tokenizer,
+    WordPieceTokenizer,
+    prompt_ids,
+)
 from chainrule.text import patterns as known
+from chainrule.text.unigram import BYTES
 from tests.text.pipeline.charsmaps import charsmap
 
 TEXT = "She sells 12345 sea shells; they're HTTPServer shells.\n\n  naïve 中文中文 🙂 "
-CONTROL, USER_DEFINED = 3, 4
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
 
 def read(tmp_path: Path, **settings: Any) -> Tokenizer:
@@ -73,11 +85,90 @@ def test_a_pipeline_of_bytes_is_written_without_its_normal_form(tmp_path: Path) 
     settings = described(tokenizer)
     assert settings["token_type"].tolist()[-2:] == [CONTROL, USER_DEFINED]
     read_again = read(tmp_path, **settings)
-    assert isinstance(read_again, BPETokenizer) and read_again.pattern == "qwen2"
-    assert read_again.encode(TEXT).tolist() == tokenizer.encode(TEXT).tolist()
+    text = f"{TEXT}<tool>{TEXT}<|end|>"
+    assert 330 in tokenizer.encode(text)
+    assert read_again.encode(text).tolist() == tokenizer.encode(text).tolist()
+    assert read_again.decode(read_again.encode(text)) == text
+    assert "<|end|>" in read_again.special_ids and "<tool>" not in read_again.special_ids
+    assert described(read_again)["token_type"].tolist() == settings["token_type"].tolist()
     lowercase = described_tokenizer(described_qwen | {"normalizer": {"type": "Lowercase"}})
     with pytest.raises(ConfigError, match=r"gguf: cannot hold this pipeline .normalizer 'Lowercase'"):
         write_tokenizer(lowercase)
+
+
+def test_added_spaces_survive_our_own_file(tmp_path: Path) -> None:
+    fast = trained("gpt2")
+    description = to_hugging_face(fast)
+    description["added_tokens"].append({"id": fast.vocab_size, "content": "    ", "special": False})
+    tokenizer = described_tokenizer(description)
+    again, ids = read(tmp_path, **described(tokenizer)), tokenizer.encode("a    b").tolist()
+    assert fast.vocab_size in ids and again.encode("a    b").tolist() == ids
+    assert again.special_ids == fast.special_ids
+    marked = prompt_ids(again, "a    b<|end|>", special=True)
+    assert marked.tolist() == [*ids, fast.special_ids["<|end|>"]]
+
+
+def test_what_ends_a_text_is_special_whatever_the_file_calls_it(tmp_path: Path) -> None:
+    settings = described(
+        BPETokenizer.train(TEXT, 300, pattern="qwen2", special_tokens=["<tool>", "<|im_end|>"])
+    )
+    settings["token_type"][settings["token_type"] == CONTROL] = USER_DEFINED
+    tokenizer = read(tmp_path, **settings)
+    end = tokenizer.special_ids["<|im_end|>"]
+    assert end not in tokenizer.encode("a<|im_end|>") and "<tool>" in [
+        tokenizer.piece(id) for id in tokenizer.encode("a<tool>")
+    ]
+    tokenizer.conventions = read_conventions(Settings(read_settings(tmp_path / "x.gguf")), tokenizer)
+    assert tokenizer.conventions.eos == (end,)
+
+
+PIECES = ["<unk>", "<s>", "▁", "l", "o", "w", "lo", "▁lo", "<tool>", "  ", "[PAD0]", *BYTES]
+PIECE_TYPES = [UNKNOWN, CONTROL, *[NORMAL] * 6, USER_DEFINED, USER_DEFINED, UNUSED, *[BYTE] * 256]
+
+
+def pieces(**changes: Any) -> dict[str, Any]:
+    scores = np.array([0, 0, -9, -9, -9, -9, -1, -2, *[0] * 259], np.float32)
+    types = np.array(PIECE_TYPES, np.int32)
+    return {"model": "llama", "tokens": PIECES, "scores": scores, "token_type": types} | changes
+
+
+@pytest.mark.parametrize(("unknown", "filling"), [(UNKNOWN, UNUSED), (CONTROL, UNUSED), (CONTROL, UNKNOWN)])
+def test_tokens_of_the_user_are_found_among_pieces(unknown: int, filling: int, tmp_path: Path) -> None:
+    """Whatever a converter calls the unknown token, and those that fill the vocabulary."""
+    types = [unknown, *(filling if kind == UNUSED else kind for kind in PIECE_TYPES[1:])]
+    tokenizer = read(tmp_path, **pieces(token_type=np.array(types, np.int32)))
+    ids = tokenizer.encode("lo<tool>w  lo é")
+    assert [tokenizer.piece(id) for id in ids.tolist()] == [
+        "▁lo", "<tool>", "w", "▁▁", "lo", "▁", "<0xC3>", "<0xA9>"
+    ]  # fmt: skip
+    assert tokenizer.decode(ids) == "lo<tool>w  lo é"
+    assert list(tokenizer.special_ids) == ["<unk>", "<s>", "[PAD0]"]
+    assert read(tmp_path, **described(tokenizer)) == tokenizer
+
+
+@pytest.mark.parametrize(
+    ("bos", "begun", "prompted"),
+    [
+        ({}, [1], [1]),
+        ({"bos_token_id": 1}, [1], [1]),
+        ({"bos_token_id": 0}, [0], [0]),
+        ({"bos_token_id": 1, "add_bos_token": False}, [], []),
+        ({"bos_token_id": 2**32 - 1}, [], []),
+        ({"bos_token_id": 3}, [], [3]),
+        ({"bos_token_id": 999}, [], []),
+    ],
+)
+def test_pieces_begin_with_bos(
+    bos: dict[str, Any], begun: list[int], prompted: list[int], tmp_path: Path
+) -> None:
+    """A special one in every encoded text, an ordinary one in prompts."""
+    plain = np.array([NORMAL if kind == USER_DEFINED else kind for kind in PIECE_TYPES], np.int32)
+    tokenizer, symbols = read(tmp_path, **pieces(token_type=plain), **bos), read(tmp_path, **pieces(), **bos)
+    assert isinstance(tokenizer, SentencePieceBPETokenizer)
+    assert tokenizer.encode("low").tolist() == [*begun, 7, 5]
+    for found in (tokenizer, symbols):
+        found.conventions = read_conventions(Settings(read_settings(tmp_path / "x.gguf")), found)
+        assert prompt_ids(found, "low").tolist() == [*prompted, 7, 5]
 
 
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "▁un", "aff", "able", "▁!", "▁café", "▁ca", "fe"]
@@ -129,6 +220,7 @@ def test_unigram_has_its_charsmap(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"pre": "kimi-k2"}, "tokenizer.ggml.pre kimi-k2 is not supported .must be one of gpt-2"),
+        ({"pre": ["gpt-2"]}, r"tokenizer.ggml.pre \['gpt-2'\] is not supported .must be one of gpt-2"),
         (
             {"model": "rwkv"},
             "tokenizer.ggml.model rwkv is not supported .must be one of gpt2, llama, bert, t5",
@@ -140,6 +232,15 @@ def test_unigram_has_its_charsmap(tmp_path: Path) -> None:
 def test_what_is_unknown_is_named(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=message):
         read(tmp_path, **described(trained("gpt2")) | change)
+
+
+def test_a_pipeline_of_pieces_that_removes_spaces_is_refused() -> None:
+    names = [name.replace(" ", "▁") for name in PIECES]
+    types = [CONTROL if kind == UNUSED else kind for kind in PIECE_TYPES]
+    build = partial(sentencepiece.build, "BPE", names, pieces()["scores"].tolist(), types)
+    assert write_tokenizer(build(sentencepiece.Rules(remove_extra_whitespaces=False)))
+    with pytest.raises(ConfigError, match="gguf: cannot hold this pipeline"):
+        write_tokenizer(build(sentencepiece.Rules()))
 
 
 @pytest.mark.filterwarnings("ignore:expression")

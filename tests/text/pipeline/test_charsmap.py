@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +49,15 @@ def test_ascii_strings_of_several_characters_are_replaced() -> None:
 
 def test_no_content_replaces_nothing() -> None:
     assert Charsmap(b"").replace("ﬁ\t") == "ﬁ\t"
+
+
+def test_the_trie_is_not_copied() -> None:
+    content = (1 << 20).to_bytes(4, "little") + bytes(1 << 20)
+    tracemalloc.start()
+    table = Charsmap(content)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert table.replace("a") == "a" and most < 1 << 19
 
 
 @pytest.mark.parametrize("content", [b"x", b"\1\0\0\0", b"\xff\0\0\0" + bytes(8), b"\3\0\0\0" + bytes(8)])

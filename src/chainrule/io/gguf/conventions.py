@@ -17,6 +17,7 @@ ADD_BOS = IDS + "add_bos_token"
 OURS = "chainrule."  # for what the format has no name for
 ENDS = OURS + "eos_token_ids"
 NONE = 2**32 - 1  # some files write -1 for a token that is not there
+PIECES_BOS = 1  # llama.cpp's bos for SentencePiece BPE, where the file names none
 
 # llama.cpp ends a text at these tokens too, whatever eos_token_id is.
 END_NAMES = (
@@ -47,28 +48,34 @@ GENERATION = {
 }
 
 
+def adds_bos(settings: Settings) -> bool:
+    """True if every text begins with bos: as the file says, else as llama.cpp does."""
+    kind, pre = settings.values.get(IDS + "model"), settings.values.get(IDS + "pre")
+    return settings.flag(ADD_BOS, kind == "llama" or pre in BEGIN_WITH_BOS)
+
+
+def id_of(settings: Settings, role: str) -> int | None:
+    """The token of a role; None if there is none."""
+    name = f"{IDS}{role}_token_id"
+    pieces = settings.values.get(IDS + "model") == "llama"
+    default = PIECES_BOS if role == "bos" and pieces and adds_bos(settings) else NONE
+    value = settings.values.get(name, default)
+    return None if isinstance(value, int) and value == NONE else settings.integer(name, default=default)
+
+
 def read_conventions(settings: Settings, tokenizer: Tokenizer) -> Conventions:
     """What the settings of a file say."""
-
-    def id_of(role: str) -> int | None:
-        name = f"{IDS}{role}_token_id"
-        value = settings.values.get(name, NONE)
-        return None if isinstance(value, int) and value == NONE else settings.integer(name)
-
-    ends = [id_of(role) for role in ("eos", "eot", "eom")]
+    ends = [id_of(settings, role) for role in ("eos", "eot", "eom")]
     ends += _listed(settings) if settings.has(ENDS) else map(tokenizer.special_ids.get, END_NAMES)
     template = settings.values.get(TEMPLATE)
     if template is not None and not isinstance(template, str):
         raise FormatError(f"{TEMPLATE} is a {type(template).__name__} (must be a text)")
-    usual = (
-        settings.values.get(IDS + "model") == "llama" or settings.values.get(IDS + "pre") in BEGIN_WITH_BOS
-    )
     return Conventions(
-        bos=id_of("bos"),
+        bos=id_of(settings, "bos"),
         eos=tuple(dict.fromkeys(id for id in ends if id is not None)),
-        pad=id_of("padding"),
-        unk=id_of("unknown"),
-        add_bos=settings.flag(ADD_BOS, usual),
+        pad=id_of(settings, "padding"),
+        unk=id_of(settings, "unknown"),
+        add_bos=adds_bos(settings),
         chat_template=template or None,
         generation=read_defaults(settings, GENERATION),
     )

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from chainrule.errors import ConfigError, FormatError
+from chainrule.errors import ChainruleError, ConfigError, FormatError
 from chainrule.io import sentencepiece
+from chainrule.io.gguf.conventions import END_NAMES, adds_bos, id_of
 from chainrule.io.hf.tokenizers import bpe, pipeline
 from chainrule.io.hf.tokenizers.bpe import merge_pair
 from chainrule.io.hf.tokenizers.parts import OtherParts
-from chainrule.io.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN_TYPE, USER_DEFINED
+from chainrule.io.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN_TYPE, UNUSED, USER_DEFINED
 from chainrule.io.settings import Settings
 from chainrule.text import (
     BertRules,
@@ -31,6 +32,7 @@ from chainrule.text import (
     Vocabulary,
     WordPieceTokenizer,
 )
+from chainrule.text.pipeline.models import BPE
 from chainrule.text.training.wordpiece import PREFIX as INSIDE
 from chainrule.text.unicode.byte_alphabet import hide, show
 from chainrule.text.unigram import BYTES, SPACE, UNKNOWN
@@ -78,11 +80,17 @@ def read_tokenizer(settings: Settings) -> Tokenizer:
     kind, tokens = ours.values.get("model"), ours.values.get("tokens")
     if not isinstance(tokens, list):
         raise FormatError(f"{PREFIX}tokens is missing (must be the list of tokens)")
-    types = _numbers(ours, "token_type", len(tokens), NORMAL)
+    # What ends a text is special, also where a file calls it user-defined: llama.cpp reads it so.
+    types = [
+        CONTROL if kind == USER_DEFINED and name in END_NAMES else kind
+        for name, kind in zip(tokens, _numbers(ours, "token_type", len(tokens), NORMAL), strict=True)
+    ]
     if kind == "gpt2":
         return _read_bpe(ours, tokens, types)
     if kind == "llama":
-        return _read_pieces(ours, tokens, types)
+        if USER_DEFINED in types:
+            return _read_symbols(ours, tokens, types)
+        return _read_pieces(ours, tokens, types, id_of(settings, "bos") if adds_bos(settings) else None)
     if kind == "bert":
         return _read_wordpiece(ours, tokens, types)
     if kind == "t5":
@@ -95,7 +103,8 @@ def write_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     if isinstance(tokenizer, BPETokenizer):
         found = _write_bpe(tokenizer)
     elif isinstance(tokenizer, PipelineTokenizer):
-        found = _write_byte_level(tokenizer)
+        pieces = isinstance(tokenizer.model, BPE) and tokenizer.pre_tokenizer is None
+        found = _write_symbols(tokenizer) if pieces else _write_byte_level(tokenizer)
     elif isinstance(tokenizer, SentencePieceBPETokenizer):
         found = _write_pieces(tokenizer)
     elif isinstance(tokenizer, CharTokenizer) and SPACE not in tokenizer.characters:
@@ -108,25 +117,33 @@ def write_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     return {PREFIX + name: value for name, value in found.items()}
 
 
-def _read_bpe(settings: Settings, tokens: list[str], types: list[float]) -> BPETokenizer:
+def _read_bpe(settings: Settings, tokens: list[str], types: list[float]) -> Tokenizer:
     merges = settings.values.get("merges")
     if not isinstance(merges, list):
         raise FormatError(f"{PREFIX}merges is missing (must be a list of pairs)")
     pre = settings.values.get("pre", "default")
-    if pre not in PATTERNS:
-        raise FormatError(f"{PREFIX}pre {pre} is not supported (must be one of {', '.join(PATTERNS)})")
+    if not isinstance(pre, str) or pre not in PATTERNS:
+        raise FormatError(
+            f"{PREFIX}pre {str(pre)[:60]} is not supported (must be one of {', '.join(PATTERNS)})"
+        )
     pattern = PATTERNS[pre]
     ids = {name: id for id, name in enumerate(tokens)}
     if len(ids) < len(tokens):
         raise FormatError(f"{PREFIX}tokens: a token occurs twice (each must occur once)")
     special = {name: id for name, id in ids.items() if types[id] not in (NORMAL, BYTE)}
-    return BPETokenizer(
+    found = BPETokenizer(
         {hide(name): id for name, id in ids.items() if name not in special},
         [merge_pair(place, merge, ids) for place, merge in enumerate(merges)],
         pattern=pattern,
         special_tokens=special,
         whole_words=pattern in ("llama3", "tekken") and pre not in MERGED,
     )
+    if USER_DEFINED not in types:
+        return found
+    described = bpe.write(found)
+    for entry in described["added_tokens"]:
+        entry["special"] = types[entry["id"]] != USER_DEFINED
+    return pipeline.read(described)
 
 
 def _write_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
@@ -167,16 +184,33 @@ def _write_byte_level(tokenizer: PipelineTokenizer) -> dict[str, Any]:
     return found
 
 
-def _read_pieces(settings: Settings, tokens: list[str], types: list[float]) -> SentencePieceBPETokenizer:
+def _read_pieces(
+    settings: Settings, tokens: list[str], types: list[float], bos: int | None
+) -> SentencePieceBPETokenizer:
     scores = _numbers(settings, "scores", len(tokens), 0)
     special = [name for name, kind in zip(tokens, types, strict=True) if kind not in (NORMAL, BYTE)]
     vocabulary = Vocabulary(tokens, special)
-    start = None
-    if settings.flag("add_bos_token", True):
-        id = settings.integer("bos_token_id", default=1)
-        start = tokens[id] if id < len(tokens) else ""
+    # An ordinary token, which a text may become too, is put first by the conventions only.
+    start = next((name for name, id in vocabulary.special_ids.items() if id == bos), None)
     prefix = settings.flag("add_space_prefix", True)
     return SentencePieceBPETokenizer.from_scores(vocabulary, scores, prefix=prefix, start=start)
+
+
+def _read_symbols(settings: Settings, tokens: list[str], types: list[float]) -> Tokenizer:
+    """SentencePiece BPE with tokens of the user, which are found in every text; converters write their spaces plain."""
+    known = set(tokens)
+    spelled = [name.replace(" ", SPACE) for name in tokens]
+    names = [
+        new if kind == USER_DEFINED and new not in known else name
+        for name, new, kind in zip(tokens, spelled, types, strict=True)
+    ]
+    # Converters call what fills a vocabulary up to the model's size unused or unknown, and <unk> itself control.
+    kinds = [CONTROL if kind in (UNUSED, UNKNOWN_TYPE) else kind for kind in types]
+    if UNKNOWN in known or UNKNOWN_TYPE in types:
+        kinds[tokens.index(UNKNOWN) if UNKNOWN in known else types.index(UNKNOWN_TYPE)] = UNKNOWN_TYPE
+    prefix = settings.flag("add_space_prefix", True)
+    rules = sentencepiece.Rules(add_dummy_prefix=prefix, remove_extra_whitespaces=False)
+    return sentencepiece.build("BPE", names, _numbers(settings, "scores", len(tokens), 0), kinds, rules)
 
 
 def _read_wordpiece(settings: Settings, tokens: list[str], types: list[float]) -> WordPieceTokenizer:
@@ -218,6 +252,23 @@ def _write_pieces(tokenizer: SentencePieceBPETokenizer) -> dict[str, Any]:
     if tokenizer.start_ids:
         settings["bos_token_id"] = tokenizer.start_ids[0]
     return settings
+
+
+def _write_symbols(tokenizer: PipelineTokenizer) -> dict[str, Any]:
+    """A pipeline that is SentencePiece BPE with tokens of the user."""
+    assert isinstance(tokenizer.model, BPE)
+    ids, prefix = tokenizer.model.vocab, tokenizer.normalize("a").startswith(SPACE)
+    merges = [(ids[left], ids[right], rank) for rank, (left, right) in enumerate(tokenizer.model.merges)]
+    try:
+        vocabulary = Vocabulary(tokenizer.tokens, tokenizer.special_tokens)
+        found = _write_pieces(SentencePieceBPETokenizer(vocabulary, merges, prefix=prefix))
+        found["token_type"][list(tokenizer.symbols.values())] = USER_DEFINED
+        same = read_tokenizer(Settings({PREFIX + name: value for name, value in found.items()})) == tokenizer
+    except ChainruleError as error:
+        raise ConfigError(f"gguf: cannot hold this pipeline ({error})") from None
+    if not same:
+        raise ConfigError("gguf: cannot hold this pipeline (must be SentencePiece BPE that keeps all spaces)")
+    return found
 
 
 def _numbers(settings: Settings, name: str, count: int, default: float) -> list[float]:

@@ -10,8 +10,9 @@ nmt_nfkc has 225,000 strings, so the trie is walked where a text asks for it, an
 from __future__ import annotations
 
 import re
-import struct
 from functools import cached_property
+
+import numpy as np
 
 from chainrule.errors import FormatError
 from chainrule.text.unicode.utf8 import to_valid_utf8
@@ -33,13 +34,13 @@ class Charsmap:
         size = int.from_bytes(content[:4], "little")
         if content and (len(content) < 8 or size % 4 or not 4 <= size <= len(content) - 4):
             raise FormatError(f"charsmap of {len(content)} bytes with a trie of {size} (it is damaged)")
-        self._units = struct.unpack_from(f"<{size // 4}I", content, 4) if content else ()
+        self._units = np.frombuffer(content, "<u4", size // 4, 4) if content else np.empty(0, "<u4")
         self._texts = content[4 + size :]
         self._steps: dict[tuple[int, str], Step] = {}
 
     def replace(self, text: str) -> str:
         """The text with every replacement made."""
-        if not self._units:
+        if not len(self._units):
             return text
         text = to_valid_utf8(text).decode()
         parts: list[str] = []
@@ -79,15 +80,16 @@ class Charsmap:
         units, offset = self._units, -1
         for byte in content:
             node ^= byte
-            if node >= len(units) or units[node] & 0x800000FF != byte:
+            unit = int(units[node]) if node < len(units) else -1
+            if unit & 0x800000FF != byte:
                 return NOWHERE
-            leaf, node = units[node] >> 8 & 1, node ^ _offset(units[node])
-            offset = units[node] & 0x7FFFFFFF if leaf and node < len(units) else -1
+            leaf, node = unit >> 8 & 1, node ^ _offset(unit)
+            offset = int(units[node]) & 0x7FFFFFFF if leaf and node < len(units) else -1
         return node, offset
 
     @cached_property
     def _root(self) -> int:
-        return _offset(self._units[0])
+        return _offset(int(self._units[0]))
 
     @cached_property
     def _keeps_ascii(self) -> bool:
