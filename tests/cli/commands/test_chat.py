@@ -50,7 +50,7 @@ def talk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 # -- a play with two speakers -------------------------------------------------------------------------------
 
 
-def test_a_conversation(run_folder: Path, talk: Talk) -> None:
+def test_a_conversation(run_folder: Path, talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
     def answers(typed: str) -> list[str]:
         return [line for line in talk(run_folder, typed, "--stop", "\nThe").split("Assistant:") if line]
 
@@ -58,8 +58,13 @@ def test_a_conversation(run_folder: Path, talk: Talk) -> None:
     assert one == [" hello\n"]
     several = answers("hi\n\nhi\n/reset\nhi\n/quit\nhi\n")
     assert len(several) == 3 and several[0] == several[2] == one[0]
-    after = answers("hi ☃\nhi\n")
-    assert "unknown character '☃'" in after[0] and after[1:] == one  # what was not understood was not said
+    with pytest.raises(SystemExit) as stop:
+        answers("hi ☃\nhi\n")
+    out, err = capsys.readouterr()
+    assert (
+        stop.value.code == 2 and "unknown character '☃'" in err and "1 of the questions had no answer" in err
+    )
+    assert out.split("Assistant:")[1:] == ["\n", *one]  # what was not understood was not said
 
 
 def test_the_context_is_kept(run_folder: Path) -> None:
@@ -174,8 +179,12 @@ def test_a_long_conversation_forgets_its_oldest_turns(
     assert conversation.messages[0]["content"] == "Be kind." and len(conversation.messages) < 11
     assert conversation.messages[-2]["content"] == "question 4"
     assert "its oldest turn is forgotten" in capsys.readouterr().err
-    assert "a message of 2" in talk(short, "x" * 200 + "\n")  # and the conversation continues
-    assert "must be fewer than 120" in talk(short, "x" * 200 + "\n", "--json")
+    for flags in ((), ("--json",)):
+        with pytest.raises(SystemExit):
+            talk(short, "x" * 200 + "\nhello\n", *flags)  # and the conversation continues
+        out, err = capsys.readouterr()
+        assert "a message of 2" in (out if flags else err) and "1 of the questions had no answer" in err
+        assert len(out.splitlines()) == 2
 
 
 def test_another_format_can_be_chosen(model: Path, talk: Talk) -> None:
