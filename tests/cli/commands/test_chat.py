@@ -184,7 +184,7 @@ def test_a_long_conversation_forgets_its_oldest_turns(
             talk(short, "x" * 200 + "\nhello\n", *flags)  # and the conversation continues
         out, err = capsys.readouterr()
         assert "a message of 2" in (out if flags else err) and "1 of the questions had no answer" in err
-        assert len(out.splitlines()) == 2
+        assert len(out.splitlines()) >= 2  # an untrained model may write line ends
 
 
 def test_another_format_can_be_chosen(model: Path, talk: Talk) -> None:
