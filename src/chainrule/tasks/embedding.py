@@ -2,62 +2,43 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from chainrule.autograd import no_grad
-from chainrule.data import PairCorpus, SpecialIds, TwinBatches, Twins, load_pairs, segmented, spread
+from chainrule.data import PairCorpus, SpecialIds, TwinBatches, Twins, segmented, spread
 from chainrule.data.batches.segmented import text_limit
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ConfigError
 from chainrule.models import BERTEmbedder
 from chainrule.models.bert.pooling import unit
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.masked_lm import VOCABULARY
-from chainrule.tasks.task import EvalBatches, Task, accuracy
-from chainrule.tasks.translation import SPLIT
+from chainrule.tasks.pairs import PairTask, held_back
+from chainrule.tasks.task import EvalBatches, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.types import Ids
 
 
 @dataclass(frozen=True)
-class EmbeddingTask(Task):
+class EmbeddingTask(PairTask):
     """Texts with their partners; a twentieth of them, chosen by the hash of the text, is for evaluation."""
 
-    default: ClassVar[str] = "docstrings"
     unit: ClassVar[str] = "nats_per_text"
     perplexity: ClassVar[bool] = False
     model: ClassVar[str] = "an embedder"
     used_by: ClassVar[str] = "embed"
-    corpus: PairCorpus
-    tokenizer: Tokenizer
-    training: list[tuple[str, str]]
-    validation: list[tuple[str, str]]
-
-    @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> PairCorpus:
-        """The pairs of this name, file, or two files A+B."""
-        return load_pairs(name if isinstance(name, str) else Path(name))
 
     @classmethod
     def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
         """Without a tokenizer a vocabulary of word pieces is made of the texts to train on."""
-        parts: dict[str, list[tuple[str, str]]] = {"train": [], "validation": []}
-        for pair in data.pairs:
-            parts["validation" if eval_only else SPLIT.part(pair[0])].append(pair)
-        if not eval_only and min(len(parts["train"]), len(parts["validation"])) < 2:
-            raise DataError(
-                f"{data.name}: {len(data.pairs)} pairs, {len(parts['validation'])} to evaluate on "
-                "(must be enough to hold back one in twenty, and at least two)"
-            )
-        texts = [text for pair in parts["train"] for text in pair]
+        training, validation = ([], list(data.pairs)) if eval_only else held_back(data, least=2)
+        texts = [text for pair in training for text in pair]
         tokenizer = tokenizer or WordPieceTokenizer.train(texts, VOCABULARY)
         SpecialIds.of(tokenizer.special_ids)
-        return cls(data, tokenizer, parts["train"], parts["validation"])
+        return cls(data, tokenizer, training, validation)
 
     def sizes(self) -> dict[str, Any]:
         """The tokenizer decides the vocabulary."""

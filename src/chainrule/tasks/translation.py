@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from chainrule.data import Pair, PairBatches, PairCorpus, Split, load_pairs, spread
-from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.data import Pair, PairBatches, PairCorpus, spread
+from chainrule.errors import ConfigError, Setting
 from chainrule.generate import Sampling, Translator
 from chainrule.generate.session import check_fp32
 from chainrule.models import EncoderDecoder
 from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text, silent
+from chainrule.tasks.pairs import PairTask, held_back
 from chainrule.tasks.scheduled_sampling import ScheduledSampling
-from chainrule.tasks.task import EvalBatches, Task
+from chainrule.tasks.task import EvalBatches
 from chainrule.tasks.translating import Marks, translate_texts, translations
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.types import Ids
 
-SPLIT = Split(validation=0.05, test=0.0)
 POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded
 TOGETHER = 64  # sources that are translated at a time
 LIKELIEST = AnswerOptions(sampling=Sampling(temperature=0.0))
 
 
 @dataclass(frozen=True)
-class TranslationTask(Task):
+class TranslationTask(PairTask):
     """Sources with their targets; a twentieth of them, chosen by the hash of the source, is for evaluation."""
 
-    default: ClassVar[str] = "docstrings"
     model: ClassVar[str] = "an encoder-decoder"
     writes: ClassVar[bool] = True
     likeliest: ClassVar[bool] = True
-    corpus: PairCorpus
-    tokenizer: Tokenizer
-    training: list[tuple[str, str]]
-    validation: list[tuple[str, str]]
-
-    @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> PairCorpus:
-        """The pairs of this name, file, or two files A+B."""
-        return load_pairs(name if isinstance(name, str) else Path(name))
 
     @classmethod
     def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
@@ -53,15 +41,7 @@ class TranslationTask(Task):
             tokenizer = CharTokenizer.train(text, ("<s>", "</s>"))
         if eval_only:
             return cls(data, tokenizer, [], list(data.pairs))
-        parts: dict[str, list[tuple[str, str]]] = {"train": [], "validation": []}
-        for pair in data.pairs:
-            parts[SPLIT.part(pair[0])].append(pair)
-        if not all(parts.values()):
-            raise DataError(
-                f"{data.name}: {len(data.pairs)} pairs, {len(parts['validation'])} to evaluate on "
-                "(must be enough to hold back one in twenty)"
-            )
-        return cls(data, tokenizer, parts["train"], parts["validation"])
+        return cls(data, tokenizer, *held_back(data))
 
     def sizes(self) -> dict[str, Any]:
         """Both sides share a vocabulary."""

@@ -1,0 +1,44 @@
+"""Pairs of texts: what tasks on them share, the data and what is held back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from chainrule.data import PairCorpus, Split, load_pairs
+from chainrule.errors import DataError
+from chainrule.tasks.task import Task
+from chainrule.text import Tokenizer
+
+SPLIT = Split(validation=0.05, test=0.0)
+Pairs = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class PairTask(Task):
+    """Pairs of texts; a twentieth of them, chosen by the hash of the first text, is for evaluation."""
+
+    default: ClassVar[str] = "docstrings"
+    corpus: PairCorpus
+    tokenizer: Tokenizer
+    training: Pairs
+    validation: Pairs
+
+    @classmethod
+    def find(cls, name: str | os.PathLike[str]) -> PairCorpus:
+        """The pairs of this name, file, or two files A+B."""
+        return load_pairs(name if isinstance(name, str) else Path(name))
+
+
+def held_back(data: PairCorpus, least: int = 1) -> tuple[Pairs, Pairs]:
+    """Pairs to train on and to evaluate on, at least so many of each."""
+    parts: dict[str, Pairs] = {"train": [], "validation": []}
+    for pair in data.pairs:
+        parts[SPLIT.part(pair[0])].append(pair)
+    if min(map(len, parts.values())) < least:
+        rule = "must be enough to hold back one in twenty" + (f", and at least {least}" if least > 1 else "")
+        said = f"{len(data.pairs)} pairs, {len(parts['validation'])} to evaluate on"
+        raise DataError(f"{data.name}: {said} ({rule})")
+    return parts["train"], parts["validation"]
