@@ -20,7 +20,7 @@ from chainrule.io import load_pretrained, save_pretrained
 from chainrule.models import BERTEmbedder, EncoderDecoder, make
 from chainrule.models.bert.heads import body_of
 from chainrule.nn.positions import distance_buckets
-from chainrule.tasks.translating import Marks
+from chainrule.tasks.pairs.translating import Marks
 from chainrule.text import BPETokenizer
 from tests.battery.checks import distance
 

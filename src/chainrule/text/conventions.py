@@ -33,7 +33,7 @@ class Conventions:
     add_bos: bool = False
     """Every text begins with bos."""
     chat_template: str | None = None
-    """How a conversation is written, in Jinja (`text.template`)."""
+    """How a conversation is written, in Jinja (`text.chat.template`)."""
     generation: Mapping[str, float] = field(default_factory=dict)
     """Defaults for fields of `generate.Sampling`."""
 

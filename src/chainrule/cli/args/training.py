@@ -80,7 +80,7 @@ class TrainOptions:
 
     def settings(self) -> str:
         """Everything that --config can set, as it stands, in TOML."""
-        from chainrule.tasks.suited import SIZES, TRAINING
+        from chainrule.tasks.labeled.suited import SIZES, TRAINING
 
         model = {name: getattr(self.sizes, name) for name in sizes_of(self.family)}
         said = model | settled(self.planned)

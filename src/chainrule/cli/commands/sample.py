@@ -118,7 +118,7 @@ class Command:
         self, options: cr.tasks.AnswerOptions, tokenizer: cr.text.Tokenizer, prompts: list[str]
     ) -> cr.tasks.AnswerOptions:
         """The options as a language model wants them: its defaults, its end tokens, its special tokens."""
-        from chainrule.text.prompts import names_in
+        from chainrule.text.chat.prompts import names_in
 
         sampling = model_sampling(self.sampling, tokenizer, self.given, quiet=options.beam is not None)
         beam = options.beam and replace(options.beam, stop_tokens=sampling.stop_tokens)

@@ -13,10 +13,10 @@ from chainrule.generate import Sampling, Translator
 from chainrule.generate.session import check_fp32
 from chainrule.models import EncoderDecoder
 from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text, silent
-from chainrule.tasks.pairs import PairTask, held_back
-from chainrule.tasks.scheduled_sampling import ScheduledSampling
+from chainrule.tasks.pairs.pair_task import PairTask, held_back
+from chainrule.tasks.pairs.scheduled_sampling import ScheduledSampling
+from chainrule.tasks.pairs.translating import Marks, translate_texts, translations
 from chainrule.tasks.task import EvalBatches
-from chainrule.tasks.translating import Marks, translate_texts, translations
 from chainrule.text import CharTokenizer, Tokenizer
 from chainrule.types import Ids
 

@@ -11,8 +11,8 @@ import chainrule as cr
 from chainrule.data import PairCorpus
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import make
-from chainrule.tasks.translating import Marks
-from chainrule.tasks.translation import TranslationTask
+from chainrule.tasks.pairs.translating import Marks
+from chainrule.tasks.pairs.translation import TranslationTask
 
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 64}
 FEW = {"batch_size": 4, "limit": 8}
