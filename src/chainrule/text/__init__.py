@@ -13,6 +13,7 @@ from chainrule.text.conventions import Conventions
 from chainrule.text.lowercase_words import LowercaseWordTokenizer
 from chainrule.text.pipeline import PipelineTokenizer
 from chainrule.text.sentencepiece_bpe import SentencePieceBPETokenizer
+from chainrule.text.special_tokens import Marks, SpecialIds
 from chainrule.text.splitting.normalize import BertRules
 from chainrule.text.streaming import TextStream
 from chainrule.text.textbook_bpe import TextbookBPETokenizer
@@ -24,7 +25,7 @@ from chainrule.text.words import WordTokenizer
 
 __all__ = [
     "FORMATS", "BPETokenizer", "BertRules", "CharTokenizer", "ChatFormat", "ChatTemplate", "Conventions",
-    "LowercaseWordTokenizer", "Message", "PipelineTokenizer", "SentencePieceBPETokenizer", "TextStream",
-    "TextbookBPETokenizer", "Tokenizer", "UnigramTokenizer", "Vocabulary", "WordPieceTokenizer", "WordTokenizer",
-    "chat_ids", "few_shot", "from_dict", "prompt_ids"
+    "LowercaseWordTokenizer", "Marks", "Message", "PipelineTokenizer", "SentencePieceBPETokenizer", "SpecialIds",
+    "TextStream", "TextbookBPETokenizer", "Tokenizer", "UnigramTokenizer", "Vocabulary", "WordPieceTokenizer",
+    "WordTokenizer", "chat_ids", "few_shot", "from_dict", "prompt_ids"
 ]  # fmt: skip

@@ -57,7 +57,7 @@ class Command:
     """Read special tokens that your messages name, such as <|im_end|>, and print those that the model writes."""
     json: bool = False
     """Print a JSON object for each answer, one per line."""
-    given: Given = frozenset()
+    given: Given = field(default_factory=Given)
 
     def run(self) -> None:
         named = bool(self.user and self.assistant)

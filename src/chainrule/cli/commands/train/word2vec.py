@@ -41,7 +41,7 @@ class Command:
     training: WordTrainConfig = field(default_factory=WordTrainConfig)
     json: bool = False
     """Print one JSON object at the end, and everything else on stderr."""
-    given: Given = frozenset()
+    given: Given = field(default_factory=Given)
 
     def run(self) -> None:
         with Progress("reading"):
