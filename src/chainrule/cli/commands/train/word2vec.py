@@ -59,8 +59,8 @@ class Command:
         made = self._train(run, step)
         after = step.loss()
         if self.json:
-            report = {"run": str(run.folder), "words": words, "text": text, "loss_before": before}
-            print(json.dumps(report | made | {"loss": after, "vectors": str(run.files.vectors)}))
+            report = {"run": str(run.folder), "words": words, "text": text, "loss_before": before, **made}
+            print(json.dumps({**report, "loss": after, "vectors": str(run.files.vectors)}))
         else:
             pace = f"{made['words_per_second']:,.0f} words/s"
             print(f"loss {before:.3f} -> {after:.3f} nats per pair at {pace}")
