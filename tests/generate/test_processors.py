@@ -231,3 +231,9 @@ def test_the_defaults_of_a_model_give_way_to_what_is_given() -> None:
     assert own == Sampling(temperature=0.8, top_k=20, stop_tokens=(3,))
     with pytest.raises(ConfigError, match="top_p is 7"):
         with_defaults(Sampling(), Conventions(generation={"top_p": 7.0}))
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.25, 1), (0.5, 2), (0.75, 3), (0.5000001, 3), (0.49, 2)])
+def test_top_p_stops_where_the_mass_is_reached_exactly(share: float, kept: int) -> None:
+    """Four tokens of a quarter each: two of them are a half, and no third is needed."""
+    assert np.isfinite(p.top_p(np.zeros(4), share)).sum() == kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,3 +54,26 @@ def test_half_a_character_at_the_end_is_replaced() -> None:
     stream = StopText(tokenizer, ["x"])
     assert [stream.push(id) for id in tokenizer.encode("🙂").tolist()[:3]] == ["", "", ""]
     assert stream.close() == "\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("text", "stops", "shown"),
+    [
+        ("xabc", ["bc", "abc"], "x"),  # both are complete at the same character: the longest counts
+        ("xabc", ["abc", "bc"], "x"),
+        ("abc", ["b", "abc"], "a"),  # complete first, though another began before it
+        ("aab", ["ab", "aac"], "a"),  # a beginning that fails may hold another
+        ("aaab", ["aab"], "a"),
+        ("abab", ["abac", "bab"], "a"),
+        ("abcab", ["abcabd"], "abcab"),  # never complete: all of it is text
+    ],
+)
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+def test_stop_strings_that_overlap(tokenizer: Tokenizer, text: str, stops: list[str], shown: str) -> None:
+    if "x" in text and isinstance(tokenizer, CharTokenizer):
+        tokenizer = CharTokenizer("abcdx")
+    elif "d" in "".join(stops) and isinstance(tokenizer, CharTokenizer):
+        tokenizer = CharTokenizer("abcd")
+    stream = StopText(tokenizer, stops)
+    written = "".join([*map(stream.push, tokenizer.encode(text).tolist()), stream.close()])
+    assert written == shown and stream.stopped == (shown != text)

@@ -282,3 +282,19 @@ def test_targets_changed_after_forward_do_not_change_the_gradient() -> None:
     targets[...] = [[0.9, 0.1]]
     loss.backward()
     np.testing.assert_allclose(logits.grad, [[0.3, -0.3]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_count_only_where_targets_do(dtype: type) -> None:
+    """A row that is ignored has no weight in the mean either; float32 runs in C++ where it is built."""
+    rng = np.random.default_rng(0)
+    logits, targets = rng.normal(size=(4, 5)), np.array([1, -1, 3, 0])
+    weights = np.array([2.0, 100.0, 0.5, 0.0])
+    loss, grad = run(logits, dtype, targets=targets, weights=weights, ignore_index=-1)
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    assert loss == pytest.approx(-(2.0 * log_p[0, 1] + 0.5 * log_p[2, 3]) / 2.5, rel=1e-6)
+    expected = np.exp(log_p)
+    expected[0, 1] -= 1
+    expected[2, 3] -= 1
+    expected *= np.array([2.0, 0.0, 0.5, 0.0])[:, None] / 2.5
+    np.testing.assert_allclose(grad, expected, rtol=1e-5, atol=1e-7)
