@@ -1,6 +1,6 @@
 // Splits UTF-8 text into words, within which BPE merges: the patterns of GPT-2, GPT-4 and Llama 3 by scanners that are
-// written by hand, others by the expressions that come with the character classes. src/chainrule/text/patterns.py has all
-// of them as regular expressions. A scanner reads each character at most three times, so the time is linear in the
+// written by hand, others by the expressions that come with the character classes. src/chainrule/text/splitting/patterns.py
+// has all of them as regular expressions. A scanner reads each character at most three times, so the time is linear in the
 // length of any text.
 #pragma once
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from chainrule import native
 from chainrule.errors import ConfigError
-from chainrule.text import BPETokenizer, pretokenize
-from chainrule.text.patterns import PATTERNS, check_pattern
-from chainrule.text.pretokenize import native_steps, split, split_reference
+from chainrule.text import BPETokenizer
+from chainrule.text.splitting import pretokenize
+from chainrule.text.splitting.patterns import PATTERNS, check_pattern
+from chainrule.text.splitting.pretokenize import native_steps, split, split_reference
 from chainrule.text.unicode.expressions import translate
 from chainrule.text.unicode.ranges import LETTERS, NUMBERS, WHITE_SPACE
 
