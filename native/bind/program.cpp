@@ -32,14 +32,19 @@ public:
         return program_.buffer(width);
     }
 
-    void embedding(size_t out, Words words, int format, size_t tokens, float scale, std::optional<ConstMatrix> position) {
+    // Every sequence begins with the rows of `prompt`, which take the first positions.
+    void embedding(size_t out, Words words, int format, size_t tokens, float scale, std::optional<ConstMatrix> position,
+                   std::optional<ConstMatrix> prompt) {
         const size_t width = program_.width(out);
         if (tokens_ || ended_) throw std::invalid_argument("a program embeds once, at its beginning");
         if (!tokens || tokens > MOST) throw std::invalid_argument("tokens must be at least 1, and less than 2^31");
+        if (prompt && prompt->shape(0) >= program_.positions) throw std::invalid_argument("no position after the prompt");
         tokens_ = tokens;
+        prompt_ = prompt ? prompt->shape(0) : 0;
         program_.embedding(out, weights_of(words, format, tokens, width), scale,
-                       pointer_or_null(position, "position", program_.positions * width));
-        keep(words, position);
+                           pointer_or_null(position, "position", program_.positions * width),
+                           pointer_or_null(prompt, "prompt", prompt_ * width));
+        keep(words, position, prompt);
     }
 
     void layernorm(size_t out, size_t in, ConstVector gamma, ConstVector beta, float eps) {
@@ -65,9 +70,10 @@ public:
         keep(words, bias);
     }
 
-    void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, std::optional<ConstMatrix> cos,
+    void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, float scale, std::optional<ConstMatrix> cos,
                    std::optional<ConstMatrix> sin, std::optional<ConstVector> gamma_q,
-                   std::optional<ConstVector> gamma_k, float eps) {
+                   std::optional<ConstVector> gamma_k, float eps, std::optional<ConstMatrix> bias,
+                   std::optional<ConstMatrix> prefix_keys, std::optional<ConstMatrix> prefix_values) {
         if (ended_) throw std::invalid_argument("attention comes before last");
         const size_t width = program_.width(out);
         if (!heads || !kv_heads || width % heads || heads % kv_heads)
@@ -76,15 +82,20 @@ public:
         same(program_.width(qkv), (heads + 2 * kv_heads) * D);
         if (!cos != !sin || (cos && D % 2)) throw std::invalid_argument("cos and sin come together, for an even head");
         if (!gamma_q != !gamma_k) throw std::invalid_argument("gains of queries and keys come together");
-        const size_t angles = program_.positions * (D / 2);
-        program_.attention(out, qkv, heads, kv_heads, pointer_or_null(cos, "cos", angles),
-                           pointer_or_null(sin, "sin", angles),
-                           {pointer_or_null(gamma_q, "gamma_q", D), pointer_or_null(gamma_k, "gamma_k", D), eps});
-        keep(cos, sin, gamma_q, gamma_k);
+        if (!prefix_keys != !prefix_values) throw std::invalid_argument("keys and values of a prefix come together");
+        const size_t angles = program_.positions * (D / 2), length = prefix_keys ? prefix_keys->shape(0) / kv_heads : 0;
+        const size_t longest = program_.positions + length;
+        const HeadNorms norms{pointer_or_null(gamma_q, "gamma_q", D), pointer_or_null(gamma_k, "gamma_k", D), eps};
+        const Prefix prefix{pointer_or_null(prefix_keys, "prefix_keys", kv_heads * length * D),
+                            pointer_or_null(prefix_values, "prefix_values", kv_heads * length * D), length};
+        const Scores scores{scale, pointer_or_null(bias, "bias", heads * longest), longest};
+        program_.attention(out, qkv, {heads, kv_heads, pointer_or_null(cos, "cos", angles),
+                                      pointer_or_null(sin, "sin", angles), norms, scores, prefix});
+        keep(cos, sin, gamma_q, gamma_k, bias, prefix_keys, prefix_values);
     }
 
-    void cross_attention(size_t out, size_t q, size_t heads, size_t memory_width, Words words, int format,
-              std::optional<ConstVector> bias) {
+    void cross_attention(size_t out, size_t q, size_t heads, float scale, size_t memory_width, Words words, int format,
+                         std::optional<ConstVector> bias) {
         if (ended_) throw std::invalid_argument("attention comes before last");
         const size_t width = program_.width(out);
         same(program_.width(q), width);
@@ -96,7 +107,7 @@ public:
         }
         source_width_ = width;
         const Weights weights = weights_of(words, format, 2 * width, memory_width);
-        program_.cross_attention(out, q, heads, weights, pointer_or_null(bias, "bias", weights.panels() * PANEL));
+        program_.cross_attention(out, q, heads, scale, weights, pointer_or_null(bias, "bias", weights.panels() * PANEL));
         keep(words, bias);
     }
 
@@ -115,6 +126,11 @@ public:
         same(program_.width(out), program_.width(a));
         same(program_.width(out), program_.width(b));
         program_.add(out, a, b);
+    }
+
+    void scale(size_t out, size_t in, float factor) {
+        same(program_.width(out), program_.width(in));
+        program_.scale(out, in, factor);
     }
 
     void activation(size_t out, size_t in, int activation) {
@@ -177,22 +193,29 @@ public:
             throw std::invalid_argument("sources are needed if the program attends to them");
         if (result.shape(0) != pieces) throw std::invalid_argument("result must have a row for each sequence");
         same(width, program_.result_width());
+        const size_t positions = program_.positions - prompt_;
+        for (size_t i = 0; i < tokens.size(); ++i)
+            if (tokens.data()[i] < 0 || static_cast<size_t>(tokens.data()[i]) >= tokens_)
+                throw std::invalid_argument("no such token");
         Batch batch;
-        batch.token.assign(tokens.data(), tokens.data() + tokens.size());
-        for (const int32_t token : batch.token)
-            if (token < 0 || static_cast<size_t>(token) >= tokens_) throw std::invalid_argument("no such token");
+        size_t given = 0;
         std::vector<bool> taken(program_.sequences());
         for (size_t i = 0; i < pieces; ++i) {
             const size_t sequence = sequences.data()[i], count = counts.data()[i], before = past.data()[i];
             if (sequence >= taken.size() || taken[sequence]) throw std::invalid_argument("no such sequence, or twice");
-            if (!count || count > program_.positions || before > program_.positions - count)
+            if (!count || count > positions || before > positions - count)
                 throw std::invalid_argument("count must be at least 1, and past + count within the positions");
             const size_t source = sources ? sources->data()[i] : 0;
             if (sources && source >= sources_.size()) throw std::invalid_argument("no such source");
             taken[sequence] = true;
-            batch.add({sequence, count, before, source, sources ? sources_[source] : 0});
+            const size_t prompt = before ? 0 : prompt_, past = before ? prompt_ + before : 0;
+            for (size_t p = 0; p < prompt; ++p) batch.token.push_back(static_cast<int32_t>(tokens_ + p));
+            if (count > tokens.size() - given) throw std::invalid_argument("counts exceed the tokens");
+            batch.token.insert(batch.token.end(), tokens.data() + given, tokens.data() + given + count);
+            batch.add({sequence, prompt + count, past, source, sources ? sources_[source] : 0});
+            given += count;
         }
-        pointer(tokens, "tokens", batch.rows());
+        pointer(tokens, "tokens", given);
         if (!pieces) return;
         program_.run(batch);
         for (size_t i = 0; i < pieces; ++i)
@@ -204,8 +227,8 @@ public:
         WithoutGil release;
         std::lock_guard<std::mutex> alone(mutex_);
         if (from >= program_.sequences() || to >= program_.sequences()) throw std::invalid_argument("no such sequence");
-        if (count > program_.positions) throw std::invalid_argument("count must be within the positions");
-        if (from != to) program_.copy(from, to, count);
+        if (count > program_.positions - prompt_) throw std::invalid_argument("count must be within the positions");
+        if (from != to) program_.copy(from, to, prompt_ + count);
     }
 
     void grow(size_t sequences) {
@@ -228,7 +251,7 @@ private:
     Program program_;
     nb::list kept_;
     std::mutex mutex_;
-    size_t tokens_ = 0, source_width_ = 0;
+    size_t tokens_ = 0, prompt_ = 0, source_width_ = 0;
     std::vector<size_t> sources_;  // positions of each that has been read
 };
 
@@ -253,19 +276,21 @@ void bind_program(nb::module_& m) {
         .def(nb::init<size_t, size_t>(), "sequences"_a, "positions"_a)
         .def("buffer", &Checked::buffer, "width"_a)
         .def("embedding", &Checked::embedding, "out"_a, "words"_a.noconvert(), "format"_a, "tokens"_a, "scale"_a,
-             "position"_a.noconvert().none())
+             "position"_a.noconvert().none(), "prompt"_a.noconvert().none() = nb::none())
         .def("layernorm", &Checked::layernorm, "out"_a, "x"_a, "gamma"_a.noconvert(), "beta"_a.noconvert(), "eps"_a)
         .def("rmsnorm", &Checked::rmsnorm, "out"_a, "x"_a, "gamma"_a.noconvert(), "eps"_a)
         .def("linear", &Checked::linear, "out"_a, "x"_a, "words"_a.noconvert(), "format"_a,
              "bias"_a.noconvert().none(), "activation"_a, "add"_a)
-        .def("attention", &Checked::attention, "out"_a, "qkv"_a, "heads"_a, "kv_heads"_a, "cos"_a.noconvert().none(),
-             "sin"_a.noconvert().none(), "gamma_q"_a.noconvert().none() = nb::none(),
-             "gamma_k"_a.noconvert().none() = nb::none(), "eps"_a = 0.0f)
-        .def("cross_attention", &Checked::cross_attention, "out"_a, "q"_a, "heads"_a, "memory_width"_a, "words"_a.noconvert(), "format"_a,
-             "bias"_a.noconvert().none())
+        .def("attention", &Checked::attention, "out"_a, "qkv"_a, "heads"_a, "kv_heads"_a, "scale"_a,
+             "cos"_a.noconvert().none(), "sin"_a.noconvert().none(), "gamma_q"_a.noconvert().none() = nb::none(),
+             "gamma_k"_a.noconvert().none() = nb::none(), "eps"_a = 0.0f, "bias"_a.noconvert().none() = nb::none(), "prefix_keys"_a.noconvert().none() = nb::none(),
+             "prefix_values"_a.noconvert().none() = nb::none())
+        .def("cross_attention", &Checked::cross_attention, "out"_a, "q"_a, "heads"_a, "scale"_a, "memory_width"_a,
+             "words"_a.noconvert(), "format"_a, "bias"_a.noconvert().none())
         .def("swiglu", &Checked::swiglu, "out"_a, "x"_a)
         .def("gated", &Checked::gated, "out"_a, "x"_a, "activation"_a)
         .def("add", &Checked::add, "out"_a, "a"_a, "b"_a)
+        .def("scale", &Checked::scale, "out"_a, "x"_a, "factor"_a)
         .def("activation", &Checked::activation, "out"_a, "x"_a, "activation"_a)
         .def("recurrent", &Checked::recurrent, "out"_a, "gates"_a, "cell"_a, "words"_a.noconvert(),
              "candidate"_a.noconvert().none(), "format"_a, "bias"_a.noconvert().none())

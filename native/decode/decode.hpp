@@ -14,6 +14,14 @@ struct Cache {
     size_t positions;
 };
 
+// The score of a query at position p for the key at s is scale q·k + bias_s[longest - 1 - (p - s)]: a bias for each
+// distance, of which there are `longest`, in rows of query heads. Null for none.
+struct Scores {
+    float scale;
+    const float* bias_hs = nullptr;
+    size_t longest = 0;
+};
+
 enum class Activation { none, gelu, gelu_tanh, relu, silu };
 
 constexpr size_t QUERIES = 24;
@@ -31,9 +39,10 @@ struct Decode {
 
     // Query r of R is head h = r % G of time t = r / G; G heads share this cache. It sees the first `past` positions and,
     // if `causal`, those up to its own, `past` + t; a query that sees none gives zeros. q and out have head h of t at
-    // t ld + h D. R is at most QUERIES; scratch has attend_scratch(positions, D) floats.
-    void (*attend)(float* out, const float* q, float* scratch, Cache cache, size_t past, bool causal, size_t first,
-                   size_t R, size_t G, size_t D, size_t ldo, size_t ldq);
+    // t ld + h D; the bias of `scores` is that of the first of the G heads, and needs `causal`. R is at most QUERIES;
+    // scratch has attend_scratch(positions, D) floats.
+    void (*attend)(float* out, const float* q, float* scratch, Cache cache, Scores scores, size_t past, bool causal,
+                   size_t first, size_t R, size_t G, size_t D, size_t ldo, size_t ldq);
 };
 CHAINRULE_KERNELS(Decode, decode)
 

@@ -51,18 +51,20 @@ float softmax(float* s, size_t n, size_t end) {
     return sum(total);
 }
 
-void attend(float* out, const float* q, float* scratch, Cache cache, size_t past, bool causal, size_t first, size_t R,
-            size_t G, size_t D, size_t ldo, size_t ldq) {
+void attend(float* out, const float* q, float* scratch, Cache cache, Scores scores, size_t past, bool causal,
+            size_t first, size_t R, size_t G, size_t D, size_t ldo, size_t ldq) {
     const auto sees = [&](size_t r) { return past + (causal ? (first + r) / G + 1 : 0); };
     const size_t seen = sees(R - 1);  // by the last query, at least as many as by any other
     const size_t S = whole_panels(seen), W = whole_panels(D);
     float *scores_rs = scratch, *q_rd = scores_rs + R * S, *mixed_rd = q_rd + R * W;
-    const float scale = 1 / __builtin_sqrtf(D);
     for (size_t i = 0; i < R * S; ++i) scores_rs[i] = 0;
     for (size_t i = 0; i < R * W; ++i) mixed_rd[i] = 0;
     for (size_t r = 0; r < R; ++r) {
         const size_t t = (first + r) / G, h = (first + r) % G;
-        for (size_t d = 0; d < D; ++d) q_rd[r * W + d] = scale * q[t * ldq + h * D + d];
+        for (size_t d = 0; d < D; ++d) q_rd[r * W + d] = scores.scale * q[t * ldq + h * D + d];
+        if (!scores.bias_hs) continue;
+        const float* bias_s = scores.bias_hs + (h + 1) * scores.longest - (past + t + 1);  // of the key at 0
+        for (size_t s = 0; s < sees(r); ++s) scores_rs[r * S + s] = bias_s[s];
     }
     for (size_t s = 0; s < S; s += PANEL) panels.accumulate(scores_rs + s, S, q_rd, W, cache.keys + s * D, R, D);
     float total[QUERIES];

@@ -20,19 +20,20 @@ void Buffer::reserve(size_t rows) {
 }
 
 void KVCache::make(size_t sequences, size_t positions) {
-    positions_ = whole_panels(positions);
+    positions_ = whole_panels(prefix.length + positions);
     memory_.reset();  // free first, so that the new block can reuse the memory
     memory_ = std::make_unique<Scratch>(sequences * floats());
 }
 
 void KVCache::grow(size_t sequences, size_t positions, const std::vector<size_t>& held) {
-    KVCache larger(heads, D);
+    KVCache larger(heads, D, prefix);
     larger.make(sequences, positions);
     for (size_t s = 0; s < held.size(); ++s) copy(s, larger, s, held[s]);
     memory_ = std::move(larger.memory_), positions_ = larger.positions_;
 }
 
 void KVCache::copy(size_t from, const KVCache& target, size_t to, size_t count) const {
+    count += prefix.length;
     for (size_t h = 0; h < heads; ++h) {
         const Cache old = at(from, h), fresh = target.at(to, h);
         std::copy_n(old.keys, whole_panels(count) * D, fresh.keys);
@@ -53,8 +54,8 @@ size_t Program::buffer(size_t width) {
     return buffers_.size() - 1;
 }
 
-void Program::embedding(size_t out, Weights table, float scale, const float* position_tc) {
-    steps_.push_back(steps::embedding(at(out), table, scale, position_tc));
+void Program::embedding(size_t out, Weights table, float scale, const float* position_tc, const float* prompt_pc) {
+    steps_.push_back(steps::embedding(at(out), table, scale, position_tc, prompt_pc));
 }
 
 void Program::layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps) {
@@ -70,18 +71,17 @@ void Program::linear(size_t out, size_t in, Weights weights, const float* bias, 
     scratch_ = std::max(scratch_, steps::MATMUL_ROWS * PANEL);
 }
 
-void Program::attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin,
-                        HeadNorms norms) {
-    const size_t D = at(out).width / heads;
-    caches_.push_back(std::make_unique<KVCache>(kv_heads, D));
+void Program::attention(size_t out, size_t qkv, const Attention& a) {
+    const size_t D = at(out).width / a.heads;
+    caches_.push_back(std::make_unique<KVCache>(a.kv_heads, D, a.prefix));
     caches_.back()->make(sequences(), capacity_);
-    const steps::Heads shared{at(qkv), heads, kv_heads, D, *caches_.back()};
-    steps_.push_back(steps::remember(shared, cos, sin, norms));
-    steps_.push_back(steps::attend(shared, at(out), false));
-    scratch_ = std::max(scratch_, attend_scratch(capacity_, D));
+    const steps::Heads shared{at(qkv), a.heads, a.kv_heads, D, *caches_.back()};
+    steps_.push_back(steps::remember(shared, a.cos, a.sin, a.norms));
+    steps_.push_back(steps::attend(shared, at(out), a.scores, false));
+    scratch_ = std::max(scratch_, attend_scratch(a.prefix.length + capacity_, D));
 }
 
-void Program::cross_attention(size_t out, size_t q, size_t heads, Weights weights, const float* bias) {
+void Program::cross_attention(size_t out, size_t q, size_t heads, float scale, Weights weights, const float* bias) {
     const size_t D = at(out).width / heads;
     if (!memory_) {
         memory_ = std::make_unique<Buffer>(weights.inputs, false);
@@ -92,7 +92,7 @@ void Program::cross_attention(size_t out, size_t q, size_t heads, Weights weight
     reading_.push_back(steps::linear(false, *keys_values_, *memory_, weights, bias, Activation::none, false));
     const steps::Heads both{*keys_values_, 0, heads, D, caches};
     reading_.push_back(steps::remember(both, nullptr, nullptr));
-    steps_.push_back(steps::attend({at(q), heads, heads, D, caches}, at(out), true));
+    steps_.push_back(steps::attend({at(q), heads, heads, D, caches}, at(out), {scale}, true));
     scratch_ = std::max(scratch_, steps::MATMUL_ROWS * PANEL);
 }
 
@@ -106,6 +106,10 @@ void Program::gated(size_t out, size_t in, Activation activation) {
 
 void Program::add(size_t out, size_t a, size_t b) {
     steps_.push_back(steps::add(last_, at(out), at(a), at(b)));
+}
+
+void Program::scale(size_t out, size_t in, float factor) {
+    steps_.push_back(steps::scale(last_, at(out), at(in), factor));
 }
 
 void Program::activation(size_t out, size_t in, Activation activation) {
@@ -177,7 +181,7 @@ void Program::walk(const Steps& steps, const Batch& batch) const {
 void Program::grow(size_t sequences, size_t capacity) {
     for (auto& layer : caches_) {
         layer->grow(sequences, capacity, held_);
-        scratch_ = std::max(scratch_, attend_scratch(capacity, layer->D));
+        scratch_ = std::max(scratch_, attend_scratch(layer->prefix.length + capacity, layer->D));
     }
     if (sequences > held_.size())
         for (auto& layer : states_) layer->grow(sequences);

@@ -57,11 +57,19 @@ private:
     size_t rows_ = 0;
 };
 
-// Keys and values of all sequences, or of all sources, in one layer.
+// Learned keys and values that stand before those of every sequence.
+struct Prefix {
+    const float *key_hpd = nullptr, *value_hpd = nullptr;
+    size_t length = 0;
+};
+
+// Keys and values of all sequences, or of all sources, in one layer. Positions are those of tokens; the cache of a head
+// begins with the prefix.
 class KVCache {
 public:
-    KVCache(size_t heads, size_t D) : heads(heads), D(D) {}
+    KVCache(size_t heads, size_t D, Prefix prefix = {}) : heads(heads), D(D), prefix(prefix) {}
     const size_t heads, D;
+    const Prefix prefix;
 
     void make(size_t sequences, size_t positions);  // space for this many, empty
     // Make space for more. The first held[i] positions of sequence i stay.
@@ -99,6 +107,14 @@ struct HeadNorms {
     float eps = 0;
 };
 
+struct Attention {
+    size_t heads, kv_heads;
+    const float *cos, *sin;  // of each position and pair of a head, by which queries and keys turn; null for none
+    HeadNorms norms;
+    Scores scores;
+    Prefix prefix;
+};
+
 enum class Cell { rnn, lstm, gru, gru_after };  // gru_after: PyTorch's, which resets after the matmul
 
 // What a program does next, in blocks that do not depend on each other.
@@ -116,17 +132,18 @@ public:
     size_t buffer(size_t width);
     size_t width(size_t buffer) const { return buffers_.at(buffer)->width; }
 
-    void embedding(size_t out, Weights table, float scale, const float* position_tc);
+    // scale · table[token] + position; tokens from the end of the table on are rows of `prompt`.
+    void embedding(size_t out, Weights table, float scale, const float* position_tc, const float* prompt_pc);
     void layernorm(size_t out, size_t in, const float* gamma, const float* beta, float eps);
     void rmsnorm(size_t out, size_t in, const float* gamma, float eps);
     void linear(size_t out, size_t in, Weights weights, const float* bias, Activation activation, bool add);
-    void attention(size_t out, size_t qkv, size_t heads, size_t kv_heads, const float* cos, const float* sin,
-                   HeadNorms norms);
+    void attention(size_t out, size_t qkv, const Attention& attention);
     // Attention to the source of each sequence, whose keys and values, side by side, are a matmul with `weights`.
-    void cross_attention(size_t out, size_t q, size_t heads, Weights weights, const float* bias);
+    void cross_attention(size_t out, size_t q, size_t heads, float scale, Weights weights, const float* bias);
     void swiglu(size_t out, size_t in);
     void gated(size_t out, size_t in, Activation activation);  // f(gate) up, which stand side by side
     void add(size_t out, size_t a, size_t b);
+    void scale(size_t out, size_t in, float factor);
     void activation(size_t out, size_t in, Activation activation);
     // gates: x W_xᵀ + b. The rows of `weights` are W_h; of a gru those of r and z, and `candidate` has those of n.
     void recurrent(size_t out, size_t gates, Cell cell, Weights weights, const Weights* candidate, const float* bias);

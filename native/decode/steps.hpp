@@ -30,11 +30,14 @@ Step each_row(bool last, Row row) {
     return {blocks, run};
 }
 
-inline auto embedding(Buffer& out, Weights table, float scale, const float* position_tc) {
+inline auto embedding(Buffer& out, Weights table, float scale, const float* position_tc, const float* prompt_pc) {
     return each_row(false, [=, &out](const Batch& batch, size_t r) {
         const size_t token = batch.token[r];
         float* y = out.row(r);
-        panels().column(y, table.panel(token / PANEL), table.format, token % PANEL, table.K());
+        if (token < table.outputs)
+            panels().column(y, table.panel(token / PANEL), table.format, token % PANEL, table.K());
+        else
+            std::copy_n(prompt_pc + (token - table.outputs) * out.width, out.width, y);
         if (scale != 1)
             for (size_t c = 0; c < out.width; ++c) y[c] *= scale;
         if (!position_tc) return;
@@ -87,6 +90,12 @@ inline auto add(bool last, Buffer& out, Buffer& a, Buffer& b) {
     });
 }
 
+inline auto scale(bool last, Buffer& out, Buffer& in, float factor) {
+    return each_row(last, [=, &out, &in](const Batch&, size_t r) {
+        for (size_t c = 0; c < out.width; ++c) out.row(r)[c] = factor * in.row(r)[c];
+    });
+}
+
 inline auto activation(bool last, Buffer& out, Buffer& in, Activation kind) {
     return each_row(last, [=, &out, &in](const Batch&, size_t r) {
         forward_of(kind)(out.row(r), in.row(r), out.width);
@@ -126,7 +135,7 @@ struct Heads {
 };
 
 // The keys of each row, normalized if there are gains and turned by its position if there are angles, and its values:
-// into the cache. Queries are normalized and turned too.
+// into the cache, behind the prefix, which comes with the first row. Queries are normalized and turned too.
 inline auto remember(Heads heads, const float* cos, const float* sin, HeadNorms norms = {}) {
     return each_row(false, [=](const Batch& batch, size_t r) {
         const size_t D = heads.D, position = batch.position(r), angles = position * (D / 2);
@@ -139,13 +148,18 @@ inline auto remember(Heads heads, const float* cos, const float* sin, HeadNorms 
         if (cos)
             for (float* head = q; head < v; head += D)
                 rotary().rotate_halves(head, head, D, cos + angles, sin + angles, 1, 1, D / 2);
-        for (size_t h = 0; h < heads.kv_heads; ++h)
-            decode().remember(heads.caches.at(sequence, h), k + h * D, v + h * D, position, D);
+        const Prefix& prefix = heads.caches.prefix;
+        for (size_t h = 0; h < heads.kv_heads; ++h) {
+            const Cache cache = heads.caches.at(sequence, h);
+            for (size_t p = h * prefix.length; !position && p < (h + 1) * prefix.length; ++p)
+                decode().remember(cache, prefix.key_hpd + p * D, prefix.value_hpd + p * D, p - h * prefix.length, D);
+            decode().remember(cache, k + h * D, v + h * D, prefix.length + position, D);
+        }
     });
 }
 
 // With `source` the cache is that of the piece's source.
-inline Step attend(Heads heads, Buffer& out, bool source) {
+inline Step attend(Heads heads, Buffer& out, Scores scores, bool source) {
     const size_t group = heads.heads / heads.kv_heads;
     auto blocks_in = [=](const Piece& piece) { return heads.kv_heads * blocks_of(piece.count * group, QUERIES); };
     auto blocks = [=](const Batch& batch) {
@@ -159,9 +173,12 @@ inline Step attend(Heads heads, Buffer& out, bool source) {
         const size_t queries = piece->count * group, head = block % heads.kv_heads;
         const size_t first = block / heads.kv_heads * QUERIES, offset = head * group * heads.D;
         const Cache cache = heads.caches.at(source ? piece->source : piece->sequence, head);
-        decode().attend(out.row(piece->row) + offset, heads.qkv.row(piece->row) + offset, scratch, cache,
-                        source ? piece->seen : piece->past, !source, first, std::min(QUERIES, queries - first), group,
-                        heads.D, out.stride, heads.qkv.stride);
+        Scores here = scores;
+        if (here.bias_hs) here.bias_hs += head * group * here.longest;
+        const size_t past = heads.caches.prefix.length + (source ? piece->seen : piece->past);
+        decode().attend(out.row(piece->row) + offset, heads.qkv.row(piece->row) + offset, scratch, cache, here, past,
+                        !source, first, std::min(QUERIES, queries - first), group, heads.D, out.stride,
+                        heads.qkv.stride);
     };
     return {blocks, run};
 }

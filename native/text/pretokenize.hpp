@@ -1,58 +1,15 @@
-// Splits UTF-8 text into words, within which BPE merges: the patterns of GPT-2, GPT-4 and Llama 3 as hand-written
-// scanners. src/chainrule/text/splitting/pretokenize.py has them as regular expressions. A scanner reads each character at most
-// three times, so the time is linear in the length of any text.
+// Splits UTF-8 text into words, within which BPE merges: the patterns of GPT-2, GPT-4 and Llama 3 by scanners that are
+// written by hand, others by the expressions that come with the character classes. src/chainrule/text/splitting/patterns.py
+// has all of them as regular expressions. A scanner reads each character at most three times, so the time is linear in the
+// length of any text.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "text/expressions.hpp"
 
 namespace chainrule {
 
-enum Kind : uint8_t { OTHER, LETTER, NUMBER, SPACE };
-enum class Pattern { GPT2, GPT4, LLAMA3, TEXTBOOK };  // in the order of PATTERNS in pretokenize.py; the last is \S+|\s
-
-using Bytes = const uint8_t*;
-using Span = std::pair<Bytes, Bytes>;
-
-inline std::string_view as_text(Bytes begin, Bytes end) {
-    return {reinterpret_cast<const char*>(begin), static_cast<size_t>(end - begin)};
-}
-
-struct Char {
-    Kind kind;
-    uint8_t size;  // in bytes
-};
-
-// The kind of every code point, as a table of pages of 256; equal pages are stored once.
-class Classes {
-public:
-    Classes(const int32_t* ranges, size_t count);  // rows of (first, last, kind)
-
-    // The character at p < end. A byte that does not begin a valid character counts as one of kind OTHER.
-    Char read(Bytes p, Bytes end) const {
-        if (*p < 0x80) return {pages_[0][*p], 1};
-        return read_wide(p, end);
-    }
-
-    Bytes skip(Kind kind, Bytes p, Bytes end) const {  // past all characters of that kind
-        while (p < end) {
-            const Char c = read(p, end);
-            if (c.kind != kind) break;
-            p += c.size;
-        }
-        return p;
-    }
-
-private:
-    Char read_wide(Bytes p, Bytes end) const;
-
-    std::vector<std::array<Kind, 256>> pages_;  // the first is that of ASCII
-    std::array<uint16_t, 0x1100> page_of_;
-};
+// In the order of NATIVE in patterns.py, EXPRESSIONS those of the classes; TEXTBOOK is \S+|\s.
+enum class Pattern { GPT2, GPT4, LLAMA3, EXPRESSIONS, TEXTBOOK };
 
 // The end of 's 't 'm 'd 'll 've 're at p, or p. Without regard to case, ſ (U+017F) is an s too.
 template <bool any_case>
@@ -155,6 +112,7 @@ void for_words(const Classes& classes, Pattern pattern, Span text, Body&& body) 
         case Pattern::GPT4: return scan<Pattern::GPT4>(classes, text, body);
         case Pattern::LLAMA3: return scan<Pattern::LLAMA3>(classes, text, body);
         case Pattern::TEXTBOOK: return scan<Pattern::TEXTBOOK>(classes, text, body);
+        case Pattern::EXPRESSIONS: return classes.expressions->split(classes, text, body);
     }
 }
 

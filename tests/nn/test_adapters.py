@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import chainrule as cr
 from chainrule import nn, ops
-from chainrule.errors import ConfigError, GraphError
+from chainrule.errors import ConfigError, GraphError, ShapeError
+from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, NeoX, NeoXConfig
 from chainrule.optim import Adam
+from tests.models import tiny
 from tests.vectors import vector
 
 X = np.random.default_rng(0).normal(size=(2, 5, 8)).astype(np.float32)
@@ -105,3 +109,87 @@ def test_inserting_adapters_changes_no_bit_of_the_output() -> None:
     for name in ("attn.q_proj.weight", "mlp.fc1.weight"):
         part, rest = name.split(".", 1)
         np.testing.assert_array_equal(model.state()[f"{part}.base.{rest}"], state[name])
+
+
+def prefixed(model: Any, length: int = 3) -> Any:
+    """A frozen model with keys and values of its own before those of the text in every block."""
+    model.freeze()
+    for block in model.h if isinstance(model, GPT) else model.layers:
+        attention = next(layer for _, layer in block.named_layers() if hasattr(layer, "prefix"))
+        heads = getattr(model.config, "n_kv_head", model.config.n_head)
+        attention.prefix = nn.KeyValuePrefix(length, heads, model.config.n_embd // model.config.n_head)
+    return model
+
+
+def prompted(model: Any, length: int = 3) -> Any:
+    model.freeze()
+    name = {GPT: "wte", Llama: "embed_tokens", NeoX: "embed_in"}[type(model)]
+    setattr(model, name, nn.SoftPrompt(getattr(model, name), length))
+    return model
+
+
+TINY: dict[Any, Any] = {
+    GPT: GPTConfig(2, 2, 8, 9, 11),
+    Llama: LlamaConfig(2, 4, 2, 8, 12, 9, 11),
+    NeoX: NeoXConfig(2, 2, 8, 9, 11),
+}
+IDS, TARGETS = np.random.default_rng(5).integers(11, size=(2, 3, 6))
+
+
+@pytest.mark.requirement("R-404")
+@pytest.mark.parametrize("kind", TINY)
+@pytest.mark.parametrize(("change", "count"), [(prefixed, 3 * 8 * 2 * 2), (prompted, 3 * 8)])
+def test_a_prefix_learns_and_nothing_else_does(kind: Any, change: Any, count: int) -> None:
+    cr.seed(4)
+    model = tiny.float64(change(kind(TINY[kind])))
+    shared = 2 if kind is Llama and change is prefixed else 1  # two heads of queries share one of keys
+    assert model.count(trainable=True) == count // shared
+    learned = [p for _, p in model.named_parameters() if p.requires_grad]
+    assert cr.gradcheck_model(model.parameters(), lambda: model.loss(IDS, TARGETS), step=1e-5) <= 1e-6
+    before = model.state()
+    optimizer = Adam(model.parameters(), 0.01)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model.loss(IDS, TARGETS).backward()
+        optimizer.step()
+    changed = {name for name, value in model.state().items() if (value != before[name]).any()}
+    assert len(changed) == len(learned) and all("prefix" in name or "prompt" in name for name in changed)
+
+
+@pytest.mark.parametrize("kind", TINY)
+def test_a_soft_prompt_of_embeddings_of_tokens_is_those_tokens(kind: Any) -> None:
+    cr.seed(4)
+    model = kind(TINY[kind]).eval()
+    text = np.array([[7, 2, 5, 1, 3, 4]])
+    want = model(text).numpy()[:, 2:]
+    prompted(model, 2).embedding.prompt.data[:] = model.embedding.weight.array[[7, 2]]
+    np.testing.assert_allclose(model(text[:, 2:]).numpy(), want, rtol=0, atol=1e-6)
+
+
+def test_a_prefix_of_keys_and_values_of_tokens_is_those_tokens() -> None:
+    """In one layer without positions."""
+    cr.seed(4)
+    attention = nn.MultiHeadAttention(8, 2).eval()
+    mask = np.array([True, True, False, True, True])
+    for options in ({"causal": True}, {"mask": mask[None, None, None]}):
+        attention.prefix = None
+        want = attention(X, **options).numpy()[:1, 2:]
+        k, v = (f(X[0, :2]).numpy().reshape(2, 2, 4) for f in (attention.k_proj, attention.v_proj))
+        attention.prefix = nn.KeyValuePrefix(2, 2, 4)
+        attention.prefix.keys.data[:], attention.prefix.values.data[:] = k.swapaxes(0, 1), v.swapaxes(0, 1)
+        if "mask" in options:
+            options = {"mask": mask[None, None, None, 2:]}
+        np.testing.assert_allclose(attention(X[:1, 2:], **options).numpy(), want, rtol=0, atol=1e-6)
+
+
+def test_prefixes_that_do_not_fit_are_refused() -> None:
+    attention = nn.MultiHeadAttention(8, 2)
+    attention.prefix = nn.KeyValuePrefix(2, 4, 4)
+    with pytest.raises(
+        ShapeError, match=r"keys \(2, 2, 5, 4\), values .* \(must have 4 heads of 4 numbers\)"
+    ):
+        attention(X)
+    with pytest.raises(ConfigError, match="KeyValuePrefix: length 0, heads 2, size 4"):
+        nn.KeyValuePrefix(0, 2, 4)
+    with pytest.raises(ConfigError, match="SoftPrompt: length is 0"):
+        nn.SoftPrompt(nn.Embedding(3, 4), 0)

@@ -196,11 +196,52 @@ class WithPrefix(LanguageModel):
 
 
 def test_a_prefix_is_in_the_cache_once() -> None:
-    model = model_of(WithPrefix)
-    with pytest.raises(Unsupported, match="concat"):
+    check_decodes(model_of(WithPrefix))
+
+
+class TwoPrefixes(WithPrefix):
+    """Two parts stand before the keys, and two before the values."""
+
+    def forward(self, ids: Any) -> Any:
+        hidden = self.wte(ids)
+        B, T, C = hidden.shape
+        q, k, v = (f(hidden).reshape(B, T, 1, C).transpose(0, 2, 1, 3) for f in (self.q, self.k, self.v))
+        k = ops.concat(self.prefix_k, self.prefix_v, k, axis=2)
+        v = ops.concat(self.prefix_v, self.prefix_k, v, axis=2)
+        mixed = ops.attention(q, k, v, causal=True).transpose(0, 2, 1, 3).reshape(B, T, C)
+        return self.head(hidden + mixed)
+
+
+class WithLateRows(WithPrefix):
+    """Rows before those of the second layer, not of the embedding."""
+
+    def forward(self, ids: Any) -> Any:
+        hidden = ops.concat(self.prefix_k.reshape(1, 3, -1), self.q(self.wte(ids)), axis=1)
+        return self.head(self.k(hidden)[:, 3:])
+
+
+def test_several_parts_make_up_a_prefix() -> None:
+    check_decodes(model_of(TwoPrefixes))
+
+
+def test_rows_before_something_else_than_embeddings_are_interpreted() -> None:
+    model = model_of(WithLateRows)
+    with pytest.raises(Unsupported, match="concat joins what is no prefix"):
         lower(decoder_graph(model))
     assert isinstance(Decoder(model)._engine, Interpreter)  # the interpreter runs anything
     check_decodes(model, compiled=False)
+
+
+class Shortened(GPT):
+    """Leaves out the first token."""
+
+    def forward(self, ids: Any) -> Any:
+        return super().forward(ids)[:, 1:]
+
+
+def test_tokens_that_are_left_out_have_no_cache() -> None:
+    with pytest.raises(NotStreamable, match="getitem does not read token by token"):
+        decoder_graph(model_of(Shortened))
 
 
 class WithValue(GPT):

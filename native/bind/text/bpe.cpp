@@ -8,8 +8,9 @@
 namespace chainrule {
 namespace {
 
-Pattern as_pattern(int index) {
-    if (index < 0 || index > 2) throw std::invalid_argument("pattern must be 0 (gpt2), 1 (gpt4) or 2 (llama3)");
+Pattern checked_pattern(const Classes& classes, int index) {
+    if (index < 0 || index > (classes.expressions ? 3 : 2))
+        throw std::invalid_argument("pattern must be 0 (gpt2), 1 (gpt4), 2 (llama3), or 3 for classes with expressions");
     return static_cast<Pattern>(index);
 }
 
@@ -25,11 +26,25 @@ std::shared_ptr<Classes> make_classes(Table ranges) {
     return std::make_shared<Classes>(ranges.data(), ranges.shape(0));
 }
 
+std::shared_ptr<Classes> make_expressions(Table ranges, Array<const uint64_t, 1> sets, Table code, Table alternatives,
+                                          Array<const uint8_t, 2> begins) {
+    const size_t count = alternatives.shape(0);
+    if (sets.size() != 256 || code.shape(1) != 5 || alternatives.shape(1) != 2 || begins.size() != 256 * count)
+        throw std::invalid_argument("sets of 256 kinds, rows of 5 and 2 numbers, and 256 kinds for each alternative");
+    std::shared_ptr<Classes> classes = make_classes(ranges);
+    const auto* first = reinterpret_cast<const Expressions::Instruction*>(code.data());
+    classes->expressions = std::make_shared<Expressions>(
+        sets.data(), std::vector<Expressions::Instruction>(first, first + code.shape(0)), alternatives.data(),
+        begins.data(), count);
+    return classes;
+}
+
 nb::object split(std::shared_ptr<Classes> classes, int pattern, nb::bytes text) {
     std::vector<int64_t> ends;
     const Span all = span(view(text));
+    const Pattern checked = checked_pattern(*classes, pattern);
     without_gil([&] {
-        for_words(*classes, as_pattern(pattern), all, [&](Bytes, Bytes end) { ends.push_back(end - all.first); });
+        for_words(*classes, checked, all, [&](Bytes, Bytes end) { ends.push_back(end - all.first); });
     });
     return as_array(std::move(ends));
 }
@@ -65,8 +80,9 @@ void make_encoder(BpeEncoder* self, std::shared_ptr<Classes> classes, int patter
     for (size_t id = 0; id < size; ++id)
         if (ordinary[id] && vocabulary[id].size() == 1)
             id_of_byte[static_cast<uint8_t>(vocabulary[id][0])] = static_cast<int32_t>(id);
-    new (self) BpeEncoder(std::move(classes), as_pattern(pattern), std::move(vocabulary), rows,
-                          byte_spelling(id_of_byte), Order::ONE_PAIR);
+    const Pattern checked = checked_pattern(*classes, pattern);
+    new (self) BpeEncoder(std::move(classes), checked, std::move(vocabulary), rows, byte_spelling(id_of_byte),
+                          Order::ONE_PAIR);
     for (size_t id = 0; whole_words && id < size; ++id)
         if (ordinary[id]) self->take_whole(id);
 }
@@ -114,6 +130,7 @@ nb::object train_textbook(const TextbookBpeTrainer& self, size_t limit, const st
 void bind_bpe(nb::module_& m) {
     nb::class_<Classes>(m, "CharacterClasses");
     def(m, "character_classes", make_classes, "ranges");
+    def(m, "expression_classes", make_expressions, "ranges", "sets", "code", "alternatives", "begins");
     def(m, "split_words", split, "classes", "pattern", "text");
     def(m, "bpe_rank_merges", rank_merges, "tokens", "ends");
     nb::class_<BpeEncoder>(m, "BpeEncoder")
@@ -123,7 +140,8 @@ void bind_bpe(nb::module_& m) {
         .def("decode", &decode, "ids"_a.noconvert());
     nb::class_<BpeTrainer>(m, "BpeTrainer")
         .def("__init__", [](BpeTrainer* self, std::shared_ptr<Classes> classes, int pattern) {
-            new (self) BpeTrainer(std::move(classes), as_pattern(pattern));
+            const Pattern checked = checked_pattern(*classes, pattern);
+            new (self) BpeTrainer(std::move(classes), checked);
         }, "classes"_a, "pattern"_a)
         .def("add", &add_bytes, "texts"_a, "ends"_a.noconvert())
         .def("train", &train, "bytes_in_order"_a, "limit"_a, "least"_a);

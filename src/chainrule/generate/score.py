@@ -46,7 +46,7 @@ def score(model: Model, ids: npt.ArrayLike) -> LogProbs:
         seen = contexts(tokens[None, :-1], model.order - 1, model.ends.start)[0]  # (n - 1, order - 1)
         with np.errstate(divide="ignore"):
             return np.log(model.probability(seen, tokens[1:])).astype(np.float64)
-    parts = [(0, n, 0)] if model.any_length else windows(n, model.config.block_size)
+    parts = [(0, n, 0)] if model.any_length else windows(n, model.context)
     found = [passed(model, tokens[start:end])[new:] for start, end, new in parts]
     return np.concatenate(found).astype(np.float64)
 

@@ -79,7 +79,7 @@ class DecoderSession:
 
 
 class WindowSession:
-    """Any language model: for each token the newest `block_size` are read again."""
+    """Any language model: for each token the newest that fit its context are read again."""
 
     def __init__(self, model: LanguageModel) -> None:
         self.model = copy.deepcopy(model).eval()
@@ -87,7 +87,7 @@ class WindowSession:
 
     def read(self, tokens: Pieces) -> Logits:
         before = self.seen or [[] for _ in tokens]
-        newest = self.model.config.block_size
+        newest = self.model.context
         self.seen = [[*old, *new][-newest:] for old, new in zip(before, tokens, strict=True)]
         lengths = [len(row) for row in self.seen]
         found: dict[int, Logits] = {}

@@ -20,7 +20,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.models.language_model import TransformerLM
 from chainrule.models.model import Config
-from chainrule.nn import Dropout, Embedding, Layer, LayerNorm, Linear
+from chainrule.nn import Dropout, Embedding, KeyValuePrefix, Layer, LayerNorm, Linear, SoftPrompt
 from chainrule.nn.init import normal
 from chainrule.random import next_key
 from chainrule.validate import Check
@@ -82,6 +82,7 @@ class CausalSelfAttention(Layer):
         C = config.n_embd
         self.n_head = config.n_head
         self.dropout = config.dropout
+        self.prefix: KeyValuePrefix | None = None
         self.c_attn = Linear(C, 3 * C, bias=config.bias, init=partial(normal, std=STD))
         self.c_proj = Linear(C, C, bias=config.bias, init=partial(normal, std=residual_std(config)))
 
@@ -90,7 +91,13 @@ class CausalSelfAttention(Layer):
         qkv = self.c_attn(hidden)  # (B, T, 3C)
         drop = self.dropout if self.training else 0.0
         key = next_key("dropout") if drop else None
-        return self.c_proj(ops.packed_attention(qkv, heads=self.n_head, dropout=drop, key=key))
+        if self.prefix is None:
+            return self.c_proj(ops.packed_attention(qkv, heads=self.n_head, dropout=drop, key=key))
+        B, T, C = hidden.shape
+        parts = (qkv[..., start : start + C] for start in (0, C, 2 * C))
+        q, k, v = (x.reshape(B, T, self.n_head, -1).transpose(0, 2, 1, 3) for x in parts)  # (B, H, T, D)
+        mixed = ops.attention(q, *self.prefix(k, v), causal=True, dropout=drop, key=key)
+        return self.c_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, C))
 
 
 class MLP(Layer):
@@ -132,7 +139,9 @@ class GPT(TransformerLM):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)
-        self.wte = Embedding(config.vocab_size, config.n_embd, init=partial(normal, std=STD))
+        self.wte: Embedding | SoftPrompt = Embedding(
+            config.vocab_size, config.n_embd, init=partial(normal, std=STD)
+        )
         self.wpe = Embedding(config.block_size, config.n_embd, init=partial(normal, std=STD))
         self.h = [Block(config) for _ in range(config.n_layer)]
         self.ln_f = LayerNorm(config.n_embd, eps=config.norm_eps, bias=config.bias)
@@ -141,16 +150,20 @@ class GPT(TransformerLM):
             self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, init=init)
 
     @property
-    def head(self) -> Embedding | Linear:
+    def embedding(self) -> Embedding | SoftPrompt:
+        return self.wte
+
+    @property
+    def head(self) -> Embedding | SoftPrompt | Linear:
         return self.wte if self.config.tied else self.lm_head
 
     def hidden(self, ids: Array) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C)"""
-        ids = self.checked(ids)
-        hidden = self.wte(ids) + self.wpe(np.arange(ids.shape[1]))  # (B, T, C) + (T, C)
+        hidden = self.wte(self.checked(ids))
+        hidden = hidden + self.wpe(np.arange(hidden.shape[1]))  # (B, T, C) + (T, C)
         for block in self.h:
             hidden = self.through(block, hidden)
-        return self.ln_f(hidden)
+        return self.ln_f(self.of_tokens(hidden))
 
 
 def residual_std(config: GPTConfig) -> float:

@@ -9,7 +9,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Model
-from chainrule.nn import Embedding, Linear
+from chainrule.nn import Embedding, Linear, SoftPrompt
 from chainrule.types import IGNORE, as_ids
 
 
@@ -22,7 +22,7 @@ class LanguageModel(Model):
     @property
     def training_window(self) -> int:
         """Tokens in a row of a training batch."""
-        return int(self.config.block_size)
+        return self.context
 
     def forward(self, ids: Array) -> Tensor:
         """ids (B, T) -> logits (B, T, V): position t scores what follows ids[:, : t + 1]"""
@@ -40,7 +40,16 @@ class TransformerLM(LanguageModel):
     """A model of text whose loss needs no stored logits: they would be the largest array by far."""
 
     @property
-    def head(self) -> Embedding | Linear:
+    def embedding(self) -> Embedding | SoftPrompt:
+        """What reads the ids; it may put rows before those of the tokens."""
+        raise NotImplementedError
+
+    @property
+    def context(self) -> int:
+        return super().context - self.embedding.length_before
+
+    @property
+    def head(self) -> Embedding | SoftPrompt | Linear:
         """Whose matrix turns the last hidden row into logits."""
         raise NotImplementedError
 
@@ -50,11 +59,16 @@ class TransformerLM(LanguageModel):
 
     def checked(self, ids: Any) -> Array:
         """ids (B, T) that fit into the context"""
-        ids, longest = as_ids(ids), self.config.block_size
+        ids, longest = as_ids(ids), self.context
         if ids.ndim != 2 or not 1 <= ids.shape[1] <= longest:
             name = type(self).__name__
             raise ShapeError(f"{name}: ids {ids.shape} (must be (B, T) with T from 1 to {longest})")
         return ids
+
+    def of_tokens(self, hidden: Tensor) -> Tensor:
+        """hidden (B, P + T, C) -> its rows of tokens (B, T, C)"""
+        before = self.embedding.length_before
+        return hidden[:, before:] if before else hidden
 
     def forward(self, ids: Array) -> Tensor:
         """ids (B, T) -> logits (B, T, V)"""

@@ -28,6 +28,7 @@ from chainrule.nn import (
     RMSNorm,
     RopeScaling,
     RotaryAttention,
+    SoftPrompt,
     frequencies,
     rope_scaling,
 )
@@ -177,14 +178,18 @@ class Llama(TransformerLM):
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)
-        self.embed_tokens = Embedding(config.vocab_size, config.n_embd, init=init)
+        self.embed_tokens: Embedding | SoftPrompt = Embedding(config.vocab_size, config.n_embd, init=init)
         self.layers = [Block(config, number) for number in range(config.n_layer)]
         self.norm = RMSNorm(config.n_embd, eps=config.norm_eps, offset=config.differs.norm_offset)
         if not config.tied:
             self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, init=init)
 
     @property
-    def head(self) -> Embedding | Linear:
+    def embedding(self) -> Embedding | SoftPrompt:
+        return self.embed_tokens
+
+    @property
+    def head(self) -> Embedding | SoftPrompt | Linear:
         return self.embed_tokens if self.config.tied else self.lm_head
 
     def hidden(self, ids: Array) -> Tensor:
@@ -194,4 +199,4 @@ class Llama(TransformerLM):
             hidden = hidden * self.config.n_embd**0.5
         for block in self.layers:
             hidden = self.through(block, hidden)
-        return self.norm(hidden)
+        return self.norm(self.of_tokens(hidden))

@@ -54,6 +54,11 @@ class Model(Layer):
     def __init__(self, config: Any) -> None:
         self.config = config
 
+    @property
+    def context(self) -> int:
+        """Tokens that it reads at most."""
+        return int(self.config.block_size)
+
     @classmethod
     def abstract(cls, config: Any) -> Self:
         """A model of this size whose parameters have shapes only: to be traced and counted."""

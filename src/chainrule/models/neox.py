@@ -20,7 +20,16 @@ from chainrule.autograd.types import Array
 from chainrule.models.gpt import ACTIVATIONS
 from chainrule.models.language_model import TransformerLM
 from chainrule.models.model import Config
-from chainrule.nn import Embedding, FeedForward, Layer, LayerNorm, Linear, RotaryAttention, frequencies
+from chainrule.nn import (
+    Embedding,
+    FeedForward,
+    Layer,
+    LayerNorm,
+    Linear,
+    RotaryAttention,
+    SoftPrompt,
+    frequencies,
+)
 from chainrule.nn.init import normal
 from chainrule.validate import Check
 
@@ -122,14 +131,18 @@ class NeoX(TransformerLM):
 
     def __init__(self, config: NeoXConfig) -> None:
         super().__init__(config)
-        self.embed_in = Embedding(config.vocab_size, config.n_embd, init=init)
+        self.embed_in: Embedding | SoftPrompt = Embedding(config.vocab_size, config.n_embd, init=init)
         self.layers = [Block(config) for _ in range(config.n_layer)]
         self.final_layer_norm = LayerNorm(config.n_embd, eps=config.norm_eps)
         if not config.tied:
             self.lm_head = Linear(config.n_embd, config.vocab_size, bias=False, init=init)
 
     @property
-    def head(self) -> Embedding | Linear:
+    def embedding(self) -> Embedding | SoftPrompt:
+        return self.embed_in
+
+    @property
+    def head(self) -> Embedding | SoftPrompt | Linear:
         return self.embed_in if self.config.tied else self.lm_head
 
     def hidden(self, ids: Array) -> Tensor:
@@ -137,4 +150,4 @@ class NeoX(TransformerLM):
         hidden = self.embed_in(self.checked(ids))  # (B, T, C)
         for block in self.layers:
             hidden = self.through(block, hidden)
-        return self.final_layer_norm(hidden)
+        return self.final_layer_norm(self.of_tokens(hidden))

@@ -1,12 +1,12 @@
 """Layers: parameters and calls to ops, one file per kind.
 
-`layer` is the base class, `init` draws new parameters, `adapters` has LoRA and adapters, `positions` and `rope_scaling`
-the position encodings.
+`layer` is the base class, `init` draws new parameters, `adapters` has LoRA, adapters, prefixes and soft
+prompts, `positions` and `rope_scaling` the position encodings.
 """
 
 from chainrule.nn import init
 from chainrule.nn.activation import PReLU, activation
-from chainrule.nn.adapters import Adapted, Adapter, LoRALinear
+from chainrule.nn.adapters import Adapted, Adapter, KeyValuePrefix, LoRALinear, SoftPrompt
 from chainrule.nn.attention import MultiHeadAttention, TransformerBlock
 from chainrule.nn.dropout import Dropout
 from chainrule.nn.embedding import Embedding
@@ -29,9 +29,9 @@ from chainrule.nn.rotary_attention import RotaryAttention
 
 __all__ = [
     "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "DistanceBias", "Dropout",
-    "Embedding", "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "Layer", "LayerNorm",
+    "Embedding", "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "KeyValuePrefix", "Layer", "LayerNorm",
     "LearnedPositions", "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "MultiHeadAttention", "PReLU",
     "RMSNorm", "RopeScaling", "RotaryAttention",
-    "SinusoidalPositions", "Stack", "TransformerBlock", "activation", "frequencies", "init",
+    "SinusoidalPositions", "SoftPrompt", "Stack", "TransformerBlock", "activation", "frequencies", "init",
     "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"
 ]  # fmt: skip

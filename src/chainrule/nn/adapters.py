@@ -1,6 +1,6 @@
-"""Small trainable additions to a frozen model: LoRA and bottleneck adapters.
+"""Small trainable additions to a frozen model: LoRA, bottleneck adapters, prefixes of attention and soft prompts.
 
-Both start as nothing: the model computes what it did before.
+LoRA and adapters start as nothing: the model computes what it did before.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from chainrule import ops
-from chainrule.autograd import Tensor
+from chainrule.autograd import Param, Tensor
 from chainrule.autograd.types import Array
-from chainrule.errors import ConfigError, GraphError
+from chainrule.errors import ConfigError, GraphError, ShapeError
 from chainrule.nn.activation import Activation
 from chainrule.nn.activation import activation as get_activation
-from chainrule.nn.init import normal, parameter, xavier_uniform, zeros
+from chainrule.nn.embedding import Embedding
+from chainrule.nn.init import Init, normal, parameter, xavier_uniform, zeros
 from chainrule.nn.layer import Layer
 from chainrule.nn.linear import Linear
 
@@ -88,3 +91,63 @@ class Adapted(Layer):
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         """the base layer's inputs -> its output (..., C), adapted"""
         return self.adapter(self.base(*args, **kwargs))
+
+
+class KeyValuePrefix(Layer):
+    """Learned keys and values before those of every text, which all its tokens see: `block.attn.prefix = ...`
+
+    Attention layers apply it after norms and rotations. `heads` are those of keys and values, `size` the numbers of
+    each. (Li and Liang 2021)
+    """
+
+    def __init__(self, length: int, heads: int, size: int, *, init: Init = normal) -> None:
+        if min(length, heads, size) < 1:
+            raise ConfigError(
+                f"KeyValuePrefix: length {length}, heads {heads}, size {size} (must be at least 1)"
+            )
+        self.keys = parameter(init, (heads, length, size))
+        self.values = parameter(init, (heads, length, size))
+
+    def forward(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """k (B, H, T, D), v (B, H, T, D) -> both with P positions more, (B, H, P + T, D)"""
+        H, _, D = self.keys.shape
+        if any(x.shape[1::2] != (H, D) for x in (k, v)):
+            raise ShapeError(
+                f"KeyValuePrefix: keys {k.shape}, values {v.shape} (must have {H} heads of {D} numbers)"
+            )
+        return _before(self.keys, k), _before(self.values, v)
+
+    def visible(self, mask: Array | None) -> Array | None:
+        """A mask of keys (..., S) -> (..., P + S), in which the prefix is seen"""
+        if mask is None:
+            return None
+        before = [(0, 0)] * (np.ndim(mask) - 1) + [(self.keys.shape[1], 0)]
+        return np.pad(mask, before, constant_values=np.asarray(mask).dtype == bool)
+
+
+class SoftPrompt(Layer):
+    """Learned rows before the embeddings of every text: `model.wte = SoftPrompt(model.wte, 20)`
+
+    They take the first positions of the context; the model drops what it computes of them. (Lester et al. 2021)
+    """
+
+    def __init__(self, base: Embedding, length: int, *, init: Init = normal) -> None:
+        if length < 1:
+            raise ConfigError(f"SoftPrompt: length is {length} (must be at least 1)")
+        self.base = base.freeze()
+        self.prompt = parameter(init, (length, base.weight.shape[1]))
+        self.length_before = length
+
+    @property
+    def weight(self) -> Param:
+        """The table of tokens, which a tied head reads."""
+        return self.base.weight
+
+    def forward(self, ids: Array) -> Tensor:
+        """ids (B, T) -> (B, P + T, C)"""
+        return _before(self.prompt, self.base(ids))
+
+
+def _before(rows: Param, x: Tensor) -> Tensor:
+    """rows (..., P, C) before those of each text of x (B, ..., T, C)"""
+    return ops.concat(ops.broadcast_to(rows, shape=(x.shape[0], *rows.shape)), x, axis=x.ndim - 2)

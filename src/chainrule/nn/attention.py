@@ -9,6 +9,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.nn.activation import Activation
+from chainrule.nn.adapters import KeyValuePrefix
 from chainrule.nn.init import Init, xavier_uniform
 from chainrule.nn.layer import Layer
 from chainrule.nn.linear import Linear
@@ -69,6 +70,7 @@ class MultiHeadAttention(Layer):
         self.k_proj = Linear(source, kv_heads * size, bias=bias, init=init)
         self.v_proj = Linear(source, kv_heads * value_size, bias=bias, init=init)
         self.out_proj = Linear(heads * value_size, dim, bias=bias, init=init) if out_proj else None
+        self.prefix: KeyValuePrefix | None = None
 
     def forward(
         self, x: Tensor, context: Tensor | None = None, *, causal: bool = False, mask: Array | None = None
@@ -78,6 +80,9 @@ class MultiHeadAttention(Layer):
         q = self._split(self.q_proj(x), self.heads)  # (B, H, T, D)
         k, v = self.k_proj(source), self.v_proj(source)
         k, v = self._split(k, self.kv_heads), self._split(v, self.kv_heads)  # (B, Hk, S, D), (B, Hk, S, Dv)
+        if self.prefix is not None:
+            k, v = self.prefix(k, v)
+            mask = self.prefix.visible(mask)
         p = self.dropout if self.training else 0.0
         key = next_key("dropout") if p else None
         mixed = ops.attention(q, k, v, causal=causal, mask=mask, dropout=p, key=key)  # (B, H, T, Dv)

@@ -7,6 +7,7 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
+from chainrule.nn.adapters import KeyValuePrefix
 from chainrule.nn.init import Init, xavier_uniform
 from chainrule.nn.layer import Layer
 from chainrule.nn.linear import Linear
@@ -41,6 +42,7 @@ class RotaryAttention(Layer):
         self.k_proj = Linear(dim, kv_heads * size, bias=inner, init=init)
         self.v_proj = Linear(dim, kv_heads * size, bias=inner, init=init)
         self.o_proj = Linear(heads * size, dim, bias=outer, init=init)
+        self.prefix: KeyValuePrefix | None = None
         self.q_norm = None if qk_norm is None else RMSNorm(size, eps=qk_norm)
         self.k_norm = None if qk_norm is None else RMSNorm(size, eps=qk_norm)
 
@@ -54,6 +56,8 @@ class RotaryAttention(Layer):
         if self.frequencies is not None:
             positions = np.arange(T)
             q, k = (ops.rotary(x, positions=positions, frequency=self.frequencies) for x in (q, k))
+        if self.prefix is not None:
+            k, v = self.prefix(k, v)
         mixed = ops.attention(q, k, v, causal=True)  # (B, H, T, D)
         return self.o_proj(mixed.transpose(0, 2, 1, 3).reshape(B, T, -1))
 

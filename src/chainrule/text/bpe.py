@@ -86,9 +86,9 @@ class BPETokenizer(Tokenizer):
             needed = f"256 bytes and {len(special_tokens)} special tokens"
             rule = f"must be at least {256 + len(special_tokens)}: {needed}"
             raise ConfigError.of("BPE", {"vocab_size": vocab_size}, rule)
-        before, scanner = native_steps(pattern)
-        if scanner is not None and not before:
-            trainer = native.kernels().BpeTrainer(character_classes(), scanner)
+        before, splitter = native_steps(pattern)
+        if splitter is not None and not before:
+            trainer = native.kernels().BpeTrainer(*splitter)
             for batch, ends in batches(texts, to_valid_utf8):
                 trainer.add(batch, ends)
             merges = trainer.train(BYTES_IN_ORDER, limit, max(1, min_count))[:, :2]
@@ -134,11 +134,11 @@ class BPETokenizer(Tokenizer):
         if self.missing_bytes and not self.missing_bytes.isdisjoint(data):
             position, byte = next((i, byte) for i, byte in enumerate(data) if byte in self.missing_bytes)
             raise DataError(f"encode: byte 0x{byte:02x} at {position} has no token (the vocabulary lacks it)")
-        before, scanner = native_steps(self.pattern)
-        if scanner is not None and not before:
+        before, splitter = native_steps(self.pattern)
+        if splitter is not None and not before:
             return self._encoder.encode(data)
         text = data.decode("utf-8", "surrogateescape")
-        if scanner is not None:  # the C++ scanner makes the last step
+        if splitter is not None:  # the extension makes the last steps
             parts = (part.encode("utf-8", "surrogateescape") for part in split_text(text, before))
             return np.concatenate([np.empty(0, np.int32), *(self._encoder.encode(part) for part in parts)])
         words = split_text(text, steps_of(self.pattern))
@@ -223,9 +223,9 @@ class BPETokenizer(Tokenizer):
     def _encoder(self) -> Any:
         special = np.array(list(self.special_tokens.values()), np.int32)
         tokens, ends = self._joined(special=True)
-        _, scanner = native_steps(self.pattern)
+        _, splitter = native_steps(self.pattern)
         return native.kernels().BpeEncoder(
-            character_classes(), scanner or 0, tokens, ends, self.merges, special, self.whole_words
+            *(splitter or (character_classes(), 0)), tokens, ends, self.merges, special, self.whole_words
         )
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from chainrule.trace.cost import RECURRENT, is_causal
 from chainrule.trace.graph import Given, Graph, Node, NotStreamable, Value
@@ -24,13 +25,15 @@ def check_by_token(graph: Graph) -> list[int | None]:
     A graph is refused in which a token sees what comes later, or that reads its tokens other than by an embedding.
     """
     axes: list[int | None] = []
+    tokens = 0
     for node in graph.nodes:
         found = [axes[s.node] if isinstance(s, Value) else None for s in node.inputs]
         axis = None
         if Given("ids") in [x for x in (*node.inputs, *node.constants.values()) if isinstance(x, Given)]:
             axis = -2 if node.op.name == "embedding" else 0
+            tokens = node.shapes[0][-2] if axis else 0
         elif any(axis is not None for axis in found):
-            axis = _token_axis(node, found) or 0
+            axis = _token_axis(node, found, tokens) or 0
         if axis == 0:
             raise NotStreamable(f"trace: {node.name} does not read token by token")
         axes.append(axis)
@@ -42,7 +45,7 @@ def check_by_token(graph: Graph) -> list[int | None]:
     return axes
 
 
-def _token_axis(node: Node, found: list[int | None]) -> int | None:
+def _token_axis(node: Node, found: list[int | None], tokens: int) -> int | None:
     """Where the tokens are in the outputs, by where they are in the inputs; None if the op mixes them."""
     kind, (first, *rest) = node.op.name, found
     axis = next(x for x in found if x is not None)
@@ -60,6 +63,10 @@ def _token_axis(node: Node, found: list[int | None]) -> int | None:
         return -2 if first == -2 and keys == values == seen and not masked and bias in ([], [None]) else None
     if not alone:
         return None
+    if kind == "getitem":  # some of the features, or the tokens after a prefix
+        cut = cut_axis(node)
+        whole = node.shapes[0][axis] == tokens
+        return axis if cut is not None and (cut[0] != axis or whole) else None
     if kind == "transpose":
         order = node.constants["axes"] or range(len(node.shapes[0]))[::-1]
         return [n % len(order) for n in order].index(axis % len(order)) - len(order)
@@ -74,6 +81,19 @@ def _token_axis(node: Node, found: list[int | None]) -> int | None:
 def concat_axis(node: Node) -> int:
     """Counted from the end."""
     return int(node.constants.get("axis", 0) % len(node.shapes[0]) - len(node.shapes[0]))
+
+
+def cut_axis(node: Node) -> tuple[int, slice] | None:
+    """The one axis, counted from the end, of which `getitem` takes a slice; None if it does something else."""
+    index: Any = node.constants["index"]
+    parts = list(index if isinstance(index, tuple) else (index,))
+    n = len(node.arrays[0].shape)
+    for place in [i for i, part in enumerate(parts) if part is Ellipsis]:
+        parts[place : place + 1] = [slice(None)] * (n - len(parts) + 1)
+    if not all(isinstance(part, slice) and part.step in (None, 1) for part in parts):
+        return None
+    cuts = [(i - n, part) for i, part in enumerate(parts) if part != slice(None)]
+    return cuts[0] if len(cuts) == 1 else None
 
 
 def _axis_after(node: Node, axis: int) -> int | None:

@@ -19,7 +19,7 @@ from chainrule.autograd.mode import mode
 from chainrule.autograd.op import FLOAT32, as_arrays, as_floats
 from chainrule.autograd.types import Array
 from chainrule.machine import one_blas_thread
-from chainrule.trace.by_token import BY_ROW, check_by_token, concat_axis
+from chainrule.trace.by_token import BY_ROW, check_by_token, concat_axis, cut_axis
 from chainrule.trace.cost import ATTENTION, RECURRENT, is_causal
 from chainrule.trace.graph import Given, Graph, Node, Value
 from chainrule.trace.lengths import Size, Table
@@ -76,7 +76,7 @@ class Interpreter:
         if isinstance(source, Given):
             return lambda new: new.given[source.name]
         if isinstance(source, Size):
-            return lambda new: new.lengths[source.of]
+            return lambda new: new.length(source)
         if isinstance(source, Table):
             return lambda new: new.rows(source)
         if _changes(source):
@@ -168,6 +168,8 @@ class _Pass:
             found = self._recur(i, node, args, constants)
         elif node.op.name == "concat" and self.start and concat_axis(node) == self.owner.axes[i]:
             found = args[-1]  # a prefix, such as trained keys, is in the cache since the first call
+        elif node.op.name == "getitem" and self.start and self._cuts_tokens(i, node):
+            found = args[0]  # the rows before the tokens are not there any more
         else:
             found = _computed(node.layer, node.op, args, constants)
         for output, value in enumerate(found if isinstance(found, tuple) else (found,)):
@@ -176,7 +178,17 @@ class _Pass:
     def rows(self, table: Table) -> Array:
         """The entries of the new positions."""
         start = self.start if table.of == "ids" else 0
-        return table.rows(start, start + self.lengths[table.of])
+        skipped = table.before if start else 0
+        stop = table.before + start + self.lengths[table.of]
+        return table.rows(skipped + start, stop)
+
+    def length(self, size: Size) -> int:
+        """How many rows are new: those before the tokens come with the first."""
+        return self.lengths[size.of] + (0 if self.start else size.before)
+
+    def _cuts_tokens(self, i: int, node: Node) -> bool:
+        cut = cut_axis(node)
+        return cut is not None and cut[0] == self.owner.axes[i]
 
     def _attend(self, i: int, node: Node, args: list[Array], constants: dict[str, Any]) -> Array:
         """Attention of the new queries to the keys and values of all positions so far."""

@@ -7,16 +7,16 @@ matmuls stays a sum until it is read, so that what belongs together becomes one 
     hidden + linear(...)                a matmul that is added to its register
     linears of q, k, v; of gate and up  side by side in one register, one matrix
     reshapes and transposes of heads    nothing: how a register is read
-    rmsnorm of heads, rotary            part of attention
+    rmsnorm of heads, rotary, keys and
+    values before those of the tokens   part of attention
     activation · linear                 gate and up side by side, one instruction
     embedding(arange(T)), sinusoids     rows by position, added to the embedding
+    rows before those of the tokens     a prompt that every text begins with
     what follows the last attention     computed for the last token of each sequence only
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,10 +24,11 @@ import numpy as np
 
 from chainrule.autograd import Param
 from chainrule.autograd.types import Array
-from chainrule.trace.by_token import ELEMENTWISE, ROWWISE
+from chainrule.trace.by_token import ELEMENTWISE, ROWWISE, concat_axis, cut_axis
 from chainrule.trace.cost import RECURRENT, is_causal
-from chainrule.trace.graph import Given, Graph, Node, Value
+from chainrule.trace.graph import Graph, Node, Value
 from chainrule.trace.lengths import Size, Table
+from chainrule.trace.registers import Registers
 from chainrule.trace.terms import (
     Embedded,
     Heads,
@@ -38,12 +39,11 @@ from chainrule.trace.terms import (
     Sum,
     Unsupported,
     Weight,
+    cut,
     fits,
     joined,
     numbers,
-    padded,
     scaled,
-    stacked,
 )
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
@@ -99,16 +99,17 @@ def _norms_of(node: Node, q: Heads, k: Heads) -> tuple[tuple[Array, float], ...]
     return q.norm, k.norm
 
 
-class _Lowering:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.origins = graph.origins()
-        self.values: dict[Any, Any] = {}
-        self.uses = Counter(s for node in graph.nodes for s in node.inputs if isinstance(s, Value))
-        self.uses.update(s for s in graph.outputs if isinstance(s, Value))
-        self.instructions: list[Instruction] = []
+def _prefix_of(node: Node, q: Heads, k: Heads, v: Heads) -> tuple[Array, Array] | None:
+    """Keys and values before those of the tokens, (H, P, D) each: as many of both, or none."""
+    if q.prefix is None and k.prefix is None and v.prefix is None:
+        return None
+    if q.prefix is not None or k.prefix is None or v.prefix is None or k.prefix.shape != v.prefix.shape:
+        raise Unsupported(f"lower: {node.name} has prefixes of unlike sizes")
+    return k.prefix, v.prefix
 
-    # -- nodes ----------------------------------------------------------------------------------------------
+
+class _Lowering(Registers):
+    """The graph, node by node."""
 
     def node(self, i: int, node: Node) -> None:
         if not self.origins[i]:
@@ -133,12 +134,7 @@ class _Lowering:
         args = [x.array if isinstance(x, Table) else numbers(x) for x in args]
         constants = {k: x.array if isinstance(x, Table) else x for k, x in node.constants.items()}
         found = np.asarray(node.op(*args, **constants))
-        return Table(found, found.ndim - 2, tables[0].of) if tables else found
-
-    def source(self, source: Any) -> Any:
-        if isinstance(source, Value):
-            return self.values[source]
-        return SourceRows() if isinstance(source, Given) else source
+        return replace(tables[0], array=found, axis=found.ndim - 2) if tables else found
 
     def _embedding(self, node: Node) -> Any:
         table = self.source(node.inputs[0])
@@ -177,10 +173,10 @@ class _Lowering:
         factor, value = float(b.reshape(())), self.source(a)
         if isinstance(value, Embedded) and value.positions is None:
             return replace(value, scale=value.scale * factor)
-        terms = self.terms(a)
-        if not all(isinstance(term, Linear) and term.activation is None for term in terms):
-            raise Unsupported(f"lower: {node.name} scales something other than a linear layer")
-        return Sum(tuple(scaled(term, factor) for term in terms), node.shapes[0][-1])  # type: ignore[arg-type]
+        terms, width = self.terms(a), node.shapes[0][-1]
+        if all(isinstance(term, Linear) and term.activation is None for term in terms):
+            return Sum(tuple(scaled(term, factor) for term in terms), width)  # type: ignore[arg-type]
+        return self.emit("scale", width, (self.add_up(terms, width),), factor=factor)
 
     def _gated(self, node: Node, a: Value, b: Value) -> Any:
         """f(gate) · up, both linear layers"""
@@ -215,6 +211,33 @@ class _Lowering:
         x = self.columns(node, [self.lazy(source) for source in node.inputs])
         return self.emit("swiglu", node.shapes[0][-1], (x,))
 
+    def _concat(self, node: Node) -> Any:
+        *before, last = map(self.source, node.inputs)
+        rows = [numbers(x) for x in before if isinstance(x, Param | np.ndarray)]
+        if len(rows) == len(before) and concat_axis(node) == -2:
+            joined = np.concatenate(rows, axis=-2)[0]  # of the one text that is traced
+            if isinstance(last, Heads) and last.transposed and last.prefix is None:
+                return replace(last, prefix=joined)
+            if (
+                isinstance(last, Embedded)
+                and last.positions is None
+                and last.scale == 1
+                and last.prompt is None
+            ):
+                return replace(last, prompt=joined)
+        raise Unsupported(f"lower: {node.name} joins what is no prefix of heads or of embeddings")
+
+    def _getitem(self, node: Node) -> Any:
+        value, found = self.source(node.inputs[0]), cut_axis(node)
+        if found is not None and found[0] == -2 and len(node.shapes[0]) == 3:
+            return value  # the rows of a prompt are never the last
+        linears = value.terms if isinstance(value, Sum) else ()
+        if not all(isinstance(term, Linear) and not term.activation for term in linears) or not linears:
+            raise Unsupported(f"lower: {node.name} of something other than a linear layer")
+        if found is None or found[0] != -1:
+            raise Unsupported(f"lower: {node.name} takes more than a slice of features")
+        return Sum(tuple(cut(term, found[1]) for term in linears), node.shapes[0][-1])  # type: ignore[arg-type]
+
     def _reshape(self, node: Node) -> Any:
         value, shape = self.source(node.inputs[0]), node.shapes[0]
         if isinstance(value, Heads):  # joined again
@@ -239,7 +262,7 @@ class _Lowering:
         plain = isinstance(positions, Table) and np.array_equal(
             positions.array, np.arange(len(positions.array))
         )
-        fresh = isinstance(value, Heads) and value.transposed and value.frequency is None
+        fresh = isinstance(value, Heads) and value.transposed and replace(value, norm=None).plain
         if not fresh or not plain or constants.get("interleaved"):
             raise Unsupported(f"lower: {node.name} of other pairs or positions")
         D = node.shapes[0][-1]
@@ -250,44 +273,56 @@ class _Lowering:
 
     def _packed_attention(self, node: Node) -> Any:
         heads = node.constants["heads"]
-        self._check_attention(node, node.shapes[0][-1] // heads)
-        arguments = {"heads": heads, "kv_heads": heads, "frequency": None}
+        scale = self._scale(node, node.shapes[0][-1] // heads)
+        arguments = {"heads": heads, "kv_heads": heads, "scale": scale, "frequency": None}
         return self.emit("attention", node.shapes[0][-1], (self.written(node.inputs[0]),), **arguments)
 
     def _attention(self, node: Node) -> Any:
-        q, k, v = map(self.source, node.inputs)
-        self._check_attention(node, node.arrays[0].shape[-1])
+        q, k, v, *bias = map(self.source, node.inputs)
+        scale = self._scale(node, node.arrays[0].shape[-1])
         one_size = node.arrays[2].shape[-1] == node.arrays[0].shape[-1]
         if not one_size or not all(isinstance(x, Heads) and x.transposed for x in (q, k, v)):
             raise Unsupported(f"lower: {node.name} of queries, keys and values whose heads differ in size")
         width = node.shapes[0][1] * node.shapes[0][3]
         if isinstance(k.rows, SourceRows):
-            out = self._source_attention(node, width, q, k, v)
+            out = self._source_attention(node, width, q, k, v, scale)
         else:
-            if not np.array_equal(q.frequency, k.frequency) or not v.plain:
+            if not np.array_equal(q.frequency, k.frequency) or not replace(v, prefix=None).plain:
                 raise Unsupported(f"lower: {node.name} rotates its queries and keys differently")
             x = self.columns(node, [q.rows, k.rows, v.rows])
-            norms = _norms_of(node, q, k)
-            arguments = {"heads": q.heads, "kv_heads": k.heads, "frequency": q.frequency, "norms": norms}
+            arguments = {"heads": q.heads, "kv_heads": k.heads, "scale": scale, "frequency": q.frequency}
+            arguments |= {"norms": _norms_of(node, q, k), "prefix": _prefix_of(node, q, k, v)}
+            arguments["bias"] = self._by_distance(node, bias[0]) if bias else None
             out = self.emit("attention", width, (x,), **arguments)
         return Heads(out, q.heads, transposed=True)
 
-    def _check_attention(self, node: Node, size: int) -> None:
-        scale = node.constants.get("scale")
-        other = scale is not None and not np.isclose(scale, size**-0.5, rtol=1e-7)
-        special = other or node.constants.get("mask") is not None or node.constants.get("dropout")
-        ids = all("ids" in self.origins[s.node] for s in node.inputs if isinstance(s, Value))
-        if special or is_causal(node) != ids:
-            raise Unsupported(f"lower: {node.name} with a mask, a scale or dropout of its own")
+    _relative_attention = _attention
 
-    def _source_attention(self, node: Node, width: int, q: Heads, k: Heads, v: Heads) -> Any:
+    def _by_distance(self, node: Node, bias: Any) -> Array:
+        """(H, 2N - 1), for distances from -(N - 1) to N - 1 -> (H, S): those of the keys up to the query"""
+        if not isinstance(bias, Param | np.ndarray):
+            raise Unsupported(f"lower: {node.name} has a bias that depends on the text")
+        N, S = (bias.shape[1] + 1) // 2, node.arrays[1].shape[-2]
+        return numbers(bias)[:, N - S : N]
+
+    def _scale(self, node: Node, size: int) -> float:
+        """What scores are multiplied by in attention to tokens before, or to all of a source"""
+        ids = all("ids" in self.origins[s.node] for s in node.inputs[:3] if isinstance(s, Value))
+        if node.constants.get("mask") is not None or node.constants.get("dropout") or is_causal(node) != ids:
+            raise Unsupported(f"lower: {node.name} with a mask or dropout of its own")
+        scale = node.constants.get("scale")
+        return float(1 / np.sqrt(np.float32(size)) if scale is None else scale)
+
+    def _source_attention(self, node: Node, width: int, q: Heads, k: Heads, v: Heads, scale: float) -> Any:
         linear = all(isinstance(x.rows, SourceRows) and x.rows.weight for x in (k, v))
-        if not linear or not all(x.plain for x in (q, k, v)) or q.heads != k.heads:
+        plain = node.op.name == "attention" and all(x.plain for x in (q, k, v))
+        if not linear or not plain or q.heads != k.heads:
             raise Unsupported(f"lower: {node.name} whose keys and values are not linear layers of a source")
         weight = Weight((*k.rows.weight.parts, *v.rows.weight.parts))
         bias = joined([k.rows.bias, v.rows.bias], [len(x.rows.weight.parts[0]) for x in (k, v)])
         x = self.columns(node, [q.rows])
-        return self.emit("cross_attention", width, (x,), heads=q.heads, weight=weight, bias=bias)
+        arguments = {"heads": q.heads, "scale": scale, "weight": weight, "bias": bias}
+        return self.emit("cross_attention", width, (x,), **arguments)
 
     def _recurrent(self, node: Node) -> tuple[Any, ...]:
         x, *rest = node.inputs
@@ -303,81 +338,3 @@ class _Lowering:
         kind, reset_after = node.op.name.removesuffix("_sequence"), node.constants.get("reset_after", False)
         arguments = {"kind": kind, "weight": Weight((W_h,)), "bias": b_h, "reset_after": reset_after}  # type: ignore[arg-type]
         return self.emit("recurrent", node.shapes[0][-1], (inputs,), **arguments), *(None,) * states
-
-    # -- registers ------------------------------------------------------------------------------------------
-
-    def emit(self, name: str, width: int, reads: tuple[Register, ...], **arguments: Any) -> Sum:
-        out = Register(width)
-        self.instructions.append(Instruction(name, out, reads, arguments))
-        return Sum((out,), width)
-
-    def row_step(self, node: Node, name: str, **arguments: Any) -> Sum:
-        x = self.written(node.inputs[0])
-        return self.emit(name, x.width, (x,), **arguments)
-
-    def terms(self, source: Any) -> tuple[Register | Linear, ...]:
-        """The terms of a sum; a value that others read too is written to a register first."""
-        if not isinstance(source, Value):
-            raise Unsupported("lower: an array that is no parameter of a layer cannot be added")
-        if self.uses[source] > 1 or not isinstance(self.values.get(source), Sum):
-            return (self.written(source),)
-        value: Sum = self.values[source]
-        return value.terms
-
-    def lazy(self, source: Any) -> Any:
-        value = self.source(source)
-        if isinstance(value, SourceRows):
-            return value
-        terms = self.terms(source)
-        return Sum(terms, self.values[source].width)
-
-    def written(self, source: Any) -> Register:
-        """The register that holds a value, written now if it is not there yet."""
-        value = self.source(source)
-        if isinstance(value, Embedded):
-            arguments = {"table": value.table, "scale": value.scale, "positions": value.positions}
-            value = self.emit("embedding", value.table.shape[1], (), **arguments)
-        if not isinstance(value, Sum):
-            raise Unsupported(f"lower: a {type(value).__name__} cannot be written to a register")
-        out = self.add_up(value.terms, value.width)
-        self.values[source] = Sum((out,), out.width)
-        return out
-
-    def add_up(self, terms: Sequence[Register | Linear], width: int) -> Register:
-        registers = [term for term in terms if isinstance(term, Register)]
-        total = registers[0] if registers else None
-        for term in terms:
-            if term is total:
-                continue
-            out = Register(width)
-            if isinstance(term, Linear):
-                arguments = {"weight": term.weight, "bias": term.bias, "activation": term.activation}
-                step = Instruction("linear", out, (term.x,), arguments, base=total)
-            else:
-                step = Instruction("add", out, (term,), base=total)
-            self.instructions.append(step)
-            total = out
-        assert total is not None
-        return total
-
-    def columns(self, node: Node, sums: Sequence[Sum]) -> Register:
-        """Several sums side by side in one register: matmuls of the same input become one."""
-        if len(sums) == 1:
-            return self.add_up(sums[0].terms, sums[0].width)
-        together: dict[Register, list[Linear | None]] = {}
-        extra: list[Linear] = []
-        for place, each in enumerate(sums):
-            for term in each.terms:
-                if not isinstance(term, Linear) or term.activation:
-                    raise Unsupported(f"lower: {node.name} joins more than linear layers")
-                beside = together.setdefault(term.x, [None] * len(sums))
-                if beside[place] is None:
-                    beside[place] = term
-                else:
-                    extra.append(padded(term, place, sums))
-        linears: list[Linear] = []
-        for beside in together.values():
-            terms = [(place, term) for place, term in enumerate(beside) if term is not None]
-            whole = len(terms) == len(sums)
-            linears += [stacked([p for _, p in terms])] if whole else [padded(p, i, sums) for i, p in terms]
-        return self.add_up([*linears, *extra], sum(each.width for each in sums))

@@ -78,11 +78,12 @@ class Sum:
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """scale · table[token], plus rows by position"""
+    """scale · table[token], plus rows by position; the rows of a prompt come before those of the tokens"""
 
     table: Weight
     scale: float = 1.0
     positions: Array | None = None
+    prompt: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +96,20 @@ class SourceRows:
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """Rows cut into heads (B, T, H, D), or transposed (B, H, T, D), perhaps normalized, then turned by position"""
+    """Rows cut into heads (B, T, H, D), or transposed (B, H, T, D), perhaps normalized, then turned by position, then
+    with others before them"""
 
     rows: Any
     heads: int
     transposed: bool = False
     norm: tuple[Array, float] | None = None  # gains and ε
     frequency: Array | None = None
+    prefix: Array | None = None  # (H, P, D)
 
     @property
     def plain(self) -> bool:
-        """The rows themselves: neither normalized nor turned."""
-        return self.norm is None and self.frequency is None
+        """The rows themselves: neither normalized nor turned, and none before them."""
+        return self.norm is None and self.frequency is None and self.prefix is None
 
 
 def fits(step: Instruction) -> bool:
@@ -118,8 +121,8 @@ def fits(step: Instruction) -> bool:
         return False
     match step.name:
         case "embedding":
-            rows = get("positions")
-            return step.arguments["table"].shape[1] == out and (rows is None or rows.shape[1] == out)
+            rows = [x for x in (get("positions"), get("prompt")) if x is not None]
+            return step.arguments["table"].shape[1] == out and all(x.shape[1] == out for x in rows)
         case "layernorm" | "rmsnorm":
             return read == out and all(
                 _is_row(step.arguments[x], out) for x in ("gamma", "beta") if x in step.arguments
@@ -132,7 +135,9 @@ def fits(step: Instruction) -> bool:
             even = frequency is None or frequency.shape == (size / 2,)
             gains = all(_is_row(gain, size) for gain, _ in step.arguments.get("norms") or ())
             whole = out % heads == heads % kv_heads == 0 and read == (heads + 2 * kv_heads) * size
-            return whole and even and gains
+            bias = get("bias") is None or len(step.arguments["bias"]) == heads
+            before = all(x.shape[::2] == (kv_heads, size) for x in get("prefix") or ())
+            return whole and even and gains and bias and before
         case "cross_attention":
             return read == out and out % step.arguments["heads"] == 0 and weight[0] == 2 * out
         case "swiglu" | "gated":
@@ -167,6 +172,12 @@ def scaled(linear: Linear, factor: float) -> Linear:
         return linear
     bias = None if linear.bias is None else linear.bias * np.float32(factor)
     return replace(linear, weight=Weight((linear.weight.array() * np.float32(factor),)), bias=bias)
+
+
+def cut(linear: Linear, columns: slice) -> Linear:
+    """Some of the outputs."""
+    bias = None if linear.bias is None else linear.bias[columns]
+    return replace(linear, weight=Weight((linear.weight.array()[columns],)), bias=bias)
 
 
 def numbers(x: Param | Array) -> Array:

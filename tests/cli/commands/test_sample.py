@@ -181,10 +181,10 @@ def test_an_encoder_decoder_translates(translator: Path, tmp_path: Path, capsys:
     drawn = call(*many, "--temperature", "2", "--num-samples", "2", "--seed", "5", "--json").splitlines()
     alone = call("--prompt", "d", "--temperature", "2", "--seed", "6", "--json")
     assert json.loads(drawn[3]) == json.loads(alone)
+    assert len(call(*many, "--temperature", "0", "--weights", "bf16").splitlines()) == 3
     people = call("--prompt", "abc", "--logprobs", "--temperature", "0")
     assert people.startswith(f"--- 1: seed 0\nabc -> {translate_texts(model, tokenizer, ['abc'])[0]}\n")
     for flags, message in (
-        (["--weights", "int8"], "must be fp32"),
         (["--prompt", ""], "at least one token"),
         (
             ["--prompt", "abc" * 30],

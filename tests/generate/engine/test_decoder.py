@@ -203,10 +203,65 @@ def with_adapters(model: Any) -> None:
     block.mlp = cr.nn.Adapted(block.mlp, adapter)
 
 
+def with_prefixes(model: Any) -> None:
+    """Of unlike lengths, and none in the last block."""
+    config = model.config
+    for length, block in zip((3, 40), model.h if hasattr(model, "h") else model.layers, strict=False):
+        if hasattr(block, "attn"):
+            block.attn.prefix = cr.nn.KeyValuePrefix(length, config.n_head, config.n_embd // config.n_head)
+        else:
+            block.self_attn.prefix = cr.nn.KeyValuePrefix(length, config.n_kv_head, config.head_size)
+
+
+def with_soft_prompt(model: Any) -> None:
+    name = "wte" if hasattr(model, "wte") else "embed_tokens"
+    setattr(model, name, cr.nn.SoftPrompt(getattr(model, name), 7))
+
+
+def with_both(model: Any) -> None:
+    with_prefixes(model)
+    with_soft_prompt(model)
+
+
+@pytest.mark.parametrize("weights", FORMATS)
+@pytest.mark.parametrize("change", [with_prefixes, with_soft_prompt, with_both])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_what_stands_before_a_text_gives_the_same_bits_for_any_split(
+    name: str, change: Any, weights: str
+) -> None:
+    """Each sequence has it once: after a reset, in a copy, in a cache that grows, alone or beside others."""
+    model = model_of(name)
+    change(model)
+    ids, decoder = ids_of(model), Decoder(model, weights, batch=3)
+    assert isinstance(decoder._engine, Interpreter) != native.available()
+    if weights == "fp32":
+        np.testing.assert_allclose(decoder.prefill([ids] * 3)[2], uncached(model, ids)[-1], rtol=0, atol=1e-5)
+        decoder.reset()
+    whole = decoder.prefill([ids, ids[:1], ids[:20]])
+    for token in ids[20:]:
+        last = decoder.step([token], sequences=[2])
+    assert_same(last[0], whole[0])
+    decoder.copy(2, 1)
+    after = decoder.step([1], sequences=[1])
+    assert_same(decoder.step([1], sequences=[0]), after)
+    decoder.reset(2)
+    assert_same(decoder.prefill(ids, sequences=[2])[0], whole[0])
+
+
+def test_a_soft_prompt_takes_its_part_of_the_context() -> None:
+    model = model_of("gpt")
+    with_soft_prompt(model)
+    assert model.context == model.training_window == Decoder(model).context == 63
+    with pytest.raises(ShapeError, match=r"ids \(1, 64\) \(must be \(B, T\) with T from 1 to 63\)"):
+        model(np.zeros((1, 64), int))
+    with pytest.raises(DataError, match=r"64 tokens \(the model's context is 63\)"):
+        Decoder(model).prefill([1] * 64)
+
+
 @pytest.mark.parametrize("weights", ["fp32", "int8"])
-@pytest.mark.parametrize("change", [with_lora, with_adapters])
+@pytest.mark.parametrize("change", [with_lora, with_adapters, with_both])
 @pytest.mark.parametrize("name", ["gpt", "llama"])
-def test_lora_and_adapters_decode_as_they_are(name: str, change: Any, weights: str, engine: str) -> None:
+def test_additions_to_a_model_decode_as_they_are(name: str, change: Any, weights: str, engine: str) -> None:
     model = model_of(name)
     change(model)
     decoder = Decoder(model, weights)

@@ -172,15 +172,15 @@ def test_the_extension_refuses_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="widths 40 and 33 differ"):
         program.rmsnorm(y, x, ones, 1e-5)
     with pytest.raises(ValueError, match="heads must divide"):
-        program.attention(x, y, 2, 2, None, None)
+        program.attention(x, y, 2, 2, 1.0, None, None)
     with pytest.raises(ValueError, match="even head"):
         program.attention(
-            x, program.buffer(99), 1, 1, np.ones((8, 16), np.float32), np.ones((8, 16), np.float32)
+            x, program.buffer(99), 1, 1, 1.0, np.ones((8, 16), np.float32), np.ones((8, 16), np.float32)
         )
     with pytest.raises(ValueError, match="gains of queries and keys come together"):
-        program.attention(x, program.buffer(99), 1, 1, None, None, ones[:33])
+        program.attention(x, program.buffer(99), 1, 1, 1.0, None, None, ones[:33])
     with pytest.raises(ValueError, match="gamma_k has 64 elements, expected 33"):
-        program.attention(x, program.buffer(99), 1, 1, None, None, ones[:33], ones, 1e-5)
+        program.attention(x, program.buffer(99), 1, 1, 1.0, None, None, ones[:33], ones, 1e-5)
     with pytest.raises(ValueError, match="widths 40 and 66 differ"):
         program.gated(x, y, 2)
     with pytest.raises(ValueError, match="activation must be from 1 to 4"):
@@ -223,5 +223,5 @@ def test_a_program_refuses_tokens_that_do_not_fit(
 def test_layers_share_their_table_of_angles() -> None:
     config = LlamaConfig(n_layer=3, n_head=2, n_embd=64, block_size=32, vocab_size=20)
     compiler = Compiler(lower(decoder_graph(Llama(config))), "fp32", 32)
-    tables = [arguments[-2:] for name, arguments in compiler.calls if name == "attention"]
+    tables = [arguments[5:7] for name, arguments in compiler.calls if name == "attention"]
     assert len(tables) == 3 and all(cos is tables[0][0] and sin is tables[0][1] for cos, sin in tables)

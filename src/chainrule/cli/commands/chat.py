@@ -109,7 +109,7 @@ class Conversation:
         self.options = options
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size(model)
-        self.context = None if model.any_length else int(model.config.block_size)
+        self.context = None if model.any_length else model.context
         self.format = chosen_format(options, tokenizer)
         self.plain = is_plain(options, tokenizer)
         sampling = model_sampling(options.sampling, tokenizer, options.given)

@@ -53,8 +53,8 @@ class Command:
     length_penalty: float = 0.6
     """With --beam: 0 compares texts by log-probability, which favors short ones; higher values favor longer texts."""
     weights: Weights = "fp32"
-    """Format of the weights: fewer bits take less memory and time, and lose a little accuracy. GPT and Llama only;
-    see docs/understand/inference.md."""
+    """Format of the weights: fewer bits take less memory and time, and lose a little accuracy. For models
+    that read token by token; see docs/understand/inference.md."""
     logprobs: bool = False
     """Also print the log-probability of each token, of the prompt and of the text."""
     special: bool | None = None

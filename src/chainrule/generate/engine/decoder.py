@@ -16,10 +16,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ChainruleError, ConfigError, DataError, ShapeError
+from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.generate.engine.plan import Plan
 from chainrule.generate.engine.program import UNLIMITED
-from chainrule.generate.engine.weights import Floats, check_format
+from chainrule.generate.engine.weights import Floats
 from chainrule.models import LanguageModel
 from chainrule.types import Ids
 
@@ -39,9 +39,6 @@ class Decoder:
             raise ConfigError(f"Decoder: batch is {batch!r} (must be an integer, at least 1)")
         if not isinstance(model, LanguageModel):
             raise ConfigError(f"Decoder: got {type(model).__name__} (must be a language model)")
-        check_format(weights)
-        if weights != "fp32" and not all(np.isfinite(p.array).all() for _, p in model.named_parameters()):
-            raise ChainruleError(f"Decoder: the model's weights are not finite, {weights} cannot hold them")
         plan = Plan(model, weights)
         self.context = plan.context
         """Tokens that a cache holds at most."""

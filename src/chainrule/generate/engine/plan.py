@@ -10,8 +10,9 @@ import numpy as np
 from chainrule.autograd import Tensor
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.mode import mode
+from chainrule.errors import ChainruleError
 from chainrule.generate.engine.program import UNLIMITED, Compiler, runs
-from chainrule.generate.engine.weights import Floats, rounded
+from chainrule.generate.engine.weights import Floats, check_format, rounded
 from chainrule.models import Model
 from chainrule.trace import Graph, trace
 from chainrule.trace.by_token import check_by_token
@@ -45,11 +46,14 @@ class Plan:
     """A model's weights as they are now, in one of the formats of `weights`, ready for any number of engines."""
 
     def __init__(self, model: Model, weights: str = "fp32") -> None:
+        check_format(weights)
+        if weights != "fp32" and not all(np.isfinite(p.array).all() for _, p in model.named_parameters()):
+            raise ChainruleError(f"Decoder: the model's weights are not finite, {weights} cannot hold them")
         self.dtype = next(p.array.dtype for _, p in model.named_parameters())
         self.vocab_size = int(model.config.vocab_size)
         self.graph = decoder_graph(model)
         self.weights = weights
-        self.context = int(model.config.block_size) if is_limited(self.graph) else UNLIMITED
+        self.context = model.context if is_limited(self.graph) else UNLIMITED
         self._compiler: Compiler | None = None
         self._interpreter: Interpreter | None = None
         if runs(self.dtype):
@@ -87,7 +91,7 @@ def decoder_graph(model: Model) -> Graph:
             given["memory"] = Tensor.wrap(abstract((1, memory, model.config.n_embd), dtype))
         return trace(lambda **given: model.decoder(*given.values()), opaque=True, **given)
 
-    length = int(model.config.block_size)
+    length = model.context
     lengths = {"ids": length} | ({"memory": length} if "source" in model.reads else {})
     with model.answering():
         graph = trace_lengths(traced, **lengths)

@@ -30,7 +30,8 @@ class Compiler:
     def __init__(self, program: Sequence[Instruction], weights: str, context: int) -> None:
         self.weights = weights
         self.code = FORMATS.index(weights)
-        self.context = context
+        prompt = program[0].arguments["prompt"]
+        self.positions = context + (0 if prompt is None else len(prompt))
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.packed: dict[tuple[int, ...], Words] = {}  # by parameters: a tied matrix is packed once
         self.alive: list[Weight] = []  # so that an identity stays one while weights are packed
@@ -42,7 +43,7 @@ class Compiler:
 
     def open(self, batch: int) -> Any:
         """A `Program` with caches of its own for `batch` sequences; all share the weights."""
-        program = native.kernels().Program(batch, self.context)
+        program = native.kernels().Program(batch, self.positions)
         for name, arguments in self.calls:
             getattr(program, name)(*arguments)
         return program
@@ -62,9 +63,11 @@ class Compiler:
         if step.name == "linear" and base not in (None, out):  # the base is needed again: it stays as it is
             self.calls.append(("add", (out, base, out)))
 
-    def _embedding(self, table: Weight, scale: float, positions: Array | None) -> tuple[Any, ...]:
-        rows = None if positions is None else np.ascontiguousarray(positions, np.float32)
-        return self._words(table), self.code, table.shape[0], scale, rows
+    def _embedding(
+        self, table: Weight, scale: float, positions: Array | None, prompt: Array | None
+    ) -> tuple[Any, ...]:
+        rows = (None if x is None else np.array(x, np.float32, order="C") for x in (positions, prompt))
+        return self._words(table), self.code, table.shape[0], scale, *rows
 
     def _layernorm(self, gamma: Array, beta: Array, eps: float) -> tuple[Any, ...]:
         return gamma.astype(np.float32), beta.astype(np.float32), eps
@@ -76,16 +79,29 @@ class Compiler:
         return self._words(weight), self.code, _padded(bias), ACTIVATIONS.index(activation)
 
     def _attention(
-        self, heads: int, kv_heads: int, frequency: Array | None, norms: Any = None
+        self,
+        heads: int,
+        kv_heads: int,
+        scale: float,
+        frequency: Array | None,
+        norms: Any = None,
+        bias: Array | None = None,
+        prefix: tuple[Array, Array] | None = None,
     ) -> tuple[Any, ...]:
         angles = (None, None) if frequency is None else self._turns(frequency)
-        if norms is None:
-            return heads, kv_heads, *angles
-        (q, eps), (k, _) = norms
-        return heads, kv_heads, *angles, q.astype(np.float32), k.astype(np.float32), eps
+        (q, eps), (k, _) = norms or ((None, 0.0), (None, 0.0))
+        gains = (None if gain is None else gain.astype(np.float32) for gain in (q, k))
+        before = (None, None) if prefix is None else map(_heads_in_rows, prefix)
+        distances = None if bias is None else np.array(bias, np.float32, order="C")
+        return heads, kv_heads, scale, *angles, *gains, eps, distances, *before
 
-    def _cross_attention(self, heads: int, weight: Weight, bias: Array | None) -> tuple[Any, ...]:
-        return heads, weight.shape[1], self._words(weight), self.code, _padded(bias)
+    def _cross_attention(
+        self, heads: int, scale: float, weight: Weight, bias: Array | None
+    ) -> tuple[Any, ...]:
+        return heads, scale, weight.shape[1], self._words(weight), self.code, _padded(bias)
+
+    def _scale(self, factor: float) -> tuple[Any, ...]:
+        return (factor,)
 
     def _gated(self, activation: str) -> tuple[Any, ...]:
         return self._activation(activation)
@@ -114,10 +130,10 @@ class Compiler:
         return self.packed[matrix.key]
 
     def _turns(self, frequency: Array) -> tuple[Floats, Floats]:
-        """cos and sin of the angle of each position and pair, (context, D/2) each"""
+        """cos and sin of the angle of each position and pair, (positions, D/2) each"""
         key = frequency.tobytes()
         if key not in self.angles:
-            angle = np.outer(np.arange(self.context), frequency)
+            angle = np.outer(np.arange(self.positions), frequency)
             self.angles[key] = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
         return self.angles[key]
 
@@ -154,6 +170,11 @@ class _Buffers:
             if self.last_use[x] == i and self.number[x] != number:
                 self.free.setdefault((x.width, i > self.last_rows), []).append(self.number[x])
         return number, new
+
+
+def _heads_in_rows(x: Array) -> Array:
+    """(H, P, D) -> (H P, D), a copy"""
+    return np.array(x, np.float32, order="C").reshape(-1, x.shape[-1])
 
 
 def _padded(bias: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:

@@ -31,7 +31,8 @@ def translations(
         most = min(limit, how.max_new_tokens)
         return replace(how, max_new_tokens=most, stop_tokens=(*how.stop_tokens, marks.end))
 
-    translator, samplings = Translator(model), [fitted(sampling) for sampling in options.samplings]
+    translator = Translator(model, options.weights)
+    samplings = [fitted(sampling) for sampling in options.samplings]
     for first in range(0, len(prompts), TOGETHER):
         some = prompts[first : first + TOGETHER]
         texts = Translation(translator, *pad(encoded[first : first + TOGETHER]))

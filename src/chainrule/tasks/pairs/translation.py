@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 from chainrule.data import Pair, PairBatches, PairCorpus, spread
 from chainrule.errors import ConfigError, Setting
 from chainrule.generate import Sampling, Translator
-from chainrule.generate.session import check_fp32
 from chainrule.models import EncoderDecoder
 from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text, silent
 from chainrule.tasks.pairs.pair_task import PairTask, held_back
@@ -152,7 +151,6 @@ class TranslationTask(PairTask):
                 *("sample: ", Setting("logprobs")),
                 " is given with beam (a search knows only the sum, which it prints: leave it out)",
             )
-        check_fp32(model, options.weights)
         yield from translations(model, tokenizer, prompts, options)
 
     @classmethod

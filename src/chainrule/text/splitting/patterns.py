@@ -1,7 +1,7 @@
 """The expressions that split text into words in the published byte-level BPE tokenizers.
 
 A pattern is one expression or several, applied in turn: each cuts the pieces that the one before it left, and what it
-does not match stays a piece. The first three patterns have scanners in C++.
+does not match stays a piece. The C++ extension runs all of them.
 """
 
 from __future__ import annotations

@@ -1,41 +1,57 @@
 """Splitting text into the words within which BPE merges, by one of the `patterns` or any regular expressions.
 
-For the patterns of GPT-2, GPT-4 and Llama 3 there are C++ scanners on UTF-8; the expressions are the definition.
+The C++ extension runs all known expressions on UTF-8, those of GPT-2, GPT-4 and Llama 3 by scanners of their own; the
+expressions are the definition.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule import native
 from chainrule.text.splitting.patterns import NATIVE, PATTERNS, Pattern, check_pattern, steps_of
-from chainrule.text.unicode import expressions
+from chainrule.text.unicode import expressions, programs
 from chainrule.text.unicode import ranges as unicode_ranges
 
 _SCANNERS = {PATTERNS[name][0]: number for number, name in enumerate(NATIVE)}
 
 
-def native_steps(pattern: Pattern) -> tuple[tuple[str, ...], int | None]:
-    """The expressions of a pattern before the last, and the number of the C++ scanner for the last.
+class Splitter(NamedTuple):
+    """How the C++ extension splits: a table of character classes, and what reads them."""
 
-    Without a scanner for it the number is None.
+    classes: Any
+    pattern: int
+
+
+def native_steps(pattern: Pattern) -> tuple[tuple[str, ...], Splitter | None]:
+    """The expressions of a pattern that the C++ extension does not know, and what splits by those after them.
+
+    It is None if the last is not known.
     """
     steps = steps_of(pattern)
-    scanner = _SCANNERS.get(steps[-1]) if steps and native.available() else None
-    return steps[:-1], scanner
+    last = next((i for i, step in enumerate(reversed(steps)) if not expressions.is_known(step)), len(steps))
+    known = steps[len(steps) - last :]
+    return steps[: len(steps) - last], _splitter(known) if known and native.available() else None
+
+
+@cache
+def _splitter(steps: tuple[str, ...]) -> Splitter:
+    if len(steps) == 1 and steps[0] in _SCANNERS:
+        return Splitter(character_classes(), _SCANNERS[steps[0]])
+    return Splitter(native.kernels().expression_classes(*programs.compiled(steps)), len(NATIVE))
 
 
 def split(data: bytes, pattern: Pattern) -> list[bytes]:
     """Split UTF-8 text into words, which joined give the text. An invalid byte is a character of its own."""
     pattern = check_pattern(pattern)
-    before, scanner = native_steps(pattern)
-    if before or scanner is None:
+    before, splitter = native_steps(pattern)
+    if before or splitter is None:
         return split_reference(data, pattern)
-    ends = native.kernels().split_words(character_classes(), scanner, data).tolist()
+    ends = native.kernels().split_words(*splitter, data).tolist()
     return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 

@@ -96,17 +96,20 @@ def translate(expression: str) -> str:
 @cache
 def members(name: str) -> str:
     """The characters of a category, as the content of a set in `re`."""
-    ranges = (word.partition("-") for word in _ranges(name).split())
-    return "".join(rf"\U{int(first, 16):08x}-\U{int(last or first, 16):08x}" for first, _, last in ranges)
+    return "".join(rf"\U{first:08x}-\U{last:08x}" for first, last in ranges_of(name))
 
 
 @cache
 def characters(name: str) -> frozenset[str]:
     """The characters of a category."""
-    ranges = (word.partition("-") for word in _ranges(name).split())
-    return frozenset(
-        chr(code) for first, _, last in ranges for code in range(int(first, 16), int(last or first, 16) + 1)
-    )
+    return frozenset(chr(code) for first, last in ranges_of(name) for code in range(first, last + 1))
+
+
+@cache
+def ranges_of(name: str) -> tuple[tuple[int, int], ...]:
+    """The code points of a category, as the first and the last of each range."""
+    words = (word.partition("-") for word in _ranges(name).split())
+    return tuple((int(first, 16), int(last or first, 16)) for first, _, last in words)
 
 
 def _ranges(name: str) -> str:
