@@ -125,6 +125,9 @@ class Run:
             made = begun_with(start, model, sizes)
             if type(start) is not type(made):  # the head is new
                 task.prepare(made)
+            if "block_size" not in size:
+                task = task.for_start(made, config)
+            task.check(made.config, config)
         run = cls(Path(folder), task, made, config)
         run.from_seed = start is None
         if not draft:
