@@ -127,7 +127,8 @@ def _open(path: Path, given: Tokenizer | None) -> Opened:
         return found._replace(tokenizer=given)
     if path.suffix in PICKLES:
         raise refuse_pickle(path)
-    raise FormatError(f"{path}: not a known model format (must be a directory, .gguf, or llama2.c's .bin)")
+    what = "is empty" if not start else "not a known model format"
+    raise FormatError(f"{path}: {what} (must be a directory, .gguf, or llama2.c's .bin)")
 
 
 def check_there(path: Path) -> None:

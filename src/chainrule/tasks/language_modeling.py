@@ -33,6 +33,7 @@ from chainrule.text import CharTokenizer, TextStream, Tokenizer, prompt_ids
 from chainrule.types import Ids
 
 SAMPLE = 100  # tokens
+FEWEST = 8  # tokens of a window: a text of fewer teaches nothing
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,8 @@ class LanguageModelingTask(Task):
         if model.training_window != model.config.block_size:
             return self
         least = min(len(self.training), len(self.validation))
-        window = max(1, min(longest_window(model.config, training), least - 1))
-        return self if window == model.training_window else replace(self, window=window)
+        window = max(FEWEST, min(longest_window(model.config, training), least - 1))
+        return self if window >= model.training_window else replace(self, window=window)
 
     def facts(self) -> dict[str, Any]:
         return {} if self.window is None else {"window": self.window}

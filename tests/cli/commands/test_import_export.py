@@ -178,6 +178,7 @@ def test_a_tokenizer_from_elsewhere_brings_its_conventions(tmp_path: Path) -> No
         ),
         (["import", "{run}/log.jsonl", "--tokenizer", "nowhere", "--out", "x"], "nowhere: cannot be read"),
         (["import", "{run}/log.jsonl", "--out", "x"], "not a known model format"),
+        (["import", "{empty}", "--out", "x"], "empty.gguf: is empty (must be a directory, .gguf"),
         (["export", "{run}", "--out", "{run}"], "exists already"),
         (["export", "{run}", "--out", "x", "--format", "llama2c"], "llama2c: cannot hold a GPT"),
         (["export", "{run}", "--out", "x", "--weights", "q8_0"], "--weights is 'q8_0', --format 'hf'"),
@@ -194,7 +195,10 @@ def test_a_tokenizer_from_elsewhere_brings_its_conventions(tmp_path: Path) -> No
 def test_bad_input_is_one_line(
     words: list[str], rule: str, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    places = {name: run.parent / name for name in ("rnn", "bag", "mean")}
+    places = {name: run.parent / name for name in ("rnn", "bag", "mean")} | {
+        "empty": run.parent / "empty.gguf"
+    }
+    places["empty"].touch()
     if not places["rnn"].exists():
         save_pretrained(make("rnn", vocab_size=2), CharTokenizer("ab"), places["rnn"])
         size = {"n_layer": 1, "n_head": 1, "n_embd": 4, "n_hidden": 4, "block_size": 4, "vocab_size": 2}

@@ -111,7 +111,7 @@ def _for_budget(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     chosen = {name: value for name, value in choice.training.items() if name not in asked.given}
     config = replace(asked.training, **chosen)
     run = Run.new(folder, corpus, config, asked.family, choice.tokenizer, draft=draft, **choice.sizes)
-    run.forecast = choice.expected
+    run.forecast = (*choice.expected, choice.steps)
     return run
 
 
