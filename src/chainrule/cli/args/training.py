@@ -44,7 +44,7 @@ class TrainOptions:
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
     training: TrainConfig = field(default_factory=TrainConfig)
-    given: Given = frozenset()
+    given: Given = field(default_factory=Given)
     """The options with a flag or a line in the file, default or not."""
 
     def say(self, words: str) -> None:

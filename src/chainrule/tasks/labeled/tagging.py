@@ -18,7 +18,7 @@ from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.models.suited import Suited
 from chainrule.tasks.answer_options import Answer, AnswerOptions
-from chainrule.tasks.classification import ClassificationTask, LabelCorpus, label_names
+from chainrule.tasks.labeled.classification import ClassificationTask, LabelCorpus, label_names
 from chainrule.tasks.masked_lm import VOCABULARY
 from chainrule.text import Tokenizer, WordPieceTokenizer
 
