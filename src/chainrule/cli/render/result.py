@@ -26,12 +26,9 @@ def in_words(run: cr.runs.Run, result: Result) -> list[str]:
     if run.forecast and (reached := run.task.measures(result.validation, run.trainer.eval_batches)):
         low, high, planned = run.forecast
         said = f"{reached['bits_per_byte']:.2f} bits per byte; expected {low:.2f} to {high:.2f}"
-        pace = (
-            ""
-            if 1 / FAR < result.steps / planned < FAR
-            else f" of {planned:,} steps: the machine's pace changed"
-        )
-        lines.append(said + pace)
+        if not 1 / FAR < result.steps / planned < FAR:
+            said += f" after {planned:,} steps (the pace of the machine has changed)"
+        lines.append(said)
     return lines
 
 
