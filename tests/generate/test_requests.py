@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import chainrule as cr
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate import Request, Sampling, complete, generate, run, write
 from chainrule.generate.engine.weights import FORMATS
+from chainrule.generate.sample import completions
 from chainrule.generate.session import session
 from chainrule.models import NGram, Terminals
 from chainrule.text import BPETokenizer, CharTokenizer
@@ -210,3 +212,21 @@ def test_stops_by_text_need_a_tokenizer() -> None:
 def test_as_many_samplings_as_prompts() -> None:
     with pytest.raises(ConfigError, match="2 prompts, 1 samplings"):
         complete(model_of("gpt"), CharTokenizer("abcdefghij\n"), ["a", "b"], [Sampling()])
+
+
+def test_many_texts_are_written_a_few_at_a_time() -> None:
+    """However many are asked for, only those of one loop are held."""
+    taken: list[int] = []
+
+    def asked() -> Iterator[tuple[np.ndarray, Sampling]]:
+        for seed in range(10**9):
+            taken.append(seed)
+            yield np.array([1]), Sampling(max_new_tokens=2, seed=seed)
+
+    found = completions(model_of("gpt"), CharTokenizer("abcdefghij\n"), asked(), together=3)
+    first = [next(found) for _ in range(4)]
+    assert [request.sampling.seed for request in first] == [0, 1, 2, 3] and len(taken) == 6
+    alone = complete(
+        model_of("gpt"), CharTokenizer("abcdefghij\n"), ["b"], Sampling(max_new_tokens=2, seed=3)
+    )
+    assert first[3].tokens == alone[0].tokens

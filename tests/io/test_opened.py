@@ -78,3 +78,18 @@ def test_integers_in_a_fused_matrix_are_refused_too(name: str, fused: str, tmp_p
     path.write_bytes(safetensors.encode(whole))
     with pytest.raises(FormatError, match=r"weight is of int8 \(must be floats"):
         load(folder)
+
+
+@pytest.mark.parametrize("name", ["gpt", "phi3", "t5", "our own form"])
+def test_weights_that_are_not_finite_are_not_written(name: str, tmp_path: Path) -> None:
+    folder = stored(tmp_path / "x", name, "f4")
+    path = folder / "model.safetensors"
+    arrays = {each: np.array(array) for each, array in safetensors.read(path).items()}
+    wrong = next(each for each, array in arrays.items() if array.ndim == 2)
+    arrays[wrong][0, :3] = (np.nan, np.inf, -np.inf)
+    path.write_bytes(safetensors.encode(arrays))
+    with pytest.raises(
+        FormatError, match=r"x: \S+: [123] of \d+ values are NaN or infinite \(must be"
+    ) as error:
+        convert(folder, tmp_path / "y")
+    assert "\n" not in str(error.value) and [each.name for each in tmp_path.iterdir()] == ["x"]

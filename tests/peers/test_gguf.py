@@ -17,7 +17,8 @@ from chainrule.io.gguf.tokenizers import PATTERNS
 from chainrule.models import GPT, GPTConfig, Llama, LlamaConfig, model_class
 from chainrule.text import CharTokenizer
 from tests.peers.hard_strings import HARD
-from tests.peers.test_transformers import V, agree, random, torch, transformers
+from tests.peers.random_models import V, decoder
+from tests.peers.test_transformers import agree, torch, transformers
 
 peer = pytest.importorskip("gguf")
 
@@ -159,7 +160,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_we_read_what_is_converted_as_llama_cpp_does(kind: str, tmp_path: Path) -> None:
-    theirs = random(kind)
+    theirs = decoder(kind)
     converted(theirs, kind, tmp_path / "x.gguf")
     ours, _ = gguf.read(tmp_path / "x.gguf", CharTokenizer("".join(map(chr, range(64, 64 + V)))))
     agree(ours, theirs)

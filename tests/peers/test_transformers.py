@@ -19,8 +19,9 @@ from tests.models.tiny import ids_of
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from tests.peers.random_models import DECODERS, LINEAR, LLAMA3, V, decoder  # noqa: E402
+
 TOLERANCE = 1e-5
-V = 101
 
 # Awkward sizes: 3 heads, a prime vocabulary, heads of their own.
 GPTS = {
@@ -104,91 +105,10 @@ def test_they_load_ours(name: str, tmp_path: Path) -> None:
     assert all((back.state()[key] == value).all() for key, value in model.state().items())
 
 
-LINEAR = {"rope_type": "linear", "factor": 3.0, "rope_theta": 700.0}
-LLAMA3 = {
-    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 40, "rope_theta": 500.0,
-}  # fmt: skip
-LLAMA = {
-    "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 3, "hidden_size": 36,
-    "intermediate_size": 52, "max_position_embeddings": 19, "vocab_size": V, "bos_token_id": None,
-    "eos_token_id": None,
-}  # fmt: skip
-SIZES = {
-    "gpt2": lambda **more: transformers.GPT2Config(
-        n_layer=2, n_head=3, n_embd=24, n_positions=19, vocab_size=V, bos_token_id=None, eos_token_id=None, **more
-    ),
-    "llama": lambda **more: transformers.LlamaConfig(**LLAMA | more),
-    "qwen2": lambda **more: transformers.Qwen2Config(**LLAMA | more),
-    "qwen3": lambda **more: transformers.Qwen3Config(**LLAMA | {"head_dim": 10} | more),
-    "mistral": lambda **more: transformers.MistralConfig(**LLAMA | {"sliding_window": None} | more),
-    "phi3": lambda **more: transformers.Phi3Config(**LLAMA | {"pad_token_id": None} | more),
-    "gemma": lambda **more: transformers.GemmaConfig(**LLAMA | {"head_dim": 10, "pad_token_id": None} | more),
-    "smollm3": lambda **more: transformers.SmolLM3Config(
-        **LLAMA | {"num_hidden_layers": 5, "pad_token_id": None} | more
-    ),
-    "gpt_neox": lambda **more: transformers.GPTNeoXConfig(
-        num_hidden_layers=2, num_attention_heads=3, hidden_size=48, intermediate_size=100,
-        max_position_embeddings=19, vocab_size=V, bos_token_id=None, eos_token_id=None, **more
-    ),
-    "opt": lambda **more: transformers.OPTConfig(
-        num_hidden_layers=2, num_attention_heads=3, hidden_size=24, ffn_dim=37, max_position_embeddings=19,
-        vocab_size=V, bos_token_id=None, eos_token_id=None, **more
-    ),
-}  # fmt: skip
-THEIRS = {
-    "gpt2": ("gpt2", {}),
-    "gpt2 with the exact GELU": ("gpt2", {"activation_function": "gelu", "layer_norm_epsilon": 1e-3}),
-    "gpt2, untied": ("gpt2", {"tie_word_embeddings": False}),
-    "gpt2, narrow inside": ("gpt2", {"n_inner": 37}),
-    "gpt2, four times": ("gpt2", {"n_inner": 96}),
-    "llama": ("llama", {"rope_theta": 500.0, "rms_norm_eps": 1e-3}),
-    "llama, tied": ("llama", {"tie_word_embeddings": True}),
-    "llama, narrow heads": ("llama", {"head_dim": 4}),
-    "llama, wide heads": ("llama", {"head_dim": 22, "num_key_value_heads": None}),
-    "llama with biases": ("llama", {"attention_bias": True}),
-    "qwen2": ("qwen2", {"rope_theta": 1e6}),
-    "qwen2, tied": ("qwen2", {"tie_word_embeddings": True, "num_key_value_heads": None}),
-    "llama, linear": ("llama", {"rope_parameters": LINEAR, "max_position_embeddings": 200}),
-    "llama, linear, as before": (
-        "llama",
-        {"rope_scaling": {"type": "linear", "factor": 3.0}, "rope_theta": 500.0},
-    ),
-    "qwen3": ("qwen3", {"rope_theta": 1e6}),
-    "qwen3 with biases": ("qwen3", {"attention_bias": True, "tie_word_embeddings": True}),
-    "mistral": ("mistral", {"rms_norm_eps": 1e-3}),
-    "mistral with a window of the whole context": ("mistral", {"sliding_window": 19}),
-    "phi3": ("phi3", {}),
-    "phi3, tied": ("phi3", {"tie_word_embeddings": True, "num_key_value_heads": None}),
-    "gemma": ("gemma", {"num_key_value_heads": 1}),
-    "gemma as before": ("gemma", {"hidden_act": "gelu"}),
-    "smollm3": ("smollm3", {}),
-    "pythia": ("gpt_neox", {}),
-    "neox, serial": (
-        "gpt_neox",
-        {"use_parallel_residual": False, "hidden_act": "gelu_new", "rotary_pct": 0.5},
-    ),
-    "neox, tied": ("gpt_neox", {"tie_word_embeddings": True, "rotary_pct": 1.0, "rotary_emb_base": 500}),
-    "opt": ("opt", {}),
-    "opt, untied": ("opt", {"tie_word_embeddings": False, "activation_function": "gelu"}),
-    "llama 3": ("llama", {"rope_parameters": LLAMA3, "max_position_embeddings": 300, "head_dim": 16}),
-}
-
-
-def random(kind: str, **more: Any) -> Any:
-    """A model of theirs, its weights far from their start."""
-    torch.manual_seed(5)
-    model = transformers.AutoModelForCausalLM.from_config(SIZES[kind](**more))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.2 * torch.randn_like(parameter)
-    return model.eval()
-
-
-@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize("name", DECODERS)
 def test_we_load_theirs(name: str, tmp_path: Path) -> None:
-    kind, more = THEIRS[name]
-    theirs = random(kind, **more)
+    kind, more = DECODERS[name]
+    theirs = decoder(kind, **more)
     theirs.save_pretrained(tmp_path / "model")
     ours, tokenizer = load_pretrained(tmp_path / "model")
     assert tokenizer is None
@@ -200,7 +120,7 @@ def test_we_load_theirs(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["mistral", "phi3"])
 def test_a_sliding_window_ends_the_context(kind: str, tmp_path: Path) -> None:
     """Up to its length it changes nothing."""
-    theirs = random(kind, sliding_window=19, max_position_embeddings=40)
+    theirs = decoder(kind, sliding_window=19, max_position_embeddings=40)
     theirs.save_pretrained(tmp_path / "model")
     with pytest.warns(cr.errors.ChainruleWarning, match="the context is 19 tokens here, not 40"):
         ours, _ = load_pretrained(tmp_path / "model")
@@ -210,7 +130,7 @@ def test_a_sliding_window_ends_the_context(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_we_load_half_precision_in_several_files(dtype: str, tmp_path: Path) -> None:
-    theirs = random("llama").to(getattr(torch, dtype))
+    theirs = decoder("llama").to(getattr(torch, dtype))
     theirs.save_pretrained(tmp_path / "model", max_shard_size="20KB")
     assert len(list((tmp_path / "model").glob("*.safetensors"))) > 1
     ours, _ = load_pretrained(tmp_path / "model")
@@ -233,7 +153,7 @@ def test_we_load_half_precision_in_several_files(dtype: str, tmp_path: Path) -> 
     ],
 )  # fmt: skip
 def test_what_our_models_cannot_do_is_refused(kind: str, more: Any, rule: str, tmp_path: Path) -> None:
-    random(kind, **more).save_pretrained(tmp_path / "model")
+    decoder(kind, **more).save_pretrained(tmp_path / "model")
     with pytest.raises(cr.FormatError, match=rule) as error:
         load_pretrained(tmp_path / "model")
     assert "\n" not in str(error.value)

@@ -16,10 +16,12 @@ from chainrule.models.bert import BERT, BERTConfig
 from chainrule.models.seq2seq import Seq2Seq
 from chainrule.models.seq2seq.config import Seq2SeqConfig
 from tests.battery.checks import distance
-from tests.peers.test_transformers import TOLERANCE, V, scattered
+from tests.peers.test_transformers import TOLERANCE, scattered
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+
+from tests.peers.random_models import V, marian_or_pegasus  # noqa: E402
 
 RNG = np.random.default_rng(4)
 IDS = RNG.integers(V, size=(3, 13))
@@ -157,18 +159,7 @@ def test_they_load_our_encoder_decoder(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("kind", ["Marian", "Pegasus"])
 def test_we_load_their_encoder_decoder(kind: str, tied: bool, tmp_path: Path) -> None:
-    sizes = {"layers": 2, "attention_heads": 3, "ffn_dim": 40}
-    both = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in sizes.items()}
-    config = getattr(transformers, f"{kind}Config")(
-        **both, d_model=24, vocab_size=V, max_position_embeddings=19, pad_token_id=0, eos_token_id=1,
-        decoder_start_token_id=2, forced_eos_token_id=None, tie_word_embeddings=tied, activation_function="swish",
-    )  # fmt: skip
-    torch.manual_seed(6)
-    theirs = transformers.AutoModelForSeq2SeqLM.from_config(config)
-    with torch.no_grad():
-        for name, parameter in theirs.named_parameters():
-            if "embed_positions" not in name:
-                parameter += 0.2 * torch.randn_like(parameter)
+    theirs = marian_or_pegasus(kind, tied=tied)
     theirs.save_pretrained(tmp_path / "theirs")
     ours, _ = load_pretrained(tmp_path / "theirs")
     assert isinstance(ours, Seq2Seq)

@@ -22,53 +22,12 @@ from chainrule.models.bert.heads import body_of
 from chainrule.nn.positions import distance_buckets
 from chainrule.text import BPETokenizer, Marks
 from tests.battery.checks import distance
+from tests.peers.random_models import ENCODERS, HEADS, PAIRS, T5_SIZES, WIDTHS, V, encoder, pair, shaken
 
-V, TOLERANCE = 101, 1e-5
+TOLERANCE = 1e-5
 RNG = np.random.default_rng(0)
 MASK = np.arange(9) < np.array([9, 5, 7])[:, None]
 IDS = np.where(MASK, RNG.integers(3, V, size=(3, 9)), 1)  # 1 is padding, by which RoBERTa counts positions
-SIZES: dict[str, Any] = {
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "max_position_embeddings": 21,
-    "vocab_size": V,
-}
-DISTIL = {
-    "n_layers": 2,
-    "n_heads": 3,
-    "dim": 24,
-    "hidden_dim": 40,
-    "max_position_embeddings": 21,
-    "vocab_size": V,
-}
-CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "roberta": ("Roberta", SIZES | {"type_vocab_size": 1, "layer_norm_eps": 1e-5}),
-    "distilbert": ("DistilBert", DISTIL),
-    "electra": ("Electra", SIZES | {"embedding_size": 16}),
-    "electra, one width": ("Electra", SIZES | {"embedding_size": 24}),
-    "mpnet": ("MPNet", SIZES),
-}
-HEADS = ("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
-
-
-def random_model(name: str, head: str) -> Any:
-    kind, sizes = CONFIGS[name]
-    labels = {"num_labels": 5} if "Classification" in head else {}
-    config = getattr(transformers, f"{kind}Config")(**sizes, **labels, pad_token_id=1)
-    torch.manual_seed(3)
-    model = getattr(transformers, f"{kind}{head}")(config).eval()
-    return shaken(model)
-
-
-def shaken(model: Any) -> Any:
-    """Weights larger than new ones, so that every part matters; rows of padding stay 0."""
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            noise = 0.2 * torch.randn_like(parameter)
-            parameter += noise if parameter.ndim < 2 or "position" not in name else 0.5 * noise
-    return model
 
 
 def their_output(model: Any) -> np.ndarray:
@@ -91,9 +50,9 @@ def close(ours: np.ndarray, theirs: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", ENCODERS)
 def test_we_load_their_variant_and_they_ours(name: str, head: str, tmp_path: Path) -> None:
-    theirs = random_model(name, head)
+    theirs = encoder(name, head)
     theirs.save_pretrained(tmp_path / "theirs")
     ours, _ = load_pretrained(tmp_path / "theirs")
     want = their_output(theirs)
@@ -111,7 +70,7 @@ def test_we_load_their_variant_and_they_ours(name: str, head: str, tmp_path: Pat
 @pytest.mark.parametrize("kind", ["XLMRoberta", "Camembert"])
 def test_a_roberta_by_another_name(kind: str, tmp_path: Path) -> None:
     torch.manual_seed(3)
-    config = getattr(transformers, f"{kind}Config")(**SIZES, type_vocab_size=1, pad_token_id=1)
+    config = getattr(transformers, f"{kind}Config")(**WIDTHS, type_vocab_size=1, pad_token_id=1)
     theirs = shaken(getattr(transformers, f"{kind}ForMaskedLM")(config).eval())
     theirs.save_pretrained(tmp_path / "theirs")
     ours, _ = load_pretrained(tmp_path / "theirs")
@@ -119,7 +78,7 @@ def test_a_roberta_by_another_name(kind: str, tmp_path: Path) -> None:
 
 
 def test_the_body_of_an_electra_discriminator(tmp_path: Path) -> None:
-    theirs = random_model("electra", "ForPreTraining")
+    theirs = encoder("electra", "ForPreTraining")
     theirs.save_pretrained(tmp_path / "theirs")
     ours, _ = load_pretrained(tmp_path / "theirs")
     assert isinstance(ours, BERTEmbedder)
@@ -142,29 +101,6 @@ def test_buckets_of_distances(buckets: int, farthest: int, bidirectional: bool) 
 
 SOURCE = np.where(MASK, RNG.integers(3, V, size=(3, 9)), 1)
 TARGET = RNG.integers(3, V, size=(3, 7))
-BOTH = {
-    f"{side}_{n}": x
-    for side in ("encoder", "decoder")
-    for n, x in (("layers", 2), ("attention_heads", 3), ("ffn_dim", 40))
-}
-BART: dict[str, Any] = BOTH | {
-    "d_model": 24,
-    "max_position_embeddings": 19,
-    "vocab_size": V,
-    "forced_eos_token_id": None,
-}
-T5_SIZES: dict[str, Any] = {
-    "num_layers": 2, "num_heads": 3, "d_model": 24, "d_kv": 5, "d_ff": 40, "vocab_size": V, "n_positions": 19,
-    "decoder_start_token_id": 0, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12,
-}  # fmt: skip
-PAIRS: dict[str, tuple[str, dict[str, Any]]] = {
-    "bart": ("Bart", BART),
-    "bart, scaled": ("Bart", BART | {"scale_embedding": True, "activation_function": "relu"}),
-    "t5": ("T5", T5_SIZES),
-    "t5, gated": ("T5", T5_SIZES | {"feed_forward_proj": "gated-gelu"}),
-    "t5, tied and not scaled": ("T5", T5_SIZES | {"tie_word_embeddings": False}),
-    "t5, untied": ("T5", T5_SIZES | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
-}
 
 
 def their_logits(model: Any) -> np.ndarray:
@@ -193,12 +129,7 @@ def agree(ours: EncoderDecoder, theirs: Any) -> None:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_encoder_decoders_both_ways(name: str, tmp_path: Path) -> None:
-    kind, sizes = PAIRS[name]
-    torch.manual_seed(4)
-    config = getattr(transformers, f"{kind}Config")(**sizes)
-    theirs = shaken(getattr(transformers, f"{kind}ForConditionalGeneration")(config).eval())
-    if "untied" in name:
-        theirs.lm_head.weight = torch.nn.Parameter(theirs.lm_head.weight.detach() + 0.1)
+    kind, theirs = PAIRS[name][0], pair(name)
     theirs.save_pretrained(tmp_path / "theirs")
     ours, _ = load_pretrained(tmp_path / "theirs")
     assert isinstance(ours, EncoderDecoder) and ours.config.target_start == (
@@ -344,7 +275,7 @@ def test_a_roberta_with_its_tokenizer(tmp_path: Path) -> None:
     roles["mask"] = "<mask>"
     names = {f"{role}_token": name for role, name in roles.items()}
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=learned._tokenizer, **names)
-    sizes = SIZES | {"vocab_size": len(tokenizer), "type_vocab_size": 1}
+    sizes = WIDTHS | {"vocab_size": len(tokenizer), "type_vocab_size": 1}
     torch.manual_seed(5)
     theirs = shaken(transformers.RobertaForMaskedLM(transformers.RobertaConfig(**sizes)).eval())
     for part in (theirs, tokenizer):
@@ -369,7 +300,7 @@ def test_a_roberta_with_its_tokenizer(tmp_path: Path) -> None:
 
 def test_a_head_on_a_body(tmp_path: Path) -> None:
     """A new head leaves the body as it is."""
-    theirs = random_model("mpnet", "Model")
+    theirs = encoder("mpnet", "Model")
     theirs.save_pretrained(tmp_path / "theirs")
     ours, _ = load_pretrained(tmp_path / "theirs")
     for kind, sizes in (

@@ -8,7 +8,15 @@ from chainrule.cli import main
 from chainrule.data import Corpus, load
 from chainrule.errors import ChainruleError
 from chainrule.scaling import budget
-from chainrule.scaling.budget import LADDER, TOKENS_PER_PARAMETER, choose, expected, suitable_tokenizer
+from chainrule.scaling.budget import (
+    LADDER,
+    SPREAD,
+    TOKENS_PER_PARAMETER,
+    choose,
+    expected,
+    reached,
+    suitable_tokenizer,
+)
 from chainrule.text import BPETokenizer, CharTokenizer
 from chainrule.train import Trainer
 
@@ -61,6 +69,29 @@ def test_little_compute_is_expected_to_reach_what_single_characters_do() -> None
     (low, high), (best, worst) = expected(TEXT, 1e8), expected(TEXT, 1e15)
     assert 3 < low < high < 6 and best < worst < low
     assert expected(TEXT, 1e8) == expected(TEXT, 1e6)  # no more than that
+
+
+COUNTED = {  # bits per byte of single characters, pairs and five-grams
+    "austen": (4.438, 3.533, 2.013),
+    "tinyshakespeare": (4.824, 3.583, 2.323),
+    "wikitext2_valid": (4.599, 3.347, 2.115),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "compute", "bits"),
+    [
+        ("austen", 1.17e11, 3.496),
+        ("austen", 3.52e11, 2.684),
+        ("tinyshakespeare", 1.16e11, 3.467),
+        ("tinyshakespeare", 3.47e11, 2.918),
+        ("wikitext2_valid", 1.21e11, 3.283),
+        ("wikitext2_valid", 3.63e11, 2.715),
+    ],
+)
+def test_runs_that_were_made_end_where_they_are_expected_to(text: str, compute: float, bits: float) -> None:
+    """Of 300 and 900 steps of the smallest size; of the time to come nothing is left open."""
+    assert abs(reached(compute, *COUNTED[text]) / bits - 1) < SPREAD
 
 
 def test_every_size_of_the_ladder_can_be_made_and_grows() -> None:

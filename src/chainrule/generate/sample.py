@@ -8,9 +8,9 @@ complete(model, tokenizer, ["Once", "And"], Sampling())         many prompts in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from chainrule.errors import ConfigError, DataError
 from chainrule.generate.engine.weights import check_format
 from chainrule.generate.requests import Request, run
 from chainrule.generate.sampling import Sampling
-from chainrule.generate.session import session, vocab_size
+from chainrule.generate.session import Session, session, vocab_size
 from chainrule.models import LanguageModel, NGram
 from chainrule.text import Tokenizer, prompt_ids
 from chainrule.types import Ids
@@ -105,18 +105,41 @@ def complete(
     options = [sampling] * len(prompts) if isinstance(sampling, Sampling) else sampling
     if len(options) != len(prompts):
         raise ConfigError(f"complete: {len(prompts)} prompts, {len(options)} samplings (must be equal)")
+    rows = [encoded(tokenizer, prompt, special) for prompt in prompts]
+    asked = zip(rows, options, strict=True)
+    return list(
+        completions(
+            model, tokenizer, asked, weights=weights, scored=scored, show_special=show_special,
+            together=together, tell=tell,
+        )
+    )  # fmt: skip
+
+
+def completions(
+    model: Model,
+    tokenizer: Tokenizer,
+    asked: Iterable[tuple[Ids, Sampling]],
+    *,
+    weights: str = "fp32",
+    scored: bool = False,
+    show_special: bool = False,
+    together: int = TOGETHER,
+    tell: Callable[[int], None] = lambda tokens: None,
+) -> Iterator[Request]:
+    """Continue each row of ids by its sampling, in order; only `together` of them are held at a time."""
     if together < 1:
         raise ConfigError(f"complete: together is {together} (must be at least 1)")
-    V, rows = vocab_size(model), [encoded(tokenizer, prompt, special) for prompt in prompts]
-    requests = [
-        Request(ids, how, V, tokenizer, scored=scored, show_special=show_special)
-        for ids, how in zip(rows, options, strict=True)
-    ]
-    texts = session(model, weights, batch=min(together, max(1, len(requests))))
-    parts = (requests[first : first + together] for first in range(0, len(requests), together))
-    for tokens, _ in enumerate(chain.from_iterable(run(texts, part) for part in parts), start=1):
-        tell(tokens)
-    return requests
+    V, rest, tokens = vocab_size(model), iter(asked), 0
+    texts: Session | None = None
+    while some := list(islice(rest, together)):
+        requests = [
+            Request(ids, how, V, tokenizer, scored=scored, show_special=show_special) for ids, how in some
+        ]
+        texts = texts or session(model, weights, batch=len(requests))
+        for _ in run(texts, requests):
+            tokens += 1
+            tell(tokens)
+        yield from requests
 
 
 def encoded(tokenizer: Tokenizer, prompt: str, special: bool = False) -> Ids:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from chainrule.text import Conventions
 
 MOST_TOKENS = 1_000_000_000  # more than anybody will wait for
+MOST_SAMPLES = 1_000_000_000  # texts for a prompt, which are written one after the other
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import warnings
 from os import PathLike
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from chainrule.errors import ChainruleWarning, DataError, FormatError
 from chainrule.io import gguf, llama2c
@@ -21,6 +24,7 @@ from chainrule.io.hf.pretrained import (
     refuse_pickle,
     save_pretrained,
 )
+from chainrule.io.lazy import Matrix, later
 from chainrule.io.opened import Opened
 from chainrule.io.settings import Settings
 from chainrule.io.tokenizers import load_tokenizer
@@ -46,12 +50,29 @@ def convert(
 ) -> tuple[Model, Tokenizer]:
     """Write what `load` reads as a Hugging Face directory, array by array: the whole model is never in memory.
 
-    Returns the model, whose parameters have shapes only, and the tokenizer.
+    Returns the model, whose parameters have shapes only, and the tokenizer. Weights that are not finite are refused,
+    and nothing is left of what was written before the first of them.
     """
     found = open_model(path, tokenizer)
     assert found.tokenizer is not None
-    save_pretrained(found.model, found.tokenizer, Path(out), found.arrays)
+    arrays = {name: _finite(f"{path}: {name}", array) for name, array in found.arrays.items()}
+    save_pretrained(found.model, found.tokenizer, Path(out), arrays)
     return found.model, found.tokenizer
+
+
+def _finite(name: str, array: Matrix) -> Matrix:
+    """The array, whose values are checked when they are read."""
+
+    def checked(found: Any) -> Any:
+        if (
+            found.size and not np.isfinite([found.min(), found.max()]).all()
+        ):  # needs no memory, unlike counting
+            wrong = found.size - np.count_nonzero(np.isfinite(found))
+            rule = "must be none: get the file again, or earlier weights of its training"
+            raise FormatError(f"{name}: {wrong:,} of {found.size:,} values are NaN or infinite ({rule})")
+        return found
+
+    return later(checked, array)
 
 
 def open_model(path: str | PathLike[str], tokenizer: str | PathLike[str] | None = None) -> Opened:
@@ -106,7 +127,8 @@ def _open(path: Path, given: Tokenizer | None) -> Opened:
         return found._replace(tokenizer=given)
     if path.suffix in PICKLES:
         raise refuse_pickle(path)
-    raise FormatError(f"{path}: not a known model format (must be a directory, .gguf, or llama2.c's .bin)")
+    what = "is empty" if not start else "not a known model format"
+    raise FormatError(f"{path}: {what} (must be a directory, .gguf, or llama2.c's .bin)")
 
 
 def check_there(path: Path) -> None:

@@ -63,8 +63,8 @@ class Run:
         self.tokenizer = self.task.tokenizer
         self.model: Any = model
         self.from_seed = True  # or from the weights of another model, which no seed gives again
-        self.forecast: tuple[float, float] | None = None
-        """Bits per byte to expect, from and to, where sizes were chosen for a budget."""
+        self.forecast: tuple[float, float, int] | None = None
+        """Bits per byte to expect, from and to, and the number of steps, where sizes were chosen for a budget."""
         self.config = config
         if isinstance(config, WordTrainConfig):
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
@@ -125,6 +125,9 @@ class Run:
             made = begun_with(start, model, sizes)
             if type(start) is not type(made):  # the head is new
                 task.prepare(made)
+            if "block_size" not in size:
+                task = task.for_start(made, config)
+            task.check(made.config, config)
         run = cls(Path(folder), task, made, config)
         run.from_seed = start is None
         if not draft:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from chainrule import random
 from chainrule.data import Batches, Corpus, split
 from chainrule.errors import ConfigError
@@ -57,10 +59,12 @@ QUICK = 0.25  # seconds that timing a size may take in any case: on a busy machi
 TIMING = 0.03  # fraction of the budget that may go into timing
 EPOCHS = 6  # over a text after which dropout is worth its price
 COUNTED = 20_000_000  # characters that are counted, at most
-# A GPT's bits in relation to those of five-grams: the floor, what lies above it at 10¹² operations, and by which power
-# of the operations that falls; from and to, of the rule and of the bits of single characters.
+# Operations after which a small GPT predicts as well as counts of single characters and of pairs do: which come first
+# is the same for every text. From LATER on its bits are those of five-grams times FLOOR + EXCESS (C / LATER)^-FALL.
+SINGLE, PAIR, LATER = 3e10, 1.1e11, 1e12
 FLOOR, EXCESS, FALL = 0.85, 0.27, 0.5
-BOUNDS = ((0.85, 0.85), (1.15, 1.05))
+PACE = 1.5  # a busy machine may be faster or slower than it was while it was timed
+SPREAD = 0.12  # by which texts of the same kind differ
 
 
 @dataclass(frozen=True)
@@ -175,12 +179,17 @@ def seconds_per_step(trainer: Trainer, limit: float) -> float:
 def expected(corpus: Corpus, compute: float) -> tuple[float, float]:
     """Bits per byte to expect of a GPT trained with `compute` multiply-adds and additions, from and to.
 
-    A table of five-grams says how hard the text is. What a GPT reaches in relation falls with a power of its compute to
-    a floor: a rough rule, checked on the runs that docs/guide/training.md names. Of little compute it is the bits of
-    single characters, since how often each occurs is learned first.
+    Tables of characters, pairs and five-grams say how hard the text is. A GPT learns what they know in this order; how
+    much compute each takes is a rough rule, checked on the runs that docs/guide/training.md names.
     """
     some = Corpus(corpus.name, corpus.version, corpus.text[:COUNTED])
-    single, *_, longest = Ladder(some, LadderConfig(batch_size=1)).counted()
-    ratio = FLOOR + EXCESS * (compute / 1e12) ** -FALL
-    low, high = (min(longest.mean * ratio * part, single.mean * top) for part, top in BOUNDS)
-    return low, high
+    single, pair, longest = (rung.mean for rung in Ladder(some, LadderConfig(batch_size=1)).counted())
+    fast, slow = (reached(compute * pace, single, pair, longest) for pace in (PACE, 1 / PACE))
+    return (1 - SPREAD) * fast, (1 + SPREAD) * slow
+
+
+def reached(compute: float, single: float, pair: float, longest: float) -> float:
+    """Bits per byte after so many operations, of a text of which counting reaches these."""
+    later = longest * (FLOOR + EXCESS * (max(compute, LATER) / LATER) ** -FALL)
+    places = np.log([SINGLE, PAIR, LATER])
+    return float(np.interp(np.log(compute), places, [single, pair, later]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,9 +34,9 @@ class AnswerOptions:
     """Special tokens that the model writes are part of its text."""
 
     @property
-    def samplings(self) -> list[Sampling]:
-        """How each text of a prompt is drawn."""
-        return [replace(self.sampling, seed=self.sampling.seed + i) for i in range(self.num_samples)]
+    def samplings(self) -> Iterator[Sampling]:
+        """How each text of a prompt is drawn, one by one: there may be many."""
+        return (replace(self.sampling, seed=self.sampling.seed + i) for i in range(self.num_samples))
 
 
 DEFAULTS = AnswerOptions()

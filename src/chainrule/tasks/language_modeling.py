@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,8 +13,8 @@ from chainrule.data import BUILT_IN, Batches, BatchSource, Corpus, Shards, Strea
 from chainrule.data.batches.windows import check_length
 from chainrule.data.encoded import Encoded
 from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.generate import Beam, beam_search, complete, score, write
-from chainrule.generate.sample import encoded
+from chainrule.generate import Beam, beam_search, score, write
+from chainrule.generate.sample import completions, encoded
 from chainrule.models import LanguageModel
 from chainrule.tasks.answer_options import (
     DEFAULTS,
@@ -27,12 +27,13 @@ from chainrule.tasks.answer_options import (
     silent,
 )
 from chainrule.tasks.baselines import count_baselines
-from chainrule.tasks.memory import check_memory
+from chainrule.tasks.memory import check_memory, longest_window
 from chainrule.tasks.task import EvalBatches, Task
 from chainrule.text import CharTokenizer, TextStream, Tokenizer, prompt_ids
 from chainrule.types import Ids
 
 SAMPLE = 100  # tokens
+FEWEST = 8  # tokens of a window: a text of fewer teaches nothing
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,15 @@ class LanguageModelingTask(Task):
     default: ClassVar[str] = "pydoc"
     model: ClassVar[str] = "a language model"
     writes: ClassVar[bool] = True
+    options: ClassVar[tuple[str, ...]] = ("window",)
     corpus: Corpus | Shards
     tokenizer: Tokenizer
     training: Ids
     validation: Ids
     validation_bytes: int
     """Of the validation text in UTF-8, before any tokenizer lost some of it."""
+    window: int | None = None
+    """Tokens in a row of a batch, if they are fewer than the context of the model."""
 
     @classmethod
     def find(cls, name: str | os.PathLike[str]) -> Corpus | Shards:
@@ -58,17 +62,21 @@ class LanguageModelingTask(Task):
 
     @classmethod
     def of(
-        cls, data: Corpus | Shards, tokenizer: Tokenizer | None = None, *, eval_only: bool = False
+        cls,
+        data: Corpus | Shards,
+        tokenizer: Tokenizer | None = None,
+        *,
+        eval_only: bool = False,
+        window: int | None = None,
     ) -> Self:
         """Every character of a corpus is a token unless a tokenizer says otherwise; shards have their own.
 
         A text is split before it is encoded, so every tokenizer is evaluated on the same text.
         """
         if isinstance(data, Shards):
-            tokens, others, size = shard_parts(data, tokenizer, eval_only)
-            return cls(
-                data, tokenizer or data.tokenizer, tokens.ids, others.ids, size
-            )  # which has its conventions
+            tokens, held_out, size = shard_parts(data, tokenizer, eval_only)
+            own = tokenizer or data.tokenizer  # the first has its conventions
+            return cls(data, own, tokens.ids, held_out.ids, size, window)
         training, validation = ("", data.text) if eval_only else split(data.text)
         tokenizer = tokenizer or CharTokenizer.train(data.text)
         if tokenizer.vocab_size < 2 and not eval_only:
@@ -77,13 +85,26 @@ class LanguageModelingTask(Task):
                 "token there is nothing to learn; give a text of several characters)"
             )
         size = len(validation.encode("utf-8", "surrogatepass"))
-        return cls(data, tokenizer, prompt_ids(tokenizer, training), prompt_ids(tokenizer, validation), size)
+        learned, others = (prompt_ids(tokenizer, part) for part in (training, validation))
+        return cls(data, tokenizer, learned, others, size, window)
 
     def check(self, sizes: Any, training: Any) -> None:
-        """A row has more tokens than the context, and a step fits into memory."""
-        check_length("training text", self.training, sizes.block_size)
-        check_length("validation text", self.validation, sizes.block_size)
-        check_memory(sizes, training)
+        """A row has more tokens than a window, and a step fits into memory."""
+        window = self.window or sizes.block_size
+        check_length("training text", self.training, window)
+        check_length("validation text", self.validation, window)
+        check_memory(sizes, training, window)
+
+    def for_start(self, model: LanguageModel, training: Any) -> Self:
+        """With windows for which there are memory and text: the context of a model from elsewhere may be long."""
+        if model.training_window != model.config.block_size:
+            return self
+        least = min(len(self.training), len(self.validation))
+        window = max(FEWEST, min(longest_window(model.config, training), least - 1))
+        return self if window >= model.training_window else replace(self, window=window)
+
+    def facts(self) -> dict[str, Any]:
+        return {} if self.window is None else {"window": self.window}
 
     def amount(self) -> str:
         if isinstance(self.corpus, Shards):
@@ -94,14 +115,15 @@ class LanguageModelingTask(Task):
         self, model: LanguageModel, *, batch_size: int, seed: int = 0, steps: int | None = None
     ) -> BatchSource:
         """Random windows, or streams for a model that carries a state."""
-        return text_batches(model, self.training, model.training_window, batch_size=batch_size, seed=seed)
+        T = self.window or model.training_window
+        return text_batches(model, self.training, T, batch_size=batch_size, seed=seed)
 
     def eval_batches(self, model: LanguageModel, *, batch_size: int, limit: int) -> list[tuple[Ids, Ids]]:
         """Windows of the validation text, side by side; all of a text that is shorter than a window."""
         if len(self.validation) < 2:
             found = f"{len(self.validation)} token{'s' * (len(self.validation) != 1)}"
             raise DataError(f"validation text: {found} (must be at least 2: the first is only read)")
-        T = min(model.training_window, len(self.validation) - 1)
+        T = min(self.window or model.training_window, len(self.validation) - 1)
         return list(windows(self.validation, batch_size=batch_size, block_size=T, limit=limit))
 
     def scores(self, model: LanguageModel, batches: EvalBatches) -> dict[str, float | None]:
@@ -143,19 +165,17 @@ class LanguageModelingTask(Task):
         if options.beam:
             yield from _searched(model, tokenizer, prompts, options.beam, options)
             return
-        each = [prompt for prompt in prompts for _ in range(options.num_samples)]
-        samplings = options.samplings * len(prompts)
-        requests = complete(
+        rows = [encoded(tokenizer, prompt, options.special) for prompt in prompts]
+        requests = completions(
             model,
             tokenizer,
-            each,
-            samplings,
+            ((ids, sampling) for ids in rows for sampling in options.samplings),
             weights=options.weights,
             scored=options.logprobs,
-            special=options.special,
             show_special=options.show_special,
             tell=tell,
         )
+        each = (prompt for prompt in prompts for _ in range(options.num_samples))
         for prompt, request in zip(each, requests, strict=True):
             before = [None, *score(model, request.prompt).tolist()] if options.logprobs else None
             yield drawn(tokenizer, prompt, request, before)

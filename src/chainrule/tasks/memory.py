@@ -12,23 +12,38 @@ from chainrule.models.model import Config
 from chainrule.trace.count import step_batch, training_memory
 
 IDS = 16  # bytes: a token and the place it is taken from, in the whole batch
+SHORT = 64  # tokens: windows are not made shorter, and fewer of them must do
 FEW = 1 << 20  # tokens that are traced; from there on each row takes as much as the one before
 
 
-def check_memory(sizes: Any, training: Any) -> None:
+def check_memory(sizes: Any, training: Any, window: int | None = None) -> None:
     """Refuse a batch of windows that needs more than all memory; `sizes` are those of a model."""
-    needed, there = step_bytes(sizes, training), memory()
+    needed, there = step_bytes(sizes, training, window), memory()
     if needed > there:
         raise ConfigError(
             *("train: ", Setting("batch_size"), f" is {training.batch_size}, "),
-            *(Setting("block_size"), f" {sizes.block_size}: a step takes {needed / 2**30:,.0f} GiB, "),
+            *(
+                Setting("block_size"),
+                f" {window or sizes.block_size}: a step takes {needed / 2**30:,.0f} GiB, ",
+            ),
             f"this machine has {there / 2**30:.0f} (make one of them smaller, or accumulate larger)",
         )
 
 
-def step_bytes(config: Any, training: Any) -> int:
-    """What a step holds at least: the batch alone if a row of it is too much, or the config does not say its family."""
-    tokens = config.block_size
+def longest_window(config: Any, training: Any) -> int:
+    """The context of a model, halved until a step of windows of this length leaves half of the memory to others."""
+    window = int(config.block_size)
+    while window > SHORT and step_bytes(config, training, window) > memory() // 2:
+        window //= 2
+    return window
+
+
+def step_bytes(config: Any, training: Any, window: int | None = None) -> int:
+    """What a step holds at least: the batch alone if a row of it is too much, or the config does not say its family.
+
+    Its rows have `window` tokens, or as many as the context.
+    """
+    tokens = window or config.block_size
     batch = IDS * training.batch_size * tokens
     if IDS * tokens > memory() or not isinstance(config, Config):
         return batch

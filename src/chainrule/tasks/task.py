@@ -11,8 +11,8 @@ import numpy as np
 
 from chainrule.data import BatchSource
 from chainrule.errors import ConfigError
+from chainrule.models.suited import Suited
 from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
-from chainrule.tasks.labeled.suited import Suited
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
 
@@ -94,6 +94,10 @@ class Task:
 
     def check(self, sizes: Any, training: Any) -> None:
         """Refuse what the data or the memory are too small for, before a model of these sizes is made."""
+
+    def for_start(self, model: Any, training: Any) -> Self:
+        """The task with windows of a length that suits the training of a model that has learned elsewhere."""
+        return self
 
     def fitted(self, model: Any) -> Self:
         """The task with what the model knows already, such as the numbers of its labels."""

@@ -222,6 +222,15 @@ def sampled(model: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str
     return capsys.readouterr().out
 
 
+def test_no_question_at_all_is_an_error(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert "chat: standard input is empty (must be a terminal, or have a question on each line)" in refused(
+        ["chat", str(run_folder)], capsys
+    )
+
+
 # -- special tokens in prompts ------------------------------------------------------------------------------
 
 

@@ -137,6 +137,10 @@ def test_a_step_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         (("gpt", "--tokens", "0"), "tokens is 0 (must be at least 1)"),
         (("gpt", "--tokens", "129"), "tokens is 129 (the model's context is 128)"),
         (("gpt", "--batch-size", "0"), "batch-size is 0"),
+        (
+            ("gpt", "--n-layer", "1000000000000"),
+            "n-layer is 1000000000000 (must be an integer, from 1 to 10000)",
+        ),
         (("gpt3", "--n-layer", "2"), "--n-layer"),
     ],
 )

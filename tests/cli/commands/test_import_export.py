@@ -77,6 +77,39 @@ def test_a_model_that_came_in_is_trained_and_judged(
     assert sample(capsys, tmp_path / "on") == sample(capsys, run)
 
 
+def test_a_long_context_is_kept_and_trained_in_windows_that_fit(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = Path(run.parent / "text.txt")
+    tokenizer = CharTokenizer.train(text.read_text())
+    size = {"n_layer": 1, "n_head": 2, "n_embd": 16, "n_hidden": 32, "block_size": 4096}
+    save_pretrained(make("llama", **size, vocab_size=tokenizer.vocab_size), tokenizer, tmp_path / "long")
+    monkeypatch.setattr("chainrule.tasks.memory.memory", lambda: 8 << 20)  # a machine of 8 MiB
+    train = [
+        "train",
+        "llama",
+        str(text),
+        "--init",
+        str(tmp_path / "long"),
+        "--max-steps",
+        "2",
+        "--batch-size",
+        "4",
+    ]
+    out = said(capsys, *train, "--out", str(tmp_path / "on"))
+    (line,) = (line for line in out.splitlines() if line.startswith("trains on windows of "))
+    window = int(line.split()[4].replace(",", ""))
+    assert 64 <= window < 4096 and "the context stays 4,096: a step of 4 takes about " in line
+    resumed = cr.runs.Run.resume(tmp_path / "on")
+    assert resumed.model.config.block_size == 4096
+    assert resumed.trainer.batches.batch(0)[0].shape == (4, window)
+    found = json.loads(said(capsys, "eval", str(tmp_path / "on"), "--json"))
+    assert found["nats_per_token"] == pytest.approx(resumed.trainer.evaluate(), rel=1e-6)
+    with pytest.raises(SystemExit):
+        main([*train, "--batch-size", "40", "--block-size", "400", "--out", str(tmp_path / "other")])
+    assert "--batch-size is 40, --block-size 400: a step takes" in capsys.readouterr().err
+
+
 def test_a_file_of_llama2c_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     llama2c.write(model(), tokenizer(), tmp_path)
     answer = said(capsys, "import", str(tmp_path / "model.bin"), "--out", str(tmp_path / "hf"), "--json")
@@ -145,22 +178,35 @@ def test_a_tokenizer_from_elsewhere_brings_its_conventions(tmp_path: Path) -> No
         ),
         (["import", "{run}/log.jsonl", "--tokenizer", "nowhere", "--out", "x"], "nowhere: cannot be read"),
         (["import", "{run}/log.jsonl", "--out", "x"], "not a known model format"),
+        (["import", "{empty}", "--out", "x"], "empty.gguf: is empty (must be a directory, .gguf"),
         (["export", "{run}", "--out", "{run}"], "exists already"),
         (["export", "{run}", "--out", "x", "--format", "llama2c"], "llama2c: cannot hold a GPT"),
         (["export", "{run}", "--out", "x", "--weights", "q8_0"], "--weights is 'q8_0', --format 'hf'"),
         (["export", "{run}"], "--out"),
         (["eval", "{rnn}"], "a model without its training"),
-        (["export", "{rnn}", "--out", "x"], "Hugging Face has no model like this RNNLM"),
+        (["export", "{rnn}", "--out", "x"], "Hugging Face has no model like this RNNLM (must be GPT"),
+        (
+            ["export", "{bag}", "--out", "x"],
+            "BERTClassifier: buckets is 64 (must be 0, without a bag of words);",
+        ),
+        (["export", "{mean}", "--out", "x"], "BERTClassifier: pooling is mean (must be cls); train it so"),
     ],
 )
 def test_bad_input_is_one_line(
     words: list[str], rule: str, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rnn = run.parent / "rnn"
-    if not rnn.exists():
-        save_pretrained(make("rnn", vocab_size=2), CharTokenizer("ab"), rnn)
+    places = {name: run.parent / name for name in ("rnn", "bag", "mean")} | {
+        "empty": run.parent / "empty.gguf"
+    }
+    places["empty"].touch()
+    if not places["rnn"].exists():
+        save_pretrained(make("rnn", vocab_size=2), CharTokenizer("ab"), places["rnn"])
+        size = {"n_layer": 1, "n_head": 1, "n_embd": 4, "n_hidden": 4, "block_size": 4, "vocab_size": 2}
+        for name, more in (("bag", {"buckets": 64}), ("mean", {"pooling": "mean"})):
+            model = make("bert-classifier", **size, classes=2, **more)
+            save_pretrained(model, CharTokenizer("ab"), places[name])
     with pytest.raises(SystemExit) as stop:
-        main([word.format(run=run, rnn=rnn) for word in words])
+        main([word.format(run=run, **places) for word in words])
     error = capsys.readouterr().err
     assert stop.value.code == 2 and rule in error and error.count("\n") == 1
     assert not Path("x").exists()

@@ -122,6 +122,10 @@ def test_a_search_gives_the_best_first(sample: Any) -> None:
         ("--top-p 2", "--top-p is 2.0 (must be from 0 to 1)"),
         ("--logit-bias 500 1", "--logit-bias has token 500 (must be from 0 to"),
         ("--num-samples 0", "--num-samples is 0"),
+        (
+            "--num-samples 1000000000000",
+            "--num-samples is 1000000000000 (must be an integer, from 1 to 1000000000)",
+        ),
         ("--beam 2 --num-samples 3", "--num-samples is 3, --beam 2"),
         ("--beam 0", "--beam is 0 (must be an integer, from 1 to 1000)"),
         ("--beam 1000000", "--beam is 1000000 (must be an integer, from 1 to 1000)"),

@@ -46,3 +46,20 @@ print(sorted({"rich", *(f"chainrule.{room}" for room in rooms)} & set(sys.module
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n" and "--n-layer INT" in done.stdout and done.stdout.count("usage: ") > 35
+
+
+@pytest.mark.parametrize(
+    ("family", "fixed", "free"),
+    [("bert-classifier", "n-embd 128", "n-layer"), ("bow-classifier", "lr 0.05", "l2")],
+)
+def test_defaults_that_follow_the_data(
+    family: str, fixed: str, free: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = {
+        part.split()[0]: " ".join(part.split())
+        for part in shown("train", family, capsys=capsys).split("\n  --")
+    }
+    name, value = fixed.split()
+    assert entries[name].endswith(f"(default: {value})")
+    assert all(entries[each].endswith("(default: by the number of texts)") for each in (free, "max-steps"))
+    assert entries["decay"].endswith("(default: 0.5)")

@@ -18,6 +18,8 @@ class Data(NamedTuple):
     about: str
     example: str
     default: str = "docstrings"
+    chosen: str = ""
+    """What is chosen by the number of texts, if anything is."""
 
 
 TEXT = Data(
@@ -29,7 +31,8 @@ LABELED = Data(
     "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
     "or docstrings.",
     example="reviews.tsv",
-    default="docstrings",
+    chosen="What is not given follows the number of texts, and the run says what it chose: a few passes over all of "
+    "them, and of few texts a small model. With --init the sizes are those of the model.",
 )
 PAIRS = Data(
     "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "

@@ -13,11 +13,13 @@ from chainrule.cli.args.training import CHOSEN, FITTED, TrainOptions, settled
 from chainrule.data import Corpus
 from chainrule.errors import ConfigError, Setting
 from chainrule.files import write
+from chainrule.machine import memory
 from chainrule.models.registry import KNOWN
+from chainrule.models.suited import SHAPE
 from chainrule.runs import Run
 from chainrule.runs.folder import free_folder
 from chainrule.scaling.budget import choose
-from chainrule.tasks.labeled.suited import SHAPE
+from chainrule.tasks.memory import step_bytes
 from chainrule.tasks.registry import task_of
 from chainrule.text import CharTokenizer
 
@@ -50,6 +52,11 @@ def _as_given(asked: TrainOptions, folder: Path, draft: bool) -> Run:
     if asked.planned != asked.training:  # said of a run that is there
         said = f"starts from {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
         asked.say(f"{said} (--lr for another)")
+    if window := run.task.facts().get("window"):
+        said = f"trains on windows of {window:,} tokens, the context stays {run.model.config.block_size:,}: a step of "
+        needed, there = step_bytes(run.model.config, asked.planned, window) / 2**30, memory() / 2**30
+        said += f"{asked.planned.batch_size} takes about {needed:.1f} of {there:.0f} GiB"
+        asked.say(f"{said} (--batch-size, --block-size for others)")
     return run
 
 
@@ -104,7 +111,7 @@ def _for_budget(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     chosen = {name: value for name, value in choice.training.items() if name not in asked.given}
     config = replace(asked.training, **chosen)
     run = Run.new(folder, corpus, config, asked.family, choice.tokenizer, draft=draft, **choice.sizes)
-    run.forecast = choice.expected
+    run.forecast = (*choice.expected, choice.steps)
     return run
 
 

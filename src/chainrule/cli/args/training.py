@@ -73,19 +73,24 @@ class TrainOptions:
         """A field of the model's config that is no size, such as dropout: it goes with any choice of sizes."""
         return isinstance(getattr(self.sizes, name), bool | float | str)
 
+    @classmethod
+    def by_data(cls) -> dict[str, Any]:
+        """The options whose default is not that of all families: what it is, None if it follows the number of texts."""
+        from chainrule.models.suited import chosen
+
+        return chosen(cls.family)
+
     @property
     def suits(self) -> bool:
         """Sizes and settings that are not given are chosen by the number of texts."""
-        return self.family in ("bert-classifier", "bow-classifier")
+        return bool(self.by_data())
 
     def settings(self) -> str:
         """Everything that --config can set, as it stands, in TOML."""
-        from chainrule.tasks.labeled.suited import SIZES, TRAINING
-
         model = {name: getattr(self.sizes, name) for name in sizes_of(self.family)}
         said = model | settled(self.planned)
         if self.chooses or self.suits:  # in the file it would be a decision
-            open_ = ({*model, *CHOSEN} if self.chooses else {*SIZES, *TRAINING}) - self.given
+            open_ = ({*model, *CHOSEN} if self.chooses else {*self.by_data()}) - self.given
             said = {name: value for name, value in said.items() if name not in open_}
         of_command = {"out": self.out, "json": self.json or None}  # not of the run: not in its record
         return toml(self.own | of_command | said)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -207,12 +208,16 @@ def messages(prompt: str) -> Iterator[str]:
     """What is typed, line by line, until /quit or the end of standard input"""
     with suppress(ImportError):
         import readline  # noqa: F401  # arrows and history, where there is one
-    shown = prompt if sys.stdin.isatty() else ""
-    while True:
+    asks = sys.stdin.isatty()
+    for number in count():
         try:
-            line = input(shown).strip()
+            line = input(prompt if asks else "").strip()
         except EOFError:
-            return
+            if number or asks:
+                return
+            raise DataError(
+                "chat: standard input is empty (must be a terminal, or have a question on each line)"
+            ) from None
         except UnicodeDecodeError as error:
             raise DataError(
                 f"standard input: byte {error.start} of a block is not UTF-8 (must be text)"

@@ -18,6 +18,7 @@ from chainrule.suggest import hinted
 from chainrule.validate import Check
 
 KEYS = {"recompute": "again", "optimizer": "optimiser"}  # in JSON, as scripts know them
+MOST_LAYERS = 10_000  # each is traced
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Count:
     def _model(self) -> tuple[cr.models.Model, int]:
         """The model without its values, and the tokens in a row of its training."""
         if self.sizes is not None:
+            if hasattr(self.sizes, "n_layer"):
+                Check("count", self.sizes).whole(1, MOST_LAYERS, "n_layer")
             model = cr.models.family(self.what).model.abstract(self.sizes)
         elif self.what in PRESETS:
             sizes, tokens = PRESETS[self.what]

@@ -83,7 +83,10 @@ class Command:
             trained_on(saved, self.run_folder) if saved else ("", "", cr.train.TrainConfig())
         )
         data = kind.find(self.data) if self.data else unchanged(self.run_folder, kind.find, name, sha256)
-        task = kind.of(data, tokenizer, eval_only=self.data is not None).fitted(model)
+        own: dict[str, Any] = {}
+        if saved and not self.data:  # as it was evaluated in training
+            own = {option: saved.training[option] for option in kind.options if option in saved.training}
+        task = kind.of(data, tokenizer, eval_only=self.data is not None, **own).fitted(model)
         for size, value in task.sizes().items():
             known = getattr(model.config, size)
             rows = (

@@ -59,15 +59,15 @@ class Command:
 
     def _write(self, model: cr.models.Model, tokenizer: cr.text.Tokenizer) -> None:
         from chainrule.io import gguf, llama2c
-        from chainrule.io.hf.architectures import has_twin
+        from chainrule.io.hf.architectures import has_twin, unlike
 
         if self.format == "hf":
             if not has_twin(model):
-                name = type(model).__name__
-                rule = (
-                    "must be GPT, Llama, NeoX, BERT with norm=post, T5, or Seq2Seq as Marian, Pegasus or BART"
-                )
-                raise ConfigError(f"export: Hugging Face has no model like this {name} ({rule})")
+                said = f"export: Hugging Face has no model like this {type(model).__name__}"
+                if why := unlike(model):
+                    raise ConfigError(f"{said}: {why}; train it so, or use it here as it is")
+                rule = "must be GPT, Llama, NeoX, BERT, T5, or Seq2Seq as Marian, Pegasus or BART"
+                raise ConfigError(f"{said} ({rule})")
             cr.io.save_pretrained(model, tokenizer, self.out)
             return
         with new_folder(self.out) as place:

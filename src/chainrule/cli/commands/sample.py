@@ -20,6 +20,7 @@ from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import used
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
+from chainrule.generate.sampling import MOST_SAMPLES
 from chainrule.validate import Check
 
 ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
@@ -66,7 +67,7 @@ class Command:
 
     def run(self) -> None:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
-        Check("sample", self).at_least(1, "num_samples")
+        Check("sample", self).whole(1, MOST_SAMPLES, "num_samples")
         model, tokenizer = cr.runs.load(self.run_folder)
         used(self.run_folder)
         task = cr.tasks.task_of_model(model)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import MISSING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, replace
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +19,8 @@ COLUMN = 26  # where the help of an option begins
 def help_text(command: type[Any], program: str, options: Sequence[Option]) -> str:
     """All of it, as wide as the terminal."""
     width = min(MOST_WIDTH, shutil.get_terminal_size().columns)
+    by_data = command.by_data() if hasattr(command, "by_data") else {}
+    options = [_with_default(option, by_data) for option in options]
     arguments = [option for option in options if option.argument]
     usage = " ".join(["usage:", program, *map(_place, arguments), "[OPTIONS]"])
     about = inspect.cleandoc(command.__doc__ or "")
@@ -45,6 +47,14 @@ def _wrapped(about: str, width: int) -> Iterator[str]:
             yield ""
         one = " ".join(paragraph.split())
         yield from [one] if one.startswith("Example:") else _lines(one, width)
+
+
+def _with_default(option: Option, by_data: Mapping[str, Any]) -> Option:
+    """The option with the default that counts for its command."""
+    if option.name not in by_data:
+        return option
+    value = by_data[option.name]
+    return replace(option, default="by the number of texts" if value is None else value)
 
 
 def _entry(option: Option, width: int) -> Iterator[str]:

@@ -9,6 +9,8 @@ from chainrule.cli.render.show import bits, command_line, steps
 from chainrule.train import Result
 from chainrule.train.log import read, score_in_words
 
+FAR = 1.25  # times as many steps as were forecast, or as many times fewer: worth a word
+
 
 def in_words(run: cr.runs.Run, result: Result) -> list[str]:
     """The last loss, the best evaluation if another is used, and how it compares with baseline and forecast."""
@@ -22,8 +24,11 @@ def in_words(run: cr.runs.Run, result: Result) -> list[str]:
     if best.score is not None:
         lines.append(_compared(run, best.step, best.score))
     if run.forecast and (reached := run.task.measures(result.validation, run.trainer.eval_batches)):
-        low, high = run.forecast
-        lines.append(f"{reached['bits_per_byte']:.2f} bits per byte; expected {low:.2f} to {high:.2f}")
+        low, high, planned = run.forecast
+        said = f"{reached['bits_per_byte']:.2f} bits per byte; expected {low:.2f} to {high:.2f}"
+        if not 1 / FAR < result.steps / planned < FAR:
+            said += f" after {planned:,} steps (the pace of the machine has changed)"
+        lines.append(said)
     return lines
 
 

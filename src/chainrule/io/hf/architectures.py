@@ -47,6 +47,15 @@ def has_twin(model: Model) -> bool:
     return module is not None and module.write_config(model.config) is not None
 
 
+def unlike(model: Model) -> str:
+    """Which settings of a model Hugging Face has not, in words; empty if it is the model itself, or all of them."""
+    told = getattr(_module(model), "unlike", None)
+    found = {} if told is None else told(model.config)
+    return ", ".join(
+        f"{name} is {getattr(model.config, name)} (must be {rule})" for name, rule in found.items()
+    )
+
+
 def known_kind(config: Mapping[str, Any]) -> str:
     """The `model_type` of a `config.json`; a model that is not read is refused."""
     kind = config.get("model_type")

@@ -157,7 +157,7 @@ def _numbered(classes: int) -> tuple[str, ...]:
 
 def write_config(config: BERTConfig) -> dict[str, Any] | None:
     """The content of `config.json`; None if Hugging Face lacks the model."""
-    if not _has_twin(config):
+    if unlike(config):
         return None
     heads = [name for name, kind in HEADS.items() if kind is type(config)] or ["Model"]
     last = isinstance(config, BERTPretrainingConfig) and not config.next_sentence
@@ -209,22 +209,30 @@ def _written_sizes(config: BERTConfig) -> dict[str, Any]:
     return sizes
 
 
-def _has_twin(config: BERTConfig) -> bool:
-    """True if `transformers` can compute the same."""
-    variant = config.variant
-    if isinstance(config, BERTClassifierConfig) and (config.pooling != "cls" or config.buckets):
-        return False  # theirs all read [CLS] alone
-    pairs = isinstance(config, BERTPretrainingConfig) and config.next_sentence
-    bare = type(config) is BERTConfig  # with a pooler
-    return (
-        config.norm == "post"
-        and config.relative_buckets == (BUCKETS if variant == "mpnet" else 0)
-        and (config.embedding_size is None or (variant == "electra" and config.width != config.n_embd))
-        and (config.n_segments == 0) == (variant in ("distilbert", "mpnet"))
-        and (variant != "distilbert" or config.norm_eps == EPS)
-        and not (pairs and variant != "bert")
-        and not (bare and variant in ("distilbert", "electra"))
-    )
+def unlike(config: BERTConfig) -> dict[str, str]:
+    """The fields that keep `transformers` from computing the same, each with what it must be."""
+    variant, found = config.variant, {}
+    if isinstance(config, BERTClassifierConfig):  # theirs all read [CLS] alone
+        if config.buckets:
+            found["buckets"] = "0, without a bag of words"
+        if config.pooling != "cls":
+            found["pooling"] = "cls"
+    if config.norm != "post":
+        found["norm"] = "post"
+    buckets = BUCKETS if variant == "mpnet" else 0
+    if config.relative_buckets != buckets:
+        found["relative_buckets"] = f"{buckets} for {variant}"
+    if config.embedding_size is not None and (variant != "electra" or config.width == config.n_embd):
+        found["embedding_size"] = f"the width, {config.n_embd}"
+    if (config.n_segments == 0) != (variant in ("distilbert", "mpnet")):
+        found["n_segments"] = f"{'at least 1' if config.n_segments == 0 else 0} for {variant}"
+    if variant == "distilbert" and config.norm_eps != EPS:
+        found["norm_eps"] = f"{EPS} for distilbert"
+    if isinstance(config, BERTPretrainingConfig) and config.next_sentence and variant != "bert":
+        found["next_sentence"] = f"False for {variant}"
+    if type(config) is BERTConfig and variant in ("distilbert", "electra"):  # with a pooler
+        found["variant"] = "bert, roberta or mpnet for a body with a pooler"
+    return found
 
 
 def read_weights(tensors: Arrays, config: BERTConfig) -> Arrays:

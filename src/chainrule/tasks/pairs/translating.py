@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import TypeVar
 
 from chainrule.data import pad
@@ -14,7 +15,7 @@ from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, drawn
 from chainrule.text import Marks, Tokenizer
 from chainrule.types import Ids
 
-TOGETHER = 32  # sources in one loop
+TOGETHER = 32  # sources, or translations, in one loop
 
 Options = TypeVar("Options", Sampling, Beam)
 
@@ -32,23 +33,26 @@ def translations(
         return replace(how, max_new_tokens=most, stop_tokens=(*how.stop_tokens, marks.end))
 
     translator = Translator(model, options.weights)
-    samplings = [fitted(sampling) for sampling in options.samplings]
-    for first in range(0, len(prompts), TOGETHER):
-        some = prompts[first : first + TOGETHER]
-        texts = Translation(translator, *pad(encoded[first : first + TOGETHER]))
-        if options.beam:
-            found = search(texts, [[marks.start]] * len(some), fitted(options.beam))
+    if options.beam:
+        how = fitted(options.beam)
+        for first in range(0, len(prompts), TOGETHER):
+            some = prompts[first : first + TOGETHER]
+            texts = Translation(translator, *pad(encoded[first : first + TOGETHER]))
+            found = search(texts, [[marks.start]] * len(some), how)
             for prompt, hypotheses in zip(some, found, strict=True):
                 for each in hypotheses:
                     yield searched(tokenizer, prompt, tokenizer.decode(each.tokens), each)
-            continue
-        rows = [i for i, _ in enumerate(some) for _ in samplings]
-        texts.keep(rows)
+        return
+    asked = ((i, fitted(sampling)) for i in range(len(prompts)) for sampling in options.samplings)
+    while part := list(islice(asked, TOGETHER)):
+        rows = [i for i, _ in part]
+        texts = Translation(translator, *pad(encoded[rows[0] : rows[-1] + 1]))
+        texts.keep([i - rows[0] for i in rows])
         V, scored = texts.config.vocab_size, options.logprobs
-        requests = [Request([marks.start], s, V, tokenizer, scored=scored) for _ in some for s in samplings]
+        requests = [Request([marks.start], s, V, tokenizer, scored=scored) for _, s in part]
         for _ in run(texts, requests):
             pass
-        yield from (drawn(tokenizer, some[i], request) for i, request in zip(rows, requests, strict=True))
+        yield from (drawn(tokenizer, prompts[i], request) for i, request in zip(rows, requests, strict=True))
 
 
 def translate_texts(model: EncoderDecoder | Translator, tokenizer: Tokenizer, sources: Prompts) -> list[str]:

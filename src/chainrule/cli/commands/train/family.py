@@ -99,9 +99,11 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         family = "gpt"
     config, kind = KNOWN[family].config, DATA.get(family, TEXT)
     others = ", ".join(name for name in NAMES if name != family)
+    steps = "" if kind.chosen else " --max-steps 5000"
     about = (
         f"Train a model of the family {family}. Other families: {others}, word2vec, each with options of its own.\n\n"
-        f"Example: chainrule train {family} {kind.example} --max-steps 5000 --out runs/mine"
+        + (kind.chosen and f"{kind.chosen}\n\n")
+        + f"Example: chainrule train {family} {kind.example}{steps} --out runs/mine"
     )
     tokens = TOKENS[KNOWN[family].reads]
     more: list[Any] = [

@@ -21,10 +21,7 @@ class Suited(NamedTuple):
     """For how many texts to train on."""
 
 
-# The fields that are chosen.
-SIZES = ("n_layer", "n_head", "n_embd", "n_hidden", "dropout", "buckets", "l2")
 SHAPE = {"n_layer", "n_head", "n_embd", "n_hidden"}  # if one is given, none is chosen, nor a bag of words
-TRAINING = ("max_steps", "batch_size", "eval_every", "warmup", "lr", "weight_decay")
 
 
 def for_bert(texts: int, *, trained: bool = False, frozen: bool = False) -> Suited:
@@ -63,3 +60,14 @@ def passes(texts: int, epochs: int, *, batch_size: int) -> dict[str, Any]:
         "eval_every": max(each, -(-steps // EVALUATIONS)),
         "warmup": min(100, steps // 10),
     }
+
+
+RULES = {"bert-classifier": for_bert, "bow-classifier": for_bag_of_words}  # by family
+
+
+def chosen(family: str) -> dict[str, Any]:
+    """The fields that are chosen for a new model of this family unless given: its value, None if the texts decide."""
+    if family not in RULES:
+        return {}
+    few, many = (found.sizes | found.training for found in map(RULES[family], (FEW - 1, 10 * FEW)))
+    return {name: value if many[name] == value else None for name, value in few.items()}
