@@ -49,7 +49,7 @@ def shown(name: str, taken: inspect.Signature) -> str:
 
 def as_arrays(args: Sequence[Any], name: str) -> list[Array | None]:
     """Arguments as arrays of numbers. A Python number takes the float dtype of the arrays beside it."""
-    kinds = [a.dtype for a in args if isinstance(a, np.ndarray | np.floating) and is_float(a)] + [FLOAT32]
+    kinds = [a.dtype for a in args if isinstance(a, np.ndarray | np.floating) and a.dtype.kind == "f"] + [FLOAT32]
     return [a if a is None else as_array(a, name, kinds[0]) for a in args]
 
 

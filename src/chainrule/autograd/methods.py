@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from chainrule.autograd.torch_names import METHODS, Elsewhere
 from chainrule.autograd.types import Array, Axis, Shape
 from chainrule.errors import ConfigError, GraphError, ShapeError
 
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 Number: TypeAlias = "Tensor | Array | float"
 
 
-class _Operations(dict[str, Callable[..., Any]]):
+class _Operations(dict[str, "Callable[..., Tensor]"]):
     """Ops by name: `chainrule.ops` fills it, and is imported on first use."""
 
-    def __missing__(self, name: str) -> Callable[..., Any]:
+    def __missing__(self, name: str) -> Callable[..., Tensor]:
         importlib.import_module("chainrule.ops")
         if name not in self:
             raise KeyError(name)
@@ -31,10 +32,10 @@ def _operator(name: str) -> tuple[Callable[[Any, Number], Tensor], Callable[[Any
     """The methods of `self ∘ other` and `other ∘ self`."""
 
     def operate(self: Tensor, other: Number) -> Tensor:
-        return self.ops[name](self, other)  # type: ignore[no-any-return]
+        return self.ops[name](self, other)
 
     def reflected(self: Tensor, other: Number) -> Tensor:
-        return self.ops[name](other, self)  # type: ignore[no-any-return]
+        return self.ops[name](other, self)
 
     return operate, reflected
 
@@ -62,8 +63,20 @@ class Methods:
 
     __slots__ = ()
 
-    ops: ClassVar[dict[str, Callable[..., Any]]] = _Operations()
+    ops: ClassVar[dict[str, Callable[..., Tensor]]] = _Operations()
     array: Array
+
+    @classmethod
+    def register(cls, ops: dict[str, Callable[..., Tensor]]) -> None:
+        """Take in the ops; those that are no methods, and the methods of PyTorch, raise an error that says what is."""
+        cls.ops.update(ops)
+        for name, meant in ({name: f"cr.ops.{name}(x)" for name in ops} | METHODS).items():
+            if not hasattr(cls, name):
+                setattr(cls, name, Elsewhere(name, meant))
+
+    def __dir__(self) -> list[str]:
+        kind = type(self)
+        return [name for name in super().__dir__() if not isinstance(kind.__dict__.get(name) or Methods.__dict__.get(name), Elsewhere)]
 
     if TYPE_CHECKING:
 
@@ -95,10 +108,10 @@ class Methods:
     __hash__ = object.__hash__
 
     def __neg__(self) -> Tensor:
-        return self._call("neg")
+        return self.ops["neg"](self)
 
     def __abs__(self) -> Tensor:
-        return self._call("abs")
+        return self.ops["abs"](self)
 
     def __invert__(self) -> Tensor:
         if self.dtype != bool:
@@ -106,127 +119,124 @@ class Methods:
         return self.wrap(~self.array)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return self._call("getitem", index=index)
+        return self.ops["getitem"](self, index=index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise GraphError(
             "a tensor is not changed in place (use cr.ops.where or masked_fill; of a leaf: x.data[...] = values)"
         )
 
-    def _call(self, name: str, *args: Any, **constants: Any) -> Tensor:
-        return self.ops[name](self, *args, **constants)  # type: ignore[no-any-return]
-
     # -- each element ---------------------------------------------------------------------------------------
 
     def abs(self) -> Tensor:
         """|x| of each element."""
-        return self._call("abs")
+        return self.ops["abs"](self)
 
     def exp(self) -> Tensor:
         """e to the power of each element."""
-        return self._call("exp")
+        return self.ops["exp"](self)
 
     def log(self) -> Tensor:
         """Natural logarithm of each element."""
-        return self._call("log")
+        return self.ops["log"](self)
 
     def log1p(self) -> Tensor:
         """ln(1 + x) of each element, exact near 0."""
-        return self._call("log1p")
+        return self.ops["log1p"](self)
 
     def sqrt(self) -> Tensor:
         """Square root of each element."""
-        return self._call("sqrt")
+        return self.ops["sqrt"](self)
 
     def rsqrt(self) -> Tensor:
         """1 / √x of each element."""
-        return self._call("rsqrt")
+        return self.ops["rsqrt"](self)
 
     def sign(self) -> Tensor:
         """-1, 0 or 1 of each element."""
-        return self._call("sign")
+        return self.ops["sign"](self)
 
     def tanh(self) -> Tensor:
         """Hyperbolic tangent of each element."""
-        return self._call("tanh")
+        return self.ops["tanh"](self)
 
     def sigmoid(self) -> Tensor:
         """1 / (1 + e^-x) of each element."""
-        return self._call("sigmoid")
+        return self.ops["sigmoid"](self)
 
     def relu(self) -> Tensor:
         """max(x, 0) of each element."""
-        return self._call("relu")
+        return self.ops["relu"](self)
 
     def clip(self, min: float | None = None, max: float | None = None) -> Tensor:
         """Each element, at least `min` and at most `max`."""
-        return self._call("clip", min=min, max=max)
+        return self.ops["clip"](self, min=min, max=max)
 
     def masked_fill(self, mask: Tensor | Array, value: float) -> Tensor:
         """`value` where `mask` holds, x elsewhere."""
-        return self._call("masked_fill", mask, value)
+        return self.ops["masked_fill"](self, mask, value)
 
     def tril(self, k: int = 0) -> Tensor:
         """The lower triangle of the last two axes, 0 above diagonal `k`."""
-        return self._call("tril", k)
+        return self.ops["tril"](self, k)
 
     def triu(self, k: int = 0) -> Tensor:
         """The upper triangle of the last two axes, 0 below diagonal `k`."""
-        return self._call("triu", k)
+        return self.ops["triu"](self, k)
 
     def astype(self, dtype: Any) -> Tensor:
         """The values in another dtype; the gradient comes back in the old one."""
-        return self._call("astype", dtype=dtype)
+        return self.ops["astype"](self, dtype=dtype)
 
     def clone(self) -> Tensor:
         """A copy of the values; the gradient passes through it."""
-        return self._call("clone")
+        return self.ops["clone"](self)
 
     # -- reductions: over `axis`, all axes by default ---------------------------------------------------------
 
     def sum(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Sum over `axis`."""
-        return self._call("sum", axis=_either(axis, dim), keepdims=keepdims)
+        return self.ops["sum"](self, axis=axis if dim is None else dim, keepdims=keepdims)
 
     def mean(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Mean over `axis`."""
-        return self._call("mean", axis=_either(axis, dim), keepdims=keepdims)
+        return self.ops["mean"](self, axis=axis if dim is None else dim, keepdims=keepdims)
 
     def max(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Maximum over `axis` (`argmax` says where)."""
-        return self._call("max", axis=_either(axis, dim), keepdims=keepdims)
+        return self.ops["max"](self, axis=axis if dim is None else dim, keepdims=keepdims)
 
     def min(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Minimum over `axis` (`argmin` says where)."""
-        return self._call("min", axis=_either(axis, dim), keepdims=keepdims)
+        return self.ops["min"](self, axis=axis if dim is None else dim, keepdims=keepdims)
 
     def prod(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Product over `axis`."""
-        return self._call("prod", axis=_either(axis, dim), keepdims=keepdims)
+        return self.ops["prod"](self, axis=axis if dim is None else dim, keepdims=keepdims)
 
     def norm(self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None) -> Tensor:
         """Euclidean norm over `axis`."""
-        return self._call("norm", axis=_either(axis, dim), keepdims=keepdims)
+        return self.ops["norm"](self, axis=axis if dim is None else dim, keepdims=keepdims)
 
     def var(
         self, axis: Axis = None, keepdims: bool = False, *, correction: float = 0, dim: Axis = None
     ) -> Tensor:
         """Variance over `axis`, Σ (x - mean)² / (n - correction)."""
-        return self._call("var", axis=_either(axis, dim), keepdims=keepdims, correction=correction)
+        return self.ops["var"](self, axis=axis if dim is None else dim, keepdims=keepdims, correction=correction)
 
     def std(
         self, axis: Axis = None, keepdims: bool = False, *, correction: float = 0, dim: Axis = None
     ) -> Tensor:
         """Standard deviation over `axis`, the root of `var`."""
-        return self._call("std", axis=_either(axis, dim), keepdims=keepdims, correction=correction)
+        return self.ops["std"](self, axis=axis if dim is None else dim, keepdims=keepdims, correction=correction)
 
     def argmax(self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None) -> Tensor:
         """The index of the largest element along `axis`, or in the flattened tensor; the first of equal ones."""
-        return self._call("argmax", axis=_either(axis, dim), keepdims=keepdims)
+        return self.ops["argmax"](self, axis=axis if dim is None else dim, keepdims=keepdims)
 
     def argmin(self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None) -> Tensor:
         """The index of the smallest element along `axis`, or in the flattened tensor; the first of equal ones."""
-        return self._call("argmin", axis=_either(axis, dim), keepdims=keepdims)
+        return self.ops["argmin"](self, axis=axis if dim is None else dim, keepdims=keepdims)
 
     def all(self) -> bool:
         """Whether every element is true (not 0)."""
@@ -240,57 +250,57 @@ class Methods:
 
     def cumsum(self, axis: int = -1, *, dim: int | None = None) -> Tensor:
         """Running sums along `axis`."""
-        return self._call("cumsum", axis=_either(axis, dim))
+        return self.ops["cumsum"](self, axis=axis if dim is None else dim)
 
     def sort(
         self, axis: int = -1, *, descending: bool = False, dim: int | None = None
     ) -> tuple[Tensor, Tensor]:
         """The values in order along `axis`, and the indices they come from."""
-        return self.ops["sort"](self, axis=_either(axis, dim), descending=descending)  # type: ignore[no-any-return]
+        return self.ops["sort"](self, axis=axis if dim is None else dim, descending=descending)  # type: ignore[return-value]
 
     def topk(self, k: int, axis: int = -1, *, dim: int | None = None) -> tuple[Tensor, Tensor]:
         """The `k` largest values along `axis`, largest first, and their indices."""
-        return self.ops["topk"](self, k, axis=_either(axis, dim))  # type: ignore[no-any-return]
+        return self.ops["topk"](self, k, axis=axis if dim is None else dim)  # type: ignore[return-value]
 
     def split(
         self, size: int | Sequence[int], axis: int = 0, *, dim: int | None = None
     ) -> tuple[Tensor, ...]:
         """Pieces of `size` along `axis` (the last may be smaller), or of the sizes of a list."""
-        return self.ops["split"](self, size, axis=_either(axis, dim))  # type: ignore[no-any-return]
+        return self.ops["split"](self, size, axis=axis if dim is None else dim)  # type: ignore[return-value]
 
     def chunk(self, chunks: int, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
         """At most `chunks` pieces of equal size along `axis` (the last may be smaller)."""
-        return self.ops["chunk"](self, chunks, axis=_either(axis, dim))  # type: ignore[no-any-return]
+        return self.ops["chunk"](self, chunks, axis=axis if dim is None else dim)  # type: ignore[return-value]
 
     # -- shapes -----------------------------------------------------------------------------------------------
 
     def reshape(self, *shape: int | tuple[int, ...] | list[int]) -> Tensor:
         """The same values in another shape; one size may be -1."""
-        return self._call("reshape", shape=_sizes(shape))
+        return self.ops["reshape"](self, shape=_sizes(shape))
 
     def flatten(self, start: int = 0, end: int = -1) -> Tensor:
         """The axes from `start` to `end` as one."""
-        return self._call("flatten", start, end)
+        return self.ops["flatten"](self, start, end)
 
     def squeeze(self, axis: Axis = None, *, dim: Axis = None) -> Tensor:
         """Without the axes of size 1, or without those of `axis`."""
-        return self._call("squeeze", axis=_either(axis, dim))
+        return self.ops["squeeze"](self, axis=axis if dim is None else dim)
 
     def unsqueeze(self, axis: int | None = None, *, dim: int | None = None) -> Tensor:
         """With a new axis of size 1 at `axis`."""
-        return self._call("unsqueeze", axis=_either(axis, dim))
+        return self.ops["unsqueeze"](self, axis=axis if dim is None else dim)
 
     def transpose(self, *axes: int) -> Tensor:
         """The axes in another order (reversed by default). Two of them are swapped by `swapaxes`."""
-        return self._call("transpose", axes=axes or None)
+        return self.ops["transpose"](self, axes=axes or None)
 
     def permute(self, *axes: int | tuple[int, ...] | list[int]) -> Tensor:
         """The axes in another order, all of them named."""
-        return self._call("transpose", axes=_sizes(axes))
+        return self.ops["transpose"](self, axes=_sizes(axes))
 
     def swapaxes(self, a: int, b: int) -> Tensor:
         """Swap two axes."""
-        return self._call("swapaxes", a, b)
+        return self.ops["swapaxes"](self, a, b)
 
     @property
     def T(self) -> Tensor:
@@ -298,19 +308,15 @@ class Methods:
 
     def expand(self, *shape: int | tuple[int, ...] | list[int]) -> Tensor:
         """Copies along the axes of size 1 and along new leading axes; -1 keeps a size."""
-        return self._call("expand", _sizes(shape))
+        return self.ops["expand"](self, _sizes(shape))
 
     def repeat(self, *counts: int | tuple[int, ...] | list[int]) -> Tensor:
         """The whole tensor, `counts` times along each axis (`numpy.tile`)."""
-        return self._call("repeat", _sizes(counts))
+        return self.ops["repeat"](self, _sizes(counts))
 
     def pad(self, widths: Sequence[int] | Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
         """`value` before and after: widths (left, right) of the last axis, then of the one before it, and so on."""
-        return self._call("pad", widths, value=value)
-
-
-def _either(axis: Any, dim: Any) -> Any:
-    return axis if dim is None else dim
+        return self.ops["pad"](self, widths, value=value)
 
 
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:

@@ -131,7 +131,8 @@ class Op:
             capture.add(name, args, tuple(values), saved, tuple(r for r in results if isinstance(r, Tensor)))
         if mode.trace is not None:
             results = mode.trace.add(self, name, args, constants, results)
-        return results[0] if single else tuple(results)
+        returned: Any = results[0] if single else tuple(results)
+        return returned  # type: ignore[no-any-return]
 
     def _floats(self, arrays: list[Any], args: tuple[Any, ...]) -> list[Any]:
         """The arguments as arrays of dtypes that fit together."""

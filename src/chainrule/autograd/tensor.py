@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from chainrule.autograd.methods import Methods
 from chainrule.autograd.tape import Hook, Record, replay, source_of
-from chainrule.autograd.torch_names import unknown_method
 from chainrule.autograd.types import Array, Into, Shape, is_float
 from chainrule.errors import ChainruleError, DataError, GraphError, ShapeError
 
@@ -176,11 +175,6 @@ class Tensor(Methods):
                 f"bool: tensor of shape {self.shape} has {self.size} elements (must have one: use .all() or .any())"
             )
         return bool(self.array.item())
-
-    if not TYPE_CHECKING:  # a type checker would believe in every name
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise unknown_method(self, name)
 
     def __float__(self) -> float:
         return float(self.item())

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 from chainrule.errors import UnknownName
 
-if TYPE_CHECKING:
-    from chainrule.autograd.methods import Methods
-
 CPU = "everything runs on the CPU: leave it out"
 CAST = "x.astype(np.float32)"
+PLACE = "nothing is changed in place: x = x.{0}(...), or assign to x.data of a leaf"
 
 METHODS = {
     "view": "x.reshape(...)", "view_as": "x.reshape(y.shape)", "clamp": "x.clip(min, max)", "numel": "x.size",
@@ -22,6 +20,8 @@ METHODS = {
     "add": "x + y", "sub": "x - y", "mul": "x * y", "div": "x / y", "index_select": "x[ids]", "detach_": "x.detach()",
     "broadcast_to": "x.expand(...)", "eq": "x == y", "copy_": "x.data = values", "zero_": "x.data = 0 * x.data",
     "gather": "cr.ops.take_along_axis(x, ids=ids, axis=axis)", "amax": "x.max(axis)", "amin": "x.min(axis)",
+    **{f"{name}_": PLACE.format(name) for name in ("clip", "masked_fill", "relu", "exp", "tanh", "sigmoid", "squeeze")},
+    **{name: "x.data = values" for name in ("add_", "sub_", "mul_", "div_", "fill_", "normal_", "uniform_", "clamp_")},
 }  # fmt: skip
 
 MODULES = {
@@ -42,21 +42,17 @@ MODULES = {
 }  # fmt: skip
 
 
-def unknown_method(tensor: Methods, name: str) -> AttributeError:
-    """The error for an attribute that a Tensor lacks."""
-    if name.startswith("__"):
-        return AttributeError(name)  # Python and NumPy ask for many of these
-    if meant := METHODS.get(name):
-        hint = f" (here: {meant})"
-    elif name in dict.keys(tensor.ops):
-        hint = f" (here: cr.ops.{name}(x))"
-    elif name.endswith("_"):
-        hint = f" (nothing is changed in place: x = x.{name.rstrip('_')}(...), or assign to x.data of a leaf)"
-    else:
-        hint = ""  # Python's own traceback suggests the method most like it
-    error = UnknownName(f"Tensor has no {name!r}{hint}")
-    error.name, error.obj = name, tensor
-    return error
+class Elsewhere:
+    """Stands in a class for a name that people look for there; asked for, it says where to look.
+
+    `__getattr__` could do the same, and would make every access to every attribute of a Tensor slower.
+    """
+
+    def __init__(self, name: str, meant: str) -> None:
+        self.name, self.meant = name, meant
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise UnknownName(f"{owner.__name__} has no {self.name!r} (here: {self.meant})")
 
 
 def unknown_member(module: str, name: str) -> AttributeError:

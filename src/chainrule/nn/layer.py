@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,17 @@ from chainrule.autograd import Param, Parameters
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
 from chainrule.errors import CheckpointError, ConfigError, ShapeError
+
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class HasForward(Protocol[P, R_co]):
+    """For type checkers: anything with a `forward`."""
+
+    @property
+    def forward(self) -> Callable[P, R_co]: ...
 
 
 class Layer:
@@ -40,14 +51,21 @@ class Layer:
         for _ in _walk(name, value):  # the walk names the layers it meets
             pass
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        before = mode.scope  # what `with scope(self._name)` does, in a third of the time
-        if self._name:
-            mode.scope = f"{before}.{self._name}" if before else self._name
-        try:
-            return self.forward(*args, **kwargs)
-        finally:
-            mode.scope = before
+    if TYPE_CHECKING:  # a layer is called as its own `forward` is: the same arguments, the same result
+
+        @property
+        def __call__(self: HasForward[P, R_co]) -> Callable[P, R_co]: ...
+
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            before = mode.scope  # what `with scope(self._name)` does, in a third of the time
+            if self._name:
+                mode.scope = f"{before}.{self._name}" if before else self._name
+            try:
+                return self.forward(*args, **kwargs)
+            finally:
+                mode.scope = before
 
     # -- what is inside -------------------------------------------------------------------------------------
 

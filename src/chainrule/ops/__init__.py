@@ -90,7 +90,7 @@ def compositions() -> dict[str, Composition[..., Any]]:
     return {value.name: value for value in globals().values() if isinstance(value, Composition)}
 
 
-Tensor.ops.update(all_ops() | compositions())
+Tensor.register({**all_ops(), **compositions()})
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -55,7 +55,7 @@ class Composition(Generic[P, R]):
             for i, a in enumerate(operands)
         )
         try:
-            return self.function(*operands, **given)  # type: ignore[arg-type]
+            return self.function(*operands, **given)
         except ChainruleError:
             raise
         except FOREIGN as error:
@@ -75,6 +75,7 @@ def plain(x: Any) -> Array:
     return array
 
 
-def like(x: Any, array: Array) -> Any:
-    """Values that were computed beside the ops, without a gradient: a Tensor if x is one."""
-    return Tensor.wrap(array) if isinstance(x, Tensor) else array
+def like(x: Any, array: Array) -> Tensor:
+    """Values that were computed beside the ops, without a gradient: a Tensor if x is one, else the array."""
+    plain: Any = array
+    return Tensor.wrap(array) if isinstance(x, Tensor) else plain

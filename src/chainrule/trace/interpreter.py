@@ -196,7 +196,7 @@ class _Pass:
         else:
             prefix = np.asarray(k.shape[-2] - self.lengths["ids"])
         self.owner.state[i, self.sequence] = k, v, prefix
-        op = ops.relative_attention if bias else ops.attention
+        op: Any = ops.relative_attention if bias else ops.attention
         mixed: Array = _computed(node.layer, op, [q, k, v, *bias], constants | {"causal": True})
         return mixed.transpose(0, 2, 1, 3).reshape(B, T, -1) if packed else mixed
 

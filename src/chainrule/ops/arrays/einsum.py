@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
 
 import numpy as np
 
@@ -112,6 +111,6 @@ def _product(left: str, a: Tensor, right: str, b: Tensor, wanted: set[str]) -> t
 def _grouped(names: str, x: Tensor, *groups: list[str]) -> Tensor:
     """x with its axes in the order of the groups, each group merged into one axis."""
     sizes = dict(zip(names, x.shape, strict=True))
-    order = tuple(names.index(letter) for letter in reduce(list.__add__, groups, []))
+    order = tuple(names.index(letter) for group in groups for letter in group)
     merged = tuple(math.prod(sizes[letter] for letter in group) for group in groups)
     return reshape(transpose(x, axes=order), shape=merged)

@@ -157,7 +157,8 @@ def triu(x: Tensor, k: int = 0) -> Tensor:
 def _triangle(name: str, x: Tensor, k: int) -> Array:
     if x.ndim < 2:
         raise ShapeError(f"{name}: x has shape {x.shape} (must have at least two axes)")
-    return np.tri(*x.shape[-2:], k, dtype=bool)
+    rows, columns = x.shape[-2:]
+    return np.tri(rows, columns, k, dtype=bool)
 
 
 @Composition

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Result, Results, Saved
 from chainrule.errors import ConfigError, DataError, ShapeError
+from chainrule.ops._composition import Composition
 from chainrule.ops._util import centered, check_features, examples, normal, rstd_of, shapes
 from chainrule.ops.arrays import reduce
 from chainrule.ops.arrays.elementwise import add, div, mul, sqrt, sub
@@ -178,7 +179,8 @@ def fold_batchnorm(
     return scale[:, None] * W, scale * shift + beta  # [BN.9]
 
 
-def groupnorm(x: Any, gamma: Any, beta: Any, *, groups: int, eps: float = 1e-5) -> Any:
+@Composition
+def groupnorm(x: Tensor, gamma: Tensor, beta: Tensor, *, groups: int, eps: float = 1e-5) -> Tensor:
     """Normalize over the positions of one example and the channels of one group; `groups=C` is instance norm.
 
     x (B, ..., C), gamma (C,), beta (C,) -> y (B, ..., C), a composition of small ops.
