@@ -52,7 +52,9 @@ def test_formulas_name_their_source(name: str) -> None:
     page = re.search(r"docs/derivations/\w+\.md", doc)
     assert page, f"{name} names no derivation"
     text = (ROOT / page.group()).read_text()
-    assert re.search(rf"Sources?: (?:seed 00\d|elementary|.*{PAPER})", text), f"{page.group()} names no source"
+    assert re.search(rf"Sources?: (?:seed 00\d|elementary|.*{PAPER})", text), (
+        f"{page.group()} names no source"
+    )
 
 
 def test_sources_carry_no_requirement_numbers() -> None:

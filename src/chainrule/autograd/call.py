@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd.tensor import Tensor
-from chainrule.autograd.types import Array, Result, Results, is_float
+from chainrule.autograd.types import Array, Results, is_float
 from chainrule.errors import ChainruleError, ConfigError, ShapeError
 from chainrule.suggest import did_you_mean
 
@@ -49,7 +49,9 @@ def shown(name: str, taken: inspect.Signature) -> str:
 
 def as_arrays(args: Sequence[Any], name: str) -> list[Array | None]:
     """Arguments as arrays of numbers. A Python number takes the float dtype of the arrays beside it."""
-    kinds = [a.dtype for a in args if isinstance(a, np.ndarray | np.floating) and a.dtype.kind == "f"] + [FLOAT32]
+    kinds = [a.dtype for a in args if isinstance(a, np.ndarray | np.floating) and a.dtype.kind == "f"] + [
+        FLOAT32
+    ]
     return [a if a is None else as_array(a, name, kinds[0]) for a in args]
 
 
@@ -113,7 +115,9 @@ def explained(
     try:
         taken.bind(*args, **constants)
     except TypeError as wrong:
-        return ConfigError(f"{name}: {_unbound(str(wrong), taken, constants)} (it takes {shown(name, taken)})")
+        return ConfigError(
+            f"{name}: {_unbound(str(wrong), taken, constants)} (it takes {shown(name, taken)})"
+        )
     if any(a is None for a in args) and isinstance(error, TypeError | AttributeError):
         return ConfigError(f"{name}: an operand is None (must be an array)")
     given = ", ".join(f"{key}={_short(value)}" for key, value in constants.items())

@@ -76,7 +76,11 @@ class Methods:
 
     def __dir__(self) -> list[str]:
         kind = type(self)
-        return [name for name in super().__dir__() if not isinstance(kind.__dict__.get(name) or Methods.__dict__.get(name), Elsewhere)]
+        return [
+            name
+            for name in super().__dir__()
+            if not isinstance(kind.__dict__.get(name) or Methods.__dict__.get(name), Elsewhere)
+        ]
 
     if TYPE_CHECKING:
 
@@ -222,13 +226,17 @@ class Methods:
         self, axis: Axis = None, keepdims: bool = False, *, correction: float = 0, dim: Axis = None
     ) -> Tensor:
         """Variance over `axis`, Σ (x - mean)² / (n - correction)."""
-        return self.ops["var"](self, axis=axis if dim is None else dim, keepdims=keepdims, correction=correction)
+        return self.ops["var"](
+            self, axis=axis if dim is None else dim, keepdims=keepdims, correction=correction
+        )
 
     def std(
         self, axis: Axis = None, keepdims: bool = False, *, correction: float = 0, dim: Axis = None
     ) -> Tensor:
         """Standard deviation over `axis`, the root of `var`."""
-        return self.ops["std"](self, axis=axis if dim is None else dim, keepdims=keepdims, correction=correction)
+        return self.ops["std"](
+            self, axis=axis if dim is None else dim, keepdims=keepdims, correction=correction
+        )
 
     def argmax(self, axis: int | None = None, keepdims: bool = False, *, dim: int | None = None) -> Tensor:
         """The index of the largest element along `axis`, or in the flattened tensor; the first of equal ones."""
@@ -322,4 +330,3 @@ class Methods:
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
     """`reshape(2, 3)` and `reshape((2, 3))`"""
     return tuple(given[0]) if len(given) == 1 and isinstance(given[0], list | tuple) else given
-

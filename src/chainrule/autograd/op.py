@@ -17,7 +17,18 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd.call import FLOAT32, FOREIGN, as_arrays, as_floats, check_dtypes, explained, renamed, shown, signature, unpacked
+from chainrule.autograd.call import (
+    FLOAT32,
+    FOREIGN,
+    as_arrays,
+    as_floats,
+    check_dtypes,
+    explained,
+    renamed,
+    shown,
+    signature,
+    unpacked,
+)
 from chainrule.autograd.deferred import ValueAndGrad, defer
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record

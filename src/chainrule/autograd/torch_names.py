@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import NoReturn
 
 from chainrule.errors import UnknownName
@@ -21,7 +22,13 @@ METHODS = {
     "broadcast_to": "x.expand(...)", "eq": "x == y", "copy_": "x.data = values", "zero_": "x.data = 0 * x.data",
     "gather": "cr.ops.take_along_axis(x, ids=ids, axis=axis)", "amax": "x.max(axis)", "amin": "x.min(axis)",
     **{f"{name}_": PLACE.format(name) for name in ("clip", "masked_fill", "relu", "exp", "tanh", "sigmoid", "squeeze")},
-    **{name: "x.data = values" for name in ("add_", "sub_", "mul_", "div_", "fill_", "normal_", "uniform_", "clamp_")},
+    **dict.fromkeys(("add_", "sub_", "mul_", "div_", "fill_", "normal_", "uniform_", "clamp_"), "x.data = values"),
+}  # fmt: skip
+
+LAYER_METHODS = {
+    "cuda": CPU, "cpu": CPU, "float": "layer.to(np.float32)", "double": "layer.to(np.float64)", "modules": "layer.named_layers()",
+    "named_modules": "layer.named_layers()", "children": "layer.named_layers()", "register_buffer": "a name in `buffers` of the class",
+    "register_parameter": "an attribute that is a cr.Param", "add_module": "an attribute", "requires_grad_": "layer.freeze() or layer.unfreeze()",
 }  # fmt: skip
 
 MODULES = {
@@ -58,6 +65,8 @@ class Elsewhere:
 def unknown_member(module: str, name: str) -> AttributeError:
     """The error for a name that a room of the package lacks."""
     meant = None if name.startswith("__") else MODULES.get(name)
+    if meant is None and name in importlib.import_module("chainrule.ops").__all__:
+        meant = f"cr.ops.{name}"
     error = UnknownName(f"{module} has no {name!r}{f' (here: {meant})' if meant else ''}")
     error.name = name
     return error

@@ -11,9 +11,9 @@ import numpy as np
 
 from chainrule.autograd import Param, Parameters
 from chainrule.autograd.mode import mode
+from chainrule.autograd.torch_names import LAYER_METHODS, Elsewhere
 from chainrule.autograd.types import Array
 from chainrule.errors import CheckpointError, ConfigError, ShapeError
-
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -167,6 +167,18 @@ class Layer:
         for _, param in self.named_parameters():
             param.version += 1
 
+    def state_dict(self) -> dict[str, Array]:
+        """`state()` by the name that PyTorch uses."""
+        return self.state()
+
+    def load_state_dict(self, state: Mapping[str, Array]) -> None:
+        """`load()` by the name that PyTorch uses."""
+        self.load(state)
+
+    def zero_grad(self) -> None:
+        """Zero the gradients of all parameters."""
+        self.parameters().zero_grad()
+
     def check_state(self, state: Mapping[str, Array]) -> None:
         """Refuse what `load` cannot take."""
         arrays = self.arrays()
@@ -212,6 +224,13 @@ class Layer:
             label = names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"
             lines += [f"  {label}: {tree[0]}", *(f"  {line}" for line in tree[1:])]
         return lines
+
+
+Module = Layer  # PyTorch's name
+
+
+for _name, _meant in LAYER_METHODS.items():
+    setattr(Layer, _name, Elsewhere(_name, _meant))
 
 
 def _walk(name: str, value: Any) -> Iterator[tuple[str, Layer | Param]]:

@@ -15,8 +15,8 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Op, Param, scope
-from chainrule.autograd.mode import mode
 from chainrule.autograd.call import FLOAT32, as_arrays, as_floats
+from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
 from chainrule.machine import one_blas_thread
 from chainrule.trace.by_token import BY_ROW, check_by_token, concat_axis

@@ -56,7 +56,9 @@ def maximum_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 def _shared(dy: Array, a: Array, b: Array, first: Array, needs: Needs) -> Grads:
     to_a = np.where(a == b, dy / 2, dy * first)
-    return unbroadcast(to_a, a.shape) if needs[0] else None, unbroadcast(dy - to_a, b.shape) if needs[1] else None
+    return unbroadcast(to_a, a.shape) if needs[0] else None, unbroadcast(dy - to_a, b.shape) if needs[
+        1
+    ] else None
 
 
 def _apart(rng: np.random.Generator) -> Iterator[Example]:

@@ -55,7 +55,12 @@ def add_native_forward(a: Array, b: Array) -> Result:
 
 
 add = Op(
-    "add", add_forward, add_backward, _pairs, native=(add_native_forward, add_backward), abstract=saves_shapes,
+    "add",
+    add_forward,
+    add_backward,
+    _pairs,
+    native=(add_native_forward, add_backward),
+    abstract=saves_shapes,
     integers=True,
 )
 

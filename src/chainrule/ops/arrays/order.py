@@ -28,16 +28,23 @@ def take_forward(x: Array, *, ids: Any, axis: int = -1) -> Result:
     size = x.shape[axis]
     if ids.size and (ids.min() < -size or ids.max() >= size):
         wrong = ids.max() if ids.max() >= size else ids.min()
-        raise ShapeError(f"take_along_axis: id {wrong} along axis {axis} of shape {x.shape} (must be below {size})")
+        raise ShapeError(
+            f"take_along_axis: id {wrong} along axis {axis} of shape {x.shape} (must be below {size})"
+        )
     return np.take_along_axis(x, ids, axis), (ids, axis, x.shape)
 
 
 def take_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     ids, axis, shape = saved
     dx = np.zeros(shape, dy.dtype)
-    places = [np.arange(n).reshape([-1 if i == j else 1 for j in range(len(shape))]) for i, n in enumerate(ids.shape)]
+    places = [
+        np.arange(n).reshape([-1 if i == j else 1 for j in range(len(shape))])
+        for i, n in enumerate(ids.shape)
+    ]
     places[axis] = ids
-    np.add.at(dx, tuple(places), dy)  # forward was: y[i] = x[ids[i]], elements may repeat                [OR.1]
+    np.add.at(
+        dx, tuple(places), dy
+    )  # forward was: y[i] = x[ids[i]], elements may repeat                [OR.1]
     return (dx,)
 
 
@@ -80,7 +87,9 @@ def topk(x: Tensor, k: int, *, axis: int = -1) -> tuple[Tensor, Tensor]:
     """The `k` largest values along `axis`, largest first, and their indices."""
     at = check_axis("topk", axis, x.shape)
     if not isinstance(k, int | np.integer) or not 0 <= k <= x.shape[at]:
-        raise ShapeError(f"topk: k is {k!r} along axis {axis} of shape {x.shape} (must be from 0 to {x.shape[at]})")
+        raise ShapeError(
+            f"topk: k is {k!r} along axis {axis} of shape {x.shape} (must be from 0 to {x.shape[at]})"
+        )
     ids = argsort(x, axis=at, descending=True)[(slice(None),) * at + (slice(k),)]
     return take_along_axis(x, ids=ids, axis=at), ids
 

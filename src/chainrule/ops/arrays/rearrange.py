@@ -41,7 +41,9 @@ def split(x: Tensor, size: int | Sequence[int], *, axis: int = 0) -> tuple[Tenso
     else:
         sizes = list(size)
         if sum(sizes) != whole or min(sizes, default=0) < 0:
-            raise ShapeError(f"split: sizes {sizes} of axis {axis} of shape {x.shape} (must add up to {whole})")
+            raise ShapeError(
+                f"split: sizes {sizes} of axis {axis} of shape {x.shape} (must add up to {whole})"
+            )
     front = (slice(None),) * at
     return tuple(getitem(x, index=(*front, slice(a, b))) for a, b in pairwise(accumulate(sizes, initial=0)))
 
@@ -102,7 +104,9 @@ def expand(x: Tensor, shape: Shape) -> Tensor:
 def repeat(x: Tensor, counts: Shape) -> Tensor:
     """The whole of x, `counts` times along each axis, the last counts for the last axes (`numpy.tile`)."""
     if len(counts) < x.ndim or min(counts, default=0) < 0:
-        raise ShapeError(f"repeat: counts {counts} for shape {x.shape} (must be one for each axis, at least 0)")
+        raise ShapeError(
+            f"repeat: counts {counts} for shape {x.shape} (must be one for each axis, at least 0)"
+        )
     sizes = (1,) * (len(counts) - x.ndim) + x.shape
     apart = tuple(n for size in sizes for n in (1, size))  # (1, n₀, 1, n₁, ...)
     copies = tuple(n for count, size in zip(counts, sizes, strict=True) for n in (count, size))

@@ -19,7 +19,9 @@ from chainrule.ops.arrays.elementwise import exp, log, mul
 
 def _axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
     """`axis` as a tuple of numbers from 0 to ndim - 1."""
-    axes = tuple(range(x.ndim)) if axis is None else tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    axes = (
+        tuple(range(x.ndim)) if axis is None else tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    )
     for a in axes:
         if not isinstance(a, int | np.integer):
             raise ShapeError(f"{name}: axis {axis!r} (must be an integer, a tuple of them, or None)")

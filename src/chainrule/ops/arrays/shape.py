@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd import Example, Op
-from chainrule.autograd.op import VariadicOp
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.op import VariadicOp
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.ops._util import away_from_zero, examples, normal, shapes, unbroadcast
@@ -173,4 +173,6 @@ def _float(dtype: Any) -> Any:
     return kind
 
 
-astype = Op("astype", astype_forward, astype_backward, examples(shapes((3, 4), dtype=np.float64)), integers=True)
+astype = Op(
+    "astype", astype_forward, astype_backward, examples(shapes((3, 4), dtype=np.float64)), integers=True
+)

@@ -15,15 +15,7 @@ from chainrule import native
 from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved
-from chainrule.ops._util import (
-    check_features,
-    examples,
-    mean_last,
-    rstd_of,
-    shapes,
-    sum_lead,
-    summed_into,
-)
+from chainrule.ops._util import check_features, examples, mean_last, rstd_of, shapes, sum_lead, summed_into
 from chainrule.ops.arrays import reduce
 from chainrule.ops.arrays.elementwise import add, div, mul, sqrt
 
