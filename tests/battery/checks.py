@@ -21,7 +21,7 @@ RTOL = 1e-6  # of the float64 gradient check
 
 # Functions that leave the range of float32 at 1e4 by their very definition.
 UNBOUNDED = {"exp": "e^10000", "pow": "10000^p", "prod": "10000^n"}
-CASTS = {"astype": "its dtype is asked for by name"}
+CASTS = {"cast": "its dtype is asked for by name"}
 
 
 def examples(op: Op) -> list[Example]:

@@ -64,7 +64,7 @@ def as_array(value: Any, name: str, dtype: Any = FLOAT32) -> Array:
         except (*FOREIGN, RecursionError) as error:
             if isinstance(error, ChainruleError):
                 raise
-            raise ConfigError(f"{name}: got {_short(value)} as an operand (must be numbers)") from error
+            raise ConfigError(f"{name}: got {short(value)} as an operand (must be numbers)") from error
     if array.dtype.kind not in "fiub":
         raise ConfigError(f"{name}: got an array of dtype {array.dtype} (must be numbers)")
     return array
@@ -120,8 +120,8 @@ def explained(
         )
     if any(a is None for a in args) and isinstance(error, TypeError | AttributeError):
         return ConfigError(f"{name}: an operand is None (must be an array)")
-    given = ", ".join(f"{key}={_short(value)}" for key, value in constants.items())
-    shapes = ", ".join("None" if a is None else str(np.shape(a)) for a in args)
+    given = ", ".join(f"{key}={short(value)}" for key, value in constants.items())
+    shapes = ", ".join(str(a.shape) if hasattr(a, "shape") else short(a) for a in args)
     if isinstance(error, TypeError | AttributeError | OverflowError) and given:
         return ConfigError(f"{name}: cannot take shapes {shapes} with {given} ({_reason(error)})")
     return ShapeError(
@@ -148,7 +148,8 @@ def _reason(error: Exception) -> str:
     return re.sub(r"\s+", " ", str(error)) or type(error).__name__
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value in a message: one line, not too long."""
     if isinstance(value, Tensor | np.ndarray):
         return f"an array of shape {value.shape}"
     text = re.sub(r"\s+", " ", repr(value))

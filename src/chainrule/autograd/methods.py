@@ -75,12 +75,8 @@ class Methods:
                 setattr(cls, name, Elsewhere(name, meant))
 
     def __dir__(self) -> list[str]:
-        kind = type(self)
-        return [
-            name
-            for name in super().__dir__()
-            if not isinstance(kind.__dict__.get(name) or Methods.__dict__.get(name), Elsewhere)
-        ]
+        places = {**vars(Methods), **vars(type(self))}
+        return [name for name in super().__dir__() if not isinstance(places.get(name), Elsewhere)]
 
     if TYPE_CHECKING:
 
@@ -190,7 +186,7 @@ class Methods:
 
     def astype(self, dtype: Any) -> Tensor:
         """The values in another dtype; the gradient comes back in the old one."""
-        return self.ops["astype"](self, dtype=dtype)
+        return self.ops["astype"](self, dtype)
 
     def clone(self) -> Tensor:
         """A copy of the values; the gradient passes through it."""

@@ -26,9 +26,10 @@ METHODS = {
 }  # fmt: skip
 
 LAYER_METHODS = {
-    "cuda": CPU, "cpu": CPU, "float": "layer.to(np.float32)", "double": "layer.to(np.float64)", "modules": "layer.named_layers()",
-    "named_modules": "layer.named_layers()", "children": "layer.named_layers()", "register_buffer": "a name in `buffers` of the class",
-    "register_parameter": "an attribute that is a cr.Param", "add_module": "an attribute", "requires_grad_": "layer.freeze() or layer.unfreeze()",
+    "cuda": CPU, "cpu": CPU, "float": "layer.to(np.float32)", "double": "layer.to(np.float64)",
+    "modules": "layer.named_layers()", "named_modules": "layer.named_layers()", "children": "layer.named_layers()",
+    "register_buffer": "a name in `buffers` of the class", "register_parameter": "an attribute that is a cr.Param",
+    "add_module": "an attribute", "requires_grad_": "layer.freeze() or layer.unfreeze()",
 }  # fmt: skip
 
 MODULES = {

@@ -19,7 +19,7 @@ L = TypeVar("L", bound=Layer)
 
 
 def save(model: Layer | Mapping[str, npt.NDArray[Any]], path: str | PathLike[str]) -> None:
-    """Write the parameters and buffers of a layer, or a `state_dict()`, to a safetensors file, completely or not at all.
+    """Write the parameters and buffers of a layer, or a `state_dict()`, to a safetensors file, all or nothing.
 
     >>> save(model, "model.safetensors")  # doctest: +SKIP
     """

@@ -18,6 +18,7 @@ from chainrule.ops.arrays.indexing import embedding, gather, getitem, one_hot
 from chainrule.ops.arrays.matmul import matmul
 from chainrule.ops.arrays.order import argmax, argmin, argsort, sort, take_along_axis, topk
 from chainrule.ops.arrays.rearrange import (
+    astype,
     chunk,
     clone,
     expand,
@@ -34,7 +35,7 @@ from chainrule.ops.arrays.rearrange import (
     unsqueeze,
 )
 from chainrule.ops.arrays.reduce import cumsum, logsumexp, max, mean, min, norm, prod, sum
-from chainrule.ops.arrays.shape import astype, broadcast_to, concat, reshape, transpose, where
+from chainrule.ops.arrays.shape import broadcast_to, cast, concat, reshape, transpose, where
 from chainrule.ops.arrays.statistics import outer, rsqrt, std, var
 from chainrule.ops.losses.cross_entropy import cross_entropy, smooth_labels
 from chainrule.ops.losses.distances import huber, l2_to_reference, mae, mse
@@ -100,7 +101,7 @@ def __getattr__(name: str) -> NoReturn:
 __all__ = [
     "abs", "add", "all_ops", "argmax", "argmin", "argsort", "astype", "attention", "attention_weights",
     "batchnorm", "batchnorm_eval", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "bradley_terry", "broadcast_to", "causal_mask", "chunk", "clip", "clone", "compositions", "concat",
+    "bradley_terry", "broadcast_to", "cast", "causal_mask", "chunk", "clip", "clone", "compositions", "concat",
     "cos", "cross_entropy", "cross_entropy_probs", "cumsum", "div", "dropout", "einsum", "elu", "embedding",
     "erf", "exp", "expand", "flatten", "fold_batchnorm", "gather", "gelu", "gelu_tanh", "getitem",
     "groupnorm", "gru_cell", "gru_sequence", "huber", "keep_mask", "kl_divergence", "kl_divergence_logits",

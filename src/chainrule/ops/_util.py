@@ -10,6 +10,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example
+from chainrule.autograd.call import short
 from chainrule.autograd.mode import mode
 from chainrule.autograd.op import Examples
 from chainrule.autograd.types import Array, Grads, Into, Needs, Result, Saved, Shape
@@ -70,7 +71,8 @@ def centered(x: Array, axis: int) -> tuple[Array, Array, Array]:
     """
     mean: Array = x.mean(axis=axis, keepdims=True)
     y = x - mean
-    var = (y * y).mean(axis=axis, keepdims=True)
+    with np.errstate(over="ignore"):  # the row becomes NaN (`rstd_of`)
+        var = (y * y).mean(axis=axis, keepdims=True)
     far = np.abs(mean) > FAR * np.sqrt(var)
     if far.any():
         mean = np.where(far, mean + y.mean(axis=axis, keepdims=True), mean)
@@ -98,7 +100,7 @@ def check_axis(name: str, axis: Any, shape: Shape) -> int:
     """The axis, counted from the front."""
     if not isinstance(axis, int | np.integer) or not -len(shape) <= axis < len(shape):
         rule = f"must be from {-len(shape)} to {len(shape) - 1}" if shape else "a number has no axis"
-        raise ShapeError(f"{name}: axis {axis!r} for shape {shape} ({rule})")
+        raise ShapeError(f"{name}: axis {short(axis)} for shape {shape} ({rule})")
     return int(axis) % len(shape)
 
 

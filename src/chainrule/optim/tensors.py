@@ -1,4 +1,4 @@
-"""What an optimizer changes: the flat block of a model, a list of tensors, or groups of them with settings of their own."""
+"""What an optimizer changes: the flat block of a model, a list of tensors, or groups with settings of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions with a corner: |x|, sign, the larger and the smaller of two, bounds.   Derivations: docs/derivations/corners.md
+"""Functions with a corner: |x|, sign, maximum, minimum, bounds.        Derivations: docs/derivations/corners.md
 
 On the corner itself a derivative is chosen: 0 for |x|, half to each of two equal numbers, 1 on a bound.
 """

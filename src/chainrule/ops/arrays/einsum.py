@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from chainrule.autograd import Tensor
+from chainrule.autograd.call import short
 from chainrule.errors import ShapeError
 from chainrule.ops._composition import Composition
 from chainrule.ops.arrays.indexing import getitem
@@ -52,7 +53,7 @@ def _letters(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
     """The letters of each array and of the result, with letters of their own for the axes of `...`."""
     rule = "must be letters for each array, such as 'ij,jk->ik'"
     if not isinstance(subscripts, str):
-        raise ShapeError(f"einsum: subscripts {subscripts!r} ({rule})")
+        raise ShapeError(f"einsum: subscripts {short(subscripts)} ({rule})")
     left, arrow, result = subscripts.replace(" ", "").partition("->")
     parts = left.split(",")
     used = set(left + result) - set(",.")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.autograd import Example, Op, Tensor
+from chainrule.autograd.call import short
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved
 from chainrule.errors import ShapeError
 from chainrule.ops._composition import Composition, like, plain
@@ -88,7 +89,7 @@ def topk(x: Tensor, k: int, *, axis: int = -1) -> tuple[Tensor, Tensor]:
     at = check_axis("topk", axis, x.shape)
     if not isinstance(k, int | np.integer) or not 0 <= k <= x.shape[at]:
         raise ShapeError(
-            f"topk: k is {k!r} along axis {axis} of shape {x.shape} (must be from 0 to {x.shape[at]})"
+            f"topk: k is {short(k)} along axis {axis} of shape {x.shape} (must be from 0 to {x.shape[at]})"
         )
     ids = argsort(x, axis=at, descending=True)[(slice(None),) * at + (slice(k),)]
     return take_along_axis(x, ids=ids, axis=at), ids

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 
 from chainrule.autograd import Tensor
+from chainrule.autograd.call import short
 from chainrule.autograd.types import Array, Axis, Shape
 from chainrule.errors import ShapeError
-from chainrule.ops._composition import Composition
+from chainrule.ops._composition import Composition, like, plain
 from chainrule.ops._util import check_axis
 from chainrule.ops.arrays.indexing import getitem
-from chainrule.ops.arrays.shape import astype, broadcast_to, concat, reshape, transpose, where
+from chainrule.ops.arrays.shape import as_dtype, broadcast_to, cast, concat, reshape, transpose, where
 
 
 @Composition
@@ -42,7 +44,7 @@ def split(x: Tensor, size: int | Sequence[int], *, axis: int = 0) -> tuple[Tenso
         sizes = list(size)
         if sum(sizes) != whole or min(sizes, default=0) < 0:
             raise ShapeError(
-                f"split: sizes {sizes} of axis {axis} of shape {x.shape} (must add up to {whole})"
+                f"split: sizes {short(sizes)} of axis {axis} of shape {x.shape} (must add up to {whole})"
             )
     front = (slice(None),) * at
     return tuple(getitem(x, index=(*front, slice(a, b))) for a, b in pairwise(accumulate(sizes, initial=0)))
@@ -53,7 +55,7 @@ def chunk(x: Tensor, chunks: int, *, axis: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` pieces of equal size along `axis` (the last may be smaller)."""
     at = check_axis("chunk", axis, x.shape)
     if not isinstance(chunks, int) or chunks < 1:
-        raise ShapeError(f"chunk: chunks is {chunks!r} (must be at least 1)")
+        raise ShapeError(f"chunk: chunks is {short(chunks)} (must be at least 1)")
     return split(x, max(1, -(-x.shape[at] // chunks)), axis=at)
 
 
@@ -105,7 +107,7 @@ def repeat(x: Tensor, counts: Shape) -> Tensor:
     """The whole of x, `counts` times along each axis, the last counts for the last axes (`numpy.tile`)."""
     if len(counts) < x.ndim or min(counts, default=0) < 0:
         raise ShapeError(
-            f"repeat: counts {counts} for shape {x.shape} (must be one for each axis, at least 0)"
+            f"repeat: counts {short(counts)} for shape {x.shape} (must be one for each axis, at least 0)"
         )
     sizes = (1,) * (len(counts) - x.ndim) + x.shape
     apart = tuple(n for size in sizes for n in (1, size))  # (1, n₀, 1, n₁, ...)
@@ -134,7 +136,7 @@ def _pairs(shape: Shape, widths: Sequence[int] | Sequence[tuple[int, int]]) -> l
     flat = np.asarray(widths)
     if flat.dtype.kind not in "iu" or flat.size % 2 or flat.size > 2 * len(shape) or flat.min(initial=0) < 0:
         rule = "must be pairs of sizes, at most one per axis"
-        raise ShapeError(f"pad: widths {widths!r} for shape {shape} ({rule})")
+        raise ShapeError(f"pad: widths {short(widths)} for shape {shape} ({rule})")
     pairs = [(int(a), int(b)) for a, b in flat.reshape(-1, 2)]
     missing = [(0, 0)] * (len(shape) - len(pairs))
     return missing + (pairs if flat.ndim == 2 else pairs[::-1])
@@ -166,6 +168,15 @@ def _triangle(name: str, x: Tensor, k: int) -> Array:
 
 
 @Composition
+def astype(x: Tensor, dtype: Any) -> Tensor:
+    """x in another dtype; between floats the gradient passes, integers and booleans have none"""
+    kind = as_dtype("astype", dtype)
+    if kind.kind == "f" and x.dtype.kind == "f":
+        return cast(x, dtype=kind)
+    return like(x, plain(x).astype(kind))
+
+
+@Composition
 def clone(x: Tensor) -> Tensor:
     """A copy of x; the gradient passes through it"""
-    return astype(x, dtype=x.dtype)
+    return astype(x, x.dtype)

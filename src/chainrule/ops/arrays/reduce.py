@@ -1,4 +1,4 @@
-"""Reductions: sum, mean, max, min, product, norm, log-sum-exp, and the running sum.        Derivations: docs/derivations/reduce.md
+"""Reductions: sum, mean, max, min, prod, norm, logsumexp, cumsum.        Derivations: docs/derivations/reduce.md
 
 `axis` is None (all axes), a number or a tuple, negative from the end; `keepdims` keeps the axes with size 1.
 """

@@ -14,6 +14,7 @@ import numpy as np
 
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.call import short
 from chainrule.autograd.op import VariadicOp
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import ConfigError, ShapeError
@@ -153,26 +154,28 @@ def where_example(rng: np.random.Generator) -> Iterator[Example]:
 where = Op("where", where_forward, where_backward, where_example, integers=True)
 
 
-def astype_forward(x: Array, *, dtype: Any) -> Result:
+def cast_forward(x: Array, *, dtype: Any) -> Result:
     """A copy of x in another float dtype; its gradient comes back in the dtype of x"""
-    return x.astype(_float(dtype)), (x.dtype,)
+    kind = as_dtype("cast", dtype)
+    if kind.kind != "f":
+        raise ConfigError(f"cast: dtype {kind} has no gradient (must be a float dtype; astype takes any)")
+    return x.astype(kind), (x.dtype,)
 
 
-def astype_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+def cast_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     (dtype,) = saved
     return (dy.astype(dtype),)  # forward was: y = x, rounded                                       [SH.6]
 
 
-def _float(dtype: Any) -> Any:
+def as_dtype(name: str, dtype: Any) -> np.dtype[Any]:
+    """The dtype that is meant, of numbers or booleans."""
     try:
-        kind = np.dtype(dtype)
+        kind: np.dtype[Any] = np.dtype(dtype)
     except TypeError as error:
-        raise ConfigError(f"astype: got {dtype!r} (must be a dtype, such as np.float32)") from error
+        raise ConfigError(f"{name}: got {short(dtype)} (must be a dtype, such as np.float32)") from error
     if kind.kind not in "fiub":
-        raise ConfigError(f"astype: dtype {kind} (must be of numbers or booleans)")
+        raise ConfigError(f"{name}: dtype {kind} (must be of numbers or booleans)")
     return kind
 
 
-astype = Op(
-    "astype", astype_forward, astype_backward, examples(shapes((3, 4), dtype=np.float64)), integers=True
-)
+cast = Op("cast", cast_forward, cast_backward, examples(shapes((3, 4), dtype=np.float64)), integers=True)
