@@ -56,6 +56,7 @@ lint: $(VENV)/installed-lint  ## Check style, types and the direction of imports
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
+	@$(BIN)/mypy --strict docs/start/gated.py
 	@$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(VENV)/installed-lint  ## Format the sources

@@ -4,8 +4,10 @@ import importlib
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import chainrule as cr
+from chainrule.autograd.call import shown
 
 project = "Chainrule"
 author = "The Chainrule authors"
@@ -20,21 +22,21 @@ autodoc_typehints = "description"
 exclude_patterns = ["_build", "_generated"]
 
 
-def describe(op: cr.Op) -> str:
-    """One op as a paragraph of the API page: its call, its docstring, its derivation."""
-    signature = inspect.signature(op.forward)
-    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
-    call = signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
-    page = re.search(r"derivations/(\w+)\.md", importlib.import_module(op.forward.__module__).__doc__ or "")
+def describe(op: Any) -> str:
+    """One op, or function made of ops, as a paragraph of the API page: its call, its docstring, its derivation."""
+    call = shown(op.name, inspect.signature(op))
+    module = op.forward.__module__ if isinstance(op, cr.Op) else op.__module__
+    page = re.search(r"derivations/(\w+)\.md", importlib.import_module(module).__doc__ or "")
     link = f" [derivation](../derivations/{page.group(1)}.md)" if page else ""
     text = inspect.cleandoc(op.__doc__ or "")
-    return f"### {op.name}\n\n`{op.name}{call}`{link}\n\n```text\n{text}\n```\n"
+    return f"### {op.name}\n\n`{call}`{link}\n\n```text\n{text}\n```\n"
 
 
 def write_ops(app) -> None:
     folder = Path(app.srcdir) / "_generated"
     folder.mkdir(exist_ok=True)
-    (folder / "ops.md").write_text("\n".join(describe(op) for op in cr.ops.all_ops().values()))
+    functions = [*cr.ops.all_ops().values(), *cr.ops.compositions().values()]
+    (folder / "ops.md").write_text("\n".join(map(describe, functions)))
 
 
 def setup(app) -> None:

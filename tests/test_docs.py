@@ -6,6 +6,8 @@ import doctest
 import importlib
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,15 @@ def test_pages_run() -> None:
     assert attempted > 20
 
 
+def test_the_program_of_someone_who_knows_pytorch_runs(tmp_path: Path) -> None:
+    """docs/start/gated.py as it stands; `make lint` checks its types."""
+    program = ROOT / "docs" / "start" / "gated.py"
+    assert len([line for line in program.read_text().splitlines() if line.strip()]) <= 30
+    done = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.1
+    assert (tmp_path / "gated.safetensors").is_file()
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings_run(name: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(name))
@@ -47,6 +58,11 @@ def test_links_between_pages_exist() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+
+
+def test_the_number_of_operations_is_said_truly() -> None:
+    said = re.findall(r"(\d+) operations", (ROOT / "README.md").read_text())
+    assert said and set(said) == {str(len(cr.ops.all_ops()))}
 
 
 PUBLIC = [

@@ -1,12 +1,44 @@
 // Batch normalization over the rows.        Derivation: docs/derivations/batchnorm.md
 #include "ops/batchnorm.hpp"
 
-#include <cmath>
+#include <algorithm>
 
 #include "gemm/gemm.hpp"
+#include "ops/rstd.hpp"
 #include "runtime/row_sums.hpp"
 
 namespace chainrule {
+namespace {
+
+void variance(float* var_c, const float* x_rc, const float* mean_c, size_t R, size_t C) {
+    std::fill_n(var_c, C, 0.0f);
+    add_row_sums({var_c}, C, R, C, [&](float* total_c, size_t r, size_t rows) {
+        batchnorm().squares(total_c, x_rc + r * C, mean_c, rows, C);
+    });
+    for (size_t c = 0; c < C; ++c) var_c[c] /= R;
+}
+
+// The means that are far, plus what is left of them in the centered values; y is scratch.
+void refine(float* mean_c, float* var_c, float* y_rc, const float* x_rc, size_t R, size_t C) {
+    bool any = false;
+    for (size_t c = 0; c < C; ++c) any |= mean_is_far(mean_c[c], var_c[c]);
+    if (!any) return;
+    const Scratch constants(3 * C);
+    float *one_c = constants.data(), *zero_c = one_c + C, *rest_c = zero_c + C;
+    std::fill_n(one_c, C, 1.0f);
+    std::fill_n(zero_c, 2 * C, 0.0f);
+    for_rows(R, C, [&](size_t r, size_t rows) {
+        batchnorm().normalize(y_rc + r * C, x_rc + r * C, mean_c, one_c, zero_c, rows, C);
+    });
+    add_row_sums({rest_c}, C, R, C, [&](float* total_c, size_t r, size_t rows) {
+        gemm_kernels().column_sums(total_c, y_rc + r * C, C, rows, C);
+    });
+    for (size_t c = 0; c < C; ++c)
+        if (mean_is_far(mean_c[c], var_c[c])) mean_c[c] += rest_c[c] / R;  // [BN.10]
+    variance(var_c, x_rc, mean_c, R, C);
+}
+
+}  // namespace
 
 void batchnorm_forward(float* y_rc, float* mean_c, float* var_c, float* rstd_c, const float* x_rc, const float* gamma_c,
                        const float* beta_c, float eps, size_t R, size_t C) {
@@ -15,15 +47,12 @@ void batchnorm_forward(float* y_rc, float* mean_c, float* var_c, float* rstd_c, 
         gemm_kernels().column_sums(total_c, x_rc + r * C, C, rows, C);
     });
     for (size_t c = 0; c < C; ++c) mean_c[c] /= R;
-    std::fill_n(var_c, C, 0.0f);
-    add_row_sums({var_c}, C, R, C, [&](float* total_c, size_t r, size_t rows) {
-        batchnorm().squares(total_c, x_rc + r * C, mean_c, rows, C);
-    });
+    variance(var_c, x_rc, mean_c, R, C);
+    refine(mean_c, var_c, y_rc, x_rc, R, C);
     const Scratch scale(C);
     float* scale_c = scale.data();
     for (size_t c = 0; c < C; ++c) {
-        var_c[c] /= R;
-        rstd_c[c] = 1 / std::sqrt(var_c[c] + eps);  // [BN.1]
+        rstd_c[c] = rstd_of(var_c[c], eps);  // [BN.1]
         scale_c[c] = rstd_c[c] * gamma_c[c];
     }
     for_rows(R, C, [&](size_t r, size_t rows) {  // [BN.2]

@@ -1,10 +1,28 @@
 // Layer normalization over the last axis.        Derivation: docs/derivations/layernorm.md
 #include "ops/layernorm.hpp"
 
+#include "ops/rstd.hpp"
 #include "simd/vec.hpp"
 
 namespace chainrule::CHAINRULE_ISA {
 namespace {
+
+// The mean of x - shift; lanes beyond the row read as the shift.
+[[gnu::always_inline]] inline float mean_of(const float* x, float shift, size_t C) {
+    Vec total = fill(0);
+    for (size_t c = 0; c < C; c += LANES) total = total + (load_next(x + c, C - c, shift) - fill(shift));
+    return sum(total) / C;
+}
+
+// Two passes: E[x²] - E[x]² would cancel for a large mean.
+[[gnu::always_inline]] inline float variance_of(const float* x, float mean, size_t C) {
+    Vec squares = fill(0);
+    for (size_t c = 0; c < C; c += LANES) {
+        const Vec d = load_next(x + c, C - c, mean) - fill(mean);
+        squares = fma(d, d, squares);
+    }
+    return sum(squares) / C;
+}
 
 void forward(float* y_rc, float* mean_r, float* rstd_r, const float* x_rc, const float* gamma_c, const float* beta_c,
              float eps, size_t R, size_t C) {
@@ -12,17 +30,13 @@ void forward(float* y_rc, float* mean_r, float* rstd_r, const float* x_rc, const
         const float* x = x_rc + r * C;
         float* y = y_rc + r * C;
 
-        Vec total = fill(0);
-        for (size_t c = 0; c < C; c += LANES) total = total + load_next(x + c, C - c);
-        const float mean = sum(total) / C;  // [LN.1]
-
-        // Two passes: E[x²] - E[x]² would cancel for a large mean. Lanes beyond the row read as the mean.
-        Vec squares = fill(0);
-        for (size_t c = 0; c < C; c += LANES) {
-            const Vec d = load_next(x + c, C - c, mean) - fill(mean);
-            squares = fma(d, d, squares);
+        float mean = mean_of(x, 0, C);  // [LN.1]
+        float var = variance_of(x, mean, C);
+        if (mean_is_far(mean, var)) {
+            mean += mean_of(x, mean, C);  // [LN.8]
+            var = variance_of(x, mean, C);
         }
-        const float rstd = 1 / __builtin_sqrtf(sum(squares) / C + eps);  // [LN.2]
+        const float rstd = rstd_of(var, eps);  // [LN.2]
 
         for (size_t c = 0; c < C; c += LANES) {
             const Vec xhat = (load_next(x + c, C - c) - fill(mean)) * fill(rstd);

@@ -1,6 +1,7 @@
 // Root-mean-square normalization over the last axis.        Derivation: docs/derivations/rmsnorm.md
 #include "ops/rmsnorm.hpp"
 
+#include "ops/rstd.hpp"
 #include "simd/vec.hpp"
 
 namespace chainrule::CHAINRULE_ISA {
@@ -14,7 +15,7 @@ void forward(float* y_rc, float* rstd_r, const float* x_rc, const float* gamma_c
             const Vec v = load_next(x + c, C - c);
             squares = fma(v, v, squares);
         }
-        const float rstd = 1 / __builtin_sqrtf(sum(squares) / C + eps);  // [RN.1]
+        const float rstd = rstd_of(sum(squares) / C, eps);  // [RN.1]
         for (size_t c = 0; c < C; c += LANES) {
             const Vec xhat = load_next(x + c, C - c) * fill(rstd);
             store_next(y_rc + r * C + c, xhat * load_next(gamma_c + c, C - c), C - c);

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from chainrule import lazy
 from chainrule.errors import (
@@ -42,39 +43,90 @@ if TYPE_CHECKING:
         text,
         train,
     )
-    from chainrule.autograd import Op, Param, Parameters, Tensor, backend, no_grad, precision, scope
+    from chainrule.autograd import (
+        Op,
+        Param,
+        Parameters,
+        Tensor,
+        arange,
+        backend,
+        no_grad,
+        ones,
+        precision,
+        randn,
+        scope,
+        zeros,
+    )
     from chainrule.autograd.capture import capture
     from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
     from chainrule.autograd.recompute import checkpoint
+    from chainrule.autograd.types import Array
     from chainrule.models import Model
     from chainrule.native import get_threads, set_threads
+    from chainrule.nn import Layer
     from chainrule.random import seed
     from chainrule.text import Tokenizer
+
+L = TypeVar("L", bound="Layer")
 
 __version__ = "0.1.0"
 
 
-def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]:
+@overload
+def load(path: str | PathLike[str]) -> tuple[Model, Tokenizer]: ...
+@overload
+def load(path: str | PathLike[str], model: L) -> L: ...
+def load(path: str | PathLike[str], model: L | None = None) -> tuple[Model, Tokenizer] | L:
     """The model and the tokenizer of a run, a checkpoint, a Hugging Face directory, a .gguf or a llama2.c .bin file.
 
-    A directory that holds a single such file works too.
+    A directory that holds a single such file works too. With a `model` of one's own, the weights that `save` wrote are
+    read into it; no code is ever loaded.
 
     >>> model, tokenizer = load("runs/demo")  # doctest: +SKIP
+    >>> load("model.safetensors", model)  # doctest: +SKIP
     """
+    if model is not None:
+        from chainrule.io.weights import load_into
+
+        return load_into(path, model)
     from chainrule import runs
 
     return runs.load(path)
 
 
+def save(model: Layer | Mapping[str, Array], path: str | PathLike[str]) -> None:
+    """Write the weights of any layer, or a `state_dict()`, to a safetensors file; `load(path, model)` reads them.
+
+    >>> save(model, "model.safetensors")  # doctest: +SKIP
+    """
+    from chainrule.io import weights
+
+    weights.save(model, path)
+
+
 # Imported on first use, so that the command line starts fast.
-__getattr__ = lazy.names(
+_find = lazy.names(
     __name__,
     "autograd data doctor foundations generate inspect io lessons models native nn ops optim random runs scalar "
     "scaling tasks text train",
-    autograd="Op Param Parameters Tensor backend capture checkpoint gradcheck gradcheck_model no_grad precision scope",
+    autograd="Op Param Parameters Tensor arange backend capture checkpoint gradcheck gradcheck_model no_grad ones "
+    "precision randn scope zeros",
     native="get_threads set_threads",
     random="seed",
 )
+
+
+if not TYPE_CHECKING:  # a type checker would believe in every name
+
+    def __getattr__(name: str) -> Any:
+        try:
+            return _find(name)
+        except AttributeError:
+            if name.startswith("_"):
+                raise
+        from chainrule.autograd.torch_names import unknown_member
+
+        raise unknown_member("cr", name)
 
 
 def __dir__() -> list[str]:
@@ -83,8 +135,9 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "ChainruleError", "CheckpointError", "ConfigError", "DataError", "FormatError", "GradientError",
-    "GraphError", "Op", "Param", "Parameters", "ShapeError", "Tensor", "backend", "capture", "checkpoint",
+    "GraphError", "Op", "Param", "Parameters", "ShapeError", "Tensor", "arange", "backend", "capture", "checkpoint",
     "data", "doctor", "foundations", "generate", "get_threads", "gradcheck", "gradcheck_model", "inspect",
-    "io", "lessons", "load", "models", "nn", "no_grad", "ops", "optim", "precision", "runs", "scalar",
-    "scaling", "scope", "seed", "set_threads", "tasks", "text", "train"
+    "io", "lessons", "load", "models", "nn", "no_grad", "ones", "ops", "optim", "precision", "randn", "runs",
+    "save", "scalar",
+    "scaling", "scope", "seed", "set_threads", "tasks", "text", "train", "zeros"
 ]  # fmt: skip

@@ -80,6 +80,10 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) else str(value)
 
 
+class UnknownName(ChainruleError, AttributeError):
+    """An attribute that does not exist, with the one that does what was meant."""
+
+
 class CheckpointError(ChainruleError, RuntimeError):
     """A checkpoint that is damaged, incomplete or of another model."""
 

@@ -16,7 +16,7 @@ def block(x: Tensor, w: Tensor) -> Tensor:
 
 def gradients(run) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    x, w = Tensor(rng.normal(size=(5, 3)), requires_grad=True), Param(rng.normal(size=3))
+    x, w = Tensor(rng.normal(size=(5, 3)), requires_grad=True), Param(rng.normal(size=3), dtype=np.float64)
     run(x, w).sum().backward()
     return x.grad, w.grad
 

@@ -392,9 +392,9 @@ def test_whole_numbers_beside_floats_are_floats() -> None:
 
 
 def test_wrong_arguments_name_the_op() -> None:
-    with pytest.raises(cr.ConfigError, match=r"exp: exp\(\) got an unexpected keyword argument 'base'"):
+    with pytest.raises(cr.ConfigError, match=r"exp: unknown argument 'base' \(it takes exp\(x, /\)\)"):
         cr.ops.exp(np.ones(2), base=2)
-    with pytest.raises(cr.ConfigError, match="got 'a' among the operands"):
+    with pytest.raises(cr.ConfigError, match="mul: got 'a' as an operand"):
         leaf(1.0) * "a"
 
 

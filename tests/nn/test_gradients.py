@@ -53,6 +53,16 @@ class Cross(nn.Layer):
         return self.attn(x, self.context)
 
 
+class Listed(nn.Module):
+    def __init__(self) -> None:
+        self.layers = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 2)])
+
+    def forward(self, x: Any) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
 def causal_with_mask() -> nn.Layer:
     class Masked(nn.MultiHeadAttention):
         def forward(self, x: Any, **_: Any) -> Tensor:
@@ -73,6 +83,8 @@ IDS = np.array([[2, 0, 2], [4, 2, 1]])
 LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...] | np.ndarray]] = {
     "embedding": (lambda: nn.Embedding(5, 3), IDS),
     "linear": (lambda: nn.Linear(3, 4), (2, 5, 3)),
+    "sequential": (lambda: nn.Sequential(nn.Linear(3, 4), cr.ops.tanh, nn.Linear(4, 2)), (2, 5, 3)),
+    "module list": (Listed, (2, 3)),
     "linear without bias": (lambda: nn.Linear(3, 4, bias=False), (3,)),
     "prelu": (lambda: nn.PReLU(3), (5, 3)),
     "layer norm": (lambda: nn.LayerNorm(3), (2, 4, 3)),

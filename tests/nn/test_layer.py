@@ -117,7 +117,7 @@ class TestBlock:
         model = Model()
         params = model.parameters()
         assert model.parameters() is params
-        assert list(params) == NAMES
+        assert list(params.keys()) == NAMES and all(isinstance(p, cr.Param) for p in params)
         params.data[...] = 7.0
         assert (model.h[1].ln_1.weight.data == 7.0).all()
         model(X).sum().backward()

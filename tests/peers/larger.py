@@ -197,17 +197,25 @@ def concat(rng: np.random.Generator) -> list[Example]:
 
 def where(rng: np.random.Generator) -> list[Example]:
     condition = rng.random((T, C)) < 0.3
-    return [Example((rng.normal(size=(B, T, C)), rng.normal(size=C)), {"condition": condition})]
+    return [Example((condition, rng.normal(size=(B, T, C)), rng.normal(size=C)))]
+
+
+def take_along_axis(rng: np.random.Generator) -> list[Example]:
+    return [Example((rng.normal(size=(B, T, C)),), {"ids": rng.integers(0, T, size=(B, 100, C)), "axis": 1})]
+
+
+def prod(rng: np.random.Generator) -> list[Example]:
+    return [Example((rng.uniform(0.7, 1.4, size=(B, T, C)),), {"axis": axis}) for axis in (-1, (0, 1))]
 
 
 LARGER: dict[str, Maker] = {
-    **dict.fromkeys(["add", "sub", "mul"], two),
-    **dict.fromkeys(["neg", "exp", "sin", "cos"], one),
+    **dict.fromkeys(["add", "sub", "mul", "maximum", "minimum"], two),
+    **dict.fromkeys(["neg", "exp", "sin", "cos", "abs", "sign"], one),
     **dict.fromkeys(["sigmoid", "tanh", "relu", "leaky_relu", "elu", "silu"], one),
     **dict.fromkeys(["gelu", "gelu_tanh", "softplus", "log_sigmoid"], one),
-    **dict.fromkeys(["log", "sqrt"], positive),
-    **dict.fromkeys(["sum", "mean", "max", "logsumexp"], axes),
-    **dict.fromkeys(["softmax", "log_softmax"], along),
+    **dict.fromkeys(["log", "sqrt", "log1p"], positive),
+    **dict.fromkeys(["sum", "mean", "max", "min", "norm", "logsumexp"], axes),
+    **dict.fromkeys(["softmax", "log_softmax", "cumsum"], along),
     **dict.fromkeys(["swiglu", "mse", "mae", "huber", "kl_divergence_logits"], two_alike),
     "div": div,
     "pow": pow_,
@@ -218,6 +226,10 @@ LARGER: dict[str, Maker] = {
     "broadcast_to": moved(shape=(2, B, T, C)),
     "concat": concat,
     "where": where,
+    "cast": moved(dtype=np.float64),
+    "clip": moved(min=-0.5, max=1.0),
+    "prod": prod,
+    "take_along_axis": take_along_axis,
     "getitem": getitem,
     "embedding": embedding,
     "gather": gather,

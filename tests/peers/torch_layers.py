@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.func import functional_call
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from chainrule import nn, random
+from chainrule import nn, ops, random
 from tests.peers.torch_ops import PEERS
 
 Weights = dict[str, Tensor]
@@ -224,6 +224,11 @@ ALLOWED[0, 2] = False  # a query that sees nothing
 
 CASES: dict[str, Case] = {
     "Linear": Case(lambda: nn.Linear(5, 7), module(lambda: torch.nn.Linear(5, 7)), ((4, 3, 5),)),
+    "Sequential": Case(
+        lambda: nn.Sequential(nn.Linear(5, 7), ops.tanh, nn.Linear(7, 2)),
+        module(lambda: torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Tanh(), torch.nn.Linear(7, 2))),
+        ((4, 3, 5),),
+    ),
     "Linear without bias": Case(
         lambda: nn.Linear(5, 7, bias=False), module(lambda: torch.nn.Linear(5, 7, bias=False)), ((4, 5),)
     ),

@@ -38,6 +38,11 @@ PEERS: dict[str, Callable[..., Any]] = {
     "silu": F.silu,
     "gelu": F.gelu,
     "log_sigmoid": F.logsigmoid,
+    "abs": torch.abs,
+    "sign": torch.sign,
+    "log1p": torch.log1p,
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
 }
 
 
@@ -100,8 +105,46 @@ def concat(*xs: Tensor, axis: int = 0) -> Tensor:
 
 
 @peer
-def where(a: Tensor, b: Tensor, *, condition: Tensor) -> Tensor:
-    return torch.where(condition, a, b)
+def where(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    # A float condition has a gradient in ours: 0, since it only decides.
+    return torch.where(condition != 0, a, b) + (0 * condition if condition.is_floating_point() else 0)
+
+
+@peer
+def cast(x: Tensor, *, dtype: Any) -> Tensor:
+    return x.to(getattr(torch, np.dtype(dtype).name))
+
+
+@peer
+def min_(x: Tensor, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    return torch.amin(x, axes(x, axis), keepdim=keepdims)
+
+
+@peer
+def prod(x: Tensor, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    for a in sorted((a % x.ndim for a in axes(x, axis)), reverse=True):  # torch takes one axis at a time
+        x = torch.prod(x, a, keepdim=keepdims)
+    return x
+
+
+@peer
+def norm(x: Tensor, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    return torch.linalg.vector_norm(x, dim=axes(x, axis), keepdim=keepdims)
+
+
+@peer
+def cumsum(x: Tensor, *, axis: int = -1) -> Tensor:
+    return torch.cumsum(x, axis)
+
+
+@peer
+def clip(x: Tensor, *, min: float | None = None, max: float | None = None) -> Tensor:
+    return torch.clamp(x, min, max)
+
+
+@peer
+def take_along_axis(x: Tensor, *, ids: Any, axis: int = -1) -> Tensor:
+    return torch.gather(x, axis, torch.as_tensor(ids) % x.shape[axis])
 
 
 @peer

@@ -4,6 +4,7 @@
 """
 
 from chainrule.autograd.capture import Capture, Captured, capture
+from chainrule.autograd.create import arange, ones, randn, zeros
 from chainrule.autograd.deferred import ValueAndGrad
 from chainrule.autograd.gradcheck import gradcheck, gradcheck_model
 from chainrule.autograd.mode import backend, enable_grad, no_grad, precision, scope
@@ -13,7 +14,7 @@ from chainrule.autograd.recompute import checkpoint
 from chainrule.autograd.tensor import Tensor, backward
 
 __all__ = [
-    "Capture", "Captured", "Example", "Op", "Param", "Parameters", "Tensor", "ValueAndGrad", "backend",
-    "backward", "capture", "checkpoint", "enable_grad", "gradcheck", "gradcheck_model", "no_grad", "precision",
-    "scope"
+    "Capture", "Captured", "Example", "Op", "Param", "Parameters", "Tensor", "ValueAndGrad", "arange", "backend",
+    "backward", "capture", "checkpoint", "enable_grad", "gradcheck", "gradcheck_model", "no_grad", "ones", "precision",
+    "randn", "scope", "zeros"
 ]  # fmt: skip

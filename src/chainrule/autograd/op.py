@@ -9,20 +9,32 @@ Called with arrays an op only computes; called with Tensors it records itself on
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from chainrule import native
+from chainrule.autograd.call import (
+    FLOAT32,
+    FOREIGN,
+    as_arrays,
+    as_floats,
+    check_dtypes,
+    explained,
+    renamed,
+    shown,
+    signature,
+    unpacked,
+)
 from chainrule.autograd.deferred import ValueAndGrad, defer
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tape import record
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Saved, Work, is_float
-from chainrule.errors import ChainruleError, ConfigError, ShapeError
+from chainrule.errors import ChainruleError
 
 Forward: TypeAlias = Callable[..., tuple[Any, Saved]]
 Backward: TypeAlias = Callable[[Any, Saved, Needs], Grads]
@@ -36,8 +48,6 @@ class Example:
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
 
-
-FLOAT32 = np.dtype(np.float32)  # nearly always this very object, so `is` is tried before `==`
 
 Examples: TypeAlias = Callable[[np.random.Generator], Iterable[Example]]
 
@@ -63,7 +73,7 @@ class Op:
     smaller ops, for fused operations. `recompute` takes the inputs out of `saved`: the op is cheap, so backward
     recomputes a large output instead of keeping it. `value_and_grad` computes both in one pass; the call is then
     deferred until backward, or until its value is read. `abstract` is `forward` on shapes alone, for tracing; `cost`
-    counts the matmuls.
+    counts the matmuls. With `integers` an op of integers gives integers; without it takes them as float32.
     """
 
     name: str
@@ -78,6 +88,7 @@ class Op:
     value_and_grad: ValueAndGrad | None = None
     abstract: Forward | None = None
     cost: Cost | None = None
+    integers: bool = False
 
     def __post_init__(self) -> None:
         kinds = [p.kind for p in inspect.signature(self.forward).parameters.values()]
@@ -86,9 +97,12 @@ class Op:
         self.__doc__ = self.forward.__doc__
 
     def __repr__(self) -> str:
-        return f"<op {self.name}>"
+        return f"<op {shown(self.name, self.__signature__)}>"
 
-    def __call__(self, *args: Any, **constants: Any) -> Any:
+    # For a type checker one Tensor: arrays give arrays and several outputs a tuple, as the stub of chainrule.ops says.
+    def __call__(self, *args: Any, **constants: Any) -> Tensor:
+        if "dim" in constants and "axis" in self.__signature__.parameters:
+            constants = renamed(self.name, constants)
         if len(args) < self.arity:  # an omitted optional argument (a bias) is None in both passes
             args += (None,) * (self.arity - len(args))
         if mode.trace is not None:
@@ -106,7 +120,7 @@ class Op:
             plain = plain and type(arg) is np.ndarray and arg.dtype is FLOAT32
             arrays.append(arg)
         if not plain:
-            arrays = as_floats(as_arrays(arrays))
+            arrays = self._floats(arrays, args)
         if self.value_and_grad and True in needs and not mode.captures and mode.trace is None:
             waiting = self._called(self.value_and_grad.prepare, arrays, constants)
             if waiting is not None:
@@ -128,7 +142,17 @@ class Op:
             capture.add(name, args, tuple(values), saved, tuple(r for r in results if isinstance(r, Tensor)))
         if mode.trace is not None:
             results = mode.trace.add(self, name, args, constants, results)
-        return results[0] if single else tuple(results)
+        returned: Any = results[0] if single else tuple(results)
+        return returned  # type: ignore[no-any-return]
+
+    def _floats(self, arrays: list[Any], args: tuple[Any, ...]) -> list[Any]:
+        """The arguments as arrays of dtypes that fit together."""
+        check_dtypes(self.name, args)
+        return as_floats(as_arrays(arrays, self.name), self.integers)
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        return signature(self.forward)
 
     def _name(self) -> str:
         return f"{mode.scope}.{self.name}" if mode.scope else self.name
@@ -151,19 +175,8 @@ class Op:
             return function(*arrays, **constants)
         except ChainruleError:
             raise
-        except TypeError as error:  # a missing or unknown argument, or a value that is not an array
-            message = re.sub(r"^\w+\(\) (?=got|missing|takes)", f"{self.name}() ", str(error))
-            if "incompatible function arguments" in message:  # a constant of a type that the kernel rejects
-                given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
-                message = f"a constant has the wrong type ({given})"
-            raise ConfigError(f"{self.name}: {message}") from error
-        except AttributeError as error:
-            if None not in [a if a is None else 0 for a in arrays]:
-                raise
-            raise ConfigError(f"{self.name}: an operand is None (must be an array)") from error
-        except (ValueError, IndexError) as error:  # NumPy's own error: add the op and the shapes
-            shapes = ", ".join("None" if a is None else str(a.shape) for a in arrays)
-            raise ShapeError(f"{self.name}: cannot take shapes {shapes} ({error})") from error
+        except FOREIGN as error:
+            raise explained(error, self.name, self.__signature__, arrays, constants) from error
 
     def run_backward(self, dy: Any, saved: Saved, needs: Needs) -> Grads:
         """The backward pass on arrays, native if possible."""
@@ -199,20 +212,8 @@ def _contiguous(x: Array) -> Array:
     return x if x.flags.c_contiguous else np.ascontiguousarray(x)
 
 
-def as_arrays(args: Sequence[Any]) -> list[Array | None]:
-    """Arguments as arrays. A Python number takes the float dtype of the arrays beside it."""
-    if any(isinstance(a, str) for a in args):
-        raise ConfigError(
-            f"got {next(a for a in args if isinstance(a, str))!r} among the operands (must be numbers)"
-        )
-    kinds = [a.dtype for a in args if isinstance(a, np.ndarray) and is_float(a)]
-    kinds += [a.dtype for a in args if isinstance(a, np.floating)] + [np.dtype(np.float32)]
-    return [a if a is None or isinstance(a, np.ndarray) else np.asarray(a, dtype=kinds[0]) for a in args]
+class VariadicOp(Op):
+    """An op of any number of arrays, which may also be given as one list: `concat(a, b)` or `concat([a, b])`."""
 
-
-def as_floats(arrays: list[Any]) -> list[Any]:
-    """Integers and booleans beside floats become floats of the same dtype: x * mask stays float32."""
-    kinds = {a.dtype for a in arrays if a is not None and is_float(a)}
-    if not kinds or all(a is None or is_float(a) for a in arrays):
-        return arrays
-    return [a if a is None or is_float(a) else a.astype(next(iter(kinds))) for a in arrays]
+    def __call__(self, *args: Any, **constants: Any) -> Tensor:
+        return super().__call__(*unpacked(args), **constants)

@@ -6,7 +6,7 @@ averaging across processes are then each one call on one array.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, ValuesView
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from chainrule import native
 from chainrule.autograd.mode import mode
 from chainrule.autograd.tensor import Tensor
 from chainrule.autograd.types import Array, Into
-from chainrule.errors import GraphError
+from chainrule.errors import ChainruleError, GraphError
+from chainrule.suggest import hinted
 
 ALIGN = 16  # elements: every float32 parameter starts on a 64-byte line
 
@@ -60,8 +61,14 @@ class Param(Tensor):
             self.grad[...] = 0
 
 
-class Parameters(Mapping[str, Param]):
-    """The parameters of a model by name, over one flat block of values (`data`) and one of gradients (`grad`).
+class UnknownParameter(ChainruleError, KeyError):
+    """A name that no parameter has."""
+
+
+class Parameters:
+    """The parameters of a model, over one flat block of values (`data`) and one of gradients (`grad`).
+
+    Iterating gives the tensors; by name they are found with `parameters["h.0.ln_1.weight"]` and `items()`.
 
     Trainable matrices come first, then trainable vectors, then frozen parameters, so that each group of an optimizer is
     one contiguous range (`ranges`).
@@ -121,13 +128,20 @@ class Parameters(Mapping[str, Param]):
                 pieces.append((slice(start, stop), param.decay))
         return pieces
 
+    def pieces(self) -> list[tuple[Array, Array, slice, bool, dict[str, float]]]:
+        """The same as values and gradients in one row each, for an optimizer (`optim.tensors.Piece`)."""
+        return [(self.data[span], self.grad[span], span, decays, {}) for span, decays in self.ranges()]
+
+    def moved(self) -> str:
+        """The name of a parameter that another block has taken; empty if none was."""
+        return next((name for name, param in self.named.items() if param.block is not self), "")
+
     def zero_grad(self) -> None:
         """Zero all gradients in one pass."""
-        for name, param in self.named.items():
-            if param.block is not self:
-                raise GraphError(
-                    f"parameters: {name} has moved to another block (ask the whole model, not its parts)"
-                )
+        if name := self.moved():
+            raise GraphError(
+                f"parameters: {name} has moved to another block (ask the whole model, not its parts)"
+            )
         if kernels := self.kernels():
             kernels.zero(self.grad)
         else:
@@ -151,11 +165,30 @@ class Parameters(Mapping[str, Param]):
         """Copies of all values by name, for a checkpoint."""
         return {name: param.array.copy() for name, param in self.named.items()}
 
+    def items(self) -> ItemsView[str, Param]:
+        """Names and parameters; a tied one under each of its names."""
+        return self.named.items()
+
+    def keys(self) -> KeysView[str]:
+        """All names."""
+        return self.named.keys()
+
+    def values(self) -> ValuesView[Param]:
+        """The parameter of each name."""
+        return self.named.values()
+
     def __getitem__(self, name: str) -> Param:
+        if name not in self.named:
+            rule = hinted("must be the name of a parameter", str(name), self.named)
+            raise UnknownParameter(f"parameters: got {name!r} ({rule})")
         return self.named[name]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.named)
+    def __contains__(self, name: object) -> bool:
+        return any(param is name for param in self.unique) or (isinstance(name, str) and name in self.named)
+
+    def __iter__(self) -> Iterator[Param]:
+        """Each parameter once, tied ones too, in the order of their names."""
+        return iter(dict.fromkeys(self.named.values()))
 
     def __len__(self) -> int:
         return len(self.named)

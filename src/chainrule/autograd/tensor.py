@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from chainrule.autograd.methods import Methods
 from chainrule.autograd.tape import Hook, Record, replay, source_of
 from chainrule.autograd.types import Array, Into, Shape, is_float
-from chainrule.errors import GraphError, ShapeError
+from chainrule.errors import ChainruleError, DataError, GraphError, ShapeError
 
 
-class _Operations(dict[str, "Callable[..., Tensor]"]):
-    """Ops by name, since the engine knows none: `chainrule.ops` fills it, and is imported on first use."""
-
-    def __missing__(self, name: str) -> Callable[..., Tensor]:
-        importlib.import_module("chainrule.ops")
-        if name not in self:
-            raise KeyError(name)
-        return self[name]
-
-
-def _operator(name: str) -> tuple[Callable[[Tensor, Any], Tensor], Callable[[Tensor, Any], Tensor]]:
-    """The methods of `self ∘ other` and `other ∘ self`."""
-
-    def operate(self: Tensor, other: Any) -> Tensor:
-        return self.ops[name](self, other)
-
-    def reflected(self: Tensor, other: Any) -> Tensor:
-        return self.ops[name](other, self)
-
-    return operate, reflected
-
-
-class Tensor:
+class Tensor(Methods):
     """A NumPy array that remembers how it was computed.
 
     `Tensor(data)` copies its data; Python floats and lists of them become float32. With `requires_grad=True` it is a
@@ -55,19 +33,26 @@ class Tensor:
     )  # fmt: skip
     __array_ufunc__ = None  # so that `ndarray + Tensor` calls Tensor instead of looping in NumPy
 
-    ops: ClassVar[dict[str, Callable[..., Tensor]]] = _Operations()
-
     array: Array
     grad: Array | None
     record: Record | None  # the call that computed this tensor; None for a leaf
+    block: Any = None  # the flat block of a parameter
 
     def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None, name: str = "") -> None:
         if isinstance(data, Tensor):
             data = data.array
-        if dtype is None and not isinstance(data, np.ndarray | np.generic):
-            kind = np.asarray(data).dtype
-            dtype = np.float32 if kind.kind == "f" else kind
-        self._set(np.array(data, dtype=dtype, order="C"), requires_grad, name)
+        try:
+            if dtype is None and not isinstance(data, np.ndarray | np.generic):
+                kind = np.asarray(data).dtype
+                dtype = np.float32 if kind.kind == "f" else kind
+            array = np.array(data, dtype=dtype, order="C")
+        except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, ChainruleError):
+                raise
+            raise DataError(f"Tensor: cannot make an array of {type(data).__name__} ({error})") from error
+        if array.dtype.kind not in "fiub":
+            raise DataError(f"Tensor: the data are of dtype {array.dtype} (must be numbers)")
+        self._set(array, requires_grad, name)
 
     @property
     def requires_grad(self) -> bool:
@@ -161,6 +146,10 @@ class Tensor:
             raise ShapeError(f"item: tensor of shape {self.shape} has {self.size} elements (must have one)")
         return self.array.item()  # type: ignore[no-any-return]
 
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers."""
+        return self.array.tolist()
+
     def detach(self) -> Tensor:
         """The same values, detached from the graph."""
         return Tensor.wrap(self.array)
@@ -181,7 +170,11 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
-        return bool(self.array)
+        if self.size != 1:
+            raise ShapeError(
+                f"bool: tensor of shape {self.shape} has {self.size} elements (must have one: use .all() or .any())"
+            )
+        return bool(self.array.item())
 
     def __float__(self) -> float:
         return float(self.item())
@@ -251,77 +244,6 @@ class Tensor:
                     tensor.accumulate(grad)
 
             self.register_hook(keep)
-
-    # -- operations, found by name --------------------------------------------------------------------------
-
-    __add__, __radd__ = _operator("add")
-    __sub__, __rsub__ = _operator("sub")
-    __mul__, __rmul__ = _operator("mul")
-    __truediv__, __rtruediv__ = _operator("div")
-    __pow__, __rpow__ = _operator("pow")
-    __matmul__, __rmatmul__ = _operator("matmul")
-
-    def __neg__(self) -> Tensor:
-        return self.ops["neg"](self)
-
-    def __getitem__(self, index: Any) -> Tensor:
-        return self.ops["getitem"](self, index=index)
-
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Sum over `axis` (all axes by default)."""
-        return self.ops["sum"](self, axis=axis, keepdims=keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Mean over `axis` (all axes by default)."""
-        return self.ops["mean"](self, axis=axis, keepdims=keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Maximum over `axis` (all axes by default)."""
-        return self.ops["max"](self, axis=axis, keepdims=keepdims)
-
-    def reshape(self, *shape: Any) -> Tensor:
-        """The same values in another shape; one size may be -1."""
-        return self.ops["reshape"](
-            self, shape=shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
-        )
-
-    def transpose(self, *axes: int) -> Tensor:
-        """The axes in another order (reversed by default)."""
-        return self.ops["transpose"](self, axes=axes or None)
-
-    def swapaxes(self, a: int, b: int) -> Tensor:
-        """Swap two axes."""
-        order = list(range(self.ndim))
-        order[a], order[b] = order[b], order[a]
-        return self.transpose(*order)
-
-    @property
-    def T(self) -> Tensor:
-        return self.transpose()
-
-    def exp(self) -> Tensor:
-        """e to the power of each element."""
-        return self.ops["exp"](self)
-
-    def log(self) -> Tensor:
-        """Natural logarithm of each element."""
-        return self.ops["log"](self)
-
-    def sqrt(self) -> Tensor:
-        """Square root of each element."""
-        return self.ops["sqrt"](self)
-
-    def tanh(self) -> Tensor:
-        """Hyperbolic tangent of each element."""
-        return self.ops["tanh"](self)
-
-    def sigmoid(self) -> Tensor:
-        """1 / (1 + e^-x) of each element."""
-        return self.ops["sigmoid"](self)
-
-    def relu(self) -> Tensor:
-        """max(x, 0) of each element."""
-        return self.ops["relu"](self)
 
 
 def backward(seeds: Sequence[tuple[Tensor, Any]], *, retain: bool = False) -> None:

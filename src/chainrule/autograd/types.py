@@ -15,6 +15,7 @@ Results: TypeAlias = tuple[tuple[Array, ...], Saved]  # the same with several ou
 Needs: TypeAlias = tuple[Any, ...]
 Grads: TypeAlias = tuple[Array | None, ...]  # per positional argument: its gradient, or None if not needed
 Shape: TypeAlias = tuple[int, ...]
+Axis: TypeAlias = int | tuple[int, ...] | None  # None: all axes; negative from the end
 
 
 class Work(NamedTuple):

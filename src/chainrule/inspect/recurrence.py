@@ -38,7 +38,7 @@ def step_jacobians(layer: Recurrent, x: npt.ArrayLike, state: tuple[Any, ...] | 
     for t in range(len(x)):
         # A copy of the step for every output, so that one backward pass gives all rows.
         before = tuple(Tensor(np.repeat(part, S, axis=0), requires_grad=True) for part in state)
-        _, after = layer(np.repeat(x[None, t : t + 1], S, axis=0), before)
+        _, after = layer(Tensor(np.repeat(x[None, t : t + 1], S, axis=0)), before)
         ops.concat(*after, axis=-1).backward(np.eye(S))
         jacobians[t] = np.concatenate([part.grad for part in before], axis=-1)
         state = tuple(part.numpy()[:1] for part in after)
@@ -70,7 +70,7 @@ def gradient_norms(layer: Recurrent, x: npt.ArrayLike, gradient: npt.ArrayLike |
     layer, x = _own(layer), _inputs(x)
     states = [tuple(Tensor(part, requires_grad=True) for part in layer.start(1))]
     for t in range(len(x)):
-        _, state = layer(x[None, t : t + 1], states[-1])
+        _, state = layer(Tensor(x[None, t : t + 1]), states[-1])
         for part in state:
             part.retain_grad()
         states.append(state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chainrule import random
-from chainrule.autograd import Param, Parameters
+from chainrule.autograd import Param, Parameters, Tensor
 from chainrule.inspect.recurrence import Floats, gradient_norms
 from chainrule.nn import LSTM, RNN
 from chainrule.optim import clip_global_norm
@@ -47,7 +47,7 @@ def clipped(scale: float, limit: float = 1.0) -> tuple[float, float]:
     x = generator("inputs", seed=0).normal(0, 0.5, size=(1, T, WIDTH))
     start = Param(np.zeros((1, WIDTH)), "h_0", dtype=np.float64)
     block = Parameters([("h_0", start)])
-    _, (last,) = layer(x, (start,))
+    _, (last,) = layer(Tensor(x), (start,))
     last.backward(np.ones((1, WIDTH)))
     before = clip_global_norm(block, limit)
     return before, float(np.linalg.norm(block.grad))

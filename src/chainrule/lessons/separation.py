@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import ops, random
-from chainrule.autograd import no_grad
+from chainrule.autograd import Tensor, no_grad
 from chainrule.nn import MLP
 from chainrule.optim import Adam
 
@@ -43,12 +43,12 @@ def trained(points: Array, labels: Array) -> Any:
     optimizer = Adam(net.parameters(), 0.05)
     for _ in range(300):
         optimizer.zero_grad()
-        ops.cross_entropy(net(points), targets=labels).backward()
+        ops.cross_entropy(net(Tensor(points)), targets=labels).backward()
         optimizer.step()
 
     def score(x: Array) -> Array:
         with no_grad():
-            logits: Array = net(x).numpy()
+            logits: Array = net(Tensor(x)).numpy()
         return logits[..., 1] - logits[..., 0]
 
     return score

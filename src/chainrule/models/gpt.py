@@ -21,11 +21,12 @@ from chainrule.autograd.types import Array
 from chainrule.models.language_model import TransformerLM
 from chainrule.models.model import Config
 from chainrule.nn import Dropout, Embedding, KeyValuePrefix, Layer, LayerNorm, Linear, SoftPrompt
+from chainrule.nn.activation import Activation
 from chainrule.nn.init import normal
 from chainrule.random import next_key
 from chainrule.validate import Check
 
-ACTIVATIONS = {"gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh, "relu": ops.relu}
+ACTIVATIONS: dict[str, Activation] = {"gelu": ops.gelu, "gelu_tanh": ops.gelu_tanh, "relu": ops.relu}
 STD = 0.02  # of the initial weights: small, so that the first logits are near 0 and the first loss near ln V
 
 

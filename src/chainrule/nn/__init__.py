@@ -4,13 +4,18 @@
 prompts, `positions` and `rope_scaling` the position encodings.
 """
 
+from typing import NoReturn
+
+from chainrule.autograd import Param
+from chainrule.autograd.torch_names import unknown_member
 from chainrule.nn import init
 from chainrule.nn.activation import PReLU, activation
 from chainrule.nn.adapters import Adapted, Adapter, KeyValuePrefix, LoRALinear, SoftPrompt
 from chainrule.nn.attention import MultiHeadAttention, TransformerBlock
+from chainrule.nn.containers import ModuleList, Sequential
 from chainrule.nn.dropout import Dropout
 from chainrule.nn.embedding import Embedding
-from chainrule.nn.layer import Layer
+from chainrule.nn.layer import Layer, Module
 from chainrule.nn.linear import Linear
 from chainrule.nn.mlp import MLP, FeedForward, GatedFeedForward
 from chainrule.nn.norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
@@ -27,11 +32,19 @@ from chainrule.nn.recurrent import GRU, LSTM, RNN, Bidirectional, Stack
 from chainrule.nn.rope_scaling import LinearScaling, Llama3Scaling, RopeScaling, rope_scaling
 from chainrule.nn.rotary_attention import RotaryAttention
 
+Parameter = Param  # PyTorch's name
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise unknown_member("cr.nn", name)
+
+
 __all__ = [
     "GRU", "LSTM", "MLP", "RNN", "Adapted", "Adapter", "BatchNorm", "Bidirectional", "DistanceBias", "Dropout",
     "Embedding", "FeedForward", "GatedFeedForward", "GroupNorm", "InstanceNorm", "KeyValuePrefix", "Layer", "LayerNorm",
-    "LearnedPositions", "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "MultiHeadAttention", "PReLU",
+    "LearnedPositions", "Linear", "LinearScaling", "Llama3Scaling", "LoRALinear", "Module", "ModuleList",
+    "MultiHeadAttention", "PReLU", "Parameter",
     "RMSNorm", "RopeScaling", "RotaryAttention",
-    "SinusoidalPositions", "SoftPrompt", "Stack", "TransformerBlock", "activation", "frequencies", "init",
+    "Sequential", "SinusoidalPositions", "SoftPrompt", "Stack", "TransformerBlock", "activation", "frequencies", "init",
     "rope_scaling", "shift_matrix", "sinusoidal", "wavelengths"
 ]  # fmt: skip

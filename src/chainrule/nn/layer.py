@@ -5,14 +5,25 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
 from chainrule.autograd import Param, Parameters
 from chainrule.autograd.mode import mode
+from chainrule.autograd.torch_names import LAYER_METHODS, Elsewhere
 from chainrule.autograd.types import Array
 from chainrule.errors import CheckpointError, ConfigError, ShapeError
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class HasForward(Protocol[P, R_co]):
+    """For type checkers: anything with a `forward`."""
+
+    @property
+    def forward(self) -> Callable[P, R_co]: ...
 
 
 class Layer:
@@ -40,14 +51,21 @@ class Layer:
         for _ in _walk(name, value):  # the walk names the layers it meets
             pass
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        before = mode.scope  # what `with scope(self._name)` does, in a third of the time
-        if self._name:
-            mode.scope = f"{before}.{self._name}" if before else self._name
-        try:
-            return self.forward(*args, **kwargs)
-        finally:
-            mode.scope = before
+    if TYPE_CHECKING:  # a layer is called as its own `forward` is: the same arguments, the same result
+
+        @property
+        def __call__(self: HasForward[P, R_co]) -> Callable[P, R_co]: ...
+
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            before = mode.scope  # what `with scope(self._name)` does, in a third of the time
+            if self._name:
+                mode.scope = f"{before}.{self._name}" if before else self._name
+            try:
+                return self.forward(*args, **kwargs)
+            finally:
+                mode.scope = before
 
     # -- what is inside -------------------------------------------------------------------------------------
 
@@ -149,6 +167,18 @@ class Layer:
         for _, param in self.named_parameters():
             param.version += 1
 
+    def state_dict(self) -> dict[str, Array]:
+        """`state()` by the name that PyTorch uses."""
+        return self.state()
+
+    def load_state_dict(self, state: Mapping[str, Array]) -> None:
+        """`load()` by the name that PyTorch uses."""
+        self.load(state)
+
+    def zero_grad(self) -> None:
+        """Zero the gradients of all parameters."""
+        self.parameters().zero_grad()
+
     def check_state(self, state: Mapping[str, Array]) -> None:
         """Refuse what `load` cannot take."""
         arrays = self.arrays()
@@ -194,6 +224,13 @@ class Layer:
             label = names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"
             lines += [f"  {label}: {tree[0]}", *(f"  {line}" for line in tree[1:])]
         return lines
+
+
+Module = Layer  # PyTorch's name
+
+
+for _name, _meant in LAYER_METHODS.items():
+    setattr(Layer, _name, Elsewhere(_name, _meant))
 
 
 def _walk(name: str, value: Any) -> Iterator[tuple[str, Layer | Param]]:

@@ -6,12 +6,37 @@ Called with Tensors they record themselves; called with NumPy arrays they only c
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from chainrule.autograd import Op, Tensor
-from chainrule.ops.arrays.elementwise import add, cos, div, exp, log, mul, neg, pow, sin, sqrt, sub
+from chainrule.autograd.torch_names import unknown_member
+from chainrule.ops._composition import Composition
+from chainrule.ops.arrays.corners import abs, clip, maximum, minimum, sign
+from chainrule.ops.arrays.einsum import einsum
+from chainrule.ops.arrays.elementwise import add, cos, div, exp, log, log1p, mul, neg, pow, sin, sqrt, sub
 from chainrule.ops.arrays.indexing import embedding, gather, getitem, one_hot
 from chainrule.ops.arrays.matmul import matmul
-from chainrule.ops.arrays.reduce import logsumexp, max, mean, sum
-from chainrule.ops.arrays.shape import broadcast_to, concat, reshape, transpose, where
+from chainrule.ops.arrays.order import argmax, argmin, argsort, sort, take_along_axis, topk
+from chainrule.ops.arrays.rearrange import (
+    astype,
+    chunk,
+    clone,
+    expand,
+    flatten,
+    masked_fill,
+    pad,
+    repeat,
+    split,
+    squeeze,
+    stack,
+    swapaxes,
+    tril,
+    triu,
+    unsqueeze,
+)
+from chainrule.ops.arrays.reduce import cumsum, logsumexp, max, mean, min, norm, prod, sum
+from chainrule.ops.arrays.shape import broadcast_to, cast, concat, reshape, transpose, where
+from chainrule.ops.arrays.statistics import outer, rsqrt, std, var
 from chainrule.ops.losses.cross_entropy import cross_entropy, smooth_labels
 from chainrule.ops.losses.distances import huber, l2_to_reference, mae, mse
 from chainrule.ops.losses.likelihood import (
@@ -61,17 +86,31 @@ def all_ops() -> dict[str, Op]:
     return {value.name: value for value in globals().values() if isinstance(value, Op)}
 
 
-Tensor.ops.update(all_ops())
+def compositions() -> dict[str, Composition[..., Any]]:
+    """All functions made of ops, by name."""
+    return {value.name: value for value in globals().values() if isinstance(value, Composition)}
+
+
+Tensor.register({**all_ops(), **compositions()})
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise unknown_member("cr.ops", name)
+
 
 __all__ = [
-    "add", "all_ops", "attention", "attention_weights", "batchnorm", "batchnorm_eval", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "bradley_terry", "broadcast_to", "causal_mask", "concat", "cos",
-    "cross_entropy", "cross_entropy_probs", "div", "dropout", "elu", "embedding", "erf", "exp",
-    "fold_batchnorm", "gather", "gelu", "gelu_tanh", "getitem", "groupnorm", "gru_cell", "gru_sequence",
-    "huber", "keep_mask", "kl_divergence", "kl_divergence_logits", "l2_to_reference", "layernorm",
-    "leaky_relu", "linear", "linear_cross_entropy", "log", "log_sigmoid", "log_softmax", "logsumexp",
-    "lstm_cell", "lstm_sequence", "mae", "matmul", "max", "mean", "mse", "mul", "neg", "negative_sampling",
-    "one_hot", "packed_attention", "pow", "prelu", "relative_attention", "relu", "reshape", "rmsnorm", "rnn_cell",
-    "rnn_sequence", "rotary", "sigmoid", "silu", "sin", "smooth_labels", "softmax", "softmax_jacobian", "softplus",
-    "sqrt", "sub", "sum", "swiglu", "tanh", "transpose", "update_running", "where"
+    "abs", "add", "all_ops", "argmax", "argmin", "argsort", "astype", "attention", "attention_weights",
+    "batchnorm", "batchnorm_eval", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "bradley_terry", "broadcast_to", "cast", "causal_mask", "chunk", "clip", "clone", "compositions", "concat",
+    "cos", "cross_entropy", "cross_entropy_probs", "cumsum", "div", "dropout", "einsum", "elu", "embedding",
+    "erf", "exp", "expand", "flatten", "fold_batchnorm", "gather", "gelu", "gelu_tanh", "getitem",
+    "groupnorm", "gru_cell", "gru_sequence", "huber", "keep_mask", "kl_divergence", "kl_divergence_logits",
+    "l2_to_reference", "layernorm", "leaky_relu", "linear", "linear_cross_entropy", "log", "log1p",
+    "log_sigmoid", "log_softmax", "logsumexp", "lstm_cell", "lstm_sequence", "mae", "masked_fill", "matmul",
+    "max", "maximum", "mean", "min", "minimum", "mse", "mul", "neg", "negative_sampling", "norm", "one_hot",
+    "outer", "packed_attention", "pad", "pow", "prelu", "prod", "relative_attention", "relu", "repeat",
+    "reshape", "rmsnorm", "rnn_cell", "rnn_sequence", "rotary", "rsqrt", "sigmoid", "sign", "silu", "sin",
+    "smooth_labels", "softmax", "softmax_jacobian", "softplus", "sort", "split", "sqrt", "squeeze", "stack",
+    "std", "sub", "sum", "swapaxes", "swiglu", "take_along_axis", "tanh", "topk", "transpose", "tril",
+    "triu", "unsqueeze", "update_running", "var", "where"
 ]  # fmt: skip

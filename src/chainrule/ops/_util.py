@@ -10,6 +10,7 @@ import numpy as np
 
 from chainrule import native
 from chainrule.autograd import Example
+from chainrule.autograd.call import short
 from chainrule.autograd.mode import mode
 from chainrule.autograd.op import Examples
 from chainrule.autograd.types import Array, Grads, Into, Needs, Result, Saved, Shape
@@ -59,6 +60,33 @@ def mean_last(x: Array) -> Array:
     return mean
 
 
+FAR = 1e3  # means this many standard deviations from 0 are computed again from the centered values
+
+
+def centered(x: Array, axis: int) -> tuple[Array, Array, Array]:
+    """x less its mean along `axis`, the mean, and the variance; the axis stays with size 1.
+
+    A mean that is large beside the spread carries a rounding error of the size of the spread, so that a constant row
+    would be normalized to ±1: what is left of the mean after centering is added to it.
+    """
+    mean: Array = x.mean(axis=axis, keepdims=True)
+    y = x - mean
+    with np.errstate(over="ignore"):  # the row becomes NaN (`rstd_of`)
+        var = (y * y).mean(axis=axis, keepdims=True)
+    far = np.abs(mean) > FAR * np.sqrt(var)
+    if far.any():
+        mean = np.where(far, mean + y.mean(axis=axis, keepdims=True), mean)
+        y = x - mean
+        var = (y * y).mean(axis=axis, keepdims=True)
+    return y, mean, var
+
+
+def rstd_of(var: Array, eps: float) -> Array:
+    """1/√(σ² + ε); NaN for a row whose squares overflowed: a 0 would hide it behind finite outputs."""
+    rstd = 1 / np.sqrt(var + eps)
+    return np.where(rstd == 0, np.asarray(np.nan, rstd.dtype), rstd)
+
+
 def check_features(name: str, x: Array, **features: Array) -> None:
     """Parameters and statistics of the features of x (..., C) must have the shape (C,)."""
     wrong = [what for what, array in features.items() if x.ndim == 0 or array.shape != x.shape[-1:]]
@@ -66,6 +94,14 @@ def check_features(name: str, x: Array, **features: Array) -> None:
         given = ", ".join(f"{what} {array.shape}" for what, array in features.items())
         rule = f"{' and '.join(wrong)} must have the size of x's last axis"
         raise ShapeError(f"{name}: x {x.shape}, {given} ({rule})")
+
+
+def check_axis(name: str, axis: Any, shape: Shape) -> int:
+    """The axis, counted from the front."""
+    if not isinstance(axis, int | np.integer) or not -len(shape) <= axis < len(shape):
+        rule = f"must be from {-len(shape)} to {len(shape) - 1}" if shape else "a number has no axis"
+        raise ShapeError(f"{name}: axis {short(axis)} for shape {shape} ({rule})")
+    return int(axis) % len(shape)
 
 
 def native_map(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.optim.optimizer import Array, Block, Optimizer
+from chainrule.optim.optimizer import Array, Optimizer
+from chainrule.optim.tensors import Learned
 
 
 class AdaGrad(Optimizer):
@@ -13,7 +14,7 @@ class AdaGrad(Optimizer):
     slots = ("G",)
 
     def __init__(
-        self, params: Block, lr: float = 0.01, *, eps: float = 1e-8, eps_inside: bool = False
+        self, params: Learned, lr: float = 0.01, *, eps: float = 1e-8, eps_inside: bool = False
     ) -> None:
         super().__init__(params, lr)
         self.require(eps > 0, "eps", eps, "positive")

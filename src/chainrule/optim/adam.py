@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from chainrule.optim.adagrad import root, split
-from chainrule.optim.optimizer import Array, Betas, Block, Optimizer
+from chainrule.optim.optimizer import Array, Betas, Optimizer
+from chainrule.optim.tensors import Learned
 
 
 class Adam(Optimizer):
@@ -20,7 +21,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params: Block,
+        params: Learned,
         lr: float = 1e-3,
         betas: Betas = (0.9, 0.999),
         *,
@@ -67,7 +68,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params: Block,
+        params: Learned,
         lr: float = 1e-3,
         betas: Betas = (0.9, 0.999),
         *,

@@ -7,48 +7,50 @@ import math
 import numpy as np
 
 from chainrule.errors import ConfigError
-from chainrule.optim.optimizer import CHUNK, Block
+from chainrule.optim.optimizer import CHUNK
+from chainrule.optim.tensors import Learned, as_block
 
 
-def global_norm(params: Block) -> float:
+def global_norm(params: Learned) -> float:
     """The Euclidean norm of all trainable gradients together.
 
     Summed in float64 over chunks of fixed size: no overflow, and the same bits for any number of threads.
     """
-    if kernels := params.kernels():
-        return math.sqrt(sum(kernels.sum_of_squares(params.grad[span]) for span, _ in params.ranges()))
+    block = as_block("global_norm", params, ())
+    if kernels := block.kernels():
+        return math.sqrt(sum(kernels.sum_of_squares(grads) for _, grads, *_ in block.pieces()))
     squares = np.empty(CHUNK, np.float64)
     total = 0.0
-    for span, _ in params.ranges():
-        for start in range(span.start, span.stop, CHUNK):
-            piece = params.grad[start : min(start + CHUNK, span.stop)]
+    for _, grads, *_ in block.pieces():
+        for start in range(0, grads.size, CHUNK):
+            piece = grads[start : start + CHUNK]
             total += float(np.square(piece, out=squares[: piece.size], dtype=np.float64).sum())
     return math.sqrt(total)  # [OP.19]
 
 
-def clip_global_norm(params: Block, limit: float) -> float:
+def clip_global_norm(params: Learned, limit: float) -> float:
     """Scale all gradients so that their global norm is at most `limit`; returns the norm before clipping.
 
     The direction is kept. If the norm is infinite or NaN, nothing is scaled; the caller must skip the step.
     """
     _check("clip_global_norm", limit)
-    norm = global_norm(params)
+    block = as_block("clip_global_norm", params, ())
+    norm = global_norm(block)
     if math.isfinite(norm) and norm > limit:
-        kernels = params.kernels()
-        for span, _ in params.ranges():
+        kernels = block.kernels()
+        for _, grads, *_ in block.pieces():
             if kernels:
-                kernels.scale(params.grad[span], limit / norm)
+                kernels.scale(grads, limit / norm)
             else:
-                params.grad[span] *= limit / norm  # [OP.20]
+                grads *= limit / norm  # [OP.20]
     return norm
 
 
-def clip_value(params: Block, limit: float) -> None:
+def clip_value(params: Learned, limit: float) -> None:
     """Clip every entry of the gradient to [-limit, limit]; unlike clipping by norm, this changes the direction."""
     _check("clip_value", limit)
-    for span, _ in params.ranges():
-        piece = params.grad[span]
-        np.clip(piece, -limit, limit, out=piece)
+    for _, grads, *_ in as_block("clip_value", params, ()).pieces():
+        np.clip(grads, -limit, limit, out=grads)
 
 
 def _check(who: str, limit: float) -> None:

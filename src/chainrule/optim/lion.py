@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.optim.optimizer import Array, Betas, Block, Optimizer
+from chainrule.optim.optimizer import Array, Betas, Optimizer
+from chainrule.optim.tensors import Learned
 
 
 class Lion(Optimizer):
@@ -16,7 +17,7 @@ class Lion(Optimizer):
     slots = ("m",)
 
     def __init__(
-        self, params: Block, lr: float = 1e-4, betas: Betas = (0.9, 0.99), *, weight_decay: float = 0.0
+        self, params: Learned, lr: float = 1e-4, betas: Betas = (0.9, 0.99), *, weight_decay: float = 0.0
     ) -> None:
         super().__init__(params, lr)
         self.require(all(0 <= beta < 1 for beta in betas), "betas", betas, "at least 0 and below 1, both")

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from chainrule import native
 from chainrule.errors import CheckpointError, ConfigError, GraphError, ShapeError
+from chainrule.optim.tensors import Array as Array
+from chainrule.optim.tensors import Learned, Piece, as_block
 
-Array = npt.NDArray[Any]
 Betas = tuple[float, float]  # how much two averages keep of the past, each from 0 to below 1
 
 CHUNK = 1 << 16  # elements per update: a chunk of values, gradients and state stays in the cache
-
-
-class Block(Protocol):
-    """The interface of `chainrule.autograd.Parameters` that an optimizer uses."""
-
-    data: Array
-    grad: Array
-    offsets: dict[int, int]
-
-    def items(self) -> Iterable[tuple[str, Any]]: ...
-    def kernels(self) -> Any: ...
-    def ranges(self) -> list[tuple[slice, bool]]: ...
-    def zero_grad(self) -> None: ...
-    def changed(self) -> None: ...
 
 
 class Optimizer:
@@ -43,27 +30,51 @@ class Optimizer:
     # every slot.
     update: Callable[[Array, Array, tuple[Array, ...], float, bool], None]
 
-    def __init__(self, params: Block, lr: float) -> None:
-        self.params = params
+    weight_decay: float
+
+    def __init__(self, params: Learned, lr: float) -> None:
+        self.params = as_block(self._name, params, inspect.signature(type(self)).parameters)
         self.lr = self._rate(lr)
         self.steps = 0
-        self.arrays = {slot: native.zeros(params.data.size, params.data.dtype) for slot in self.slots}
-        self._scratch = np.empty(CHUNK, params.data.dtype)
+        values = self.params.data
+        self.arrays = {slot: native.zeros(values.size, values.dtype) for slot in self.slots}
+        self._scratch = np.empty(CHUNK, values.dtype)
 
     def step(self, lr: float | None = None) -> None:
-        """Update every trainable parameter once, at the rate `lr` (of a schedule) or at `self.lr`."""
+        """Update every trainable parameter once, at the rate `lr` (of a schedule) or at `self.lr`.
+
+        A group with a rate of its own keeps its ratio to `self.lr`.
+        """
         self._check_block()
         rate = self.lr if lr is None else self._rate(lr)
         self.steps += 1
-        whole = self.kernels is not None
-        for span, decays in self.params.ranges():
-            # The kernels split the work among threads themselves.
-            chunk = span.stop - span.start if whole else CHUNK
-            for start in range(span.start, span.stop, chunk):
-                piece = slice(start, min(start + chunk, span.stop))
-                state = tuple(self.arrays[slot][piece] for slot in self.slots)
-                self.update(self.params.data[piece], self.params.grad[piece], state, rate, decays)
+        for piece in self.params.pieces():
+            if piece[-1]:
+                self._in_group(piece, rate)
+            else:
+                self._move(piece, rate)
         self.params.changed()
+
+    def _move(self, piece: Piece, rate: float) -> None:
+        """Update one piece, chunk by chunk."""
+        values, grads, span, decays, _ = piece
+        # The kernels split the work among threads themselves.
+        chunk = CHUNK if self.kernels is None else max(1, values.size)
+        for start in range(0, values.size, chunk):
+            stop = min(start + chunk, values.size)
+            state = tuple(self.arrays[slot][span.start + start : span.start + stop] for slot in self.slots)
+            self.update(values[start:stop], grads[start:stop], state, rate, decays)
+
+    def _in_group(self, piece: Piece, rate: float) -> None:
+        """Update a piece with the settings of its group."""
+        settings = dict(piece[-1])
+        own = settings.pop("lr", self.lr)
+        before = {name: getattr(self, name) for name in settings}
+        vars(self).update(settings)
+        try:
+            self._move(piece, rate * own / self.lr if self.lr else own)
+        finally:
+            vars(self).update(before)
 
     def zero_grad(self) -> None:
         """Zero all gradients in one pass."""
@@ -93,6 +104,14 @@ class Optimizer:
             view[...] = state[name]
         self.steps = int(state["steps"])
 
+    def state_dict(self) -> dict[str, Array]:
+        """`state()` by the name that PyTorch uses."""
+        return self.state()
+
+    def load_state_dict(self, state: Mapping[str, Array]) -> None:
+        """`load()` by the name that PyTorch uses."""
+        self.load(state)
+
     def scratch(self, like: Array) -> Array:
         """A temporary array of the size of a chunk, reused by every chunk."""
         if self._scratch.size < like.size:
@@ -118,12 +137,11 @@ class Optimizer:
         return float(lr)
 
     def _check_block(self) -> None:
-        for name, param in self.params.items():
-            if param.block is not self.params:
-                raise GraphError(
-                    f"{self._name}: {name} has moved to another block since this optimizer was made "
-                    "(make a new one from model.parameters())"
-                )
+        if name := self.params.moved():
+            raise GraphError(
+                f"{self._name}: {name} has moved to another block since this optimizer was made "
+                "(make a new one from model.parameters())"
+            )
 
     def _views(self) -> Iterator[tuple[str, Array]]:
         """The state of each trainable parameter by name, as views into the flat state arrays."""

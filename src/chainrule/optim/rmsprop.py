@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from chainrule.optim.adagrad import root, split
-from chainrule.optim.optimizer import Array, Block, Optimizer
+from chainrule.optim.optimizer import Array, Optimizer
+from chainrule.optim.tensors import Learned
 
 
 class RMSprop(Optimizer):
@@ -15,7 +16,7 @@ class RMSprop(Optimizer):
 
     def __init__(
         self,
-        params: Block,
+        params: Learned,
         lr: float = 0.01,
         decay: float = 0.99,
         *,

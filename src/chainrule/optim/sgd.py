@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.optim.optimizer import Array, Block, Optimizer
+from chainrule.optim.optimizer import Array, Optimizer
+from chainrule.optim.tensors import Learned
 
 
 class SGD(Optimizer):
@@ -13,7 +14,7 @@ class SGD(Optimizer):
     `weight_decay` adds the gradient λ w of the penalty λ|w|²/2 to matrices (not to biases and gains).
     """
 
-    def __init__(self, params: Block, lr: float, *, weight_decay: float = 0.0) -> None:
+    def __init__(self, params: Learned, lr: float, *, weight_decay: float = 0.0) -> None:
         super().__init__(params, lr)
         self.require(weight_decay >= 0, "weight_decay", weight_decay, "at least 0")
         self.weight_decay = weight_decay
@@ -45,7 +46,7 @@ class Momentum(SGD):
 
     def __init__(
         self,
-        params: Block,
+        params: Learned,
         lr: float,
         momentum: float = 0.9,
         *,

@@ -15,8 +15,8 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Op, Param, scope
+from chainrule.autograd.call import FLOAT32, as_arrays, as_floats
 from chainrule.autograd.mode import mode
-from chainrule.autograd.op import FLOAT32, as_arrays, as_floats
 from chainrule.autograd.types import Array
 from chainrule.machine import one_blas_thread
 from chainrule.trace.by_token import BY_ROW, check_by_token, concat_axis, cut_axis
@@ -208,7 +208,7 @@ class _Pass:
         else:
             prefix = np.asarray(k.shape[-2] - self.lengths["ids"])
         self.owner.state[i, self.sequence] = k, v, prefix
-        op = ops.relative_attention if bias else ops.attention
+        op: Any = ops.relative_attention if bias else ops.attention
         mixed: Array = _computed(node.layer, op, [q, k, v, *bias], constants | {"causal": True})
         return mixed.transpose(0, 2, 1, 3).reshape(B, T, -1) if packed else mixed
 
@@ -235,7 +235,7 @@ def _computed(layer: str, op: Op, args: list[Any], constants: dict[str, Any]) ->
         with scope(layer):
             return op(*args, **constants)
     if not all(x is None or (type(x) is np.ndarray and x.dtype is FLOAT32) for x in args):
-        args = as_floats(as_arrays(args))
+        args = as_floats(as_arrays(args, op.name), op.integers)
     return op.run_forward(args, constants)[0]
 
 

@@ -104,7 +104,7 @@ def test_where_gives_the_gradient_to_the_chosen_side_only() -> None:
     a = Tensor([1.0, 2.0, 3.0], requires_grad=True)
     b = Tensor([[10.0], [20.0]], requires_grad=True)
     condition = np.array([[True, False, True], [False, False, True]])
-    y = ops.where(a, b, condition=condition)
+    y = ops.where(condition, a, b)
     np.testing.assert_array_equal(y.data, [[1, 10, 3], [20, 20, 3]])
     y.backward(numbers((2, 3)))
     np.testing.assert_array_equal(a.grad, [1.0, 0.0, 3.0 + 6.0])
@@ -114,7 +114,7 @@ def test_where_gives_the_gradient_to_the_chosen_side_only() -> None:
 def test_where_stops_a_bad_gradient() -> None:
     """The gradient of the unchosen side is 0, not 0 · inf."""
     a, b = Tensor(np.zeros(2), requires_grad=True), Tensor(np.zeros(2), requires_grad=True)
-    ops.where(a, b, condition=[True, False]).backward(np.array([np.inf, np.nan]))
+    ops.where([True, False], a, b).backward(np.array([np.inf, np.nan]))
     np.testing.assert_array_equal(a.grad, [np.inf, 0])
     np.testing.assert_array_equal(b.grad, [0, np.nan])
 
@@ -130,7 +130,7 @@ WRONG = {
     "concat: (3, 4) and (4,) along axis 0": lambda x: ops.concat(x, x[0]),
     "concat: axis 2 for shape (3, 4) (must be one of its 2 axes)": lambda x: ops.concat(x, x, axis=2),
     "concat: got no arrays": lambda x: ops.concat(),
-    "where: cannot take shapes (3, 4), (3, 4)": lambda x: ops.where(x, x, condition=[True, False, True]),
+    "where: cannot take shapes (3,), (3, 4), (3, 4)": lambda x: ops.where([True, False, True], x, x),
 }
 
 

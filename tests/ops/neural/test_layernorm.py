@@ -180,3 +180,29 @@ def test_relation_to_unit_vectors() -> None:
     np.testing.assert_allclose(plain(x, eps=0.0), np.sqrt(8) * unit, rtol=1e-12)
     q, k, v = np.random.default_rng(1).normal(size=(3, 1, 4, 8))
     assert not np.allclose(ops.attention(2 * q, k, v), ops.attention(q, k, v)), "queries are not normalized"
+
+
+@pytest.mark.parametrize("kind", ["native", "reference"])
+@pytest.mark.parametrize("C", [3, 16, 100, 384, 1000])
+def test_a_constant_row_far_from_0_is_normalized_to_0(kind: str, C: int) -> None:
+    gamma, beta = np.ones(C, np.float32), np.zeros(C, np.float32)
+    x = np.repeat(np.float32([[1e6], [-3e7], [123456.7], [0.1]]), C, axis=1)
+    with cr.backend(kind):
+        y, saved = cr.ops.layernorm.run_forward([x, gamma, beta], {})
+        assert (y[:3] == 0).all() and (saved[3][:3] == x[:3, :1]).all()
+        assert np.abs(y[3]).max() < 1e-4  # rounding of the mean beside the eps
+        columns = cr.ops.batchnorm(
+            np.ascontiguousarray(x[:3].T), np.ones(3, np.float32), np.zeros(3, np.float32)
+        )[0]
+        assert (columns == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["native", "reference"])
+def test_a_row_whose_squares_overflow_is_not_hidden(kind: str) -> None:
+    C = 33
+    x = np.random.default_rng(0).normal(size=(3, C)).astype(np.float32)
+    x[1] *= 1e25
+    gamma, beta = np.ones(C, np.float32), np.zeros(C, np.float32)
+    with cr.backend(kind):
+        for y in (cr.ops.layernorm(x, gamma, beta), cr.ops.rmsnorm(x, gamma)):
+            assert np.isnan(y[1]).all() and np.isfinite(y[[0, 2]]).all()

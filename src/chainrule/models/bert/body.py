@@ -28,6 +28,7 @@ from chainrule.autograd.types import Array
 from chainrule.errors import ShapeError
 from chainrule.models.model import Config, Model
 from chainrule.nn import DistanceBias, Dropout, Embedding, Layer, LayerNorm, Linear
+from chainrule.nn.activation import Activation
 from chainrule.nn.attention import attend
 from chainrule.nn.init import normal
 from chainrule.random import next_key
@@ -36,7 +37,7 @@ from chainrule.validate import Check
 STD = 0.02  # of the initial weights
 init = partial(normal, std=STD)
 # Variants, and the activation of the vector that their classifiers read.
-VARIANTS = {
+VARIANTS: dict[str, Activation] = {
     "bert": ops.tanh,
     "roberta": ops.tanh,
     "distilbert": ops.relu,

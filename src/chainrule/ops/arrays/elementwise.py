@@ -55,7 +55,13 @@ def add_native_forward(a: Array, b: Array) -> Result:
 
 
 add = Op(
-    "add", add_forward, add_backward, _pairs, native=(add_native_forward, add_backward), abstract=saves_shapes
+    "add",
+    add_forward,
+    add_backward,
+    _pairs,
+    native=(add_native_forward, add_backward),
+    abstract=saves_shapes,
+    integers=True,
 )
 
 
@@ -72,7 +78,7 @@ def sub_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     )
 
 
-sub = Op("sub", sub_forward, sub_backward, _pairs, abstract=saves_shapes)
+sub = Op("sub", sub_forward, sub_backward, _pairs, abstract=saves_shapes, integers=True)
 
 
 def mul_forward(a: Array, b: Array) -> Result:
@@ -101,7 +107,7 @@ def mul_native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 mul = Op(
     "mul", mul_forward, mul_backward, _pairs,
-    native=(mul_native_forward, mul_native_backward), abstract=saves_inputs,
+    native=(mul_native_forward, mul_native_backward), abstract=saves_inputs, integers=True,
 )  # fmt: skip
 
 
@@ -138,7 +144,7 @@ def neg_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (-dy,)
 
 
-neg = Op("neg", neg_forward, neg_backward, _single)
+neg = Op("neg", neg_forward, neg_backward, _single, integers=True)
 
 
 def exp_forward(x: Array) -> Result:
@@ -168,6 +174,20 @@ def log_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 log = Op("log", log_forward, log_backward, _positives)
+
+
+def log1p_forward(x: Array) -> Result:
+    """y = ln(1 + x), exact for small x where 1 + x rounds; -inf at -1"""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log1p(x), (x,)
+
+
+def log1p_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (x,) = saved
+    return (dy / (1 + x),)  # forward was: y = ln(1 + x)                                     [EL.13]
+
+
+log1p = Op("log1p", log1p_forward, log1p_backward, _positives)
 
 
 def sqrt_forward(x: Array) -> Result:
@@ -209,7 +229,7 @@ def pow_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((away_from_zero(rng, 3, 4), 3))
 
 
-pow = Op("pow", pow_forward, pow_backward, pow_example)
+pow = Op("pow", pow_forward, pow_backward, pow_example, integers=True)
 
 
 def sin_forward(x: Array) -> Result:

@@ -61,7 +61,7 @@ def getitem_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 3, 4),), {"index": rng.random((3, 4)) < 0.5})
 
 
-getitem = Op("getitem", getitem_forward, getitem_backward, getitem_example)
+getitem = Op("getitem", getitem_forward, getitem_backward, getitem_example, integers=True)
 
 
 def scatter_add(ids: Array, dy: Array, shape: Shape) -> Array:
@@ -120,7 +120,7 @@ def embedding_abstract(W: Array, *, ids: Any) -> Result:
 embedding = Op(
     "embedding", embedding_forward, embedding_backward, embedding_example,
     composed=lambda W, *, ids: matmul(one_hot(ids, W.shape[0], W.dtype), W),
-    native=(embedding_native_forward, embedding_native_backward), abstract=embedding_abstract,
+    native=(embedding_native_forward, embedding_native_backward), abstract=embedding_abstract, integers=True,
 )  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def gather_example(rng: np.random.Generator) -> Iterator[Example]:
 
 gather = Op(
     "gather", gather_forward, gather_backward, gather_example,
-    composed=lambda x, *, ids: sum(mul(x, one_hot(ids, x.shape[-1], x.dtype)), axis=-1),
+    composed=lambda x, *, ids: sum(mul(x, one_hot(ids, x.shape[-1], x.dtype)), axis=-1), integers=True,
 )  # fmt: skip
 
 

@@ -120,5 +120,5 @@ def cost(needs: Needs, a: Array, b: Array) -> Work:
 
 matmul = Op(
     "matmul", forward, backward, example,
-    native=(native_forward, native_backward), strided=True, abstract=abstract_forward, cost=cost,
+    native=(native_forward, native_backward), strided=True, abstract=abstract_forward, cost=cost, integers=True,
 )  # fmt: skip

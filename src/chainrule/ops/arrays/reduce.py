@@ -1,4 +1,4 @@
-"""Reductions: sum, mean, max, log-sum-exp.        Derivations: docs/derivations/reduce.md
+"""Reductions: sum, mean, max, min, prod, norm, logsumexp, cumsum.        Derivations: docs/derivations/reduce.md
 
 `axis` is None (all axes), a number or a tuple, negative from the end; `keepdims` keeps the axes with size 1.
 """
@@ -6,23 +6,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from chainrule.autograd import Op
-from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
+from chainrule.autograd import Example, Op
+from chainrule.autograd.types import Array, Axis, Grads, Needs, Result, Saved, Shape
 from chainrule.errors import ShapeError
-from chainrule.ops._util import examples, shapes
+from chainrule.ops._util import check_axis, examples, shapes
 from chainrule.ops.arrays.elementwise import exp, log, mul
-
-Axis: TypeAlias = int | tuple[int, ...] | None
 
 
 def _axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
     """`axis` as a tuple of numbers from 0 to ndim - 1."""
-    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = (
+        tuple(range(x.ndim)) if axis is None else tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    )
     for a in axes:
+        if not isinstance(a, int | np.integer):
+            raise ShapeError(f"{name}: axis {axis!r} (must be an integer, a tuple of them, or None)")
         if not -x.ndim <= a < x.ndim:
             rule = f"must be from {-x.ndim} to {x.ndim - 1}" if x.ndim else "a number has no axis"
             raise ShapeError(f"{name}: axis {a} for shape {x.shape} ({rule})")
@@ -41,6 +43,10 @@ _example = examples(
     shapes((3, 4)), shapes((2, 3, 4), axis=-1), shapes((2, 3, 4), axis=1, keepdims=True),
     shapes((2, 3, 4), axis=(0, -1)), shapes((7, 1), axis=1), shapes((7,), axis=0, keepdims=True)
 )  # fmt: skip
+_small = examples(
+    shapes((3, 4), axis=0), shapes((2, 3, 4), axis=-1), shapes((2, 3, 2), axis=1, keepdims=True), shapes((2, 2)),
+    shapes((2, 3, 2), axis=(0, -1)), lambda rng: Example((np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 1.5]]),), {"axis": 1}),
+)  # fmt: skip
 
 
 def sum_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
@@ -54,7 +60,7 @@ def sum_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (np.broadcast_to(dy.reshape(_kept(shape, axes)), shape),)  # forward was: y = Σ x       [RD.1]
 
 
-sum = Op("sum", sum_forward, sum_backward, _example)
+sum = Op("sum", sum_forward, sum_backward, _example, integers=True)
 
 
 def mean_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
@@ -94,7 +100,72 @@ def max_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return (largest * (dy.reshape(y.shape) / count),)  #                                           [RD.3]
 
 
-max = Op("max", max_forward, max_backward, _example)
+max = Op("max", max_forward, max_backward, _example, integers=True)
+
+
+def min_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
+    """y = min x over `axis`; equal minima share the gradient equally"""
+    axes = _axes("min", x, axis)
+    y = x.min(axis=axes, keepdims=True)
+    return (y if keepdims else y.squeeze(axes)), (x, y, axes)
+
+
+min = Op("min", min_forward, max_backward, _example, integers=True)
+
+
+def prod_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
+    """y = Π x over `axis`"""
+    axes = _axes("prod", x, axis)
+    return x.prod(axis=axes, keepdims=keepdims), (x, axes)
+
+
+def prod_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, axes = saved
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    order = (*kept, *axes)
+    rows = x.transpose(order).reshape(*(x.shape[i] for i in kept), -1)  # (..., n)
+    ones = np.ones_like(rows[..., :1])
+    before = np.cumprod(np.concatenate([ones, rows[..., :-1]], axis=-1), axis=-1)
+    after = np.cumprod(np.concatenate([ones, rows[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    others = (before * after).reshape([x.shape[i] for i in order])  # a division would fail at 0
+    each = others.transpose(np.argsort(order)) if order else others
+    return (each * dy.reshape(_kept(x.shape, axes)),)  # forward was: y = Π x                        [RD.6]
+
+
+prod = Op("prod", prod_forward, prod_backward, _small, integers=True)
+
+
+def norm_forward(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Result:
+    """y = √(Σ x²) over `axis`, the Euclidean norm; the subgradient at x = 0 is 0"""
+    axes = _axes("norm", x, axis)
+    y = np.sqrt(np.square(x).sum(axis=axes, keepdims=True))
+    return (y if keepdims else y.squeeze(axes)), (x, y)
+
+
+def norm_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    x, y = saved
+    return (x * (dy.reshape(y.shape) / np.where(y == 0, 1, y)),)  # forward was: y = √(Σ x²)         [RD.7]
+
+
+norm = Op("norm", norm_forward, norm_backward, _example)
+
+
+def cumsum_forward(x: Array, *, axis: int = -1) -> Result:
+    """y[i] = x[0] + ... + x[i] along `axis`"""
+    axis = check_axis("cumsum", axis, x.shape)
+    return np.cumsum(x, axis=axis, dtype=None if x.dtype.kind == "b" else x.dtype), (axis,)
+
+
+def cumsum_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (axis,) = saved
+    back = np.flip(dy, axis)  # forward was: y[i] = Σ_{j ≤ i} x[j]; x[j] is in every y[i] from j on
+    return (np.flip(np.cumsum(back, axis=axis), axis),)  #                                         [RD.8]
+
+
+cumsum = Op(
+    "cumsum", cumsum_forward, cumsum_backward,
+    examples(shapes((3, 4)), shapes((2, 3, 4), axis=1), shapes((7, 1), axis=0)), integers=True,
+)  # fmt: skip
 
 
 def logsumexp_forward(x: Array, *, axis: Axis = -1, keepdims: bool = False) -> Result:

@@ -14,9 +14,11 @@ import numpy as np
 
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import abstract
+from chainrule.autograd.call import short
+from chainrule.autograd.op import VariadicOp
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, Shape
-from chainrule.errors import ShapeError
-from chainrule.ops._util import examples, normal, shapes, unbroadcast
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.ops._util import away_from_zero, examples, normal, shapes, unbroadcast
 
 
 def reshape_forward(x: Array, *, shape: Shape | int) -> Result:
@@ -39,6 +41,7 @@ reshape = Op(
     "reshape", reshape_forward, reshape_backward,
     examples(shapes((3, 4), shape=(2, 6)), shapes((2, 3, 4), shape=(-1, 4)), shapes((7, 1), shape=7),
              shapes((), shape=(1, 1))),
+    integers=True,
 )  # fmt: skip
 
 
@@ -47,7 +50,8 @@ def transpose_forward(x: Array, *, axes: Shape | None = None) -> Result:
     order = tuple(range(x.ndim))[::-1] if axes is None else tuple(axes)
     places = [a % x.ndim if -x.ndim <= a < x.ndim else a for a in order]
     if sorted(places) != list(range(x.ndim)):
-        raise ShapeError(f"transpose: axes {order} for shape {x.shape} (each axis must appear once)")
+        swap = f"; swapaxes{order} swaps two" if len(order) == 2 else ""
+        raise ShapeError(f"transpose: axes {order} for shape {x.shape} (each axis must appear once{swap})")
     return x.transpose(places), (tuple(np.argsort(places).tolist()),)
 
 
@@ -59,6 +63,7 @@ def transpose_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 transpose = Op(
     "transpose", transpose_forward, transpose_backward,
     examples(shapes((3, 4)), shapes((2, 3, 4), axes=(1, 2, 0)), shapes((2, 1, 7), axes=(0, -1, 1))),
+    integers=True,
 )  # fmt: skip
 
 
@@ -80,6 +85,7 @@ def broadcast_to_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 broadcast_to = Op(
     "broadcast_to", broadcast_to_forward, broadcast_to_backward,
     examples(shapes((4,), shape=(3, 4)), shapes((3, 1), shape=(2, 3, 7)), shapes((), shape=5)),
+    integers=True,
 )  # fmt: skip
 
 
@@ -116,31 +122,60 @@ def concat_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     return tuple(dy[*front, start:stop] if need else None for need, (start, stop) in pieces)  #    [SH.4]
 
 
-concat = Op(
+concat = VariadicOp(
     "concat", concat_forward, concat_backward,
     examples(shapes((3, 4), (2, 4)), shapes((2, 3, 1), (2, 3, 7), (2, 3, 2), axis=-1), shapes((5,))),
-    abstract=concat_abstract,
+    abstract=concat_abstract, integers=True,
 )  # fmt: skip
 
 
-def where_forward(a: Array, b: Array, *, condition: Any) -> Result:
-    """y = a where `condition` holds, b elsewhere; all three broadcast"""
-    chosen = np.array(condition, dtype=bool)
+def where_forward(condition: Array, a: Array, b: Array) -> Result:
+    """y = a where `condition` holds (is not 0), b elsewhere; all three broadcast"""
+    chosen = condition != 0
     return np.where(chosen, a, b), (chosen, a.shape, b.shape)
 
 
 def where_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     chosen, a_shape, b_shape = saved
-    return (  # forward was: y = a or b; only the chosen one affects y                               [SH.5]
-        unbroadcast(np.where(chosen, dy, 0), a_shape) if needs[0] else None,
-        unbroadcast(np.where(chosen, 0, dy), b_shape) if needs[1] else None,
+    return (  # forward was: y = a or b; only the chosen one affects y, the condition by jumps alone  [SH.5]
+        np.zeros(chosen.shape, dy.dtype) if needs[0] else None,
+        unbroadcast(np.where(chosen, dy, 0), a_shape) if needs[1] else None,
+        unbroadcast(np.where(chosen, 0, dy), b_shape) if needs[2] else None,
     )
 
 
 def where_example(rng: np.random.Generator) -> Iterator[Example]:
-    yield Example((normal(rng, 3, 4), normal(rng, 3, 4)), {"condition": rng.random((3, 4)) < 0.5})
-    yield Example((normal(rng, 4), normal(rng, 7, 1)), {"condition": rng.random((7, 4)) < 0.5})
-    yield Example((normal(rng, 2, 3), normal(rng)), {"condition": np.array([True, False, True])})
+    yield Example((rng.random((3, 4)) < 0.5, normal(rng, 3, 4), normal(rng, 3, 4)))
+    yield Example((rng.random((7, 4)) < 0.5, normal(rng, 4), normal(rng, 7, 1)))
+    yield Example((np.array([True, False, True]), normal(rng, 2, 3), normal(rng)))
+    yield Example((away_from_zero(rng, 3), normal(rng, 2, 3), normal(rng, 3)))
 
 
-where = Op("where", where_forward, where_backward, where_example)
+where = Op("where", where_forward, where_backward, where_example, integers=True)
+
+
+def cast_forward(x: Array, *, dtype: Any) -> Result:
+    """A copy of x in another float dtype; its gradient comes back in the dtype of x"""
+    kind = as_dtype("cast", dtype)
+    if kind.kind != "f":
+        raise ConfigError(f"cast: dtype {kind} has no gradient (must be a float dtype; astype takes any)")
+    return x.astype(kind), (x.dtype,)
+
+
+def cast_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
+    (dtype,) = saved
+    return (dy.astype(dtype),)  # forward was: y = x, rounded                                       [SH.6]
+
+
+def as_dtype(name: str, dtype: Any) -> np.dtype[Any]:
+    """The dtype that is meant, of numbers or booleans."""
+    try:
+        kind: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as error:
+        raise ConfigError(f"{name}: got {short(dtype)} (must be a dtype, such as np.float32)") from error
+    if kind.kind not in "fiub":
+        raise ConfigError(f"{name}: dtype {kind} (must be of numbers or booleans)")
+    return kind
+
+
+cast = Op("cast", cast_forward, cast_backward, examples(shapes((3, 4), dtype=np.float64)), integers=True)

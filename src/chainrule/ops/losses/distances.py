@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, is_float
 from chainrule.errors import ConfigError, ShapeError
+from chainrule.ops._composition import Composition
 from chainrule.ops._util import away_from_zero, examples, normal, shapes
 from chainrule.ops.losses._reduction import reduced, spread
 
@@ -95,7 +95,8 @@ def huber_example(rng: np.random.Generator) -> Iterator[Example]:
 huber = Op("huber", huber_forward, huber_backward, huber_example)
 
 
-def l2_to_reference(theta: Any, theta_ref: Any, lam: float) -> Any:
+@Composition
+def l2_to_reference(theta: Tensor, theta_ref: Tensor, lam: float) -> Tensor:
     """λ ‖θ - θ_ref‖², which pulls fine-tuned weights toward the pretrained ones; Tensors or arrays.
 
     >>> import chainrule as cr

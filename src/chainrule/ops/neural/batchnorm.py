@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from chainrule import native
-from chainrule.autograd import Example, Op
+from chainrule.autograd import Example, Op, Tensor
 from chainrule.autograd.types import Array, Grads, Needs, Result, Results, Saved
 from chainrule.errors import ConfigError, DataError, ShapeError
-from chainrule.ops._util import check_features, examples, normal, shapes
+from chainrule.ops._composition import Composition
+from chainrule.ops._util import centered, check_features, examples, normal, rstd_of, shapes
 from chainrule.ops.arrays import reduce
 from chainrule.ops.arrays.elementwise import add, div, mul, sqrt, sub
 from chainrule.ops.arrays.shape import reshape
@@ -31,10 +32,9 @@ def batchnorm_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5)
     """
     _check_batch(x, gamma, beta)
     rows = x.reshape(-1, x.shape[-1])  # (N, C)
-    mean = rows.mean(axis=0)
-    y = rows - mean
-    var = (y * y).mean(axis=0)
-    rstd = 1 / np.sqrt(var + eps)  # (C,)                                                             [BN.1]
+    y, mean, var = centered(rows, 0)  #                                                              [BN.10]
+    mean, var = mean[0], var[0]
+    rstd = rstd_of(var, eps)  # (C,)                                                                  [BN.1]
     y *= rstd * gamma
     y += beta  # [BN.2]
     return (y.reshape(x.shape), mean, var), (x, gamma, mean, rstd)
@@ -179,7 +179,8 @@ def fold_batchnorm(
     return scale[:, None] * W, scale * shift + beta  # [BN.9]
 
 
-def groupnorm(x: Any, gamma: Any, beta: Any, *, groups: int, eps: float = 1e-5) -> Any:
+@Composition
+def groupnorm(x: Tensor, gamma: Tensor, beta: Tensor, *, groups: int, eps: float = 1e-5) -> Tensor:
     """Normalize over the positions of one example and the channels of one group; `groups=C` is instance norm.
 
     x (B, ..., C), gamma (C,), beta (C,) -> y (B, ..., C), a composition of small ops.

@@ -14,7 +14,16 @@ from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved
 from chainrule.errors import ConfigError
-from chainrule.ops._util import check_features, examples, mean_last, shapes, sum_lead, summed_into
+from chainrule.ops._util import (
+    centered,
+    check_features,
+    examples,
+    mean_last,
+    rstd_of,
+    shapes,
+    sum_lead,
+    summed_into,
+)
 from chainrule.ops.arrays import reduce
 from chainrule.ops.arrays.elementwise import add, div, mul, sqrt, sub
 
@@ -25,12 +34,10 @@ def forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5, eps_mode:
     x (..., C), gamma (C,), beta (C,) -> y (..., C). `eps_mode="outside"` divides by σ + ε instead.
     """
     check_features("layernorm", x, gamma=gamma, beta=beta)
-    mean = mean_last(x)  # (..., 1)
-    y = x - mean
-    var = mean_last(y * y)  # (..., 1)                                                                [LN.1]
+    y, mean, var = centered(x, -1)  # (..., C), (..., 1), (..., 1)                               [LN.1] [LN.8]
     saved: Saved
     if eps_mode == "inside":
-        rstd = 1 / np.sqrt(var + eps)  # (..., 1)                                                     [LN.2]
+        rstd = rstd_of(var, eps)  # (..., 1)                                                          [LN.2]
         saved = (x, gamma, beta, mean, rstd)
     elif eps_mode == "outside":
         std = np.sqrt(var)

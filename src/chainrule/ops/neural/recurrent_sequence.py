@@ -67,7 +67,7 @@ def _composed(cell: Op, states: int) -> Callable[..., Any]:
         state, weights = rest[:states], rest[states:]
         outputs = []
         for t in range(x.shape[1]):
-            after = cell(x[:, t], *state, *weights, **constants)
+            after: Any = cell(x[:, t], *state, *weights, **constants)
             state = after if isinstance(after, tuple) else (after,)
             outputs.append(state[0].reshape(x.shape[0], 1, state[0].shape[-1]))  # (B, 1, H)
         return concat(*outputs, axis=1), *state

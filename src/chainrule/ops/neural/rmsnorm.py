@@ -15,7 +15,7 @@ from chainrule import native
 from chainrule.autograd import Op
 from chainrule.autograd.abstract import abstract
 from chainrule.autograd.types import Array, Grads, Needs, Result, Saved
-from chainrule.ops._util import check_features, examples, mean_last, shapes, sum_lead, summed_into
+from chainrule.ops._util import check_features, examples, mean_last, rstd_of, shapes, sum_lead, summed_into
 from chainrule.ops.arrays import reduce
 from chainrule.ops.arrays.elementwise import add, div, mul, sqrt
 
@@ -26,7 +26,8 @@ def forward(x: Array, gamma: Array, *, eps: float = 1e-6) -> Result:
     x (..., C), gamma (C,) -> y (..., C)
     """
     check_features("rmsnorm", x, gamma=gamma)
-    rstd = 1 / np.sqrt(mean_last(x * x) + eps)  # (..., 1)                                            [RN.1]
+    with np.errstate(over="ignore"):
+        rstd = rstd_of(mean_last(x * x), eps)  # (..., 1)                                             [RN.1]
     y = x * rstd
     y *= gamma
     return y, (x, gamma, rstd)

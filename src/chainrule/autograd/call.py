@@ -1,0 +1,156 @@
+"""The arguments of a call: turned into arrays, and named in errors. Shared by ops and by functions made of ops."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from chainrule.autograd.tensor import Tensor
+from chainrule.autograd.types import Array, Results, is_float
+from chainrule.errors import ChainruleError, ConfigError, ShapeError
+from chainrule.suggest import did_you_mean
+
+FLOAT32 = np.dtype(np.float32)  # nearly always this very object, so `is` is tried before `==`
+
+# What NumPy and Python raise for arguments that do not fit. A FloatingPointError is asked for by the caller.
+FOREIGN = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError)
+
+WORDS = {"dim": "axis", "dims": "axes", "keepdim": "keepdims", "input": "", "other": ""}  # PyTorch's names
+
+
+def signature(forward: Callable[..., Any]) -> inspect.Signature:
+    """The signature of an op: Tensors by position, as the arrays of its `forward`, and constants by name."""
+    plain = inspect.signature(forward, eval_str=True)
+    taken = [
+        p.replace(kind=p.POSITIONAL_ONLY, annotation=_tensors(p.annotation))
+        if p.kind is p.POSITIONAL_OR_KEYWORD
+        else p.replace(annotation=Tensor)
+        if p.kind is p.VAR_POSITIONAL
+        else p
+        for p in plain.parameters.values()
+    ]
+    several = plain.return_annotation == Results
+    return plain.replace(parameters=taken, return_annotation=tuple[Tensor, ...] if several else Tensor)
+
+
+def _tensors(annotation: Any) -> Any:
+    return Tensor | None if annotation == Array | None else Tensor
+
+
+def shown(name: str, taken: inspect.Signature) -> str:
+    """`softmax(x, /, *, axis=-1)`"""
+    bare = [p.replace(annotation=p.empty) for p in taken.parameters.values()]
+    return name + str(taken.replace(parameters=bare, return_annotation=taken.empty))
+
+
+def as_arrays(args: Sequence[Any], name: str) -> list[Array | None]:
+    """Arguments as arrays of numbers. A Python number takes the float dtype of the arrays beside it."""
+    kinds = [a.dtype for a in args if isinstance(a, np.ndarray | np.floating) and a.dtype.kind == "f"] + [
+        FLOAT32
+    ]
+    return [a if a is None else as_array(a, name, kinds[0]) for a in args]
+
+
+def as_array(value: Any, name: str, dtype: Any = FLOAT32) -> Array:
+    if isinstance(value, np.ndarray):
+        array = value
+    else:
+        try:
+            array = np.asarray(value, dtype=dtype)
+        except (*FOREIGN, RecursionError) as error:
+            if isinstance(error, ChainruleError):
+                raise
+            raise ConfigError(f"{name}: got {short(value)} as an operand (must be numbers)") from error
+    if array.dtype.kind not in "fiub":
+        raise ConfigError(f"{name}: got an array of dtype {array.dtype} (must be numbers)")
+    return array
+
+
+def as_floats(arrays: list[Any], integers: bool = True) -> list[Any]:
+    """Integers and booleans beside floats become floats of the same dtype: x * mask stays float32.
+
+    Without floats beside them they stay as they are, or become float32 where an op takes no `integers`.
+    """
+    kinds = {a.dtype for a in arrays if a is not None and is_float(a)}
+    if not kinds and not integers:
+        kinds = {FLOAT32}
+    if not kinds or all(a is None or is_float(a) for a in arrays):
+        return arrays
+    return [a if a is None or is_float(a) else a.astype(next(iter(kinds))) for a in arrays]
+
+
+def check_dtypes(name: str, args: Sequence[Any]) -> None:
+    """Refuse float64 beside a float32 parameter: NumPy would compute in float64 from there on, without a word."""
+    floats = [a for a in args if isinstance(a, Tensor | np.ndarray) and a.dtype.kind == "f" and a.size > 1]
+    learned = next((a for a in floats if getattr(a, "decay", None) is not None), None)  # a Param
+    if learned is None:
+        return
+    for other in floats:
+        if other.dtype != learned.dtype:
+            fix = f"x.astype(np.{learned.dtype}), or model.to(np.{other.dtype})"
+            what = f"an input of shape {other.shape} is {other.dtype}"
+            raise ConfigError(f"{name}: {what}, the parameter {learned.dtype} (must be equal: {fix})")
+
+
+def unpacked(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a variadic function that may be given as one list."""
+    return tuple(args[0]) if len(args) == 1 and isinstance(args[0], list | tuple) else args
+
+
+def renamed(name: str, constants: dict[str, Any]) -> dict[str, Any]:
+    """`dim` as `axis`."""
+    if "axis" in constants:
+        raise ConfigError(f"{name}: got both axis and dim (they are one argument: give one of them)")
+    return {"axis" if key == "dim" else key: value for key, value in constants.items()}
+
+
+def explained(
+    error: Exception, name: str, taken: inspect.Signature, args: Sequence[Any], constants: Mapping[str, Any]
+) -> ChainruleError:
+    """An error of NumPy or Python in a call, as one line that names the function and its arguments."""
+    try:
+        taken.bind(*args, **constants)
+    except TypeError as wrong:
+        return ConfigError(
+            f"{name}: {_unbound(str(wrong), taken, constants)} (it takes {shown(name, taken)})"
+        )
+    if any(a is None for a in args) and isinstance(error, TypeError | AttributeError):
+        return ConfigError(f"{name}: an operand is None (must be an array)")
+    given = ", ".join(f"{key}={short(value)}" for key, value in constants.items())
+    shapes = ", ".join(str(a.shape) if hasattr(a, "shape") else short(a) for a in args)
+    if isinstance(error, TypeError | AttributeError | OverflowError) and given:
+        return ConfigError(f"{name}: cannot take shapes {shapes} with {given} ({_reason(error)})")
+    return ShapeError(
+        f"{name}: cannot take shapes {shapes}{' with ' if given else ''}{given} ({_reason(error)})"
+    )
+
+
+def _unbound(message: str, taken: inspect.Signature, constants: Mapping[str, Any]) -> str:
+    """What is wrong with a call whose arguments do not fit the signature."""
+    for name in constants:
+        known = taken.parameters.get(name)
+        if known is None:
+            word = WORDS.get(name, "")
+            hint = f"did you mean {word}?" if word in taken.parameters else ""
+            return f"unknown argument {name!r}; {hint or did_you_mean(name, taken.parameters)}".rstrip("; ")
+        if known.kind is known.POSITIONAL_ONLY:
+            return f"{name} is given by name (tensors are given by position)"
+    return message
+
+
+def _reason(error: Exception) -> str:
+    if "incompatible function arguments" in str(error):  # a kernel's own text is a page long
+        return "a constant has the wrong type"
+    return re.sub(r"\s+", " ", str(error)) or type(error).__name__
+
+
+def short(value: Any) -> str:
+    """A value in a message: one line, not too long."""
+    if isinstance(value, Tensor | np.ndarray):
+        return f"an array of shape {value.shape}"
+    text = re.sub(r"\s+", " ", repr(value))
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,73 @@
+"""Layers in a row and in a list. A plain list or dict of layers as an attribute works too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from chainrule.autograd import Tensor
+from chainrule.errors import ConfigError, ShapeError
+from chainrule.nn.layer import Layer
+
+L = TypeVar("L", bound=Layer)
+
+
+class ModuleList(Layer, Generic[L]):
+    """A list of layers whose parameters are found under their numbers: `0.weight`."""
+
+    def __init__(self, layers: Iterable[L] = ()) -> None:
+        self._count = 0
+        for layer in layers:
+            self.append(layer)
+
+    def append(self, layer: L) -> None:
+        """Add a layer at the end."""
+        if not isinstance(layer, Layer):
+            raise ConfigError(f"{type(self).__name__}: got a {type(layer).__name__} (must be a layer)")
+        setattr(self, str(self._count), layer)
+        self._count += 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[L]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: int) -> L:
+        if not -len(self) <= index < len(self):
+            raise ShapeError(f"{type(self).__name__}: index {index} of {len(self)} layers (must be below)")
+        layer: L = getattr(self, str(index % len(self)))
+        return layer
+
+
+class Sequential(Layer):
+    """Layers, ops or functions one after the other, each called with the result of the one before.
+
+    >>> import chainrule as cr, numpy as np
+    >>> net = cr.nn.Sequential(cr.nn.Linear(3, 8), cr.ops.relu, cr.nn.Linear(8, 2))
+    >>> net(cr.zeros(5, 3)).shape
+    (5, 2)
+    """
+
+    def __init__(self, *steps: Callable[[Any], Any]) -> None:
+        for i, step in enumerate(steps):
+            if not callable(step):
+                raise ConfigError(f"Sequential: got a {type(step).__name__} (must be a layer or a function)")
+            setattr(self, str(i), step)
+
+    def __len__(self) -> int:
+        return sum(name.isdigit() for name in vars(self))
+
+    def __iter__(self) -> Iterator[Callable[[Any], Any]]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: int) -> Any:
+        if not -len(self) <= index < len(self):
+            raise ShapeError(f"Sequential: index {index} of {len(self)} steps (must be below)")
+        return getattr(self, str(index % len(self)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (..., C) -> (..., C') of the last step"""
+        for step in self:
+            x = step(x)
+        return x

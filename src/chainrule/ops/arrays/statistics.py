@@ -1,0 +1,53 @@
+"""Variance and standard deviation, and other small formulas made of ops.    Derivations: docs/derivations/reduce.md"""
+
+from __future__ import annotations
+
+from chainrule.autograd import Tensor
+from chainrule.autograd.types import Axis
+from chainrule.errors import ShapeError
+from chainrule.ops._composition import Composition
+from chainrule.ops.arrays import elementwise
+from chainrule.ops.arrays.reduce import mean, norm, sum
+from chainrule.ops.arrays.shape import reshape
+
+
+@Composition
+def var(x: Tensor, *, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+    """Variance Σ (x - mean)² / (n - correction) over `axis`; with correction 1 unbiased (PyTorch's default)."""
+    centered = _centered(x, axis)
+    freedom = _freedom("var", x, axis, correction)
+    squares = sum(elementwise.mul(centered, centered), axis=axis, keepdims=keepdims)
+    return elementwise.div(squares, freedom)
+
+
+@Composition
+def std(x: Tensor, *, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+    """Standard deviation over `axis`, the root of `var`; the subgradient where all x are equal is 0."""
+    freedom = _freedom("std", x, axis, correction)
+    return elementwise.div(norm(_centered(x, axis), axis=axis, keepdims=keepdims), freedom**0.5)
+
+
+def _centered(x: Tensor, axis: Axis) -> Tensor:
+    return elementwise.sub(x, mean(x, axis=axis, keepdims=True))
+
+
+def _freedom(name: str, x: Tensor, axis: Axis, correction: float) -> float:
+    """The number of elements that are averaged, less the correction."""
+    n = x.size // max(1, mean(x, axis=axis).size)
+    if not n > correction:
+        raise ShapeError(f"{name}: {n} elements, correction {correction} (must be fewer)")
+    return n - correction
+
+
+@Composition
+def rsqrt(x: Tensor) -> Tensor:
+    """1 / √x"""
+    return elementwise.div(1.0, elementwise.sqrt(x))
+
+
+@Composition
+def outer(a: Tensor, b: Tensor) -> Tensor:
+    """a (n,), b (m,) -> (n, m), every element of a times every element of b"""
+    if a.ndim != 1 or b.ndim != 1:
+        raise ShapeError(f"outer: a is {a.shape}, b is {b.shape} (both must be vectors)")
+    return elementwise.mul(reshape(a, shape=(-1, 1)), b)
