@@ -62,7 +62,7 @@ def of_splits(losses: SplitLosses) -> Finding:
     """Does what a model knows hold for text it has not seen?"""
     overfits = losses.validation > losses.train * (1 + limits.OVERFITTED)
     code = Code.SPLITS_OVERFIT if overfits else Code.SPLITS_OK
-    return finding(code, train=losses.train, validation=losses.validation)
+    return finding(code, train=losses.train, validation=losses.validation, of=losses.of)
 
 
 def of_embeddings(space: EmbeddingReport) -> Finding:

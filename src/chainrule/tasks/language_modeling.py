@@ -9,7 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from chainrule.data import BUILT_IN, Batches, BatchSource, Corpus, Shards, Streams, load, split, windows
+from chainrule.data import (
+    BUILT_IN,
+    CHOSEN,
+    Batches,
+    BatchSource,
+    Columns,
+    Corpus,
+    Shards,
+    Streams,
+    load,
+    split,
+    windows,
+)
 from chainrule.data.batches.windows import check_length
 from chainrule.data.encoded import Encoded
 from chainrule.errors import ConfigError, DataError, FormatError
@@ -50,11 +62,11 @@ class LanguageModelingTask(Task):
     """Of the validation text in UTF-8, before any tokenizer lost some of it."""
 
     @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> Corpus | Shards:
+    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus | Shards:
         """What `data.load` finds by this name, or the shards in this directory."""
         if name not in BUILT_IN and Path(name).is_dir():
             return Shards(Path(name))
-        return load(name)
+        return load(name, columns)
 
     @classmethod
     def of(
@@ -103,6 +115,10 @@ class LanguageModelingTask(Task):
             raise DataError(f"validation text: {found} (must be at least 2: the first is only read)")
         T = min(model.training_window, len(self.validation) - 1)
         return list(windows(self.validation, batch_size=batch_size, block_size=T, limit=limit))
+
+    def eval_rows(self, model: LanguageModel) -> int:
+        """Windows of the validation text, side by side."""
+        return max(1, (len(self.validation) - 1) // model.training_window)
 
     def scores(self, model: LanguageModel, batches: EvalBatches) -> dict[str, float | None]:
         """How many tokens were predicted."""

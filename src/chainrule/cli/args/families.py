@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import NamedTuple, get_type_hints
 
 from chainrule.cli.args.kinds import kind_of
+from chainrule.data.read.columns import Columns
 from chainrule.models.registry import ENCODERS, KNOWN
 
 NAMES = list(KNOWN)  # in the order they are named to people
@@ -18,12 +19,16 @@ class Data(NamedTuple):
     about: str
     example: str
     default: str = "docstrings"
+    columns: tuple[str, ...] = ("text_column", "label_column")
+    """The flags that choose the columns of a table."""
 
 
 TEXT = Data(
-    "A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made.",
+    "A text file, a table with a column of texts, a corpus that `chainrule data list` knows, or a directory that "
+    "`chainrule data build` made.",
     example="book.txt",
     default="pydoc",
+    columns=("text_column",),
 )
 LABELED = Data(
     "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
@@ -36,6 +41,7 @@ PAIRS = Data(
     "by line, or docstrings.",
     example="pairs.tsv",
     default="docstrings",
+    columns=("source_column", "target_column"),
 )
 DATA = {
     "seq2seq": PAIRS,
@@ -49,6 +55,11 @@ DATA = {
         example="names.conll",
     ),
 }  # any other family: TEXT
+
+
+def without(kind: Data) -> tuple[str, ...]:
+    """The fields of `Columns` that mean nothing for these data."""
+    return tuple(field.name for field in fields(Columns) if field.name not in (*kind.columns, "header"))
 
 
 def decided(family: str) -> tuple[str, ...]:

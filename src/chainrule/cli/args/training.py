@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.families import sizes_of
 from chainrule.cli.args.options import Given
+from chainrule.data.read.columns import Columns
 from chainrule.train.config import TrainConfig
 
 # Settings of a training that are chosen for a budget, unless they are given.
@@ -43,6 +45,7 @@ class TrainOptions:
     """Only try rising learning rates on a copy of the model and suggest one; nothing is written."""
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
+    columns: Columns = field(default_factory=Columns)
     training: TrainConfig = field(default_factory=TrainConfig)
     given: Given = frozenset()
     """The options with a flag or a line in the file, default or not."""
@@ -93,7 +96,14 @@ class TrainOptions:
     @property
     def own(self) -> dict[str, Any]:
         """What is neither a size nor a setting of the training."""
-        return {"family": self.family, "data": self.data, "tokenizer": self.tokenizer, "init": self.init}
+        own = {"family": self.family, "data": self.data, "tokenizer": self.tokenizer, "init": self.init}
+        return own | in_toml(vars(self.columns))
+
+
+def in_toml(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of columns, several with commas between them."""
+    said = {name: value for name, value in columns.items() if value not in (None, ())}
+    return {name: ",".join(v) if isinstance(v, list | tuple) else v for name, v in said.items()}
 
 
 def settled(config: TrainConfig) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from chainrule.train.log import read, score_in_words
 
 def in_words(run: cr.runs.Run, result: Result) -> list[str]:
     """The last loss, the best evaluation if another is used, and how it compares with baseline and forecast."""
-    lines = [f"validation loss {bits(run, result.validation)} after {steps(result.steps)}"]
+    share = run.task.share(run.model, run.trainer.eval_batches)
+    some = f", on {share}" if share.partial else ""
+    lines = [f"validation loss {bits(run, result.validation)} after {steps(result.steps)}{some}"]
     best = run.trainer.best_so_far
     kept = run.trainer.config.keep == "best" and best.step >= 0
     if kept and best.step != result.steps:

@@ -109,7 +109,7 @@ BAD = {
     "dedup line 17": (["data", "dedup", "bad.jsonl", "--out", "o.jsonl"], "bad.jsonl: line 17 is not JSON"),
     "empty": (["data", "stats", "empty.txt"], "empty.txt: no text in 0 bytes"),
     "field": (
-        ["data", "stats", "texts.jsonl", "--field", "body"],
+        ["data", "stats", "texts.jsonl", "--text-column", "body"],
         "line 1 has no field 'body' (there are 'text')",
     ),
     "by": (["data", "stats", "--by", "word"], "--by"),

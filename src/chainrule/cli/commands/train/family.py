@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from chainrule.cli.args.families import DATA, NAMES, TEXT, decided
+from chainrule.cli.args.families import DATA, NAMES, TEXT, decided, without
 from chainrule.cli.args.options import Argument, Help, Without
 from chainrule.cli.args.training import TrainOptions
+from chainrule.data.read.columns import Columns
 from chainrule.errors import ConfigError
 from chainrule.models.registry import KNOWN
 from chainrule.suggest import did_you_mean
@@ -76,7 +77,10 @@ class Train(TrainOptions):
         from chainrule.cli.render.progress import Progress
 
         with Progress("reading"):
-            return resumed(self, self.resume) if self.resume else new_run(self, draft=draft)
+            run = resumed(self, self.resume) if self.resume else new_run(self, draft=draft)
+        if reading := getattr(run.corpus, "reading", None):
+            self.say(str(reading))
+        return run
 
     def _try(self) -> None:
         """The trials that were asked for."""
@@ -107,6 +111,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     more: list[Any] = [
         ("data", Annotated[str, Argument("DATA"), Help(kind.about)], field(default=kind.default)),
         ("tokenizer", Annotated[str | None, Help(tokens)], field(default=None)),
+        ("columns", Annotated[Columns, Without(without(kind))], field(default_factory=Columns)),
         ("sizes", Annotated[config, Without(decided(family))], field(default_factory=config)),
         ("training", TrainConfig, field(default_factory=partial(defaults, family))),
     ]
