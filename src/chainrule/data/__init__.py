@@ -39,6 +39,7 @@ __all__ = [
     "PairCorpus", "Parts", "Question", "Reading", "Report", "Rule", "Segmented", "Shards", "SpecialIds", "Split",
     "Streams", "Tagged", "TaggedBatches", "TwinBatches", "Twins", "available", "balanced", "build",
     "encode_words", "label_ids", "labeled_rows", "load", "load_pairs", "pad", "padded", "read_documents",
-    "read_labeled", "read_names", "read_questions", "read_tagged", "segment_mask", "segmented", "shift", "split", "spread",
+    "read_labeled", "read_names", "read_questions", "read_tagged", "segment_mask", "segmented", "shift", "split",
+    "spread",
     "windows"
 ]  # fmt: skip

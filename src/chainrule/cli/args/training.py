@@ -34,7 +34,10 @@ class TrainOptions:
     """Start from the weights, sizes and tokenizer of this run or checkpoint: to continue with other data, or with
     another head, as from bert to bert-classifier. Without --lr the learning rate is a tenth of the default."""
     resume: Path | None = None
-    """Resume this run, with its data and settings, from its newest checkpoint."""
+    """Resume this run, with its data and settings, from its newest checkpoint; or all runs of a directory of seeds."""
+    seeds: int = 1
+    """Train so many runs, with the seeds --seed, --seed + 1, ..., in the directories seed-0, seed-1, ... of --out, and
+    print the mean of their results with its standard error."""
     config: Path | None = None
     """A TOML file with options, such as n_layer = 6; flags override it."""
     print_config: bool = False

@@ -38,14 +38,39 @@ class Train(TrainOptions):
     """What the commands share; `command` adds the sizes of a family."""
 
     def run(self) -> None:
+        from chainrule.cli.args.seeds import parent_of
+
         if self.print_config:
             print(self.settings(), end="")
+        elif parent := parent_of(self):
+            self._train_seeds(parent)
         elif self.overfit or self.find_lr:
             self._try()
         else:
             self._train()
 
-    def _train(self) -> None:
+    def _train_seeds(self, parent: Path) -> None:
+        """A run for each seed, then the mean of what they reach."""
+        from chainrule.cli.args.seeds import each_seed
+        from chainrule.cli.render import seeds
+        from chainrule.cli.render.show import command_line
+        from chainrule.runs.history import History
+        from chainrule.runs.seeds import folders, together
+
+        try:
+            for asked in each_seed(self, parent):
+                self.say(f"seed {asked.training.seed}" if not asked.resume else f"resumes {asked.resume}")
+                asked._train(alone=False)
+        except SystemExit:
+            count = "" if self.seeds == 1 else f" --seeds {self.seeds}"
+            self.say(f"all seeds: {command_line()} train {self.family} --resume {parent}{count}")
+            raise
+        made = [History.of(folder) for folder in folders(parent)]
+        lines = seeds.in_words(together(made), len(made), parent)
+        print(json.dumps(seeds.summary(made, parent)) if self.json else "\n".join(lines))
+
+    def _train(self, *, alone: bool = True) -> None:
+        """Train one run and say what it reached; with `alone` the summary for machines is of it."""
         from rich.console import Console
 
         from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
@@ -62,12 +87,15 @@ class Train(TrainOptions):
             result = run.train(Console(stderr=self.json, highlight=False))
         except NotFinite as error:
             raise NotFinite(*error.args, remedy(run)) from error
-        print(json.dumps(summary(run, result)) if self.json else "\n".join(in_words(run, result)))
+        if not self.json:
+            print("\n".join(in_words(run, result)))
+        elif alone:
+            print(json.dumps(summary(run, result)))
         if result.interrupted:
             said = f"interrupted after step {result.steps:,}, which is saved"
             self.say(f"{said}; resume with: {command_for(run)}")
             raise SystemExit(130)
-        if not self.json:
+        if not self.json and alone:
             print(next_command(run))
 
     def _run(self, *, draft: bool = False) -> Run:
