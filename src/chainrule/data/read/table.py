@@ -172,7 +172,7 @@ def names_columns(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
         return False
     known = sum(cell in HEADINGS for cell in named)
     spoken = sum(cell in LANGUAGES for cell in named)
-    if known + spoken == len(named) or (len(named) > 2 and (known or spoken > 1)):
+    if known + spoken == len(named) or (len(cells) > 2 and (known or spoken > 1)):
         return True
     columns = [[row[place].strip().casefold() for row in rest] for place in range(len(cells))]
     if len(rest) < 4 or any(cell in column for cell, column in zip(cells, columns, strict=True) if cell):
