@@ -17,7 +17,8 @@ ROWS = "id,said,part,kind\n" + "".join(f"{n},text {n},train,{'a' if n % 2 else '
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (Columns("said", "id"), r"200 different labels in 200 texts \(must be at least 2 texts to a label; label is 'id': "
+        (Columns("said", "id"),
+         r"200 different labels in 200 texts \(must be at least 2 texts to a label; label is 'id': "
          r"choose another column with label_column\)"),
         (Columns("said", "part"), r"1 different label in 200 texts \(must be at least two; label is 'part'"),
         (Columns("part", "kind"), r"the same text in all 2 rows \(must differ; text is 'part'"),
@@ -36,5 +37,5 @@ def test_pairs_with_one_side_for_all(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(ROWS)
     said = Columns(source_column="said", target_column="part")
-    with pytest.raises(DataError, match="the same target in all 200 pairs .must differ; target is 'part'"):
+    with pytest.raises(DataError, match=r"the same target in all 200 pairs \(must differ; target is 'part'"):
         TranslationTask.of(TranslationTask.find(path, said))

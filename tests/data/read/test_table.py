@@ -40,7 +40,7 @@ def test_whether_the_first_row_names_the_columns(first: list[str], rest: list[li
         ("a.tsv", 'text\tlabel\na "quote\t1\n', [('a "quote', "1")]),
         ("a.csv", "text,label\na,\n,1\nb,2\nb,2\n", [("b", "2")]),
         ("a.jsonl", '{"id": 1, "utterance": "hi", "intent": true}\n', [("hi", "true")]),
-        ("a.jsonl", '{"utterance": "hi", "intent": 3, "more": [1]}\n{"utterance": "yo", "intent": null}\n', [("hi", "3")]),
+        ("a.jsonl", '{"utterance": "hi", "intent": 3, "x": [1]}\n{"utterance": "yo", "intent": null}\n', [("hi", "3")]),
     ],
 )  # fmt: skip
 def test_tables_as_programs_write_them(

@@ -26,7 +26,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows.append(
             f"{n},{words[n // 2 % 4]} {words[n // 8 % 4]} number {n},train,{'sport' if n % 2 else 'world'}\n"
         )
-    rows += ["240,,train,sport\n", "241,war,train,\n", rows[1]]
+    rows += ["240,,train,sport\n", "241,war,train,\n", "242" + rows[1].removeprefix("0")]
     Path("odd.csv").write_text("".join(rows))
 
 
@@ -37,7 +37,7 @@ def test_a_classifier_reads_the_columns_it_is_told_or_asks(capsys: pytest.Captur
         in said
     )
     assert "--text-column and --label-column, such as --label-column desk --text-column kicker)" in said
-    for column, message in (("key", "241 different labels"), ("part", "1 different label in 240 texts")):
+    for column, message in (("key", "242 different labels in 242"), ("part", "1 different label in 241")):
         wrong = ["train", "bow-classifier", "odd.csv", "--text-column", "kicker", "--label-column", column]
         assert message in refused(*wrong, capsys=capsys)
     main(["train", "bow-classifier", "odd.csv", "--text-column", "kicker", "--label-column", "desk",
@@ -142,12 +142,8 @@ def test_the_doctor_shows_the_columns(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         main(["doctor", "odd.csv", "--family", "bow-classifier"])
     said = capsys.readouterr().err
-    for line in (
-        "1       key +241 of 241 .* numbers of rows",
-        "3 .* part .* constant",
-        "4 .* desk .* labels",
-    ):
-        assert re.search(line.replace("241", r"\d+"), said), said
+    for line in ("1  key +243 of 243 .* numbers of rows", "3 .* part .* constant", "4 .* desk .* labels"):
+        assert re.search(line, said), said
     assert "which is the text and which the label?" in said
     words = ["doctor", "odd.csv", "--family", "bow-classifier", "--text-column", "kicker", "--label-column"]
     assert "different labels" in refused(*words, "key", capsys=capsys)
