@@ -22,7 +22,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from chainrule.data.downloads import NAMED, cache_folder
-from chainrule.data.read.columns import CHOSEN, TEXTS, Columns
+from chainrule.data.read.columns import CHOSEN, TEXTS, Columns, no_table
 from chainrule.data.read.files import read_text
 from chainrule.data.read.reading import Reading, read_rows
 from chainrule.data.read.table import is_table
@@ -60,12 +60,14 @@ def load(name: str | os.PathLike[str] = DEFAULT, columns: Columns = CHOSEN) -> C
     True
     """
     if isinstance(name, str) and name in BUILT_IN:
+        no_table(name, columns)
         return Corpus(name, VERSION, BUILT_IN[name].text())
     path = find(name)
     if path.is_file() and is_table(path):
         rows, reading = read_rows(path, TEXTS, columns, copies=True)
         text = BETWEEN.join(text for (text,) in rows) + "\n"
         return Corpus(str(path.absolute()), "file", text, reading)
+    no_table(name, columns)
     return Corpus(str(path.absolute()), "file", read_text(path))
 
 

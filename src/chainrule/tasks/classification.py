@@ -31,6 +31,7 @@ from chainrule.data import (
 )
 from chainrule.data.batches.padded import Bucketed
 from chainrule.data.batches.segmented import text_limit
+from chainrule.data.read.columns import no_table
 from chainrule.data.read.suspect import refuse_columns
 from chainrule.errors import DataError
 from chainrule.tasks.answer_options import Answer, AnswerOptions
@@ -86,6 +87,7 @@ class ClassificationTask(Task):
     def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> LabelCorpus:
         """A file that `data.labeled_rows` reads; `docstrings` is built in: which text is code, which is prose?"""
         if name == cls.default:
+            no_table(name, columns)
             heads, summaries = zip(*load_pairs(name).pairs, strict=True)
             rows = [Labeled(t, "code") for t in heads] + [Labeled(t, "prose") for t in summaries]
             return LabelCorpus(str(name), load_pairs(name).version, tuple(dict.fromkeys(rows)))

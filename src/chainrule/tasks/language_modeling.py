@@ -24,6 +24,7 @@ from chainrule.data import (
 )
 from chainrule.data.batches.windows import check_length
 from chainrule.data.encoded import Encoded
+from chainrule.data.read.columns import no_table
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import Beam, beam_search, complete, score, write
 from chainrule.generate.sample import encoded
@@ -65,6 +66,7 @@ class LanguageModelingTask(Task):
     def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus | Shards:
         """What `data.load` finds by this name, or the shards in this directory."""
         if name not in BUILT_IN and Path(name).is_dir():
+            no_table(name, columns)
             return Shards(Path(name))
         return load(name, columns)
 

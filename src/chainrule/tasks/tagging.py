@@ -24,6 +24,7 @@ from chainrule.data import (
     segmented,
 )
 from chainrule.data.batches.segmented import text_limit
+from chainrule.data.read.columns import no_table
 from chainrule.data.read.tagged import reading_of
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
@@ -47,6 +48,7 @@ class TaggingTask(ClassificationTask):
     def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> LabelCorpus:
         """A file that `data.read_tagged` reads; `docstrings` is built in: heads of functions, and what each word is."""
         if name == cls.default:
+            no_table(name, columns)
             pairs = load_pairs(name)
             heads = [Tagged(*zip(*_python(head), strict=True)) for head, _ in pairs.pairs]
             return LabelCorpus(str(name), pairs.version, tuple(dict.fromkeys(heads)))

@@ -33,13 +33,13 @@ TEXT = Data(
 LABELED = Data(
     "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
     "or docstrings.",
-    example="reviews.tsv",
+    example="reviews.csv --text-column review --label-column stars",
     default="docstrings",
 )
 PAIRS = Data(
     "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
     "by line, or docstrings.",
-    example="pairs.tsv",
+    example="phrases.csv --source-column german --target-column english",
     default="docstrings",
     columns=("source_column", "target_column"),
 )

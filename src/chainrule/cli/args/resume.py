@@ -50,17 +50,15 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
     return run
 
 
-def same_data(run: Run, name: str, columns: Columns) -> None:
+def same_data(run: Run, name: str, asked: Columns) -> None:
     """A run continues on its data; of a table on the columns it was begun with."""
-    reading = getattr(run.corpus, "reading", None)
-    if columns == CHOSEN and reading:
-        columns = Columns(**reading.columns)
-    elif columns == CHOSEN and name == run.task.default:
+    if asked == CHOSEN and name == run.task.default:
         return
-    found = run.task.find(run.corpus.name if name == run.task.default else name, columns)
-    if found != run.corpus:
-        said = f"data is {name}" if columns == CHOSEN or not reading else f"other columns of {found.name}"
-        raise ConfigError(f"resume: {said}, in the run {run.corpus.name} (leave it out)")
+    reading = getattr(run.corpus, "reading", None)
+    columns = Columns(**reading.columns) if reading and asked == CHOSEN else asked
+    if run.task.find(run.corpus.name if name == run.task.default else name, columns) != run.corpus:
+        said = f"data is {name}" if asked == CHOSEN else "the columns are others"
+        raise ConfigError(f"resume: {said}, in the run {reading or run.corpus.name} (leave it out)")
 
 
 def _begun_with(folder: Path) -> str | None:

@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from chainrule.data.read.records import some
@@ -53,7 +54,7 @@ LANGUAGES = {
 
 @dataclass(frozen=True)
 class Columns:
-    """What is said about the columns of a table; each is named by its name or by its number, from 1."""
+    """Which columns of a table are read, each by its name or its number from 1; what is not said is chosen."""
 
     text_column: tuple[str, ...] = ()
     """Of a table: the column, or field of a .jsonl, that holds the text, by name or number. Several are joined by line
@@ -80,6 +81,13 @@ class Columns:
 
 
 CHOSEN = Columns()  # nothing is said: the rule chooses
+
+
+def no_table(name: str | os.PathLike[str], columns: Columns) -> None:
+    """Refuse columns that are said of something else than a table, where they would be ignored."""
+    for each in fields(columns):
+        if getattr(columns, each.name) not in (None, ()):
+            raise DataError(f"{name}: no table, but ", Setting(each.name), " is given (leave it out)")
 
 
 def flag(role: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from chainrule.data.read.columns import CHOSEN, LABELED, Columns
+from chainrule.data.read.columns import CHOSEN, LABELED, Columns, no_table
 from chainrule.data.read.documents import Name, find_files, read_documents
 from chainrule.data.read.reading import Reading, joined, read_rows
 from chainrule.data.read.table import is_table
@@ -55,6 +55,8 @@ def labeled_rows(
             readings.append(reading)
         else:
             found += _lines(path)
+    if not readings:
+        no_table(name, columns)
     return (found if copies else list(dict.fromkeys(found))), joined(readings)
 
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from chainrule.data import corpora
-from chainrule.data.read.columns import CHOSEN, PAIRED, Columns
+from chainrule.data.read.columns import CHOSEN, PAIRED, Columns, no_table
 from chainrule.data.read.documents import read_documents, text_lines
 from chainrule.data.read.reading import Reading, read_rows
 from chainrule.data.read.table import is_table
@@ -66,6 +66,8 @@ def load_pairs(name: str | Path = "docstrings", columns: Columns = CHOSEN) -> Pa
         else:
             pairs = _one(files[0])
         where, version = "+".join(str(path.absolute()) for path in files), "file"
+    if reading is None:
+        no_table(name, columns)
     found = tuple(dict.fromkeys((pair[0], pair[1]) for pair in pairs if all(pair)))
     if not found:
         raise DataError(f"{name}: no pairs (must have a source and a target each)")

@@ -63,7 +63,9 @@ def test_a_run_keeps_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "bow-classifier", "odd.csv", "--resume", "run", "--max-steps", "6"])
     assert "text is 'kicker'" in capsys.readouterr().out
     other = ["train", "bow-classifier", "--resume", "run", "--text-column", "key", "--label-column", "desk"]
-    assert "resume: other columns of" in refused(*other, capsys=capsys)
+    assert "resume: the columns are others, in the run odd.csv: text is 'kicker'" in refused(
+        *other, capsys=capsys
+    )
     main(["replay", "run", "--step", "5"])
     assert "bit for bit" in capsys.readouterr().out
     main(["train", "bow-classifier", "--config", "run/config.toml", "--max-steps", "4", "--out", "again"])
@@ -122,6 +124,28 @@ def test_translators_and_language_models_ask_for_their_columns(capsys: pytest.Ca
     assert "text is 'kicker' + 'desk'" in capsys.readouterr().out
     found = Run.resume("text").corpus
     assert found.text.startswith("vote vote number 0\nworld\n\ngoal goal number 1\nsport\n\n")  # type: ignore[attr-defined]
+
+
+def test_columns_of_what_is_no_table_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("labels.txt").write_text("good a film\nbad no film\n" * 9)
+    for words in (
+        ["train", "bow-classifier", "labels.txt", "--text-column", "2"],
+        ["train", "bow-classifier", "--text-column", "2"],
+        ["train", "gpt", "pydoc", "--text-column", "2"],
+        ["train", "gpt", "labels.txt", "--text-column", "2"],
+    ):
+        assert "no table, but --text-column is given (leave it out)" in refused(*words, capsys=capsys)
+
+
+def test_prompts_come_from_a_column(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--text-column", "kicker", "--label-column", "desk"]
+    main(["train", "bow-classifier", "odd.csv", *options, "--max-steps", "8", "--out", "run"])
+    capsys.readouterr()
+    Path("new.csv").write_text("n,kicker\n1,goal cup team\n2,law war vote\n")
+    main(["sample", "run", "--prompts-file", "new.csv", "--text-column", "kicker"])
+    shown = capsys.readouterr()
+    assert [line.split()[0] for line in shown.out.splitlines()] == ["sport", "world"]
+    assert "new.csv: text is 'kicker'" in shown.err
 
 
 def test_other_commands_read_the_same_columns(capsys: pytest.CaptureFixture[str]) -> None:
