@@ -13,6 +13,7 @@ from chainrule.cli.args.families import TEXT, without
 from chainrule.cli.args.options import Argument, Without
 from chainrule.cli.args.text import read_input
 from chainrule.data import Columns, Reading
+from chainrule.data.read.columns import no_table
 from chainrule.data.read.reading import silent
 from chainrule.data.read.table import is_table
 from chainrule.errors import DataError
@@ -49,6 +50,7 @@ def texts_in(source: str, columns: Columns, what: str = "text") -> list[str]:
     if source != "-" and is_table(Path(source)):
         found = [d.text for d in cr.data.read_documents(source, columns=columns, tell=say_reading)]
     else:
+        no_table(source, columns)
         text = read_input(source).replace("\r\n", "\n")
         found = text.removesuffix("\n").split("\n") if text else []
     if not found:
