@@ -8,8 +8,8 @@ import pytest
 
 from chainrule.data import Columns
 from chainrule.errors import DataError
-from chainrule.tasks.classification import ClassificationTask
-from chainrule.tasks.translation import TranslationTask
+from chainrule.tasks.labeled.classification import ClassificationTask
+from chainrule.tasks.pairs.translation import TranslationTask
 
 ROWS = "id,said,part,kind\n" + "".join(f"{n},text {n},train,{'a' if n % 2 else 'b'}\n" for n in range(200))
 

@@ -23,25 +23,11 @@ from chainrule.errors import ConfigError, Setting
 from chainrule.generate import Sampling
 from chainrule.validate import Check
 
-ASKED = (
-    "run_folder",
-    "prompt",
-    "prompts_file",
-    "text_column",
-    "header",
-    "json",
-    "given",
-)  # the fields that are for every kind of model
+# The fields that are for every kind of model.
+ASKED = ("run_folder", "prompt", "prompts_file", "text_column", "header", "json")
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
-DRAWN = {
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical",
-    "seed",
-    "num_samples",
-}  # ask for texts that are drawn
+# The fields that ask for texts that are drawn.
+DRAWN = {"temperature", "top_k", "top_p", "min_p", "typical", "seed", "num_samples"}
 Weights = Literal["fp32", "bf16", "int8", "int4"]
 
 
@@ -80,7 +66,7 @@ class Command:
     they are read if the model has a chat template, and not printed; with --no-special they are ordinary text."""
     json: bool = False
     """Print a JSON object for each text, one per line."""
-    given: Given = frozenset()
+    given: Given = field(default_factory=Given)
 
     def run(self) -> None:
         prompts = (
@@ -127,7 +113,7 @@ class Command:
         self, options: cr.tasks.AnswerOptions, tokenizer: cr.text.Tokenizer, prompts: list[str]
     ) -> cr.tasks.AnswerOptions:
         """The options as a language model wants them: its defaults, its end tokens, its special tokens."""
-        from chainrule.text.prompts import names_in
+        from chainrule.text.chat.prompts import names_in
 
         sampling = model_sampling(self.sampling, tokenizer, self.given, quiet=options.beam is not None)
         beam = options.beam and replace(options.beam, stop_tokens=sampling.stop_tokens)
