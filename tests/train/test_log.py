@@ -70,6 +70,20 @@ def test_a_loss_that_is_not_finite_does_not_spoil_the_mean(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("impatient")
+def test_the_line_has_the_last_scores_and_the_rate_of_what_is_counted(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=120)
+    sizes = {"per_step": 32, "parameters": 7}
+    with Log(tmp_path / "log.jsonl", **sizes, unit="texts", console=console) as told:
+        told.step(1, 1.0, lr=1e-3, norm=1.0, seconds=1.0, left=9.0)
+        told.evaluation(1, 0.5, seconds=1.0, scores={"accuracy": 0.875, "f1": 0.8})
+        told.step(2, 1.0, lr=1e-3, norm=1.0, seconds=2.0, left=8.0)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[1] == "step      1   validation loss 0.5000   accuracy 87.5 %   F1 80.0 %   0:01"
+    assert lines[2] == "step      2   loss 1.0000   accuracy 87.5 %   F1 80.0 %   0:08 left   32 texts/s"
+    assert log.read(tmp_path / "log.jsonl")[1]["f1"] == 0.8
+
+
+@pytest.mark.usefixtures("impatient")
 def test_plain_lines_when_there_is_no_terminal(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), width=80)
     train_a_little(tmp_path / "log.jsonl", console)

@@ -126,6 +126,17 @@ def test_translators_and_language_models_ask_for_their_columns(capsys: pytest.Ca
     assert found.text.startswith("vote vote number 0\nworld\n\ngoal goal number 1\nsport\n\n")  # type: ignore[attr-defined]
 
 
+def test_a_tagger_reads_other_columns_of_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "".join(f"Ada NN B-PER\nruns{n} VB O\n\n" for n in range(60))
+    Path("names.conll").write_text(lines)
+    options = ["names.conll", *TINY, "--max-steps", "1"]
+    main(["train", "bert-tagger", *options, "--label-column", "2", "--out", "parts"])
+    assert "text is the first column, label is column 2; 120 rows" in capsys.readouterr().out
+    assert Run.resume("parts").model.config.labels == ("NN", "VB")
+    named = ["train", "bert-tagger", *options, "--label-column", "tag"]
+    assert "--label-column is 'tag' (must be a number from 1" in refused(*named, capsys=capsys)
+
+
 def test_columns_of_what_is_no_table_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     Path("labels.txt").write_text("good a film\nbad no film\n" * 9)
     for words in (
