@@ -80,6 +80,7 @@ def test_what_cannot_be_known_is_asked_for(
             "no column 'headlin' .there are 'id', 'headline'.*or a number from 1 to 4",
         ),
         (Columns("9", "topic"), "no column '9'"),
+        (Columns(",", "topic"), "no column ','"),
         (Columns("story", "story"), "'story' as text and 'story' as label .must be different columns"),
     ],
 )
@@ -88,6 +89,16 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(
 ) -> None:
     with pytest.raises(DataError, match=message):
         chosen(tmp_path, NEWS, said)
+
+
+def test_a_name_makes_the_first_row_a_header(tmp_path: Path) -> None:
+    content = "red,rot\nblue,blau\n"
+    said = Columns(source_column="ROT", target_column="red")
+    assert chosen(tmp_path, content, said) == {"source": (1,), "target": (0,)}
+    with pytest.raises(
+        DataError, match=r"no column 'green' .*if the first row, 'red', 'rot', names the columns, say header"
+    ):
+        chosen(tmp_path, content, Columns(source_column="green", target_column="2"))
 
 
 def test_an_id_is_never_taken_for_a_text(tmp_path: Path) -> None:

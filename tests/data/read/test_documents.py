@@ -145,7 +145,10 @@ BAD = {
     "type.jsonl": ((LINE_17 + '{"text": 1}').encode(), r"line 17: 'text' is a int \(must be a string\)"),
     "deep.jsonl": ((LINE_17 + "[" * 100_000).encode(), "line 17 is not JSON"),
     "digits.jsonl": ((LINE_17 + "1" * 10_000).encode(), "line 17 is not JSON"),
-    "header.csv": (b"a,b\n1,2\n", r"no column 'text' \(a number from 1 to 2\)"),
+    "header.csv": (
+        b"a,b\n1,2\n",
+        r"no column 'text' \(must be a number from 1 to 2; if the first row, 'a', 'b', names",
+    ),
     "columns.csv": (
         b"id,text\n" + b"1,x\n" * 15 + b"2\n",
         "row 17, in line 17, has 1 cells, the first row 2",

@@ -50,7 +50,7 @@ def next_command(run: cr.runs.Run) -> str:
 
 def summary(run: cr.runs.Run, result: Result) -> dict[str, Any]:
     """A run in numbers; losses are of the validation text, the best one in the same unit as the last."""
-    best = run.trainer.best_so_far
+    best, share = run.trainer.best_so_far, run.task.share(run.model, run.trainer.eval_batches)
     found = {
         "run": str(run.folder),
         "model": run.family,
@@ -59,6 +59,8 @@ def summary(run: cr.runs.Run, result: Result) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         run.task.unit: result.validation,
         **run.task.measures(result.validation, run.trainer.eval_batches),
+        "evaluated": share.used,
+        "available": share.total,
     }
     if best.known:
         found |= {"best_step": best.step, "best_loss": best.loss}

@@ -117,13 +117,13 @@ def _resolved(table: Table, asked: Sequence[str]) -> tuple[int, ...]:
         for said in asked
         for part in ([said] if said in table.names else said.split(","))
         if part.strip()
-    ]
+    ] or list(asked)
     return tuple(dict.fromkeys(_place(table, part.strip()) for part in parts))
 
 
 def _place(table: Table, said: str) -> int:
     """The place of a column; its name counts more than its number, and its case does not."""
-    for names, wanted in ((table.names, said), (tuple(map(_plain, table.names)), _plain(said))):
+    for names, wanted in ((table.names, said), (tuple(map(plain, table.names)), plain(said))):
         if names.count(wanted) > 1:
             raise DataError(f"{table.path}: {names.count(wanted)} columns {said!r} (give the number of one)")
         if wanted in names and table.header is not False:
@@ -131,13 +131,17 @@ def _place(table: Table, said: str) -> int:
     if said.isdecimal() and 1 <= int(said) <= len(table.names):
         return int(said) - 1
     rule = f"a number from 1 to {len(table.names)}"
-    there = rule if table.header is False else f"there are {some(table.names)}; or {rule}"
-    raise DataError(f"{table.path}: no column {said!r} ({there})")
+    if table.header is not False:
+        raise DataError(f"{table.path}: no column {said!r} (there are {some(table.names)}; or {rule})")
+    first = _shown(table.sample[0]) if table.sample else ""
+    why = f"must be {rule}; if the first row, {first}, names the columns, say "
+    raise DataError(f"{table.path}: no column {said!r} ({why}", Setting("header"), ")")
 
 
 def _by_name(table: Table, missing: Sequence[str], taken: set[int]) -> Places:
     """Columns with usual names."""
-    free = {_plain(name): place for place, name in enumerate(table.names) if place not in taken}
+    names = list(map(plain, table.names))
+    free = {n: place for place, n in enumerate(names) if place not in taken and names.count(n) == 1}
     if tuple(missing) == PAIRED:
         for pair in PAIRS:
             if all(name in free for name in pair):
@@ -177,8 +181,7 @@ def _by_place(table: Table, missing: Sequence[str], found: Places) -> Places:
 def _ask(table: Table, missing: Sequence[str], found: Places) -> NoReturn:
     """An error that names the columns, the flags, and what the first rows suggest."""
     if table.header is False:
-        first = some(str(cell)[:CELL] for cell in table.sample[0])
-        named = f"{len(table.names)} columns without names, the first row is {first}"
+        named = f"{len(table.names)} columns without names, the first row is {_shown(table.sample[0])}"
     else:
         named = f"columns {some(table.names)}"
     flags: list[str] = []
@@ -196,5 +199,11 @@ def _ask(table: Table, missing: Sequence[str], found: Places) -> NoReturn:
     raise DataError(which, *flags, *such, raw, ")")
 
 
-def _plain(name: str) -> str:
+def _shown(row: Sequence[Any]) -> str:
+    """A row for an error, each cell by its beginning."""
+    return some(str(cell)[:CELL] for cell in row)
+
+
+def plain(name: str) -> str:
+    """A name without case and white space around it."""
     return name.strip().casefold()

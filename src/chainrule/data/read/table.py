@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from chainrule.data.read.columns import CHOSEN, FIRST, LANGUAGES, PAIRS, ROLES, USUAL, Columns, Places
+from chainrule.data.read.columns import CHOSEN, FIRST, LANGUAGES, PAIRS, ROLES, USUAL, Columns, Places, plain
 from chainrule.data.read.records import kind, objects, parquet, parquet_names, rows
 from chainrule.errors import DataError
 
@@ -61,9 +61,9 @@ class Table:
         first, *rest = _first(rows(path)) or [[]]
         header = columns.header
         if header is None:
-            said = {part.strip() for role in ROLES for word in columns.asked(role)
-                    for part in (word, *word.split(","))}  # fmt: skip
-            asked = any(word in first and not word.isdecimal() for word in said)
+            said = [word for role in ROLES for word in columns.asked(role)]
+            words = {plain(part) for word in said for part in (word, *word.split(","))}
+            asked = any(plain(cell) in words and not cell.strip().isdecimal() for cell in first)
             header = asked or names_columns(first, rest)
         if header:
             return cls(path, tuple(first), True, list(rest))
@@ -166,7 +166,7 @@ def names_columns(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     >>> names_columns(["id", "headline"], []), names_columns(["one", "eins"], [["two", "zwei"]])
     (True, False)
     """
-    cells = [cell.strip().casefold() for cell in first]
+    cells = list(map(plain, first))
     named = [cell for number, cell in enumerate(cells) if cell or number]  # pandas leaves out the first name
     if not named or len(set(named)) < len(named) or not all(NAME.fullmatch(cell) for cell in named):
         return False
@@ -174,7 +174,7 @@ def names_columns(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     spoken = sum(cell in LANGUAGES for cell in named)
     if known + spoken == len(named) or (len(cells) > 2 and (known or spoken > 1)):
         return True
-    columns = [[row[place].strip().casefold() for row in rest] for place in range(len(cells))]
+    columns = [[plain(row[place]) for row in rest] for place in range(len(cells))]
     if len(rest) < 4 or any(cell in column for cell, column in zip(cells, columns, strict=True) if cell):
         return False
     return any(FEW * len(set(column)) <= len(column) or all(map(_is_number, column)) for column in columns)
