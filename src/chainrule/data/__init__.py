@@ -3,6 +3,7 @@
 At this level: corpora and downloads, splits, the order of items, shards on disk, mixtures of domains.
 """
 
+from chainrule.columns import CHOSEN, Columns
 from chainrule.data.batches.bags import Bag, BagBatches, NGrams
 from chainrule.data.batches.labeled import LabeledBatches, TwinBatches, Twins
 from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule
@@ -20,7 +21,6 @@ from chainrule.data.corpora import BUILT_IN, Corpus, available, load
 from chainrule.data.encoded import Encoded
 from chainrule.data.mixing import Mixture, balanced
 from chainrule.data.order import Order, spread
-from chainrule.data.read.columns import CHOSEN, Columns
 from chainrule.data.read.documents import Document, read_documents
 from chainrule.data.read.labeled import Labeled, label_ids, labeled_rows, read_labeled
 from chainrule.data.read.names import Names, read_names

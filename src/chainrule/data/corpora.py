@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
+from chainrule.columns import CHOSEN, Columns
 from chainrule.data.downloads import NAMED, cache_folder
-from chainrule.data.read.columns import CHOSEN, TEXTS, Columns, no_table
+from chainrule.data.read.columns import TEXTS, no_table
 from chainrule.data.read.files import read_text
 from chainrule.data.read.reading import Reading, read_rows
 from chainrule.data.read.table import is_table

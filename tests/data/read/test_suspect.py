@@ -18,9 +18,9 @@ ROWS = "id,said,part,kind\n" + "".join(f"{n},text {n},train,{'a' if n % 2 else '
     ("columns", "message"),
     [
         (Columns("said", "id"),
-         r"200 different labels in 200 texts \(must be at least 2 texts to a label; label is 'id': "
+         r"200 different labels in 200 rows \(must be at least 2 rows to a label; label is 'id': "
          r"choose another column with label_column\)"),
-        (Columns("said", "part"), r"1 different label in 200 texts \(must be at least two; label is 'part'"),
+        (Columns("said", "part"), r"1 different label in 200 rows \(must be at least two; label is 'part'"),
         (Columns("part", "kind"), r"the same text in all 2 rows \(must differ; text is 'part'"),
     ],
 )  # fmt: skip

@@ -12,10 +12,7 @@ import chainrule as cr
 from chainrule.cli.args.families import TEXT, without
 from chainrule.cli.args.options import Argument, Without
 from chainrule.cli.args.text import read_input
-from chainrule.data import Columns, Reading
-from chainrule.data.read.columns import no_table
-from chainrule.data.read.reading import silent
-from chainrule.data.read.table import is_table
+from chainrule.columns import Columns
 from chainrule.errors import DataError
 
 TextColumns = Annotated[Columns, Without(without(TEXT))]  # the column of texts, and the header
@@ -33,11 +30,11 @@ class Sources:
 
     def read(self, *, quiet: bool = False) -> Iterator[cr.data.Document]:
         """The documents; how tables are read is said on stderr unless it has been."""
-        tell = silent if quiet else say_reading
+        tell = (lambda reading: None) if quiet else say_reading
         return cr.data.read_documents(self.files, by=self.by, columns=self.columns, tell=tell)
 
 
-def say_reading(reading: Reading | None) -> None:
+def say_reading(reading: cr.data.Reading | None) -> None:
     """How a table was read, on stderr, where it is in no program's way."""
     if reading is not None:
         print(reading, file=sys.stderr)
@@ -45,6 +42,9 @@ def say_reading(reading: Reading | None) -> None:
 
 def texts_in(source: str, columns: Columns, what: str = "text") -> list[str]:
     """The lines of a text, empty ones too, so that answers and lines have the same numbers; or the rows of a table."""
+    from chainrule.data.read.columns import no_table
+    from chainrule.data.read.table import is_table
+
     if source != "-" and not Path(source).is_file():
         raise DataError(f"{source}: no such file (must have a {what} on each line)")
     if source != "-" and is_table(Path(source)):

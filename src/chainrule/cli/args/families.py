@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import NamedTuple, get_type_hints
 
 from chainrule.cli.args.kinds import kind_of
-from chainrule.data.read.columns import Columns
+from chainrule.columns import Columns
 from chainrule.models.registry import ENCODERS, KNOWN
 
 NAMES = list(KNOWN)  # in the order they are named to people

@@ -9,7 +9,7 @@ from typing import Any
 from chainrule.cli.args.config_file import read_settings, toml
 from chainrule.cli.args.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
-from chainrule.data import CHOSEN, Columns
+from chainrule.columns import CHOSEN, Columns
 from chainrule.errors import ConfigError, Setting
 from chainrule.files import alone, write
 from chainrule.runs import Run, RunFolder

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.families import sizes_of
 from chainrule.cli.args.options import Given
-from chainrule.data.read.columns import Columns
+from chainrule.columns import Columns
 from chainrule.train.config import TrainConfig
 
 # Settings of a training that are chosen for a budget, unless they are given.

@@ -14,13 +14,11 @@ from typing import Annotated
 import chainrule as cr
 from chainrule.cli.args.documents import say_reading
 from chainrule.cli.args.options import Argument, Without
-from chainrule.cli.render.columns import overview
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size, steps
 from chainrule.cli.render.tables import show
-from chainrule.data import Columns
-from chainrule.data.read.table import Table, is_table
+from chainrule.columns import Columns
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,8 @@ class Command:
             print("\n".join([title, "", *map(words, findings)]))
 
     def _of_data(self, name: str, progress: Progress) -> tuple[str, list[cr.doctor.Finding]]:
+        from chainrule.cli.render.columns import overview
+        from chainrule.data.read.table import Table, is_table
         from chainrule.train.trials import overfit
 
         tokenizer = None if self.tokenizer is None else cr.io.load_tokenizer(self.tokenizer)

@@ -11,7 +11,7 @@ import chainrule as cr
 from chainrule.cli.args.documents import TextColumns, texts_in
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
-from chainrule.data import Columns
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError, DataError
 from chainrule.validate import Check
 

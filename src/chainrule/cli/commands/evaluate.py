@@ -15,10 +15,8 @@ from chainrule.cli.render.confusion import by_label
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import used
 from chainrule.cli.render.tables import show
-from chainrule.data import Columns
-from chainrule.data.read.table import as_before
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError, Setting
-from chainrule.tasks.task import Share
 from chainrule.validate import Check
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
@@ -86,6 +84,7 @@ class Command:
         return {"run": str(self.run_folder), "data": self.data} | found
 
     def _evaluate(self) -> dict[str, Any]:
+        from chainrule.data.read.table import as_before
         from chainrule.runs.load import Origin, is_run, open_model, trained_on, unchanged
 
         why = "without choices (must be with it, or left out)"
@@ -134,9 +133,10 @@ class Command:
 
 def in_words(found: dict[str, Any]) -> dict[str, Any]:
     """The same for people: losses as training prints them, and what a number alone would not tell."""
-    words = {name: f"{value:.4f}" for name, value in found.items() if isinstance(value, float)}
+    losses = [name for name in found if name.startswith("nats") or name == "bits_per_byte"]
+    words = {name: f"{found[name]:.4f}" for name in losses}
     if "evaluated" in found:
-        words["evaluated"] = str(Share(found["evaluated"], found["available"], found["unit"]))
+        words["evaluated"] = str(cr.tasks.task.Share(found["evaluated"], found["available"], found["unit"]))
         found = {name: value for name, value in found.items() if name not in ("available", "unit")}
     if found.get("cut"):
         words["cut"] = (

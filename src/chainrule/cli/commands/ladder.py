@@ -12,7 +12,7 @@ import chainrule as cr
 from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
-from chainrule.data import Columns
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.scaling.rungs import LadderConfig, Rung, table

@@ -16,7 +16,7 @@ from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import byte_count
 from chainrule.cli.render.progress import Progress
-from chainrule.data import Columns
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError
 from chainrule.files import plain
 from chainrule.types import Ids

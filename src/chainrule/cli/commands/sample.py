@@ -18,7 +18,7 @@ from chainrule.cli.args.options import Argument, Given
 from chainrule.cli.args.unused import given, refuse
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import used
-from chainrule.data import Columns
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError, Setting
 from chainrule.generate import Sampling
 from chainrule.validate import Check

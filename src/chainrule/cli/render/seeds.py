@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import chainrule as cr
-from chainrule.runs.seeds import Spread, results, together
 
 
-def in_words(spreads: Mapping[str, Spread], count: int, where: Path | str) -> list[str]:
+def in_words(spreads: Mapping[str, cr.runs.seeds.Spread], count: int, where: Path | str) -> list[str]:
     """A mean with its standard error in each line."""
     width = max(map(len, spreads), default=0)
     lines = [f"{name.replace('_', ' '):<{width}}  {spread}" for name, spread in spreads.items()]
@@ -19,11 +18,11 @@ def in_words(spreads: Mapping[str, Spread], count: int, where: Path | str) -> li
 
 def summary(histories: Sequence[cr.runs.History], where: Path) -> dict[str, Any]:
     """The same for machines, with the results of each run."""
-    found = together(histories)
+    found = cr.runs.seeds.together(histories)
     return {
         "run": str(where),
         "seeds": len(histories),
         "mean": {name: spread.mean for name, spread in found.items()},
         "standard_error": {name: spread.error for name, spread in found.items()},
-        "runs": {str(history.folder): results(history) for history in histories},
+        "runs": {str(history.folder): cr.runs.seeds.results(history) for history in histories},
     }

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from chainrule.columns import CHOSEN, Columns
 from chainrule.data import corpora
 from chainrule.data.downloads import NAMED
-from chainrule.data.read.columns import CHOSEN, TEXTS, Columns, choose
+from chainrule.data.read.columns import TEXTS, choose
 from chainrule.data.read.files import lines, read_text
 from chainrule.data.read.reading import Reading, Tell, cells, silent
 from chainrule.data.read.records import kind

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from chainrule.data.read.columns import CHOSEN, LABELED, Columns, no_table
+from chainrule.columns import CHOSEN, Columns
+from chainrule.data.read.columns import LABELED, no_table
 from chainrule.data.read.documents import Name, find_files, read_documents
 from chainrule.data.read.reading import Reading, joined, read_rows
 from chainrule.data.read.table import is_table

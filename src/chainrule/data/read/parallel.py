@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from chainrule.columns import CHOSEN, Columns
 from chainrule.data import corpora
-from chainrule.data.read.columns import CHOSEN, PAIRED, Columns, no_table
+from chainrule.data.read.columns import PAIRED, no_table
 from chainrule.data.read.documents import read_documents, text_lines
 from chainrule.data.read.reading import Reading, read_rows
 from chainrule.data.read.table import is_table

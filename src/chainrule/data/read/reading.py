@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chainrule.data.read.columns import CHOSEN, Columns, Places, Roles, choose, flag
+from chainrule.columns import CHOSEN, Columns, flag
+from chainrule.data.read.columns import Places, Roles, choose
 from chainrule.data.read.records import kind
 from chainrule.data.read.table import Table, as_text
 from chainrule.errors import DataError

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainrule.data.read.columns import flag
+from chainrule.columns import flag
 from chainrule.data.read.reading import Reading
 from chainrule.errors import DataError, Setting
 
 MANY = 10  # labels; fewer are not told from texts by their number
-TEXTS_PER_LABEL = 2  # at least
+ROWS_PER_LABEL = 2  # at least
 
 
-def refuse_columns(name: str, texts: Sequence[str], labels: int, reading: Reading | None) -> None:
+def refuse_columns(name: str, texts: Sequence[str], labels: Sequence[str], reading: Reading | None) -> None:
     """Refuse labels that are all the same, or nearly as many as the texts, and texts that are all the same."""
-    if labels < 2:
-        same = f"{labels} different label{'s' * (labels != 1)} in {len(texts):,} texts (must be at least two"
+    different, count = len(set(labels)), len(labels)
+    if different < 2:
+        same = f"{different} different label{'s' * (different != 1)} in {count:,} rows (must be at least two"
         raise _other(name, "label", same, reading)
-    if labels >= MANY and TEXTS_PER_LABEL * labels > len(texts):
-        rule = f"must be at least {TEXTS_PER_LABEL} texts to a label"
-        many = f"{labels:,} different labels in {len(texts):,} texts ({rule}"
+    if different >= MANY and ROWS_PER_LABEL * different > count:
+        rule = f"must be at least {ROWS_PER_LABEL} rows to a label"
+        many = f"{different:,} different labels in {count:,} rows ({rule}"
         raise _other(name, "label", many, reading)
-    if len(set(texts)) < 2:
+    if len(texts) > 1 and len(set(texts)) < 2:
         raise _other(name, "text", f"the same text in all {len(texts):,} rows (must differ", reading)
 
 

@@ -9,7 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from chainrule.data.read.columns import CHOSEN, FIRST, LANGUAGES, PAIRS, ROLES, USUAL, Columns, Places, plain
+from chainrule.columns import CHOSEN, Columns
+from chainrule.data.read.columns import FIRST, LANGUAGES, PAIRS, ROLES, USUAL, Places, plain
 from chainrule.data.read.records import kind, objects, parquet, parquet_names, rows
 from chainrule.errors import DataError
 

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from chainrule.columns import CHOSEN, Columns, flag
 from chainrule.data import corpora
-from chainrule.data.read.columns import CHOSEN, LABELED, Columns, flag
+from chainrule.data.read.columns import LABELED
 from chainrule.data.read.documents import text_lines
 from chainrule.data.read.reading import Reading
 from chainrule.errors import DataError, Setting

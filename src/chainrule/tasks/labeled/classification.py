@@ -100,9 +100,10 @@ class ClassificationTask(Task):
     @classmethod
     def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
         """Without a tokenizer the vocabulary is made of the texts to train on."""
-        names = label_ids([label for row in data.texts for label in row.labels])
+        labels = [label for row in data.texts for label in row.labels]
+        names = label_ids(labels)
         if not eval_only:
-            refuse_columns(data.name, [row.text for row in data.texts], len(names), data.reading)
+            refuse_columns(data.name, [row.text for row in data.texts], labels, data.reading)
         parts: dict[str, list[Any]] = {"train": [], "validation": []}
         for row in data.texts:
             parts["validation" if eval_only else SPLIT.part(row.text)].append(row)

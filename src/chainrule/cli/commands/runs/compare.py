@@ -17,7 +17,6 @@ from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.seeds import in_words, summary
 from chainrule.cli.render.tables import table
 from chainrule.errors import ConfigError
-from chainrule.runs import seeds
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60  # characters of a curve
@@ -65,7 +64,7 @@ class Command:
 
 def of_folder(folder: Path) -> list[cr.runs.History]:
     """The run in a directory, or the runs of a directory of seeds."""
-    return [cr.runs.History.of(each) for each in seeds.folders(folder) or [folder]]
+    return [cr.runs.History.of(each) for each in cr.runs.seeds.folders(folder) or [folder]]
 
 
 def settings_of(members: Sequence[cr.runs.History]) -> dict[str, Any]:
@@ -76,17 +75,17 @@ def settings_of(members: Sequence[cr.runs.History]) -> dict[str, Any]:
 
 def over_seeds(singles: Sequence[cr.runs.History]) -> list[dict[str, Any]]:
     """Runs that were given one by one and differ only in the seed, together."""
-    groups = [group for group in seeds.alike(singles) if len(group) > 1]
+    groups = [group for group in cr.runs.seeds.alike(singles) if len(group) > 1]
     return [
         {"runs": [str(history.folder) for history in group]}
-        | {name: vars(spread) for name, spread in seeds.together(group).items()}
+        | {name: vars(spread) for name, spread in cr.runs.seeds.together(group).items()}
         for group in groups
     ]
 
 
 def seeds_in_words(group: dict[str, Any]) -> list[str]:
     """Means with their standard errors, a line each."""
-    spreads = {name: seeds.Spread(**value) for name, value in group.items() if name != "runs"}
+    spreads = {name: cr.runs.seeds.Spread(**value) for name, value in group.items() if name != "runs"}
     return in_words(spreads, len(group["runs"]), ", ".join(group["runs"]))
 
 
@@ -121,7 +120,7 @@ def _results(members: Sequence[cr.runs.History]) -> dict[str, str]:
     first = facts(members[0]) | members[0].scores
     if len(members) == 1:
         return {name: said(name, value) for name, value in first.items()}
-    means = {name: str(spread) for name, spread in seeds.together(members).items() if name in first}
+    means = {name: str(spread) for name, spread in cr.runs.seeds.together(members).items() if name in first}
     same = {name: said(name, first[name]) for name in ("family", "parameters", "steps")}
     return same | means | {"seeds": str(len(members))}
 

@@ -14,9 +14,7 @@ from chainrule.cli.args.kinds import Several
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import byte_count, read_input
 from chainrule.cli.render.progress import Progress
-from chainrule.data import Columns
-from chainrule.data.read.columns import no_table
-from chainrule.data.read.table import is_table
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.validate import Check
 
@@ -86,6 +84,9 @@ class Command:
 
     def _text(self, name: str) -> str:
         """The text of a file as it is; of a table that of its rows."""
+        from chainrule.data.read.columns import no_table
+        from chainrule.data.read.table import is_table
+
         if not any(map(is_table, map(Path, self.files))):
             no_table(name, self.columns)
         if name == "-" or not (Path(name).is_file() and is_table(Path(name))):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from chainrule.cli.args.families import DATA, NAMES, TEXT, decided, without
 from chainrule.cli.args.options import Argument, Help, Without
 from chainrule.cli.args.training import TrainOptions
-from chainrule.data.read.columns import Columns
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError
 from chainrule.models.registry import KNOWN
 from chainrule.suggest import did_you_mean

@@ -13,7 +13,7 @@ from chainrule.cli.args.families import TEXT, without
 from chainrule.cli.args.options import Argument, Given, Without
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line
-from chainrule.data import Columns
+from chainrule.columns import Columns
 from chainrule.models.word2vec import Word2VecConfig
 from chainrule.train.config import WordTrainConfig
 
