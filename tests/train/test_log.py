@@ -18,7 +18,7 @@ from chainrule.train import Log, log
 
 
 def train_a_little(path: Path, console: Console, resume_at: int = 0) -> None:
-    with Log(path, tokens=128, parameters=7, console=console, resume_at=resume_at) as told:
+    with Log(path, per_step=128, parameters=7, console=console, resume_at=resume_at) as told:
         for step in range(resume_at + 1, resume_at + 4):
             told.step(step, 3.0 / step, lr=1e-3, norm=1.0, seconds=step / 4, left=90.0)
         told.evaluation(resume_at + 3, 1.25, seconds=0.75)
@@ -40,7 +40,7 @@ def test_every_step_is_one_json_object_on_a_line(tmp_path: Path) -> None:
 
 def test_what_is_not_finite_is_written_as_null(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    with Log(path, tokens=128, parameters=7, console=Console(file=io.StringIO())) as told:
+    with Log(path, per_step=128, parameters=7, console=Console(file=io.StringIO())) as told:
         told.step(1, 3.0, lr=1e-3, norm=math.nan, seconds=0.1, left=1.0)
         told.step(2, math.inf, lr=1e-3, norm=math.inf, seconds=0.2, left=1.0)
         told.note(2, {"watch": {"problems": [], "layers": [{"std": -math.inf}, (math.nan,)]}})
@@ -62,11 +62,25 @@ def test_what_is_not_finite_is_written_as_null(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("impatient")
 def test_a_loss_that_is_not_finite_does_not_spoil_the_mean(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), width=80)
-    with Log(tmp_path / "log.jsonl", tokens=128, parameters=7, console=console) as told:
+    with Log(tmp_path / "log.jsonl", per_step=128, parameters=7, console=console) as told:
         for step, loss in enumerate([math.nan, 3.0, math.inf, 3.0], 1):
             told.step(step, loss, lr=1e-3, norm=1.0, seconds=step, left=1.0)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert "loss nan" in lines[0] and all("loss 3.0000" in said for said in lines[1:])
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_line_has_the_last_scores_and_the_rate_of_what_is_counted(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=120)
+    sizes = {"per_step": 32, "parameters": 7}
+    with Log(tmp_path / "log.jsonl", **sizes, unit="texts", console=console) as told:
+        told.step(1, 1.0, lr=1e-3, norm=1.0, seconds=1.0, left=9.0)
+        told.evaluation(1, 0.5, seconds=1.0, scores={"accuracy": 0.875, "f1": 0.8})
+        told.step(2, 1.0, lr=1e-3, norm=1.0, seconds=2.0, left=8.0)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[1] == "step      1   validation loss 0.5000   accuracy 87.5 %   F1 80.0 %   0:01"
+    assert lines[2] == "step      2   loss 1.0000   accuracy 87.5 %   F1 80.0 %   0:08 left   32 texts/s"
+    assert log.read(tmp_path / "log.jsonl")[1]["f1"] == 0.8
 
 
 @pytest.mark.usefixtures("impatient")
@@ -106,7 +120,7 @@ def test_a_resumed_log_goes_on_where_the_checkpoint_was(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none/log.jsonl: cannot be written \(No such file"):
-        Log(tmp_path / "none" / "log.jsonl", tokens=1, parameters=1)
+        Log(tmp_path / "none" / "log.jsonl", per_step=1, parameters=1)
 
 
 @pytest.mark.parametrize(

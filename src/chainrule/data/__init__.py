@@ -3,6 +3,7 @@
 At this level: corpora and downloads, splits, the order of items, shards on disk, mixtures of domains.
 """
 
+from chainrule.columns import CHOSEN, Columns
 from chainrule.data.batches.bags import Bag, BagBatches, NGrams
 from chainrule.data.batches.labeled import LabeledBatches, TwinBatches, Twins
 from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule
@@ -21,10 +22,11 @@ from chainrule.data.encoded import Encoded
 from chainrule.data.mixing import Mixture, balanced
 from chainrule.data.order import Order, spread
 from chainrule.data.read.documents import Document, read_documents
-from chainrule.data.read.labeled import Labeled, label_ids, read_labeled
+from chainrule.data.read.labeled import Labeled, label_ids, labeled_rows, read_labeled
 from chainrule.data.read.names import Names, read_names
 from chainrule.data.read.parallel import PairCorpus, load_pairs
 from chainrule.data.read.questions import Question, read_questions
+from chainrule.data.read.reading import Reading
 from chainrule.data.read.tagged import Tagged, read_tagged
 from chainrule.data.shards import Shards, build
 from chainrule.data.splits import Parts, Split
@@ -32,12 +34,13 @@ from chainrule.text.special_tokens import SpecialIds
 from chainrule.types import IGNORE
 
 __all__ = [
-    "BUILT_IN", "IGNORE", "RULES", "Bag", "BagBatches", "BatchSource", "Batches", "Cleaner", "Corpus",
-    "Document", "DocumentBatches", "Encoded", "Labeled", "LabeledBatches", "Masked", "MaskedBatches",
+    "BUILT_IN", "CHOSEN", "IGNORE", "RULES", "Bag", "BagBatches", "BatchSource", "Batches", "Cleaner", "Columns",
+    "Corpus", "Document", "DocumentBatches", "Encoded", "Labeled", "LabeledBatches", "Masked", "MaskedBatches",
     "MaskingRule", "Mixture", "NGrams", "Names", "Order", "PackedBatches", "Pair", "PairBatches",
-    "PairCorpus", "Parts", "Question", "Report", "Rule", "Segmented", "Shards", "SpecialIds", "Split",
+    "PairCorpus", "Parts", "Question", "Reading", "Report", "Rule", "Segmented", "Shards", "SpecialIds", "Split",
     "Streams", "Tagged", "TaggedBatches", "TwinBatches", "Twins", "available", "balanced", "build",
-    "encode_words", "label_ids", "load", "load_pairs", "pad", "padded", "read_documents", "read_labeled",
-    "read_names", "read_questions", "read_tagged", "segment_mask", "segmented", "shift", "split", "spread",
+    "encode_words", "label_ids", "labeled_rows", "load", "load_pairs", "pad", "padded", "read_documents",
+    "read_labeled", "read_names", "read_questions", "read_tagged", "segment_mask", "segmented", "shift", "split",
+    "spread",
     "windows"
 ]  # fmt: skip

@@ -21,12 +21,17 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
+from chainrule.columns import CHOSEN, Columns
 from chainrule.data.downloads import NAMED, cache_folder
+from chainrule.data.read.columns import TEXTS, no_table
 from chainrule.data.read.files import read_text
+from chainrule.data.read.reading import Reading, read_rows
+from chainrule.data.read.table import is_table
 from chainrule.errors import DataError
 from chainrule.suggest import did_you_mean
 
 DEFAULT = "pydoc"
+BETWEEN = "\n\n"  # the documents of a corpus
 VERSION = f"CPython {platform.python_version()}"
 
 
@@ -37,6 +42,8 @@ class Corpus:
     name: str
     version: str  # "CPython 3.11.7", or "file"
     text: str = field(repr=False)
+    reading: Reading | None = field(default=None, repr=False, compare=False)
+    """How a table was read."""
 
     @cached_property
     def sha256(self) -> str:
@@ -44,16 +51,24 @@ class Corpus:
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def load(name: str | os.PathLike[str] = DEFAULT) -> Corpus:
-    """A corpus by name (`available()` lists them) or by the path of a UTF-8 file.
+def load(name: str | os.PathLike[str] = DEFAULT, columns: Columns = CHOSEN) -> Corpus:
+    """A corpus by name (`available()` lists them) or by the path of a UTF-8 file; of a table the texts of its rows.
+
+    `columns` says which columns of a table hold the text.
 
     >>> import chainrule as cr
     >>> len(cr.data.load("pydoc").text) > 300_000
     True
     """
     if isinstance(name, str) and name in BUILT_IN:
+        no_table(name, columns)
         return Corpus(name, VERSION, BUILT_IN[name].text())
     path = find(name)
+    if path.is_file() and is_table(path):
+        rows, reading = read_rows(path, TEXTS, columns, copies=True)
+        text = BETWEEN.join(text for (text,) in rows) + "\n"
+        return Corpus(str(path.absolute()), "file", text, reading)
+    no_table(name, columns)
     return Corpus(str(path.absolute()), "file", read_text(path))
 
 
@@ -134,7 +149,7 @@ class BuiltIn:
 
     about: str
     make: Callable[[], Iterable[str]]
-    between: str = "\n\n"
+    between: str = BETWEEN
 
     def documents(self) -> Iterator[str]:
         return (document for document in self.make() if document)

@@ -64,7 +64,7 @@ def of_splits(losses: SplitLosses, *, improving: bool = False) -> Finding:
         code = Code.SPLITS_OK
     else:
         code = Code.SPLITS_APART if improving else Code.SPLITS_OVERFIT
-    return finding(code, train=losses.train, validation=losses.validation)
+    return finding(code, train=losses.train, validation=losses.validation, of=losses.of)
 
 
 def of_embeddings(space: EmbeddingReport) -> Finding:

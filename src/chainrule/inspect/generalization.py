@@ -28,6 +28,8 @@ class SplitLosses:
     train: float
     validation: float
     batches: int
+    of: str = ""
+    """What the validation loss is of, in words, if it is of more than these batches."""
 
 
 def split_losses(model: Model, train: Any, validation: Any, batches: int = 8) -> SplitLosses:

@@ -4,6 +4,7 @@
 `plot` read the log.
 """
 
+from chainrule.runs import seeds
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.history import History, histories
@@ -14,5 +15,5 @@ from chainrule.runs.run import Run
 
 __all__ = [
     "Checkpoint", "History", "Replay", "Run", "RunFolder", "histories", "load", "load_language_model",
-    "load_vectors", "loss_curve", "replay"
+    "load_vectors", "loss_curve", "replay", "seeds"
 ]  # fmt: skip

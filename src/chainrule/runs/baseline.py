@@ -30,7 +30,9 @@ def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[
     batches = simple.batches(model, batch_size=config.batch_size, seed=config.seed)
     if Trainer(model, batches, [], config).run(_Told(config.max_steps, tell)).interrupted:
         raise KeyboardInterrupt
-    return simple.evaluate(model, simple.eval_batches(model, batch_size=config.batch_size, limit=limit))
+    batches_of_eval = simple.eval_batches(model, batch_size=config.batch_size, limit=limit)
+    found = simple.evaluate(model, batches_of_eval)
+    return {name: value for name, value in found.items() if value is None or isinstance(value, float)}
 
 
 @dataclass

@@ -65,6 +65,18 @@ class History:
         return (min(found)[1], min(found)[0]) if found else None
 
     @property
+    def scores(self) -> dict[str, float]:
+        """What the task measures beside the loss, such as the accuracy of a classifier, where the first is highest."""
+        known = {"step", "validation", "seconds", "entropy", "parameters"}
+        found = [
+            {name: float(r[name]) for name in r if name not in known and isinstance(r[name], int | float)}
+            for r in self.records
+            if "validation" in r
+        ]
+        scored = [each for each in found if each]
+        return max(scored, key=lambda each: next(iter(each.values()))) if scored else {}
+
+    @property
     def bits_per_byte(self) -> float | None:
         """The lowest validation loss in the unit that does not depend on the tokenizer, if it has a meaning here."""
         per_nat = self.environment.get("per_nat")

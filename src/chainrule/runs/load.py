@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy.typing as npt
 
 from chainrule import io
+from chainrule.data import CHOSEN, Columns
 from chainrule.doctor.nonfinite import broken
 from chainrule.errors import ChainruleWarning, CheckpointError, DataError
 from chainrule.io.hf import pretrained
@@ -39,6 +40,14 @@ class Loaded(NamedTuple):
     tokenizer: Tokenizer
     checkpoint: Checkpoint | None
     """None for a model of another program, which comes without its training."""
+
+
+class Origin(NamedTuple):
+    """The data of a run: their name, their hash, and the columns of a table."""
+
+    name: str = ""
+    sha256: str = ""
+    columns: Columns = CHOSEN
 
 
 def load(path: str | os.PathLike[str]) -> tuple[Model, Tokenizer]:
@@ -173,22 +182,23 @@ def this_version(path: str | os.PathLike[str]) -> Iterator[None]:
         raise CheckpointError(f"{path}: training.json does not fit this version ({error})") from error
 
 
-def trained_on(saved: Checkpoint, path: str | Path, config: Any = TrainConfig) -> tuple[str, str, Any]:
-    """The name and the hash of the data that the run of a checkpoint learns from, and its settings."""
+def trained_on(saved: Checkpoint, path: str | Path, config: Any = TrainConfig) -> tuple[Origin, Any]:
+    """The data that the run of a checkpoint learns from, and its settings."""
     with this_version(path):
         facts = saved.training["data"]
-        return facts["name"], facts["sha256"], config(**saved.training["train"])
+        origin = Origin(facts["name"], facts["sha256"], Columns(**facts.get("columns", {})))
+        return origin, config(**saved.training["train"])
 
 
-def unchanged(folder: str | Path, find: Callable[[str], D], name: str, sha256: str) -> D:
+def unchanged(folder: str | Path, find: Callable[[str, Columns], D], origin: Origin) -> D:
     """The data a run began with; it can continue on no others."""
     try:
-        corpus = find(name)
+        corpus = find(origin.name, origin.columns)
     except DataError as error:
         raise DataError(f"{folder}: the text of the run is not there: {error}; put it back") from error
-    if corpus.sha256 != sha256:
+    if corpus.sha256 != origin.sha256:
         raise DataError(
             f"{folder}: the corpus {corpus.name} has changed since the run began (SHA-256 {corpus.sha256[:12]}, "
-            f"was {sha256[:12]}; put the old text back, or begin a new run)"
+            f"was {origin.sha256[:12]}; put the old text back, or begin a new run)"
         )
     return corpus

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from chainrule.autograd import precision
 from chainrule.doctor import Finding, limits, rules
-from chainrule.inspect import curve, split_losses
+from chainrule.inspect import curve
+from chainrule.inspect.generalization import SplitLosses
+from chainrule.inspect.probe import untouched
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.run import Run
 from chainrule.train.log import read
 
 CURVE = 10  # losses that have a shape
-BATCHES = 8  # of each split, from all over it
+BATCHES = 8  # of the training data
 
 
 def of_log(folder: Path, run: Run | None = None) -> list[Finding]:
@@ -26,15 +29,22 @@ def of_log(folder: Path, run: Run | None = None) -> list[Finding]:
     return [replace(f, measured=f"step {step}: {f.measured}") for step, f in found]
 
 
+def of_both(run: Run) -> SplitLosses:
+    """The validation loss that training and eval print, beside the loss on some batches of the training data."""
+    trainer = run.trainer
+    share = run.task.share(run.model, trainer.eval_batches)
+    with untouched(run.model), precision(trainer.config.precision), trainer.step.averaged():
+        count = min(BATCHES, len(trainer.eval_batches))
+        seen = run.model.eval().mean_loss(map(trainer.batches.batch, range(count)))
+        return SplitLosses(seen, run.model.mean_loss(trainer.eval_batches), count, of=f" on {share}")
+
+
 def of_losses(run: Run) -> list[Finding]:
     """Training and validation side by side, and the shape of the curve."""
-    trainer = run.trainer
-    some = trainer.eval_batches[:: -(-len(trainer.eval_batches) // BATCHES)]
     records = read(run.files.log)
     evaluated = [loss for record in records if (loss := record.get("validation")) is not None]
     improving = bool(evaluated) and evaluated[-1] <= min(evaluated) * (1 + limits.RISEN)
-    splits = split_losses(run.model, trainer.batches, some, len(some))
-    found = [rules.of_splits(splits, improving=improving)]
+    found = [rules.of_splits(of_both(run), improving=improving)]
     losses = [loss for record in records if (loss := record.get("loss")) is not None]
     if len(losses) >= CURVE and run.model.n_classes:
         found.append(rules.of_curve(curve(losses, run.model.n_classes)))

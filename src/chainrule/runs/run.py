@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from chainrule.data import BatchSource, Shards
+from chainrule.data import CHOSEN, BatchSource, Columns, Shards
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
 from chainrule.io import load_tokenizer, write_vectors
@@ -87,6 +87,7 @@ class Run:
         tokenizer: Tokenizer | str | None = None,
         start: Model | str | Path | None = None,
         *,
+        columns: Columns = CHOSEN,
         draft: bool = False,
         **size: Any,
     ) -> Run:
@@ -96,7 +97,8 @@ class Run:
         that the data decide, such as the vocabulary. `tokenizer` may be the path of one; without, or with "char", every
         character of a corpus is a token; shards have their own. With `start`, a model or the path of one, the run
         begins with its weights, or with its body and a new head. Without `config` the settings,
-        and sizes that are not given, suit the amount of data. Of a draft nothing is written.
+        and sizes that are not given, suit the amount of data. `columns` are those of a table. Of a draft
+        nothing is written.
         """
         if isinstance(start, str | Path):
             start, tokenizer = load_start(start, tokenizer)
@@ -104,7 +106,7 @@ class Run:
             check_family(start, model)
         kind = task_of(model)
         options = {name: size.pop(name) for name in kind.options if name in size}
-        found = kind.find(data) if isinstance(data, str | os.PathLike) else data
+        found = kind.find(data, columns) if isinstance(data, str | os.PathLike) else data
         if isinstance(tokenizer, str):
             if isinstance(found, Shards):
                 raise own_tokenizer(tokenizer, data)
@@ -145,8 +147,8 @@ class Run:
         """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved)
         task = task_of_model(model)
-        name, sha256, config = trained_on(saved, folder, WordTrainConfig if task.by_epoch else TrainConfig)
-        data = unchanged(folder, task.find, name, sha256)
+        origin, config = trained_on(saved, folder, WordTrainConfig if task.by_epoch else TrainConfig)
+        data = unchanged(folder, task.find, origin)
         options: dict[str, Any] = {name: saved.training.get(name) for name in task.options}
         run = cls(Path(folder), task.of(data, tokenizer, **options), model, config)
         restore(run.trainer, saved, folder)
@@ -197,11 +199,13 @@ class Run:
         How far a long step is, such as an epoch of word vectors, is told to `tell` if it is given, else printed.
         """
         trainer = self.trainer
-        sizes = {"tokens": trainer.step.tokens, "parameters": self.model.count(), "resume_at": trainer.steps}
+        unit = self.task.counted
+        per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
+        sizes = {"parameters": self.model.count(), "resume_at": trainer.steps}
         with (
             self.files.at_work(),
             nullcontext() if self.finished else self._recorded(),
-            Log(self.files.log, **sizes, console=console, tell=tell) as log,
+            Log(self.files.log, unit=unit, per_step=per_step, **sizes, console=console, tell=tell) as log,
         ):
 
             def save() -> None:

@@ -9,9 +9,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from chainrule.data import BUILT_IN, Batches, BatchSource, Corpus, Shards, Streams, load, split, windows
+from chainrule.data import (
+    BUILT_IN,
+    CHOSEN,
+    Batches,
+    BatchSource,
+    Columns,
+    Corpus,
+    Shards,
+    Streams,
+    load,
+    split,
+    windows,
+)
 from chainrule.data.batches.windows import check_length
 from chainrule.data.encoded import Encoded
+from chainrule.data.read.columns import no_table
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import Beam, beam_search, score, write
 from chainrule.generate.sample import completions, encoded
@@ -54,11 +67,12 @@ class LanguageModelingTask(Task):
     """Tokens in a row of a batch, if they are fewer than the context of the model."""
 
     @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> Corpus | Shards:
+    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus | Shards:
         """What `data.load` finds by this name, or the shards in this directory."""
         if name not in BUILT_IN and Path(name).is_dir():
+            no_table(name, columns)
             return Shards(Path(name))
-        return load(name)
+        return load(name, columns)
 
     @classmethod
     def of(
@@ -125,6 +139,10 @@ class LanguageModelingTask(Task):
             raise DataError(f"validation text: {found} (must be at least 2: the first is only read)")
         T = min(self.window or model.training_window, len(self.validation) - 1)
         return list(windows(self.validation, batch_size=batch_size, block_size=T, limit=limit))
+
+    def eval_rows(self, model: LanguageModel) -> int:
+        """Windows of the validation text, side by side."""
+        return max(1, (len(self.validation) - 1) // model.training_window)
 
     def scores(self, model: LanguageModel, batches: EvalBatches) -> dict[str, float | None]:
         """How many tokens were predicted."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from chainrule.autograd import no_grad
-from chainrule.data import Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, split
+from chainrule.data import CHOSEN, Columns, Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, split
 from chainrule.generate import fill_masks
 from chainrule.models import BERTPretraining
 from chainrule.tasks.answer_options import Answer, AnswerOptions
@@ -36,9 +36,9 @@ class MaskedLMTask(Task):
     validation: Encoded
 
     @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> Corpus | Shards:
+    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus | Shards:
         """As for language models: a corpus, a file, or shards."""
-        return LanguageModelingTask.find(name)
+        return LanguageModelingTask.find(name, columns)
 
     @classmethod
     def of(
@@ -72,6 +72,10 @@ class MaskedLMTask(Task):
         batches = self._batches(self.validation, model, batch_size, seed=0)
         count = max(1, min(limit, len(batches.starts)) // batch_size)
         return [batches.batch(step) for step in range(count)]
+
+    def eval_rows(self, model: BERTPretraining) -> int:
+        """Windows of the validation text."""
+        return len(self._batches(self.validation, model, 1, seed=0).starts)
 
     def _batches(
         self, documents: Encoded, model: BERTPretraining, batch_size: int, seed: int

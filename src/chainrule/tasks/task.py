@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from chainrule.data import BatchSource
+from chainrule.data import CHOSEN, BatchSource, Columns
 from chainrule.errors import ConfigError
 from chainrule.models.suited import Suited
 from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
@@ -31,9 +31,31 @@ class Data(Protocol):
     def sha256(self) -> str: ...
 
 
-def facts_of(data: Data) -> dict[str, str]:
-    """What a run writes down about its data."""
-    return {"name": data.name, "version": data.version, "sha256": data.sha256}
+def facts_of(data: Data) -> dict[str, Any]:
+    """What a run writes down about its data; of a table also the columns."""
+    facts = {"name": data.name, "version": data.version, "sha256": data.sha256}
+    reading = getattr(data, "reading", None)
+    return facts if reading is None else facts | {"columns": reading.columns}
+
+
+class Share(NamedTuple):
+    """How much of the evaluation data a loss is of."""
+
+    used: int
+    total: int
+    unit: str
+
+    def __str__(self) -> str:
+        """512 of 1,742 windows; all 60 windows"""
+        return (
+            f"{self.used:,} of {self.total:,} {self.unit}"
+            if self.partial
+            else f"all {self.used:,} {self.unit}"
+        )
+
+    @property
+    def partial(self) -> bool:
+        return self.used < self.total
 
 
 class Task:
@@ -66,6 +88,8 @@ class Task:
     """The first of the scores, if they are measured at every evaluation of a training: it says which is best."""
     baseline: ClassVar[str] = ""
     """The family whose result every run is told first: it is trained in a second, and must be beaten."""
+    counted: ClassVar[str] = "tokens"
+    """What a rate counts. Where it is not tokens, a step reads `batch_size` of them."""
     by_epoch: ClassVar[bool] = False
     """Training reads all data in each step, not a batch."""
     corpus: Any
@@ -74,8 +98,8 @@ class Task:
     # -- data ------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> Data:
-        """The data of this name or path."""
+    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Data:
+        """The data of this name or path; of a table these columns."""
         raise NotImplementedError
 
     @classmethod
@@ -124,6 +148,16 @@ class Task:
         """Evaluation batches, of at most `limit` windows or examples."""
         raise NotImplementedError
 
+    def eval_rows(self, model: Any) -> int:
+        """How many windows or examples there are to evaluate on."""
+        raise NotImplementedError
+
+    def share(self, model: Any, batches: EvalBatches) -> Share:
+        """How much of the evaluation data these batches are."""
+        total = self.eval_rows(model)
+        used = min(total, sum(len(targets) for _, targets in batches))
+        return Share(used, total, "windows" if self.counted == "tokens" else self.counted)
+
     def measures(self, nats: float, batches: EvalBatches) -> dict[str, float]:
         """A loss on these batches in units that can be compared, by name; none if there is no such unit."""
         return {}
@@ -132,10 +166,10 @@ class Task:
         """How well the model does its task on these batches, beyond its loss."""
         return {}
 
-    def evaluate(self, model: Any, batches: EvalBatches) -> dict[str, float | None]:
-        """The loss on these batches in all units, and the scores."""
+    def evaluate(self, model: Any, batches: EvalBatches) -> dict[str, Any]:
+        """The loss on these batches in all units, the scores, and what else is known, by name."""
         parts = model.eval().mean_losses(batches)
-        found: dict[str, float | None] = {self.unit: sum(parts), **self.measures(sum(parts), batches)}
+        found: dict[str, Any] = {self.unit: sum(parts), **self.measures(sum(parts), batches)}
         if self.perplexity:
             found["perplexity"] = math.exp(parts[0]) if parts[0] < 700 else math.inf
         return found | self.scores(model, batches)

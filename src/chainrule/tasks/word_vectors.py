@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data import Corpus, load
+from chainrule.data import CHOSEN, Columns, Corpus, load
 from chainrule.errors import DataError, Setting
 from chainrule.models import NOTHING, Word2Vec
 from chainrule.tasks.task import EvalBatches, Task
@@ -36,9 +36,9 @@ class WordVectorsTask(Task):
     """How often a word of the vocabulary occurs at least; older checkpoints do not say."""
 
     @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> Corpus:
+    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus:
         """What `data.load` finds by this name."""
-        return load(name)
+        return load(name, columns)
 
     @classmethod
     def of(

@@ -69,7 +69,8 @@ class Log(Logger):
         self,
         path: Path,
         *,
-        tokens: int,
+        per_step: int,
+        unit: str = "tokens",
         parameters: int,
         resume_at: int = 0,
         console: Console | None = None,
@@ -77,7 +78,8 @@ class Log(Logger):
     ) -> None:
         self.tell = tell
         self.console = console or Console(highlight=False)
-        self.tokens = tokens  # per step
+        self.per_step, self.unit = per_step, unit  # for the pace: tokens, texts or pairs
+        self.scores: list[str] = []  # of the last evaluation
         self.parameters = parameters
         try:
             if resume_at:
@@ -140,7 +142,8 @@ class Log(Logger):
     ) -> None:
         record = {"step": step, "validation": loss, "seconds": round(seconds, 3)}
         self._write(record | ({} if entropy is None else {"entropy": entropy}) | dict(scores))
-        said = [f"step {step:>6}", f"validation loss {loss:.4f}", *map(score_in_words, scores.items())]
+        self.scores = [score_in_words(score) for score in scores.items()]
+        said = [f"step {step:>6}", f"validation loss {loss:.4f}", *self.scores]
         self._print("   ".join([*said, clock(seconds)]))
 
     def note(self, step: int, record: dict[str, Any], *said: str) -> None:
@@ -152,12 +155,13 @@ class Log(Logger):
     def _parts(self, step: int, left: float) -> list[str]:
         """What the line says, the most important first."""
         (first, since), (last, until) = self.recent[0], self.recent[-1]
-        pace = (last - first) * self.tokens / (until - since) if last > first else 0.0
+        pace = (last - first) * self.per_step / (until - since) if last > first else 0.0
         return [
             f"step {step:>6}",
             f"loss {math.nan if self.smooth is None else self.smooth:.4f}",
+            *self.scores,
             f"{clock(left)} left",
-            f"{pace:,.0f} tokens/s",
+            f"{pace:,.0f} {self.unit}/s",
         ]
 
     def _say(self, text: str) -> None:
@@ -201,8 +205,8 @@ def line(parts: list[str], width: int) -> str:
 
 
 def score_in_words(score: tuple[str, float | None]) -> str:
-    """accuracy 87.3 %"""
-    name, value = score
+    """accuracy 87.3 %, F1 85.0 %"""
+    name, value = score[0].replace("f1", "F1"), score[1]
     return f"{name} {value:.1%}".replace("%", " %") if value is not None else f"no {name}"
 
 

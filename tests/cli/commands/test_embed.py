@@ -73,7 +73,7 @@ def test_a_vector_for_each_row_of_a_table(
 ) -> None:
     rows = [{"id": i, "said": text} for i, text in enumerate(LINES)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = ["--field", "said", "--out", str(tmp_path / "v.npy"), "--json"]
+    options = ["--text-column", "said", "--out", str(tmp_path / "v.npy"), "--json"]
     main(["embed", str(body), str(tmp_path / "rows.jsonl"), *options])
     assert json.loads(capsys.readouterr().out) == {"out": str(tmp_path / "v.npy"), "texts": 4, "width": 16}
 
@@ -167,7 +167,7 @@ def test_an_embedder_learns_from_pairs(
     capsys.readouterr()
     main(["eval", run, pairs, "--json"])
     assert json.loads(capsys.readouterr().out)["accuracy"] > 0.5  # by chance 1/32
-    main(["embed", run, pairs, "--field", "1", "--out", str(tmp_path / "v.npy")])
+    main(["embed", run, pairs, "--text-column", "1", "--out", str(tmp_path / "v.npy")])
     assert np.load(tmp_path / "v.npy").shape == (64, 16)
 
 

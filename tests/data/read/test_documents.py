@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import BUILT_IN, Document, load, read_documents
+from chainrule.data import BUILT_IN, Columns, Document, load, read_documents
 from chainrule.data.read.files import LONGEST_LINE
 from chainrule.errors import ChainruleError, ConfigError, DataError
 
@@ -65,7 +65,7 @@ def test_every_format_gives_the_texts_back(tmp_path: Path, name: str) -> None:
 def test_tables_without_quotes_and_without_header(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_bytes(b'a "quote\t0\r\nplain\t1\r\n')
-    assert texts(path, field="1") == ['a "quote', "plain"]
+    assert texts(path, columns=Columns("1")) == ['a "quote', "plain"]
     path.write_bytes(b"text\tlabel\nfirst\t1\n\nsecond\t0\n")
     assert list(read_documents(path)) == [Document("first", str(path), 2), Document("second", str(path), 4)]
 
@@ -141,12 +141,18 @@ BAD = {
     "latin.jsonl": (LINE_17.encode() + b'{"text": "d\xe9j\xe0"}', "line 17 is not UTF-8, byte 0xe9"),
     "broken.jsonl": ((LINE_17 + '{"text": "fi').encode(), "line 17 is not JSON: Unterminated string"),
     "list.jsonl": ((LINE_17 + "[1]").encode(), r"line 17 holds a list \(must be an object"),
-    "field.jsonl": ((LINE_17 + '{"txt": 1}').encode(), r"line 17 has no field 'text' \(there are 'txt'\)"),
+    "field.jsonl": ((LINE_17 + '{"txt": 1}').encode(), r"line 17 has no 'text' \(must be a string\)"),
     "type.jsonl": ((LINE_17 + '{"text": 1}').encode(), r"line 17: 'text' is a int \(must be a string\)"),
     "deep.jsonl": ((LINE_17 + "[" * 100_000).encode(), "line 17 is not JSON"),
     "digits.jsonl": ((LINE_17 + "1" * 10_000).encode(), "line 17 is not JSON"),
-    "header.csv": (b"a,b\n1,2\n", r"line 1 has no column 'text' \(there are 'a', 'b'; without a header"),
-    "columns.csv": (b"id,text\n" + b"1,x\n" * 15 + b"2\n", "record in line 17 has 1 columns"),
+    "header.csv": (
+        b"a,b\n1,2\n",
+        r"no column 'text' \(must be a number from 1 to 2; if the first row, 'a', 'b', names",
+    ),
+    "columns.csv": (
+        b"id,text\n" + b"1,x\n" * 15 + b"2\n",
+        "row 17, in line 17, has 1 cells, the first row 2",
+    ),
     "quote.csv": (b"id,text\n" + b"1,x\n" * 15 + b'2,"x\n', "record in line 17 is broken: unexpected end"),
     "long.jsonl": (LINE_17.encode() + b"x" * (50 << 20), "line 17 is longer than 16,777,216 bytes"),
     "zip.txt.gz": (b"not compressed", "cannot be read .Not a gzipped file"),
@@ -165,7 +171,7 @@ def test_a_bad_file_is_one_line_with_file_and_line(tmp_path: Path, name: str) ->
         texts(
             path,
             by="line" if name.startswith("long") else None,
-            field="texts" if "column." in name else "text",
+            columns=Columns("texts" if "column." in name else "text"),
         )
     assert str(error.value).startswith(f"{path}: ")
     assert len(str(error.value)) < 300 + len(str(path))
@@ -182,7 +188,7 @@ def test_a_very_long_line_is_read_where_a_document_is_a_file(tmp_path: Path) -> 
 def test_records_without_text_in_parquet(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": pa.array(["a", None])}), path)
-    with pytest.raises(DataError, match="record 2: 'text' is a NoneType"):
+    with pytest.raises(DataError, match="record 2 has no 'text'"):
         texts(path)
 
 
@@ -246,7 +252,7 @@ def test_any_bytes_are_documents_or_one_clear_line(
     for whole in (content, gzip.compress(content)) if name.endswith(".gz") else (content,):
         (folder / name).write_bytes(whole)
         try:
-            found = list(read_documents(folder / name, by=by, field=field))
+            found = list(read_documents(folder / name, by=by, columns=Columns(field)))
         except ChainruleError as error:
             assert str(error).startswith(str(folder / name)) and "\n" not in str(error)
         else:

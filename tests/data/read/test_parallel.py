@@ -90,10 +90,10 @@ def test_what_is_no_pair_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.txt: not a file of pairs"):
         load_pairs(tmp_path / "a.txt")
     (tmp_path / "a.tsv").write_text("only\n")
-    with pytest.raises(DataError, match="no columns source and target"):
+    with pytest.raises(DataError, match=r"a\.tsv: 1 column, '1' \(must have a source and a target\)"):
         load_pairs(tmp_path / "a.tsv")
     (tmp_path / "b.jsonl").write_text('{"text": "one"}\n')
-    with pytest.raises(DataError, match=r"b\.jsonl: no columns source and target"):
+    with pytest.raises(DataError, match=r"b\.jsonl: 1 column, 'text' \(must have a source and a target\)"):
         load_pairs(tmp_path / "b.jsonl")
 
 

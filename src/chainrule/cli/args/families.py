@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import NamedTuple, get_type_hints
 
 from chainrule.cli.args.kinds import kind_of
+from chainrule.columns import Columns
 from chainrule.models.registry import ENCODERS, KNOWN
 
 NAMES = list(KNOWN)  # in the order they are named to people
@@ -18,27 +19,32 @@ class Data(NamedTuple):
     about: str
     example: str
     default: str = "docstrings"
+    columns: tuple[str, ...] = ("text_column", "label_column")
+    """The flags that choose the columns of a table."""
     chosen: str = ""
     """What is chosen by the number of texts, if anything is."""
 
 
 TEXT = Data(
-    "A text file, a corpus that `chainrule data list` knows, or a directory that `chainrule data build` made.",
+    "A text file, a table with a column of texts, a corpus that `chainrule data list` knows, or a directory that "
+    "`chainrule data build` made.",
     example="book.txt",
     default="pydoc",
+    columns=("text_column",),
 )
 LABELED = Data(
     "Texts with labels: a .csv, .tsv or .jsonl with text and label, a .txt with a label before each line, "
     "or docstrings.",
-    example="reviews.tsv",
+    example="reviews.csv --text-column review --label-column stars",
     chosen="What is not given follows the number of texts, and the run says what it chose: a few passes over all of "
     "them, and of few texts a small model. With --init the sizes are those of the model.",
 )
 PAIRS = Data(
     "Pairs of texts: a .tsv, .csv or .jsonl with source and target, a .dict of pronunciations, two files A+B line "
     "by line, or docstrings.",
-    example="pairs.tsv",
+    example="phrases.csv --source-column german --target-column english",
     default="docstrings",
+    columns=("source_column", "target_column"),
 )
 DATA = {
     "seq2seq": PAIRS,
@@ -52,6 +58,11 @@ DATA = {
         example="names.conll",
     ),
 }  # any other family: TEXT
+
+
+def without(kind: Data) -> tuple[str, ...]:
+    """The fields of `Columns` that mean nothing for these data."""
+    return tuple(field.name for field in fields(Columns) if field.name not in (*kind.columns, "header"))
 
 
 def decided(family: str) -> tuple[str, ...]:

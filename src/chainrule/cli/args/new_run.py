@@ -9,7 +9,7 @@ from typing import Any
 
 from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.families import sizes_of
-from chainrule.cli.args.training import CHOSEN, FITTED, TrainOptions, settled
+from chainrule.cli.args.training import CHOSEN, FITTED, TrainOptions, in_toml, settled
 from chainrule.data import Corpus
 from chainrule.errors import ConfigError, Setting
 from chainrule.files import write
@@ -47,7 +47,15 @@ def _as_given(asked: TrainOptions, folder: Path, draft: bool) -> Run:
     names = [name for name in sizes_of(asked.family) if asked.init is None or name in asked.given]
     sizes = {name: getattr(asked.sizes, name) for name in names}
     run = Run.new(
-        folder, asked.data, asked.planned, asked.family, asked.tokenizer, asked.init, draft=draft, **sizes
+        folder,
+        asked.data,
+        asked.planned,
+        asked.family,
+        asked.tokenizer,
+        asked.init,
+        columns=asked.columns,
+        draft=draft,
+        **sizes,
     )
     if asked.planned != asked.training:  # said of a run that is there
         said = f"starts from {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
@@ -65,7 +73,7 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     kind = task_of(asked.family)
     if not asked.suits:
         return None
-    data, training = kind.find(asked.data), asked.training
+    data, training = kind.find(asked.data, asked.columns), asked.training
     found = kind.suited(data, trained=asked.init is not None, frozen=training.freeze != "none")
     fixed = asked.given | ({*SHAPE, "buckets", "l2"} if SHAPE & asked.given else set())
     sizes, settings = (
@@ -96,7 +104,7 @@ def _for_budget(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     """With sizes that fit a time budget, where there is one; what stands against them is said."""
     if asked.training.budget is None or asked.suits:
         return None
-    corpus = task_of(asked.family).find(asked.data) if asked.chooses else None
+    corpus = task_of(asked.family).find(asked.data, asked.columns) if asked.chooses else None
     if not isinstance(corpus, Corpus):
         asked.say(f"budget: decides the number of steps, not the sizes ({_why_not(asked)})")
         return None
@@ -130,4 +138,6 @@ def _record(asked: TrainOptions, run: Run) -> str:
     own = asked.own
     if asked.chooses and isinstance(run.corpus, Corpus) and not isinstance(run.tokenizer, CharTokenizer):
         own["tokenizer"] = run.folder  # where it is kept
-    return toml(own | model | settled(run.trainer.config))
+    reading = getattr(run.corpus, "reading", None)
+    columns = in_toml(reading.columns) if reading else {}
+    return toml(own | columns | model | settled(run.trainer.config))

@@ -107,6 +107,12 @@ def _made(command: type[T], values: dict[str, Any]) -> T:
         if isinstance(default, Given):
             said[name] = Given(values)
         elif is_dataclass(default) and not isinstance(default, type):
-            changes = {n: value for n, value in values.items() if n in vars(default) and n not in own}
-            said[name] = replace(default, **changes) if changes else default
+            said[name] = _changed(default, {n: value for n, value in values.items() if n not in own})
     return command(**said)
+
+
+def _changed(default: Any, values: dict[str, Any]) -> Any:
+    """A dataclass with what was given for its fields, and for those of the dataclasses in it."""
+    inner = {name: _changed(value, values) for name, value in vars(default).items() if is_dataclass(value)}
+    changes = {name: value for name, value in (values | inner).items() if name in vars(default)}
+    return replace(default, **changes) if changes else default

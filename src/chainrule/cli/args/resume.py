@@ -9,6 +9,7 @@ from typing import Any
 from chainrule.cli.args.config_file import read_settings, toml
 from chainrule.cli.args.training import TrainOptions, settled
 from chainrule.cli.render.show import command_line
+from chainrule.columns import CHOSEN, Columns
 from chainrule.errors import ConfigError, Setting
 from chainrule.files import alone, write
 from chainrule.runs import Run, RunFolder
@@ -29,8 +30,7 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
     if asked.init is not None and str(asked.init) != _begun_with(folder):
         own = f" is {asked.init}, the run in {folder} continues with its own weights"
         raise ConfigError("resume: ", Setting("init"), own, " (leave out one of the two)")
-    if asked.data != run.task.default and run.task.find(asked.data) != run.corpus:
-        raise ConfigError(f"resume: data is {asked.data}, in the run {run.corpus.name} (leave it out)")
+    same_data(run, asked.data, asked.columns)
     if not is_tokenizer(asked.tokenizer, run.tokenizer):
         other = f" is {asked.tokenizer}, the run has another (leave it out)"
         raise ConfigError("resume: ", Setting("tokenizer"), other)
@@ -48,6 +48,17 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             "(it is high again where it had fallen)"
         )
     return run
+
+
+def same_data(run: Run, name: str, asked: Columns) -> None:
+    """A run continues on its data; of a table on the columns it was begun with."""
+    if asked == CHOSEN and name == run.task.default:
+        return
+    reading = getattr(run.corpus, "reading", None)
+    columns = Columns(**reading.columns) if reading and asked == CHOSEN else asked
+    if run.task.find(run.corpus.name if name == run.task.default else name, columns) != run.corpus:
+        said = f"data is {name}" if asked == CHOSEN else "the columns are others"
+        raise ConfigError(f"resume: {said}, in the run {reading or run.corpus.name} (leave it out)")
 
 
 def _begun_with(folder: Path) -> str | None:

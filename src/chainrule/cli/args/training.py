@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 from chainrule.cli.args.config_file import toml
 from chainrule.cli.args.families import sizes_of
 from chainrule.cli.args.options import Given
+from chainrule.columns import Columns
 from chainrule.train.config import TrainConfig
 
 # Settings of a training that are chosen for a budget, unless they are given.
@@ -32,7 +34,10 @@ class TrainOptions:
     """Start from the weights, sizes and tokenizer of this run or checkpoint: to continue with other data, or with
     another head, as from bert to bert-classifier. Without --lr the learning rate is a tenth of the default."""
     resume: Path | None = None
-    """Resume this run, with its data and settings, from its newest checkpoint."""
+    """Resume this run, with its data and settings, from its newest checkpoint; or all runs of a directory of seeds."""
+    seeds: int = 1
+    """Train so many runs, with the seeds --seed, --seed + 1, ..., in the directories seed-0, seed-1, ... of --out, and
+    print the mean of their results with its standard error."""
     config: Path | None = None
     """A TOML file with options, such as n_layer = 6; flags override it."""
     print_config: bool = False
@@ -43,6 +48,7 @@ class TrainOptions:
     """Only try rising learning rates on a copy of the model and suggest one; nothing is written."""
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
+    columns: Columns = field(default_factory=Columns)
     training: TrainConfig = field(default_factory=TrainConfig)
     given: Given = field(default_factory=Given)
     """The options with a flag or a line in the file, default or not."""
@@ -98,7 +104,14 @@ class TrainOptions:
     @property
     def own(self) -> dict[str, Any]:
         """What is neither a size nor a setting of the training."""
-        return {"family": self.family, "data": self.data, "tokenizer": self.tokenizer, "init": self.init}
+        own = {"family": self.family, "data": self.data, "tokenizer": self.tokenizer, "init": self.init}
+        return own | in_toml(vars(self.columns))
+
+
+def in_toml(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of columns, several with commas between them."""
+    said = {name: value for name, value in columns.items() if value not in (None, ())}
+    return {name: ",".join(v) if isinstance(v, list | tuple) else v for name, v in said.items()}
 
 
 def settled(config: TrainConfig) -> dict[str, Any]:

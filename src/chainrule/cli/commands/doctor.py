@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import platform
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.documents import say_reading
+from chainrule.cli.args.options import Argument, Without
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size, steps
 from chainrule.cli.render.tables import show
+from chainrule.columns import Columns
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,9 @@ class Command:
     """Describe this machine as Chainrule sees it: CPU, threads, native kernels, versions.
 
     With a run: how its training went, from its log and newest checkpoint. With data: what a model of a family would
-    meet in them, before any step, and whether it can overfit one batch.
+    meet in them, before any step, and whether it can overfit one batch; of a table also what its columns hold.
 
-    Example: chainrule doctor runs/demo
+    Example: chainrule doctor reviews.csv --family bert-classifier --text-column review --label-column stars
     """
 
     subject: Annotated[str | None, Argument("RUN|DATA")] = None
@@ -34,6 +37,7 @@ class Command:
     """Family of the model that the data are for."""
     tokenizer: Path | None = None
     """File of a tokenizer for the data. Default: every character is a token; shards have their own."""
+    columns: Annotated[Columns, Without(("other_column",))] = field(default_factory=Columns)
     json: bool = False
     """Print one JSON object."""
 
@@ -52,10 +56,17 @@ class Command:
             print("\n".join([title, "", *map(words, findings)]))
 
     def _of_data(self, name: str, progress: Progress) -> tuple[str, list[cr.doctor.Finding]]:
+        from chainrule.cli.render.columns import overview
+        from chainrule.data.read.table import Table, is_table
         from chainrule.train.trials import overfit
 
         tokenizer = None if self.tokenizer is None else cr.io.load_tokenizer(self.tokenizer)
-        run = cr.runs.Run.new("", name, cr.train.TrainConfig(), self.family, tokenizer, draft=True)
+        if Path(name).is_file() and is_table(Path(name)):
+            print("\n".join(overview(Table.open(Path(name), self.columns))), file=sys.stderr)
+        run = cr.runs.Run.new(
+            "", name, cr.train.TrainConfig(), self.family, tokenizer, columns=self.columns, draft=True
+        )
+        say_reading(getattr(run.corpus, "reading", None))
         findings = [*run.trainer.examine(), overfit(run.trainer, said=progress.say)]
         return f"{size(run.model)}, {run.task.amount()}", findings
 

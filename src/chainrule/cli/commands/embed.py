@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import chainrule as cr
+from chainrule.cli.args.documents import TextColumns, texts_in
 from chainrule.cli.args.options import Argument
-from chainrule.cli.args.text import read_input
 from chainrule.cli.render.progress import Progress
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError, DataError
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
     from chainrule.generate.embedding import Vectors
 
-TABLES = (".jsonl", ".csv", ".tsv", ".parquet")
 SHOWN = 100  # characters of a text that a line shows
 
 
@@ -28,7 +28,7 @@ class Command:
     The model is a BERT of any kind, such as a directory of sentence-transformers. Vectors are written as .npy, float32
     (texts, width); without --out the nearest others of each text are printed, with their cosines.
 
-    Example: chainrule embed models/all-MiniLM-L6-v2 sentences.txt --out sentences.npy
+    Example: chainrule embed models/all-MiniLM-L6-v2 news.csv --text-column title,body --out news.npy
     """
 
     model: Annotated[Path, Argument("MODEL")]
@@ -37,8 +37,7 @@ class Command:
     """A text per line; or a .jsonl, .csv, .tsv or .parquet with a text per row; - for standard input."""
     out: Path | None = None
     """File to write, .npy."""
-    field: str = "text"
-    """Of a table: the column, or the field of an object, that holds the text."""
+    columns: TextColumns = field(default_factory=Columns)
     pooling: Literal["mean", "cls", "max"] | None = None
     """What is made of the rows of the tokens: their mean, the first, or the maximum. Default: as the model says, else
     mean."""
@@ -55,7 +54,7 @@ class Command:
         Check("embed", self).at_least(1, "batch_size", "n")
         if self.out is not None and self.out.suffix != ".npy":
             raise ConfigError.of("embed", {"out": self.out}, "must end in .npy")
-        texts = texts_in(self.file, self.field)
+        texts = texts_in(self.file, self.columns)
         if self.out is None and len(texts) < 2:
             raise DataError(
                 f"{self.file}: holds one text (must be two or more to be compared; --out writes its vector)"
@@ -102,17 +101,3 @@ class Command:
             print(shorten(text, SHOWN))
             for other, cosine in found:
                 print(f"  {cosine:6.3f}  {shorten(other, SHOWN)}")
-
-
-def texts_in(source: str, field: str) -> list[str]:
-    """The lines of a text, empty ones too, so that vectors and lines have the same numbers; or the rows of a table."""
-    if any(source.removesuffix(".gz").endswith(ending) for ending in TABLES):
-        found = [document.text for document in cr.data.read_documents(source, field=field)]
-    else:
-        if source != "-" and not Path(source).is_file():
-            raise DataError(f"{source}: no such file (must have a text on each line)")
-        text = read_input(source).replace("\r\n", "\n")
-        found = text.removesuffix("\n").split("\n") if text else []
-    if not found:
-        raise DataError(f"{source}: is empty (must have a text on each line)")
-    return found

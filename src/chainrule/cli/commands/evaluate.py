@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument
+from chainrule.cli.args.documents import say_reading
+from chainrule.cli.args.options import Argument, Without
 from chainrule.cli.args.unused import refuse
+from chainrule.cli.render.confusion import by_label
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import used
 from chainrule.cli.render.tables import show
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError, Setting
 from chainrule.validate import Check
 
 ALWAYS = ("run_folder", "data", "limit", "json")  # fields that mean something for every task
+BATCH = 32  # of a model that comes without its training
+COLUMNS = tuple(each.name for each in fields(Columns))
 
 
 @dataclass(frozen=True)
 class Command:
     """Evaluate a model: its loss, bits per byte and perplexity, and how well it does its task.
 
-    A language model is evaluated by its loss, a BERT by its masked words, a classifier by its accuracy, an
-    encoder-decoder by exact answers and BLEU (with the extra `eval`). Without DATA the validation data of the run are
-    used. With --choices a language model answers the questions in DATA: it takes the choice it finds most probable.
+    A language model is evaluated by its loss, a BERT by its masked words, a classifier by its accuracy and F1 with a
+    confusion matrix, an encoder-decoder by exact answers and BLEU (with the extra `eval`). Without DATA the validation
+    data of the run are used. With --choices a language model answers the questions in DATA: it takes the choice it
+    finds most probable.
 
-    Example: chainrule eval runs/gpt other-book.txt --json
+    Example: chainrule eval runs/reviews others.csv --text-column review --label-column stars --json
     """
 
     run_folder: Annotated[Path, Argument("RUN")]
@@ -36,8 +42,9 @@ class Command:
     """Other data of the same kind; all of it is used. With --choices: a file of questions."""
     limit: int = 10_000
     """Windows, pairs, texts or questions at most."""
-    batch_size: int = 32
-    """How many are evaluated at a time."""
+    batch_size: int | None = None
+    """How many are evaluated at a time. Default: as many as in training, so that it gives the same number; else 32."""
+    columns: Annotated[Columns, Without(("other_column",))] = field(default_factory=Columns)
     choices: bool = False
     """DATA holds multiple-choice questions: .jsonl, .csv, .tsv or .parquet (docs/guide/generation.md)."""
     between: str = " "
@@ -46,11 +53,17 @@ class Command:
     """Print one JSON object."""
 
     def run(self) -> None:
-        Check("eval", self).at_least(1, "limit")
+        Check("eval", self).at_least(1, "limit", *(["batch_size"] if self.batch_size is not None else []))
         with Progress("evaluating") as progress:
             found = self._choose(progress) if self.choices else self._evaluate()
         used(self.run_folder)
-        show(found if self.json else found | in_words(found), self.json)
+        if self.json:
+            show(found, True)
+            return
+        labels, counts = found.pop("labels", {}), found.pop("confusion", [])
+        show(in_words(found), False)
+        if labels:
+            print("\n".join(by_label(labels, counts)))
 
     def _choose(self, progress: Progress) -> dict[str, Any]:
         """How often the right choice is the one that the model expects most."""
@@ -71,21 +84,25 @@ class Command:
         return {"run": str(self.run_folder), "data": self.data} | found
 
     def _evaluate(self) -> dict[str, Any]:
-        from chainrule.runs.load import is_run, open_model, trained_on, unchanged
+        from chainrule.data.read.table import as_before
+        from chainrule.runs.load import Origin, is_run, open_model, trained_on, unchanged
 
         why = "without choices (must be with it, or left out)"
-        refuse("eval", self, why, but=(*ALWAYS, "batch_size"))
+        refuse("eval", self, why, but=(*ALWAYS, "batch_size", *COLUMNS))
         if self.data is None and not is_run(self.run_folder):
             raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
         model, tokenizer, saved = open_model(self.run_folder)
         kind = cr.tasks.task_of_model(model)
-        name, sha256, config = (
-            trained_on(saved, self.run_folder) if saved else ("", "", cr.train.TrainConfig())
-        )
-        data = kind.find(self.data) if self.data else unchanged(self.run_folder, kind.find, name, sha256)
+        origin, config = trained_on(saved, self.run_folder) if saved else (Origin(), cr.train.TrainConfig())
         own: dict[str, Any] = {}
-        if saved and not self.data:  # as it was evaluated in training
-            own = {option: saved.training[option] for option in kind.options if option in saved.training}
+        if self.data is None:
+            self._no_columns()
+            data = unchanged(self.run_folder, kind.find, origin)
+            if saved:  # as it was evaluated in training
+                own = {option: saved.training[option] for option in kind.options if option in saved.training}
+        else:
+            data = kind.find(self.data, as_before(self.data, self.columns, origin.columns))
+        say_reading(getattr(data, "reading", None))
         task = kind.of(data, tokenizer, eval_only=self.data is not None, **own).fitted(model)
         for size, value in task.sizes().items():
             known = getattr(model.config, size)
@@ -94,11 +111,19 @@ class Command:
             )  # more than there are tokens, to make their number round
             if known not in (value, ()) and not rows:  # nor need a model know names of labels
                 raise ConfigError(f"eval: {size} is {value} in the data, {known} in the model")
-        batches = task.eval_batches(model, batch_size=self.batch_size, limit=self.limit)
+        at_once = self.batch_size or (config.batch_size if saved else BATCH)
+        batches = task.eval_batches(model, batch_size=at_once, limit=self.limit)
         self._say_if_short(model, batches)
         with cr.autograd.precision(config.precision):
             found = task.evaluate(model, batches)
-        return {"run": str(self.run_folder), "data": self.data or name} | found
+        share = task.share(model, batches)
+        counts = {"evaluated": share.used, "available": share.total, "unit": share.unit}
+        return {"run": str(self.run_folder), "data": self.data or origin.name} | counts | found
+
+    def _no_columns(self) -> None:
+        """The data of a run are read as when it began."""
+        why = "without DATA (the run's own table is read as when it began: leave it out)"
+        refuse("eval", self.columns, why)
 
     def _say_if_short(self, model: cr.models.Model, batches: cr.tasks.task.EvalBatches) -> None:
         """A text that is shorter than the context is evaluated as one window."""
@@ -109,13 +134,17 @@ class Command:
             print(said, file=sys.stderr)
 
 
-def in_words(found: dict[str, Any]) -> dict[str, str]:
-    """What a number alone would not tell a person."""
-    words = {}
+def in_words(found: dict[str, Any]) -> dict[str, Any]:
+    """The same for people: losses as training prints them, and what a number alone would not tell."""
+    losses = [name for name in found if name.startswith("nats") or name == "bits_per_byte"]
+    words = {name: f"{found[name]:.4f}" for name in losses}
+    if "evaluated" in found:
+        words["evaluated"] = str(cr.tasks.task.Share(found["evaluated"], found["available"], found["unit"]))
+        found = {name: value for name, value in found.items() if name not in ("available", "unit")}
     if found.get("cut"):
         words["cut"] = (
             f"{found['cut']:,}: a side is longer than the context, and was read and scored up to there"
         )
     if found.get("bleu", 0) is None:
         words["bleu"] = "not known: sacrebleu is not installed (pip install 'chainrule[eval]')"
-    return words
+    return found | words

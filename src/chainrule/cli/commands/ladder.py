@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import chainrule as cr
+from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.options import Argument
 from chainrule.cli.render.progress import Progress
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError
 from chainrule.files import write
 from chainrule.scaling.rungs import LadderConfig, Rung, table
@@ -24,17 +26,19 @@ class Command:
     """
 
     data: Annotated[str, Argument("TEXT")] = "pydoc"
-    """A text file, or a corpus that `chainrule data list` knows."""
+    """A text file, a table with a column of texts, or a corpus that `chainrule data list` knows."""
     out: Path | None = None
     """Directory for ladder.md, ladder.json and ladder.png. Default: runs/ladder, or the next number that is free."""
     json: bool = False
     """Print one JSON object instead of the table."""
+    columns: TextColumns = field(default_factory=Columns)
     models: LadderConfig = field(default_factory=LadderConfig)
 
     def run(self) -> None:
         from chainrule.scaling.ladder import Ladder
 
-        corpus = cr.data.load(self.data)
+        corpus = cr.data.load(self.data, self.columns)
+        say_reading(corpus.reading)
         ladder = Ladder(corpus, self.models)
         folder = self.out or cr.runs.folder.free_folder(Path("runs/ladder"))
         cr.runs.folder.make_empty(folder)

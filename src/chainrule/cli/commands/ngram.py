@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
 import chainrule as cr
+from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import byte_count
 from chainrule.cli.render.progress import Progress
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError
 from chainrule.files import plain
 from chainrule.types import Ids
@@ -37,7 +39,8 @@ class Command:
     """
 
     data: Annotated[str, Argument("DATA")] = "identifiers"
-    """A text file, or a corpus that `chainrule data list` knows."""
+    """A text file, a table with a column of texts, or a corpus that `chainrule data list` knows."""
+    columns: TextColumns = field(default_factory=Columns)
     order: int = 2
     """n: a character is predicted from the n - 1 before it."""
     smoothing: float | None = None
@@ -68,7 +71,9 @@ class Command:
         check.between(1, MOST_ORDER, "order")
         check.at_least(0, "samples")
         with Progress("reading and counting"):
-            source = Source.of(cr.data.load(self.data).text, as_lines, paired=self.paired)
+            corpus = cr.data.load(self.data, self.columns)
+            say_reading(corpus.reading)
+            source = Source.of(corpus.text, as_lines, paired=self.paired)
             model = source.fit(source.documents, self.order, smoother)
             report: dict[str, Any] = {"corpus": self.data, "documents": len(source.documents)}
             report |= {"order": self.order, "method": name} | facts(source, model)

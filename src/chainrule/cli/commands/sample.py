@@ -12,18 +12,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import chainrule as cr
+from chainrule.cli.args.documents import TextColumns, texts_in
 from chainrule.cli.args.model_defaults import model_sampling
 from chainrule.cli.args.options import Argument, Given
-from chainrule.cli.args.text import read_input
 from chainrule.cli.args.unused import given, refuse
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import used
-from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.columns import Columns
+from chainrule.errors import ConfigError, Setting
 from chainrule.generate import Sampling
 from chainrule.generate.sampling import MOST_SAMPLES
 from chainrule.validate import Check
 
-ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
+# The fields that are for every kind of model.
+ASKED = ("run_folder", "prompt", "prompts_file", "text_column", "header", "json")
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
 # The fields that ask for texts that are drawn.
 DRAWN = {"temperature", "top_k", "top_p", "min_p", "typical", "seed", "num_samples"}
@@ -45,7 +47,9 @@ class Command:
     prompt: str = ""
     """Text to continue. If it is empty the model starts after a new line, or after a space, full stop or token 0."""
     prompts_file: str | None = None
-    """A file with a prompt on each line, or - for standard input, instead of --prompt."""
+    """A file with a prompt on each line, or a table with one in each row, or - for standard input, instead of
+    --prompt."""
+    columns: TextColumns = field(default_factory=Columns)
     num_samples: int = 1
     """Texts for each prompt: sampled with the seeds --seed, --seed + 1, ...; with --beam, the best ones."""
     sampling: Sampling = field(default_factory=Sampling)  # every field is a flag too: generate/sampling.py
@@ -66,7 +70,11 @@ class Command:
     given: Given = field(default_factory=Given)
 
     def run(self) -> None:
-        prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
+        prompts = (
+            [self.prompt]
+            if self.prompts_file is None
+            else prompts_in(self.prompts_file, self.prompt, self.columns)
+        )
         Check("sample", self).whole(1, MOST_SAMPLES, "num_samples")
         model, tokenizer = cr.runs.load(self.run_folder)
         used(self.run_folder)
@@ -157,14 +165,9 @@ def told(answer: Callable[[Callable[[int], None]], Iterator[dict[str, Any]]]) ->
         yield found
 
 
-def prompts_in(source: str, prompt: str) -> list[str]:
-    """The lines of a file"""
+def prompts_in(source: str, prompt: str, columns: Columns) -> list[str]:
+    """The lines of a file, or the rows of a table."""
     if prompt:
         said = {"prompt": prompt, "prompts_file": source}
         raise ConfigError.of("sample", said, "must be one of them")
-    if source != "-" and not Path(source).is_file():
-        raise DataError(f"{source}: no such file (must have a prompt on each line)")
-    text = read_input(source).replace("\r\n", "\n")
-    if not text:
-        raise DataError(f"{source}: is empty (must have a prompt on each line)")
-    return text.removesuffix("\n").split("\n")
+    return texts_in(source, columns, "prompt")

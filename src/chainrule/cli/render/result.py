@@ -14,7 +14,9 @@ FAR = 1.25  # times as many steps as were forecast, or as many times fewer: wort
 
 def in_words(run: cr.runs.Run, result: Result) -> list[str]:
     """The last loss, the best evaluation if another is used, and how it compares with baseline and forecast."""
-    lines = [f"validation loss {bits(run, result.validation)} after {steps(result.steps)}"]
+    share = run.task.share(run.model, run.trainer.eval_batches)
+    some = f", on {share}" if share.partial else ""
+    lines = [f"validation loss {bits(run, result.validation)} after {steps(result.steps)}{some}"]
     best = run.trainer.best_so_far
     kept = run.trainer.config.keep == "best" and best.step >= 0
     if kept and best.step != result.steps:
@@ -53,7 +55,7 @@ def next_command(run: cr.runs.Run) -> str:
 
 def summary(run: cr.runs.Run, result: Result) -> dict[str, Any]:
     """A run in numbers; losses are of the validation text, the best one in the same unit as the last."""
-    best = run.trainer.best_so_far
+    best, share = run.trainer.best_so_far, run.task.share(run.model, run.trainer.eval_batches)
     found = {
         "run": str(run.folder),
         "model": run.family,
@@ -62,6 +64,8 @@ def summary(run: cr.runs.Run, result: Result) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         run.task.unit: result.validation,
         **run.task.measures(result.validation, run.trainer.eval_batches),
+        "evaluated": share.used,
+        "available": share.total,
     }
     if best.known:
         found |= {"best_step": best.step, "best_loss": best.loss}

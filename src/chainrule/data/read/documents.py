@@ -1,8 +1,8 @@
 """Documents, read one at a time from files of several formats.
 
     .txt      the whole file, each paragraph, or each line; likewise a file with any other ending
-    .jsonl    an object per line, the text in one field
-    .csv .tsv a record per document, the text in one column
+    .jsonl    an object per line, the text in one field or in several
+    .csv .tsv a row per document, the text in one column or in several
     .parquet  the same; needs pyarrow
 
 All may be compressed, as .jsonl.gz. A broken file is a DataError that names the file and the line.
@@ -12,18 +12,22 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from chainrule.columns import CHOSEN, Columns
 from chainrule.data import corpora
 from chainrule.data.downloads import NAMED
+from chainrule.data.read.columns import TEXTS, choose
 from chainrule.data.read.files import lines, read_text
-from chainrule.data.read.records import kind, objects, parquet, rows, some
+from chainrule.data.read.reading import Reading, Tell, cells, silent
+from chainrule.data.read.records import kind
+from chainrule.data.read.table import KINDS, Table, is_table
 from chainrule.errors import ConfigError, DataError
 
 UNITS = ("file", "paragraph", "line")
+TEXT = ".txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +43,12 @@ Name = str | os.PathLike[str]
 
 
 def read_documents(
-    names: Name | Iterable[Name], *, by: str | None = None, field: str = "text", numbers: bool = False
+    names: Name | Iterable[Name], *, by: str | None = None, columns: Columns = CHOSEN, tell: Tell = silent
 ) -> Iterator[Document]:
     """The documents of files, folders, patterns such as `texts/*.jsonl` and corpora, read lazily.
 
     In plain text a document is a "file", "paragraph" or "line", as `by` says (default: the file; the line in lists of
-    names). `field` names the field of an object or the column of a table; a number, from 1, is a column of a table
-    without a header. With `numbers` a field may hold an integer instead of text, as labels do.
+    names). `columns` says which columns of a table hold the text; `tell` is called with how each table was read.
 
     >>> from chainrule.data import read_documents
     >>> next(read_documents("docstrings")).text.startswith("def ")
@@ -63,7 +66,7 @@ def read_documents(
         listed = NAMED.get(Path(name).stem)
         for path in find_files(name):
             unit = by or (listed.by if listed else "file")
-            yield from READERS.get(kind(path), _text)(path, unit, field, numbers)
+            yield from _table(path, columns, tell) if is_table(path) else _text(path, unit)
 
 
 def find_files(name: Name) -> list[Path]:
@@ -72,9 +75,11 @@ def find_files(name: Name) -> list[Path]:
     if path.is_dir():
         inside = (Path(folder, file) for folder, _, files in os.walk(path) for file in files)
         shown = (p for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts))
-        found = [p for p in shown if kind(p) in READERS]
+        found = [p for p in shown if kind(p) == TEXT or is_table(p)]
         if not found:
-            raise DataError(f"{path}: no {', '.join(READERS)} in this directory (must hold at least one)")
+            raise DataError(
+                f"{path}: no {', '.join((TEXT, *KINDS))} in this directory (must hold at least one)"
+            )
         return sorted(found)
     if not path.exists() and glob.has_magic(str(name)):
         found = [Path(p) for p in glob.glob(os.fspath(name), recursive=True) if os.path.isfile(p)]
@@ -84,7 +89,7 @@ def find_files(name: Name) -> list[Path]:
     return [corpora.find(name)]
 
 
-def _text(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
+def _text(path: Path, by: str) -> Iterator[Document]:
     if by == "file":
         yield Document(read_text(path), str(path))
         return
@@ -110,47 +115,12 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, piece
 
 
-def _jsonl(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
-    for number, record in objects(path):
-        where = f"{path}: line {number}"
-        if field not in record:
-            raise DataError(f"{where} has no field {field!r} (there are {some(record)})")
-        yield Document(_string(record[field], where, field, numbers), str(path), number)
-
-
-def _table(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
-    column: int | None = None
-    for line, row in rows(path):
-        if column is None:
-            column = int(field) - 1 if field.isdecimal() else -1
-            if not 0 <= column < len(row):
-                if field not in row:
-                    rule = f"there are {some(row)}; without a header take a number from 1 to {len(row)}"
-                    raise DataError(f"{path}: line {line} has no column {field!r} ({rule})")
-                column = row.index(field)
-                continue
-        yield Document(row[column], str(path), line)
-
-
-def _parquet(path: Path, by: str, field: str, numbers: bool) -> Iterator[Document]:
-    for number, record in parquet(path, field):
-        where = f"{path}: record {number}"
-        yield Document(_string(record[field], where, field, numbers), str(path), number)
-
-
-def _string(value: Any, where: str, field: str, numbers: bool) -> str:
-    if numbers and isinstance(value, int):
-        return str(value)
-    if not isinstance(value, str):
-        raise DataError(f"{where}: {field!r} is a {type(value).__name__} (must be a string)")
-    return value
-
-
-Reader = Callable[[Path, str, str, bool], Iterator[Document]]
-TABLES: dict[str, Reader] = {".jsonl": _jsonl, ".csv": _table, ".tsv": _table, ".parquet": _parquet}
-READERS: dict[str, Reader] = {".txt": _text, **TABLES}
-
-
-def is_table(path: Path) -> bool:
-    """Whether the file holds records with fields rather than plain text."""
-    return kind(path) in TABLES
+def _table(path: Path, columns: Columns, tell: Tell) -> Iterator[Document]:
+    """The rows of a table, empty ones too, so that documents and rows have the same numbers."""
+    table = Table.open(path, columns)
+    places = choose(table, TEXTS, columns)
+    count = 0
+    for line, (text,) in cells(table, places, empty=True):
+        count += 1
+        yield Document(text or "", str(path), line)
+    tell(Reading.begun(table, places).counted(count, {}))

@@ -6,10 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from chainrule.data.read.documents import Name, find_files, is_table, read_documents
+from chainrule.columns import CHOSEN, Columns
+from chainrule.data.read.columns import LABELED, no_table
+from chainrule.data.read.documents import Name, find_files, read_documents
+from chainrule.data.read.reading import Reading, joined, read_rows
+from chainrule.data.read.table import is_table
 from chainrule.errors import DataError
 
 
@@ -27,27 +32,41 @@ class Labeled(NamedTuple):
 
 
 def read_labeled(
-    name: Name, *, text: str = "text", label: str = "label", other: str | None = None
+    name: Name, *, text: str | None = None, label: str | None = None, other: str | None = None
 ) -> list[Labeled]:
     """The texts of a file and their labels; `other` is the column of the second text of a pair.
 
-    `text`, `label` and `other` name columns as in `read_documents`: in a table without a header they are numbers.
+    `text`, `label` and `other` are names or numbers of columns; what is not said is chosen as in `Columns`.
     """
+    columns = Columns((text,) if text else (), label, other_column=other)
+    return labeled_rows(name, columns, copies=True)[0]
+
+
+def labeled_rows(
+    name: Name, columns: Columns = CHOSEN, *, copies: bool = False
+) -> tuple[list[Labeled], Reading | None]:
+    """The texts of a file and their labels, each once unless `copies` are asked for; and how a table was read."""
     found: list[Labeled] = []
+    readings: list[Reading] = []
     for path in find_files(name):
-        if not is_table(path):
-            for line in read_documents(path, by="line"):
-                first, _, rest = line.text.strip().partition(" ")
-                if not rest:
-                    raise DataError(
-                        f"{path}: line {line.line} is {first!r} (must be a label, a space and a text)"
-                    )
-                found.append(Labeled(rest, first))
-            continue
-        columns = [text, label] if other is None else [text, label, other]
-        readers = [read_documents(path, field=column, numbers=column == label) for column in columns]
-        found += [Labeled(*(cell.text for cell in row)) for row in zip(*readers, strict=True)]
-    return found
+        if is_table(path):
+            roles = LABELED if columns.other_column is None else (*LABELED, "other")
+            rows, reading = read_rows(path, roles, columns, copies=copies)
+            found += [Labeled(*row) for row in rows]
+            readings.append(reading)
+        else:
+            found += _lines(path)
+    if not readings:
+        no_table(name, columns)
+    return (found if copies else list(dict.fromkeys(found))), joined(readings)
+
+
+def _lines(path: Path) -> Iterator[Labeled]:
+    for line in read_documents(path, by="line"):
+        first, _, rest = line.text.strip().partition(" ")
+        if not rest:
+            raise DataError(f"{path}: line {line.line} is {first!r} (must be a label, a space and a text)")
+        yield Labeled(rest, first)
 
 
 def label_ids(labels: Sequence[str]) -> dict[str, int]:

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from chainrule.data.read.files import LONGEST_LINE, lines, reading
+from chainrule.data.read.dialect import dialect
+from chainrule.data.read.files import lines, reading
 from chainrule.errors import ConfigError, DataError
 
 Record = dict[str, Any]
-
-DIALECTS: dict[str, dict[str, Any]] = {
-    ".csv": {"delimiter": ",", "quoting": csv.QUOTE_MINIMAL},
-    ".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE},  # a quotation mark is a character like others
-}
 
 
 def kind(path: Path) -> str:
@@ -29,7 +25,7 @@ def kind(path: Path) -> str:
 
 def records(path: Path) -> Iterator[tuple[int, Record]]:
     """The records of a file of any of these formats, each with its line or number."""
-    if kind(path) in DIALECTS:
+    if kind(path) in (".csv", ".tsv"):
         return _named(path)
     if kind(path) == ".parquet":
         return parquet(path)
@@ -55,9 +51,9 @@ def objects(path: Path) -> Iterator[tuple[int, Record]]:
 
 def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The rows of a table with the lines where they begin; all must have as many cells as the first."""
-    csv.field_size_limit(LONGEST_LINE)  # a global setting of csv, 128 kB by default
-    found = csv.reader((line + "\n" for _, line in lines(path)), strict=True, **DIALECTS[kind(path)])
-    width = 0
+    form = dialect(path, kind(path))
+    found = csv.reader((line + "\n" for _, line in lines(path)), strict=True, **form)
+    number = width = 0
     while True:
         first = found.line_num + 1
         try:
@@ -68,10 +64,16 @@ def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             raise DataError(f"{path}: record in line {first} is broken: {error}") from error
         if not "".join(row).strip():
             continue
+        number += 1
         width = width or len(row)
         if len(row) != width:
-            rule = f"the first line has {width}"
-            raise DataError(f"{path}: record in line {first} has {len(row)} columns ({rule})")
+            quoted = (
+                ""
+                if form["quoting"] == csv.QUOTE_NONE
+                else f", and a cell with {form['delimiter']!r} in quotes"
+            )
+            said = f"row {number}, in line {first}, has {len(row)} cells, the first row {width}"
+            raise DataError(f"{path}: {said} (must be equal{quoted})")
         yield first, row
 
 
@@ -84,8 +86,20 @@ def _named(path: Path) -> Iterator[tuple[int, Record]]:
         names = names or row
 
 
-def parquet(path: Path, column: str | None = None) -> Iterator[tuple[int, Record]]:
-    """The records of a .parquet with their numbers; one column or all."""
+def parquet_names(path: Path) -> list[str]:
+    """The names of the columns of a .parquet."""
+    return list(next(_parquet(path, None))[1])
+
+
+def parquet(path: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Record]]:
+    """The records of a .parquet with their numbers; some columns or all."""
+    found = _parquet(path, columns)
+    next(found)
+    yield from found
+
+
+def _parquet(path: Path, columns: Sequence[str] | None) -> Iterator[tuple[int, Record]]:
+    """The names of all columns, as record 0, and the records."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -94,11 +108,9 @@ def parquet(path: Path, column: str | None = None) -> Iterator[tuple[int, Record
     with reading(path) as file:
         try:
             table = pyarrow.parquet.ParquetFile(file)
-            names = table.schema_arrow.names
-            if column is not None and column not in names:
-                raise DataError(f"{path}: no column {column!r} (there are {some(names)})")
+            yield 0, dict.fromkeys(table.schema_arrow.names)
             number = 0
-            for batch in table.iter_batches(batch_size=1024, columns=None if column is None else [column]):
+            for batch in table.iter_batches(batch_size=1024, columns=columns):
                 for record in batch.to_pylist():
                     number += 1
                     yield number, record

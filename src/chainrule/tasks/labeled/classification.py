@@ -16,30 +16,34 @@ import numpy as np
 from chainrule import ops
 from chainrule.autograd import no_grad
 from chainrule.data import (
+    CHOSEN,
+    Columns,
     Labeled,
     LabeledBatches,
+    Reading,
     SpecialIds,
     Split,
     label_ids,
+    labeled_rows,
     load_pairs,
-    read_labeled,
     segmented,
     spread,
 )
 from chainrule.data.batches.padded import Bucketed
 from chainrule.data.batches.segmented import text_limit
-from chainrule.data.read.documents import is_table
+from chainrule.data.read.columns import no_table
+from chainrule.data.read.suspect import refuse_columns
 from chainrule.errors import DataError
 from chainrule.models.suited import Suited, for_bert
 from chainrule.tasks.answer_options import Answer, AnswerOptions
-from chainrule.tasks.task import EvalBatches, Task, accuracy
+from chainrule.tasks.labeled.confusion import Confusion
+from chainrule.tasks.task import EvalBatches, Task
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.types import Ids
 
 SPLIT = Split(validation=0.1, test=0.0)
 VOCABULARY = 30_000  # words at most
 SHOWN = 10  # labels that are named with their counts
-COLUMNS = (("text", "label"), ("sentence", "label"), ("1", "2"), ("2", "1"))
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class LabelCorpus:
     version: str
     texts: tuple[Any, ...] = field(repr=False)
     """`Labeled` or `Tagged`: what has a `text` and `labels`."""
+    reading: Reading | None = field(default=None, repr=False, compare=False)
+    """How a table was read."""
 
     @cached_property
     def sha256(self) -> str:
@@ -67,6 +73,7 @@ class ClassificationTask(Task):
     perplexity: ClassVar[bool] = False
     model: ClassVar[str] = "a classifier"
     what: ClassVar[str] = "texts"
+    counted: ClassVar[str] = "texts"
     scored: ClassVar[str] = "accuracy"
     baseline: ClassVar[str] = "bow-classifier"
     corpus: LabelCorpus
@@ -77,24 +84,26 @@ class ClassificationTask(Task):
     validation: list[Any]
 
     @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> LabelCorpus:
-        """A file that `data.read_labeled` reads; `docstrings` is built in: which text is code, which is prose?"""
+    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> LabelCorpus:
+        """A file that `data.labeled_rows` reads; `docstrings` is built in: which text is code, which is prose?"""
         if name == cls.default:
+            no_table(name, columns)
             heads, summaries = zip(*load_pairs(name).pairs, strict=True)
             rows = [Labeled(t, "code") for t in heads] + [Labeled(t, "prose") for t in summaries]
             return LabelCorpus(str(name), load_pairs(name).version, tuple(dict.fromkeys(rows)))
         path = Path(name)
         if not path.exists():
             raise DataError(f"{path}: no such file (must be texts with labels, or docstrings)")
-        rows = _read_table(path) if is_table(path) else read_labeled(path)
-        return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(rows)))
+        rows, reading = labeled_rows(path, columns)
+        return LabelCorpus(str(path.absolute()), "file", tuple(rows), reading)
 
     @classmethod
     def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
         """Without a tokenizer the vocabulary is made of the texts to train on."""
-        names = label_ids([label for row in data.texts for label in row.labels])
-        if len(names) < 2 and not eval_only:
-            raise DataError(f"{data.name}: {len(names)} different labels (must be at least two)")
+        labels = [label for row in data.texts for label in row.labels]
+        names = label_ids(labels)
+        if not eval_only:
+            refuse_columns(data.name, [row.text for row in data.texts], labels, data.reading)
         parts: dict[str, list[Any]] = {"train": [], "validation": []}
         for row in data.texts:
             parts["validation" if eval_only else SPLIT.part(row.text)].append(row)
@@ -161,11 +170,24 @@ class ClassificationTask(Task):
             pool=8,
         )
 
-    def scores(self, model: Any, batches: EvalBatches) -> dict[str, float | None]:
-        """The fraction of labels that are the ones the model scores highest."""
+    def eval_rows(self, model: Any) -> int:
+        """Texts that are held back."""
+        return len(self.validation)
+
+    def confusion(self, model: Any, batches: EvalBatches) -> Confusion:
+        """Which labels the model scores highest, and which are right."""
         with no_grad():
             found = ((model(*x).numpy().argmax(axis=-1), labels) for x, labels in batches)
-            return {"accuracy": accuracy(found)}
+            return Confusion.of(found, label_names(model))
+
+    def scores(self, model: Any, batches: EvalBatches) -> dict[str, float | None]:
+        """The fraction of labels that are the ones the model scores highest, and their F1."""
+        return self.confusion(model, batches).scores()
+
+    def evaluate(self, model: Any, batches: EvalBatches) -> dict[str, Any]:
+        """The loss on these batches, the scores, and what is taken for what."""
+        loss, found = model.eval().mean_loss(batches), self.confusion(model, batches)
+        return {self.unit: loss, **found.scores(), **found.details()}
 
     @classmethod
     def answer_some(
@@ -211,29 +233,3 @@ def training_texts(data: LabelCorpus) -> int:
 def label_names(model: Any) -> tuple[str, ...]:
     """Labels by number; a label without a name is its number."""
     return model.config.labels or tuple(map(str, range(model.config.classes)))
-
-
-def _refuse_header(path: Path, rows: Sequence[Labeled]) -> None:
-    """A first row that is alone with its label, where others have many, is names of columns."""
-    counts = Counter(row.label for row in rows)
-    if counts[rows[0].label] == 1 and len(rows) > 2 * len(counts):
-        raise DataError(
-            f"{path}: the label of the first row, {rows[0].label!r}, is nowhere else (if the row names the columns, "
-            "they must be text and label: rename them)"
-        )
-
-
-def _read_table(path: Path) -> list[Labeled]:
-    """By the names of the columns; without names the label is the column with fewer different values."""
-    problem: Exception | None = None
-    for text, label in COLUMNS:
-        try:
-            found = read_labeled(path, text=text, label=label)
-        except DataError as error:
-            problem = problem or error
-            continue
-        if len({row.label for row in found}) <= len({row.text for row in found}):
-            if text.isdecimal():
-                _refuse_header(path, found)
-            return found
-    raise DataError(f"{path}: no columns text and label ({problem})")

@@ -12,8 +12,20 @@ from pathlib import Path
 from typing import ClassVar
 
 from chainrule import ops
-from chainrule.data import SpecialIds, Tagged, TaggedBatches, encode_words, load_pairs, read_tagged, segmented
+from chainrule.data import (
+    CHOSEN,
+    Columns,
+    SpecialIds,
+    Tagged,
+    TaggedBatches,
+    encode_words,
+    load_pairs,
+    read_tagged,
+    segmented,
+)
 from chainrule.data.batches.segmented import text_limit
+from chainrule.data.read.columns import no_table
+from chainrule.data.read.tagged import reading_of
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.models.suited import Suited
@@ -29,19 +41,23 @@ class TaggingTask(ClassificationTask):
 
     model: ClassVar[str] = "a tagger"
     what: ClassVar[str] = "sentences"
+    counted: ClassVar[str] = "sentences"
     baseline: ClassVar[str] = ""
 
     @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> LabelCorpus:
+    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> LabelCorpus:
         """A file that `data.read_tagged` reads; `docstrings` is built in: heads of functions, and what each word is."""
         if name == cls.default:
+            no_table(name, columns)
             pairs = load_pairs(name)
             heads = [Tagged(*zip(*_python(head), strict=True)) for head, _ in pairs.pairs]
             return LabelCorpus(str(name), pairs.version, tuple(dict.fromkeys(heads)))
         path = Path(name)
         if not path.exists():
             raise DataError(f"{path}: no such file (must be sentences with tags, or docstrings)")
-        return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(read_tagged(path))))
+        found = read_tagged(path, columns)
+        reading = reading_of(path, columns, found)
+        return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(found)), reading)
 
     @classmethod
     def vocabulary(cls, texts: Sequence[str]) -> Tokenizer:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from chainrule.data import PairCorpus, Split, load_pairs
+from chainrule.data import CHOSEN, Columns, PairCorpus, Split, load_pairs
+from chainrule.data.read.suspect import refuse_pairs
 from chainrule.errors import DataError
 from chainrule.tasks.task import Task
 from chainrule.text import Tokenizer
@@ -21,19 +22,25 @@ class PairTask(Task):
     """Pairs of texts; a twentieth of them, chosen by the hash of the first text, is for evaluation."""
 
     default: ClassVar[str] = "docstrings"
+    counted: ClassVar[str] = "pairs"
     corpus: PairCorpus
     tokenizer: Tokenizer
     training: Pairs
     validation: Pairs
 
     @classmethod
-    def find(cls, name: str | os.PathLike[str]) -> PairCorpus:
+    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> PairCorpus:
         """The pairs of this name, file, or two files A+B."""
-        return load_pairs(name if isinstance(name, str) else Path(name))
+        return load_pairs(name if isinstance(name, str) else Path(name), columns)
+
+    def eval_rows(self, model: Any) -> int:
+        """Pairs that are held back."""
+        return len(self.validation)
 
 
 def held_back(data: PairCorpus, least: int = 1) -> tuple[Pairs, Pairs]:
     """Pairs to train on and to evaluate on, at least so many of each."""
+    refuse_pairs(data.name, data.pairs, data.reading)
     parts: dict[str, Pairs] = {"train": [], "validation": []}
     for pair in data.pairs:
         parts[SPLIT.part(pair[0])].append(pair)

@@ -52,7 +52,7 @@ def test_build_writes_shards(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_command_runs_without_arguments(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["data", command])
     out, err = capsys.readouterr()
-    assert out and err == ""
+    assert out and err == "texts.jsonl: text is 'text'; 60 rows, 60 kept, none dropped\n"
     assert Path("shards/data/meta.json").exists() == (command == "build")
 
 
@@ -109,8 +109,8 @@ BAD = {
     "dedup line 17": (["data", "dedup", "bad.jsonl", "--out", "o.jsonl"], "bad.jsonl: line 17 is not JSON"),
     "empty": (["data", "stats", "empty.txt"], "empty.txt: no text in 0 bytes"),
     "field": (
-        ["data", "stats", "texts.jsonl", "--field", "body"],
-        "line 1 has no field 'body' (there are 'text')",
+        ["data", "stats", "texts.jsonl", "--text-column", "body"],
+        "no column 'body' (there are 'text'; or a number from 1 to 1)",
     ),
     "by": (["data", "stats", "--by", "word"], "--by"),
     "shares": (["data", "build", "--validation", "1"], "must leave some for training"),
@@ -151,7 +151,7 @@ def test_an_interrupt_leaves_nothing(folder: Path) -> None:
     Path("slow.py").write_text(
         "import time\nfrom chainrule.cli import main\nfrom chainrule.cli.args.documents import Sources\n"
         "from chainrule.data import Document\n"
-        "def read(self):\n"
+        "def read(self, quiet=False):\n"
         "    yield Document('text', 'slow')\n"
         "    print('reading', flush=True)\n"
         "    time.sleep(PAUSE)\n"

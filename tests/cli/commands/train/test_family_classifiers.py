@@ -66,7 +66,7 @@ def test_single_words_do_not_tell_their_order(capsys: pytest.CaptureFixture[str]
 def test_every_classifier_is_told_its_baseline(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "bert-classifier", "reviews.tsv", *TINY, "--max-steps", "3", "--out", "bert"])
     out = capsys.readouterr().out
-    assert "step      0   baseline to beat, bow-classifier: accuracy 100.0 %, loss 0." in out
+    assert "step      0   baseline to beat, bow-classifier: accuracy 100.0 %, F1 100.0 %, loss 0." in out
     assert (
         "; bow-classifier: accuracy 100.0 %, which is better: train bow-classifier, or begin with a body"
         in out

@@ -256,7 +256,10 @@ def test_the_help_names_the_tokenizer_of_the_family(capsys: pytest.CaptureFixtur
         (["train", "seq2seq", "none.tsv"], "none.tsv: no such file"),
         (["train", "bert-classifier", "none.tsv"], "none.tsv: no such file"),
         (["train", "seq2seq", "three.tsv"], "3 pairs, 0 to evaluate on"),
-        (["train", "bert-classifier", "same.tsv"], "1 different labels (must be at least two)"),
+        (
+            ["train", "bert-classifier", "same.tsv"],
+            "1 different label in 2 rows (must be at least two; label",
+        ),
         (["train", "bert", "--tokenizer", "char"], "--tokenizer is char, which has no [CLS]"),
         (
             ["train", "bert-classifier", "--tokenizer", "char"],

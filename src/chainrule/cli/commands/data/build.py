@@ -17,7 +17,7 @@ from chainrule.cli.render.tables import show
 class Command:
     """Turn documents into token shards, which `chainrule train FAMILY DIR` maps into memory.
 
-    Example: chainrule data build texts/*.jsonl --tokenizer char --validation 0.05 --out shards/texts
+    Example: chainrule data build texts/*.jsonl --text-column body --validation 0.05 --out shards/texts
     """
 
     sources: Sources = field(default_factory=Sources)
@@ -41,7 +41,7 @@ class Command:
         end = "\n" if self.end is None else self.end
         out = self.out or cr.runs.folder.free_folder(Path("shards/data"))
         with Progress("characters") as progress:
-            texts = (document.text for document in progress.documents(self.sources.read()))
+            texts = (document.text for document in progress.documents(self.sources.read(quiet=True)))
             tokenizer = find_tokenizer(self.tokenizer, chain([end], texts))
         with Progress("tokens") as progress:
             documents = progress.documents(self.sources.read())

@@ -30,7 +30,7 @@ class Command:
 
     def run(self) -> None:
         with Progress("characters") as progress:
-            texts = (document.text for document in progress.documents(self.sources.read()))
+            texts = (document.text for document in progress.documents(self.sources.read(quiet=True)))
             tokenizer = find_tokenizer(self.tokenizer, texts)
         show({"sources": ", ".join(self.sources.files), **self._count(tokenizer)}, self.json)
 

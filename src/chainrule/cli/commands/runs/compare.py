@@ -14,6 +14,7 @@ import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.commands.runs.list import facts, said
 from chainrule.cli.render.progress import Progress
+from chainrule.cli.render.seeds import in_words, summary
 from chainrule.cli.render.tables import table
 from chainrule.errors import ConfigError
 
@@ -25,33 +26,74 @@ WIDTH = 60  # characters of a curve
 class Command:
     """Compare runs: the settings in which they differ, their results side by side, and their curves.
 
+    A directory that `chainrule train --seeds` made is compared by the means of its runs, with their standard errors.
+
     Example: chainrule runs compare runs/gpt runs/gpt-2
     """
 
     runs: Annotated[tuple[Path, ...], Argument("RUN")]
-    """Directories of two runs or more."""
+    """Directories of two runs or more, or of seeds."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
-        if len(self.runs) < 2:
-            raise ConfigError(f"runs compare: got {len(self.runs)} run (must be at least two)")
         with Progress("reading"):
-            found = [cr.runs.History.of(folder) for folder in self.runs]
-        names = [str(history.folder) for history in found]
-        settings = different([history.settings for history in found])
-        machines = different([history.machine for history in found])
+            found = [(str(folder), of_folder(folder)) for folder in self.runs]
+        if sum(len(members) for _, members in found) < 2:
+            raise ConfigError(f"runs compare: got {len(self.runs)} run (must be at least two)")
+        names, each = [name for name, _ in found], [members for _, members in found]
+        settings = different([settings_of(members) for members in each])
+        machines = different([members[0].machine for members in each])
+        grouped = over_seeds([members[0] for members in each if len(members) == 1])
         if self.json:
-            results = dict(zip(names, map(facts, found), strict=True))
-            print(json.dumps({"settings": settings, "machine": machines, "results": results}))
+            results = {name: machine_results(members) for name, members in found}
+            print(
+                json.dumps({"settings": settings, "machine": machines, "results": results, "seeds": grouped})
+            )
             return
+        every = [history for members in each for history in members]
         parts = [
             _lines("setting", names, settings) or ["the settings are the same"],
             _lines("machine", names, machines),
-            results_table(found, names),
-            curves(found, names),
+            results_table(each, names),
+            [line for group in grouped for line in seeds_in_words(group)],
+            curves(every, [str(history.folder) for history in every]),
         ]
         print("\n\n".join("\n".join(part) for part in parts if part))
+
+
+def of_folder(folder: Path) -> list[cr.runs.History]:
+    """The run in a directory, or the runs of a directory of seeds."""
+    return [cr.runs.History.of(each) for each in cr.runs.seeds.folders(folder) or [folder]]
+
+
+def settings_of(members: Sequence[cr.runs.History]) -> dict[str, Any]:
+    """The settings of a run; of several seeds they are the same but for these."""
+    listed = ", ".join(str(history.settings.get("seed")) for history in members)
+    return members[0].settings | ({"seed": listed} if len(members) > 1 else {})
+
+
+def over_seeds(singles: Sequence[cr.runs.History]) -> list[dict[str, Any]]:
+    """Runs that were given one by one and differ only in the seed, together."""
+    groups = [group for group in cr.runs.seeds.alike(singles) if len(group) > 1]
+    return [
+        {"runs": [str(history.folder) for history in group]}
+        | {name: vars(spread) for name, spread in cr.runs.seeds.together(group).items()}
+        for group in groups
+    ]
+
+
+def seeds_in_words(group: dict[str, Any]) -> list[str]:
+    """Means with their standard errors, a line each."""
+    spreads = {name: cr.runs.seeds.Spread(**value) for name, value in group.items() if name != "runs"}
+    return in_words(spreads, len(group["runs"]), ", ".join(group["runs"]))
+
+
+def machine_results(members: Sequence[cr.runs.History]) -> dict[str, Any]:
+    """The facts of a run with its scores; of several seeds the means and their errors."""
+    if len(members) == 1:
+        return facts(members[0]) | members[0].scores
+    return summary(members, members[0].folder.parent)
 
 
 def different(found: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -66,11 +108,21 @@ def _lines(title: str, names: Sequence[str], differ: dict[str, list[Any]]) -> li
     return table([title, *names], rows) if rows else []
 
 
-def results_table(found: Sequence[cr.runs.History], names: Sequence[str]) -> list[str]:
-    """A line for every result."""
-    results = [facts(history) for history in found]
-    rows = [[name.replace("_", " "), *(said(name, each[name]) for each in results)] for name in results[0]]
+def results_table(each: Sequence[Sequence[cr.runs.History]], names: Sequence[str]) -> list[str]:
+    """A line for every result; of several seeds a mean with its standard error."""
+    columns = [_results(members) for members in each]
+    known = dict.fromkeys(name for column in columns for name in column)
+    rows = [[name.replace("_", " "), *(column.get(name, "-") for column in columns)] for name in known]
     return table(["result", *names], rows)
+
+
+def _results(members: Sequence[cr.runs.History]) -> dict[str, str]:
+    first = facts(members[0]) | members[0].scores
+    if len(members) == 1:
+        return {name: said(name, value) for name, value in first.items()}
+    means = {name: str(spread) for name, spread in cr.runs.seeds.together(members).items() if name in first}
+    same = {name: said(name, first[name]) for name in ("family", "parameters", "steps")}
+    return same | means | {"seeds": str(len(members))}
 
 
 def curves(found: Sequence[cr.runs.History], names: Sequence[str]) -> list[str]:

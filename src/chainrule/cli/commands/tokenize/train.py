@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import chainrule as cr
+from chainrule.cli.args.documents import TextColumns, say_reading
 from chainrule.cli.args.kinds import Several
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import byte_count, read_input
 from chainrule.cli.render.progress import Progress
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.validate import Check
 
@@ -27,7 +29,8 @@ class Command:
     """
 
     files: Annotated[tuple[str, ...], Argument("FILE")] = ("pydoc",)
-    """Text files, corpora that `chainrule data list` knows, or - for standard input."""
+    """Text files, tables with a column of texts, corpora that `chainrule data list` knows, or - for standard input."""
+    columns: TextColumns = field(default_factory=Columns)
     kind: Kind = "bpe"
     """Kind of tokenizer."""
     vocab_size: int = 2000
@@ -50,7 +53,7 @@ class Command:
             raise ConfigError(
                 "tokenize: ", Setting("pattern"), f" with {self.kind} (must be bpe, which splits words so)"
             )
-        texts = [read_input(name) for name in self.files]
+        texts = [self._text(name) for name in self.files]
         for name, text in zip(self.files, texts, strict=True):
             if not text.strip():
                 what = "standard input" if name == "-" else name
@@ -78,6 +81,19 @@ class Command:
                 f"{out}: {tokenizer.vocab_size:,} tokens, {result['bytes_per_token']:.2f} bytes of the text each "
                 f"({size / 1e6:.1f} MB, {result['seconds']:.1f} s)"
             )
+
+    def _text(self, name: str) -> str:
+        """The text of a file as it is; of a table that of its rows."""
+        from chainrule.data.read.columns import no_table
+        from chainrule.data.read.table import is_table
+
+        if not any(map(is_table, map(Path, self.files))):
+            no_table(name, self.columns)
+        if name == "-" or not (Path(name).is_file() and is_table(Path(name))):
+            return read_input(name)
+        corpus = cr.data.load(name, self.columns)
+        say_reading(corpus.reading)
+        return corpus.text
 
     def _learned(self, texts: list[str]) -> cr.text.Tokenizer:
         special = {"special_tokens": self.special_tokens} if self.special_tokens else {}

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from chainrule.cli.args.families import DATA, NAMES, TEXT, decided
+from chainrule.cli.args.families import DATA, NAMES, TEXT, decided, without
 from chainrule.cli.args.options import Argument, Help, Without
 from chainrule.cli.args.training import TrainOptions
+from chainrule.columns import Columns
 from chainrule.errors import ConfigError
 from chainrule.models.registry import KNOWN
 from chainrule.suggest import did_you_mean
@@ -37,14 +38,39 @@ class Train(TrainOptions):
     """What the commands share; `command` adds the sizes of a family."""
 
     def run(self) -> None:
+        from chainrule.cli.args.seeds import parent_of
+
         if self.print_config:
             print(self.settings(), end="")
+        elif parent := parent_of(self):
+            self._train_seeds(parent)
         elif self.overfit or self.find_lr:
             self._try()
         else:
             self._train()
 
-    def _train(self) -> None:
+    def _train_seeds(self, parent: Path) -> None:
+        """A run for each seed, then the mean of what they reach."""
+        from chainrule.cli.args.seeds import each_seed
+        from chainrule.cli.render import seeds
+        from chainrule.cli.render.show import command_line
+        from chainrule.runs.history import History
+        from chainrule.runs.seeds import folders, together
+
+        try:
+            for asked in each_seed(self, parent):
+                self.say(f"seed {asked.training.seed}" if not asked.resume else f"resumes {asked.resume}")
+                asked._train(alone=False)
+        except SystemExit:
+            count = "" if self.seeds == 1 else f" --seeds {self.seeds}"
+            self.say(f"all seeds: {command_line()} train {self.family} --resume {parent}{count}")
+            raise
+        made = [History.of(folder) for folder in folders(parent)]
+        lines = seeds.in_words(together(made), len(made), parent)
+        print(json.dumps(seeds.summary(made, parent)) if self.json else "\n".join(lines))
+
+    def _train(self, *, alone: bool = True) -> None:
+        """Train one run and say what it reached; with `alone` the summary for machines is of it."""
         from rich.console import Console
 
         from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
@@ -61,12 +87,15 @@ class Train(TrainOptions):
             result = run.train(Console(stderr=self.json, highlight=False))
         except NotFinite as error:
             raise NotFinite(*error.args, remedy(run)) from error
-        print(json.dumps(summary(run, result)) if self.json else "\n".join(in_words(run, result)))
+        if not self.json:
+            print("\n".join(in_words(run, result)))
+        elif alone:
+            print(json.dumps(summary(run, result)))
         if result.interrupted:
             said = f"interrupted after step {result.steps:,}, which is saved"
             self.say(f"{said}; resume with: {command_for(run)}")
             raise SystemExit(130)
-        if not self.json:
+        if not self.json and alone:
             print(next_command(run))
 
     def _run(self, *, draft: bool = False) -> Run:
@@ -76,7 +105,10 @@ class Train(TrainOptions):
         from chainrule.cli.render.progress import Progress
 
         with Progress("reading"):
-            return resumed(self, self.resume) if self.resume else new_run(self, draft=draft)
+            run = resumed(self, self.resume) if self.resume else new_run(self, draft=draft)
+        if reading := getattr(run.corpus, "reading", None):
+            self.say(str(reading))
+        return run
 
     def _try(self) -> None:
         """The trials that were asked for."""
@@ -109,6 +141,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     more: list[Any] = [
         ("data", Annotated[str, Argument("DATA"), Help(kind.about)], field(default=kind.default)),
         ("tokenizer", Annotated[str | None, Help(tokens)], field(default=None)),
+        ("columns", Annotated[Columns, Without(without(kind))], field(default_factory=Columns)),
         ("sizes", Annotated[config, Without(decided(family))], field(default_factory=config)),
         ("training", TrainConfig, field(default_factory=partial(defaults, family))),
     ]

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import chainrule as cr
-from chainrule.cli.args.options import Argument, Given
+from chainrule.cli.args.families import TEXT, without
+from chainrule.cli.args.options import Argument, Given, Without
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import command_line
-from chainrule.errors import ConfigError
+from chainrule.columns import Columns
 from chainrule.models.word2vec import Word2VecConfig
 from chainrule.train.config import WordTrainConfig
 
@@ -25,7 +26,7 @@ class Command:
     """
 
     data: Annotated[str, Argument("DATA")] = "pydoc"
-    """A text file, or a corpus that `chainrule data list` knows."""
+    """A text file, a table with a column of texts, or a corpus that `chainrule data list` knows."""
     out: Path | None = None
     """Directory of the run. Default: runs/word2vec, or the next of runs/word2vec-2, ... that is free."""
     resume: Path | None = None
@@ -38,6 +39,7 @@ class Command:
     """Farthest neighbor, in words to either side."""
     min_count: int = 5
     """Leave out words that occur less often."""
+    columns: Annotated[Columns, Without(without(TEXT))] = field(default_factory=Columns)
     training: WordTrainConfig = field(default_factory=WordTrainConfig)
     json: bool = False
     """Print one JSON object at the end, and everything else on stderr."""
@@ -49,6 +51,8 @@ class Command:
             step = cast("cr.train.WordVectorStep", run.trainer.step)
             words, text = run.tokenizer.vocab_size - 1, int(step.counts.sum())
             before = step.loss()
+        if reading := getattr(run.corpus, "reading", None):
+            self._say(str(reading))
         self._say(
             f"{words:,} words of {run.corpus.name}, which occur {text:,} times; "
             f"vectors of {run.model.config.dim} numbers; run {run.folder}"
@@ -85,15 +89,14 @@ class Command:
     def _new(self) -> cr.runs.Run:
         folder = self.out or cr.runs.folder.free_folder(Path("runs/word2vec"))
         sizes: dict[str, Any] = {"dim": self.dim, "window": self.window, "min_count": self.min_count}
-        return cr.runs.Run.new(folder, self.data, self.training, self.model, **sizes)
+        return cr.runs.Run.new(folder, self.data, self.training, self.model, columns=self.columns, **sizes)
 
     def _resumed(self, folder: Path) -> cr.runs.Run:
-        from chainrule.cli.args.resume import agree, same_folder
+        from chainrule.cli.args.resume import agree, same_data, same_folder
 
         run = cr.runs.Run.resume(folder, word_vectors=True)
         same_folder(self.out, folder)
-        if self.data != Command.data and run.task.find(self.data) != run.corpus:
-            raise ConfigError(f"resume: data is {self.data}, in the run {run.corpus.name} (leave it out)")
+        same_data(run, self.data, self.columns)
         of_run = vars(run.model.config) | vars(run.config) | {"model": run.family}
         of_run |= {name: value for name, value in run.task.facts().items() if value is not None}
         agree(vars(self) | vars(self.training), self.given, of_run)

@@ -1,0 +1,200 @@
+"""A table: a .csv, .tsv, .jsonl or .parquet, its columns, and its first rows, by which columns are told apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from chainrule.columns import CHOSEN, Columns
+from chainrule.data.read.columns import FIRST, LANGUAGES, PAIRS, ROLES, USUAL, Places, plain
+from chainrule.data.read.records import kind, objects, parquet, parquet_names, rows
+from chainrule.errors import DataError
+
+KINDS = (".jsonl", ".csv", ".tsv", ".parquet")
+SAMPLE = 1000  # rows that are looked at
+FEW = 2  # a label has at least so many rows
+NAME = re.compile(r"[^\W\d][\w .:/()#-]{0,39}")  # what may be the name of a column
+HEADINGS = {
+    *(name for names in (*FIRST.values(), *PAIRS, *USUAL.values()) for name in names),
+    "id", "index", "title", "description", "name", "date", "url", "author", "language", "split", "score", "rating",
+    "translation", "trg", "word", "pronunciation", "spelling", "phonemes",
+}  # fmt: skip
+Cells = Sequence[Any]
+T = TypeVar("T")
+
+
+def is_table(path: Path) -> bool:
+    """Whether the file holds records with fields rather than plain text."""
+    return kind(path) in KINDS
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table on disk."""
+
+    path: Path
+    names: tuple[str, ...]
+    """Of the columns; their numbers if nothing names them."""
+    header: bool | None
+    """Whether the first row names the columns; None if the format does."""
+    sample: list[Cells] = field(repr=False)
+    """The first rows."""
+
+    @classmethod
+    def open(cls, path: Path, columns: Columns = CHOSEN) -> Table:
+        """The table in a file."""
+        if kind(path) == ".parquet":
+            names = tuple(parquet_names(path))
+            records = _first(parquet(path))
+        elif kind(path) == ".jsonl":
+            records = _first(objects(path))
+            names = tuple(dict.fromkeys(name for record in records for name in record))
+        else:
+            return cls._of_rows(path, columns)
+        return cls(path, names, None, [tuple(map(record.get, names)) for record in records])
+
+    @classmethod
+    def _of_rows(cls, path: Path, columns: Columns) -> Table:
+        first, *rest = _first(rows(path)) or [[]]
+        header = columns.header
+        if header is None:
+            said = [word for role in ROLES for word in columns.asked(role)]
+            words = {plain(part) for word in said for part in (word, *word.split(","))}
+            asked = any(plain(cell) in words and not cell.strip().isdecimal() for cell in first)
+            header = asked or names_columns(first, rest)
+        if header:
+            return cls(path, tuple(first), True, list(rest))
+        return cls(path, tuple(str(n + 1) for n in range(len(first))), False, [first, *rest])
+
+    def rows(self, places: Sequence[int]) -> Iterator[tuple[int, Cells]]:
+        """The rows with their lines or numbers; where a field is missing, or not at `places`, they may have None."""
+        if self.header is not None:
+            yield from islice(rows(self.path), int(self.header), None)
+            return
+        names = [self.names[place] for place in dict.fromkeys(places)]
+        found = parquet(self.path, names) if kind(self.path) == ".parquet" else objects(self.path)
+        for number, record in found:
+            yield number, tuple(map(record.get, self.names))
+
+    def place_in_words(self, place: int) -> str:
+        """'title', or column 2"""
+        return f"column {place + 1}" if self.header is False else repr(self.names[place])
+
+    def spoken(self, place: int) -> str:
+        """How a command line or a run names a column, so that it is found again."""
+        name = self.names[place]
+        safe = name.strip() and "," not in name and self.names.count(name) == 1 and not name.isdecimal()
+        return name if safe else str(place + 1)
+
+    def column(self, place: int) -> list[str]:
+        """The cells of the first rows, without empty ones."""
+        cells = (cell_text(row[place]) for row in self.sample)
+        return [cell for cell in cells if cell]
+
+    def distinct(self, place: int) -> int:
+        """How many different values there are in the first rows."""
+        return len(set(self.column(place)))
+
+    def counts_rows(self, place: int) -> bool:
+        """The column numbers the rows: 1, 2, 3."""
+        cells = self.column(place)
+        if len(cells) < 3 or not all(re.fullmatch(r"\d{1,18}", cell) for cell in cells):
+            return False
+        numbers = list(map(int, cells))
+        return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+    def suggest(self, roles: Sequence[str], found: Places) -> dict[str, str]:
+        """Columns that look as if they had these roles: a label has few values, texts are long."""
+        taken = {place for places in found.values() for place in places}
+        free = [
+            p
+            for p in range(len(self.names))
+            if p not in taken and self.distinct(p) > 1 and not self.counts_rows(p)
+        ]
+        chosen: dict[str, int] = {}
+        labels = [place for place in free if FEW * self.distinct(place) <= len(self.column(place))]
+        if "label" in roles and labels:
+            chosen["label"] = min(labels, key=self.distinct)
+        longest = sorted((p for p in free if p not in chosen.values()), key=self._length, reverse=True)
+        texts = [role for role in roles if role != "label"]
+        for role, place in zip(texts, sorted(longest[: len(texts)]), strict=False):
+            chosen[role] = place
+        return {role: self.spoken(place) for role, place in chosen.items()}
+
+    def _length(self, place: int) -> float:
+        cells = self.column(place)
+        return sum(map(len, cells)) / max(1, len(cells))
+
+
+def _first(found: Iterable[tuple[int, T]]) -> list[T]:
+    """The first rows; what is wrong with a later one is said when it is read."""
+    rows: list[T] = []
+    try:
+        for _, row in islice(found, SAMPLE + 1):
+            rows.append(row)
+    except DataError:
+        if not rows:
+            raise
+    return rows
+
+
+def as_before(name: str, asked: Columns, before: Columns) -> Columns:
+    """The columns that are asked for; without any those of other data, `before`, if this table has them too."""
+    path = Path(name)
+    if asked != CHOSEN or before == CHOSEN or not (path.is_file() and is_table(path)):
+        return asked
+    table = Table.open(path, replace(before, header=None))
+    said = [name for role in ROLES for name in before.asked(role)]
+    same = (table.header is False) == (before.header is False)
+    return replace(before, header=None) if same and all(n in table.names for n in said) else asked
+
+
+def cell_text(value: Any) -> str:
+    """A cell as a text without white space around it; what is not there is empty."""
+    if value is None:
+        return ""
+    return value.strip() if isinstance(value, str) else str(value)
+
+
+def names_columns(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row names the columns, by how it looks beside the others.
+
+    >>> from chainrule.data.read.table import names_columns
+    >>> names_columns(["id", "headline"], []), names_columns(["one", "eins"], [["two", "zwei"]])
+    (True, False)
+    """
+    cells = list(map(plain, first))
+    named = [cell for number, cell in enumerate(cells) if cell or number]  # pandas leaves out the first name
+    if not named or len(set(named)) < len(named) or not all(NAME.fullmatch(cell) for cell in named):
+        return False
+    known = sum(cell in HEADINGS for cell in named)
+    spoken = sum(cell in LANGUAGES for cell in named)
+    if known + spoken == len(named) or (len(cells) > 2 and (known or spoken > 1)):
+        return True
+    columns = [[plain(row[place]) for row in rest] for place in range(len(cells))]
+    if len(rest) < 4 or any(cell in column for cell, column in zip(cells, columns, strict=True) if cell):
+        return False
+    return any(FEW * len(set(column)) <= len(column) or all(map(_is_number, column)) for column in columns)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def as_text(value: Any, where: str, name: str, *, number: bool = False) -> str:
+    """A cell of a text; of a label, which may be a `number`. What is neither is a DataError."""
+    if number and isinstance(value, int | float):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if value is None:
+        raise DataError(f"{where} has no {name} (must be a string)")
+    if not isinstance(value, str):
+        raise DataError(f"{where}: {name} is a {type(value).__name__} (must be a string)")
+    return value

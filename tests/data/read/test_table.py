@@ -1,0 +1,81 @@
+"""Tables: headers, separators, and what was read of them in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chainrule.data import Columns, labeled_rows, load_pairs
+from chainrule.data.read.table import Table, as_before, names_columns
+from chainrule.errors import DataError
+
+LABELS = [[f"some text {n}", "good" if n % 3 else "bad"] for n in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("first", "rest", "want"),
+    [
+        (["text", "label"], [], True),
+        (["", "review", "stars"], [["0", "fine", "5"]], True),  # as pandas writes it
+        (["review", "verdict"], LABELS, True),
+        (["some text", "good"], LABELS, False),  # its label is that of others
+        (["a long sentence, and more of it than a name would have", "new"], LABELS, False),
+        (["said", "stars"], [[f"t{n}", str(n % 5)] for n in range(9)], True),
+        (["1", "2"], LABELS, False),
+        (["one", "eins"], [["two", "zwei"]], False),
+        (["kind", "kind"], LABELS, False),
+    ],
+)
+def test_whether_the_first_row_names_the_columns(first: list[str], rest: list[list[str]], want: bool) -> None:
+    assert names_columns(first, rest) is want
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "want"),
+    [
+        ("a.csv", "\ufefftext;label\r\n\"a; b\";1\r\nc, d;0\r\n", [("a; b", "1"), ("c, d", "0")]),
+        ("a.csv", "text\tlabel\nsay \"so\"\t1\nno\t0\n", [('say "so"', "1"), ("no", "0")]),
+        ("a.csv", 'label,text\n1,"two\nlines"\n0,"a ""quote"""\n', [("two\nlines", "1"), ('a "quote"', "0")]),
+        ("a.tsv", 'text\tlabel\na "quote\t1\n', [('a "quote', "1")]),
+        ("a.csv", "text,label\na,\n,1\nb,2\nb,2\n", [("b", "2")]),
+        ("a.jsonl", '{"id": 1, "utterance": "hi", "intent": true}\n', [("hi", "true")]),
+        ("a.jsonl", '{"utterance": "hi", "intent": 3, "x": [1]}\n{"utterance": "yo", "intent": null}\n', [("hi", "3")]),
+    ],
+)  # fmt: skip
+def test_tables_as_programs_write_them(
+    tmp_path: Path, name: str, content: str, want: list[tuple[str, str]]
+) -> None:
+    (tmp_path / name).write_bytes(content.encode())
+    found, _ = labeled_rows(tmp_path / name)
+    assert [(row.text, row.label) for row in found] == want
+
+
+def test_the_header_can_be_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\na,x\nb,y\n")
+    said = Columns("1", "2", header=False)
+    assert [row.text for row in labeled_rows(path, said)[0]] == ["text", "a", "b"]
+    path.write_text("red,rot\nblue,blau\n")
+    assert load_pairs(path, Columns(header=True)).pairs == (("blue", "blau"),)
+
+
+def test_a_ragged_table_names_the_row_and_the_count(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('text,label\n"two\nlines",x\none, two,y\n')
+    with pytest.raises(
+        DataError,
+        match=r"row 3, in line 4, has 3 cells, the first row 2 \(must be equal, and a cell with ','",
+    ):
+        labeled_rows(path)
+
+
+def test_other_data_are_read_like_those_of_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("key,said,kind\n1,a,x\n2,b,y\n")
+    before = Columns("said", "kind", header=True)
+    assert as_before(str(path), Columns(), before) == Columns("said", "kind")
+    assert as_before(str(path), Columns("key"), before) == Columns("key")
+    path.write_text("text,label\na,x\n")
+    assert as_before(str(path), Columns(), before) == Columns()
+    assert Table.open(path).names == ("text", "label")
