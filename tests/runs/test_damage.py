@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.cli import main
-from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, ConfigError
+from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, ConfigError, Failure
 from chainrule.runs import Run, checkpoint, environment, load_language_model
 from chainrule.train import Trainer
 from chainrule.train.log import Log, read
@@ -205,15 +205,52 @@ def test_a_real_disk_that_is_full_and_then_read_only(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_locked_is_an_error(tmp_path: Path) -> None:
     run = new_run(tmp_path, **SMALL)
-    (run.folder / ".lock").mkdir()
-    with pytest.raises(ConfigError, match=r"\.lock: cannot be written \(Is a directory\)"):
+    shutil.rmtree(run.folder)
+    with pytest.raises(ConfigError, match=r"run: cannot be written \(No such file or directory\)"):
         run.train()
+    assert not run.folder.exists()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_folder_that_is_removed_while_training_stays_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: bool
+) -> None:
+    run = new_run(tmp_path, **SMALL)
+    update = run.trainer.update
+
+    def removed(lr: float) -> Any:
+        if run.trainer.steps == 3:
+            shutil.rmtree(run.folder)
+            if replaced:
+                run.folder.mkdir()
+        return update(lr)
+
+    monkeypatch.setattr(run.trainer, "update", removed)
+    with pytest.raises(Failure, match="run: was removed or replaced"):
+        run.train()
+    assert run.folder.exists() == replaced and not any(run.folder.glob("*"))
+
+
+def test_too_little_memory_to_save_is_one_line_and_the_checkpoint_before_it_stays(
+    finished: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished.folder, folder)
+    run = Run.resume(folder)
+
+    def too_large(arrays: Any) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr("chainrule.io.safetensors.encode", too_large)
+    with pytest.raises(Failure, match="step_000006: cannot be written, not enough memory"):
+        run.save()
+    assert not list((folder / "checkpoints").glob(".*")) and loaded(folder) == (6, [])
 
 
 # -- signals and other processes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
 @pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
 def test_a_signal_finishes_the_step_and_a_second_one_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, again: bool

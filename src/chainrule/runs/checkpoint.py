@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from chainrule.errors import ChainruleWarning, CheckpointError
-from chainrule.files import flush, flush_folder
+from chainrule.errors import ChainruleWarning, CheckpointError, DataError, Failure
+from chainrule.files import flush, flush_folder, regular_bytes
 from chainrule.io import safetensors
 from chainrule.runs.folder import MANIFEST, STEP, RunFolder, step_of
 
@@ -52,7 +52,11 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
-        return int(self.training["step"])
+        """How many steps were made."""
+        step = self.training.get("step")
+        if type(step) is not int or step < 0:
+            raise CheckpointError(f"training.json: step is {step!r} (must be a natural number)")
+        return step
 
 
 ARRAYS = ("model", "optimizer", "carried", "trained")
@@ -81,11 +85,16 @@ def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
         for stale in (old, *files.saved()[:-KEEP]):
             if stale == old or step_of(stale) not in keep:
                 shutil.rmtree(stale, ignore_errors=True)
-    except OSError as error:
+    except (OSError, MemoryError, KeyboardInterrupt) as error:
         shutil.rmtree(partial, ignore_errors=True)
         with contextlib.suppress(OSError):  # `find` tries again
             _take_back(folder)
-        raise CheckpointError(f"{final}: cannot be written ({error.strerror or error})") from error
+        if isinstance(error, MemoryError):
+            fix = "make memory free and resume; the checkpoint before it is still there"
+            raise Failure(f"{final}: cannot be written, not enough memory ({fix})") from error
+        if isinstance(error, OSError):
+            raise CheckpointError(f"{final}: cannot be written ({error.strerror or error})") from error
+        raise
     return final
 
 
@@ -191,9 +200,11 @@ def _verified(path: Path, expected: Any) -> bytes:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return regular_bytes(path)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from error
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:

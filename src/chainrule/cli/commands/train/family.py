@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, make_dataclass
 from functools import partial
 from pathlib import Path
@@ -50,7 +51,7 @@ class Train(TrainOptions):
         from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
         from chainrule.cli.render.result import in_words, next_command, summary
         from chainrule.cli.render.show import size
-        from chainrule.train.skips import NotFinite
+        from chainrule.train.skips import Diverged
 
         run = self._run()
         self.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
@@ -59,13 +60,16 @@ class Train(TrainOptions):
             self.say(continuation(run))
         try:
             result = run.train(Console(stderr=self.json, highlight=False))
-        except NotFinite as error:
-            raise NotFinite(*error.args, remedy(run)) from error
-        print(json.dumps(summary(run, result)) if self.json else "\n".join(in_words(run, result)))
+        except Diverged as error:
+            raise Diverged(*error.args, remedy(run)) from error
+        said = json.dumps(summary(run, result)) if self.json else "\n".join(in_words(run, result))
         if result.interrupted:
-            said = f"interrupted after step {result.steps:,}, which is saved"
-            self.say(f"{said}; resume with: {command_for(run)}")
+            with suppress(OSError):  # of a terminal that was closed
+                print(said)
+                saved = f"interrupted after step {result.steps:,}, which is saved"
+                self.say(f"{saved}; resume with: {command_for(run)}")
             raise SystemExit(130)
+        print(said)
         if not self.json:
             print(next_command(run))
 
