@@ -57,7 +57,7 @@ def test_a_gradient_of_nothing_is_refused_while_there_is_something_to_learn() ->
     bounds, config = Bounds(uniform=4.2), TrainConfig()
     bounds.check_gradient(1e-30, 4.2, 2, config)
     bounds.check_gradient(0.0, 0.0, 2, config)  # all is learned
-    with pytest.raises(Diverged, match="gradient 0 with loss 4.2 at step 2"):
+    with pytest.raises(Diverged, match=r"gradient 0 with loss 4.2 at step 2"):
         bounds.check_gradient(0.0, 4.2, 2, config)
 
 

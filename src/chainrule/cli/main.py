@@ -159,6 +159,7 @@ def _dispatch(args: list[str]) -> None:
 
 def _run(name: str, words: list[str]) -> None:
     """Run a command with the words that follow its name."""
+    words = _lifted(words)
     file, colon, kind = COMMANDS[name][0].partition(":")
     with _quick_to_leave():
         from chainrule.cli.args.errors import UsageError
@@ -193,6 +194,22 @@ def _run(name: str, words: list[str]) -> None:
         _refuse(error.spelled(spell), _code(error))
 
 
+def _lifted(words: list[str]) -> list[str]:
+    """Take `--unpack-limit SIZE`, which every command knows, from the words: how far compressed files may grow."""
+    rest: list[str] = []
+    given = iter(words)
+    for word in given:
+        name, equals, value = word.partition("=")
+        if name != "--unpack-limit":
+            rest.append(word)
+            continue
+        value = value if equals else next(given, "")
+        if not value:
+            raise ConfigError("--unpack-limit: is missing its value (must be a number of bytes, such as 10G)")
+        os.environ["CHAINRULE_UNPACK_LIMIT"] = value
+    return rest
+
+
 @contextmanager
 def _quick_to_leave() -> Iterator[None]:
     """While modules load, Ctrl-C ends the process at once: an import may lose or disguise an exception."""
@@ -218,7 +235,10 @@ def _overview(group: str = "") -> str:
     of_group = {name: text for name, text in about.items() if name.split()[0] == group}
     width = max(map(len, about)) + 2
     listed = [f"  {name:<{width}}{text}" for name, text in (of_group or about).items()]
-    end = "`chainrule COMMAND --help` lists the options of a command. For a start: chainrule demo"
+    end = (
+        "`chainrule COMMAND --help` lists the options of a command. For a start: chainrule demo\n"
+        "Every command that reads data knows --unpack-limit SIZE (such as 10G), for compressed files that grow much."
+    )
     return "\n".join(["usage: chainrule COMMAND [OPTIONS]", "", *listed, "", end])
 
 

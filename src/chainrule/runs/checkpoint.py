@@ -61,6 +61,9 @@ class Checkpoint:
 
 ARRAYS = ("model", "optimizer", "carried", "trained")
 FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for f in fields(Checkpoint)}
+TOKENIZER = (
+    "tokenizer_sha256"  # in training.json: what ids mean, also after files were exchanged and listed anew
+)
 OPTIONAL = {"carried", "trained", "tokenizer_config", "generation_config"}
 
 
@@ -75,7 +78,8 @@ def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
         for leftover in (*folder.glob(f".{STEP}*.partial"), *folder.glob(f".{STEP}*.old")):
             shutil.rmtree(leftover, ignore_errors=True)
         partial.mkdir(parents=True)
-        sums = {file: _write(partial / file, getattr(checkpoint, name)) for name, file in parts.items()}
+        known = vars(checkpoint) | {"training": checkpoint.training | {TOKENIZER: _tokenizer_sum(checkpoint)}}
+        sums = {file: _write(partial / file, known[name]) for name, file in parts.items()}
         _write(partial / MANIFEST, {"format": FORMAT, "files": sums})
         flush_folder(partial)
         if final.exists():  # the same step again, after a resume
@@ -145,7 +149,13 @@ def _load(path: Path) -> Checkpoint:
         raise CheckpointError(f"{path / MANIFEST}: must list {', '.join(needed)}")
     parts = {name: file for name, file in FILES.items() if file in sums}
     contents = {name: _verified(path / file, sums[file]) for name, file in parts.items()}
-    return Checkpoint(**{name: _decode(path / file, contents[name]) for name, file in parts.items()})
+    found = Checkpoint(**{name: _decode(path / file, contents[name]) for name, file in parts.items()})
+    expected = found.training.pop(TOKENIZER, None)  # versions before this one did not write it
+    if expected not in (None, _tokenizer_sum(found)):
+        raise CheckpointError(
+            f"{path / FILES['tokenizer']}: is not the tokenizer of this run (put the old one back)"
+        )
+    return found
 
 
 def find(path: Path) -> Path:
@@ -215,6 +225,10 @@ def _write(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
         file.write(content)
         flush(file)
     return _sum(content)
+
+
+def _tokenizer_sum(checkpoint: Checkpoint) -> str:
+    return hashlib.sha256(json.dumps(checkpoint.tokenizer, sort_keys=True).encode()).hexdigest()
 
 
 def _sum(content: bytes) -> dict[str, Any]:
