@@ -68,10 +68,10 @@ def run(name: str, count: int, seed: int = 0, keep: Path | None = None) -> Tally
 
 def _page(rows: list[list[str]], problems: list[str], seed: int) -> str:
     about = (
-        f"Written by `make reliability` on {datetime.date.today()}, seed {seed}; a new run replaces this file. Each try "
-        f"is a process of its own with {MEMORY // 2**20:,} MiB of memory and {SECONDS} seconds of CPU. A problem is a "
-        "traceback, more than one line of error, a limit that is reached, other bits after a kill, or wrong weights "
-        "that load."
+        f"Written by `make reliability` on {datetime.date.today()}, seed {seed}; a new run replaces this file. Each "
+        f"try is a process of its own with {MEMORY // 2**20:,} MiB of memory and {SECONDS} seconds of CPU. A problem "
+        "is a traceback, more than one line of error, a limit that is reached, other bits after a kill, or wrong "
+        "weights that load."
     )
     found = [f"- {problem}" for problem in problems] or ["No problems."]
     return "\n\n".join(["# Reliability", about, markdown(HEADER, rows), "\n".join(found)]) + "\n"

@@ -43,7 +43,8 @@ RIGHT = [
 ]
 ABSURD = (
     "", "-1", "0", "99999999999999999999", "1e400", "nan", "inf", "-inf", "x", "--", "-", "1.5", "0x10", "None", "[]",
-    "/dev/null", "/dev", ".", "nope", "pipe", "a=b", "é", "\ud800", "true", "1e-320", "'", "--json", "--nope", "-x", "%s",
+    "/dev/null", "/dev", ".", "nope", "pipe", "a=b", "é", "\ud800", "true", "1e-320", "'", "--json",
+    "--nope", "-x", "%s",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from chainrule.errors import CheckpointError, ConfigError
-from chainrule.files import is_number
+from chainrule.files import is_number, regular_bytes
 from chainrule.runs import checkpoint, environment
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import STEP, RunFolder
@@ -131,7 +131,7 @@ def _state(folder: Path, saved: Checkpoint | None, damage: str, known: dict[str,
 def _settings(folder: Path, saved: Checkpoint | None) -> dict[str, Any]:
     """As the command line wrote them, or as the checkpoint has them; an extended run has other steps by now."""
     try:
-        written = tomllib.loads(RunFolder(folder).settings.read_text(encoding="utf-8"))
+        written = tomllib.loads(regular_bytes(RunFolder(folder).settings).decode())
     except (OSError, ValueError):  # of a run made by a program
         written = dict(saved.config) if saved else {}
     training = saved.training.get("train") if saved else None

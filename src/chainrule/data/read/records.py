@@ -99,7 +99,8 @@ def parquet(path: Path, column: str | None = None) -> Iterator[tuple[int, Record
                 raise DataError(f"{path}: no column {column!r} (there are {some(names)})")
             wanted = names if column is None else [column]
             # A text that occurs often is stored once, and stays so in memory.
-            table = pyarrow.parquet.ParquetFile(file, read_dictionary=wanted)
+            texts = [field.name for field in table.schema_arrow if pyarrow.types.is_string(field.type)]
+            table = pyarrow.parquet.ParquetFile(file, read_dictionary=texts)
             yield from enumerate(_counted(path, table, wanted), start=1)
         except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as error:
             raise DataError(f"{path}: is not a valid .parquet file ({error})") from error
@@ -112,8 +113,8 @@ def _counted(path: Path, table: Any, names: list[str]) -> Iterator[Record]:
     if any(group.total_byte_size > limit for group in groups):
         raise too_large(path, limit)
     for batch in table.iter_batches(batch_size=1024, columns=names):
-        columns = [_values(batch.column(name)) for name in names]
-        for values in zip(*columns, strict=True):
+        names = batch.schema.names
+        for values in zip(*map(_values, batch.columns), strict=True):
             size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in values)
             if size > limit:
                 raise too_large(path, limit)
