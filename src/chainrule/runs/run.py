@@ -249,7 +249,10 @@ class Run:
             "data": facts_of(self.corpus),
             "per_nat": self.task.measures(1.0, self.trainer.eval_batches),
         }
-        progress = lambda: (self.trainer.steps, self.finished)  # noqa: E731
+
+        def progress() -> tuple[int, bool]:
+            return self.trainer.steps, self.finished
+
         return environment.recorded(self.folder, facts, progress, check_there)
 
     def save(self) -> Path:
