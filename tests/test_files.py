@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from chainrule.errors import ConfigError
-from chainrule.files import alone, new_file, new_folder, write
+from chainrule.errors import ConfigError, Failure
+from chainrule.files import alone, new_file, new_folder, taken, write
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
@@ -49,7 +51,35 @@ def test_a_link_is_followed_and_what_is_no_file_is_left_alone(tmp_path: Path) ->
 
 def test_one_at_a_time(tmp_path: Path) -> None:
     refused = pytest.raises(ConfigError, match="another process is at work here")
-    with alone(tmp_path / ".lock"), refused, alone(tmp_path / ".lock"):
+    with alone(tmp_path), refused, alone(tmp_path):
         pass
-    with alone(tmp_path / ".lock"):
+    with alone(tmp_path):
+        assert taken(tmp_path)
+    assert not taken(tmp_path)
+
+
+def test_a_folder_that_is_held_is_known_again(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with alone(folder) as check:
+        check()
+        folder.rename(tmp_path / "elsewhere")
+        for there in (False, True):
+            if there:
+                folder.mkdir()
+            with pytest.raises(Failure, match="was removed or replaced"):
+                check()
+
+
+def test_what_a_killed_process_began_is_removed_and_what_a_live_one_writes_is_not(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    path = tmp_path / "a[1].json"
+    left, other, mine = (tmp_path / f".{path.name}.{n}.partial" for n in (gone.pid, os.getppid(), "x"))
+    for partial in (left, other, mine):
+        partial.touch()
+    (tmp_path / f".out.{gone.pid}.partial").mkdir()
+    write(path, b"new")
+    with new_folder(tmp_path / "out"):
         pass
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([other.name, mine.name, "a[1].json", "out"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,3 +77,14 @@ def test_what_does_not_hold(values: dict[str, Any], rule: Any, message: str) -> 
     error = caught.value
     assert message in str(error)
     assert error.owner == "test" and error.rule and values.keys() <= error.settings.keys()
+
+
+def test_a_number_of_twenty_digits_and_a_list_that_repeats_itself_are_refused() -> None:
+    config = SimpleNamespace(steps=10**20, names=("a", "b", "a"), other=("a", "b"))
+    with pytest.raises(ConfigError, match=r"steps is 1.*0 .must be at most 1,000,000,000,000"):
+        Check("it", config).at_least(1, "steps")
+    with pytest.raises(ConfigError, match="must be an integer, at least 1"):
+        Check("it", config).whole(1, None, "steps")
+    with pytest.raises(ConfigError, match="each must occur once, 'a' does not"):
+        Check("it", config).distinct("names")
+    Check("it", config).distinct("other")

@@ -32,6 +32,10 @@ class ChainruleError(Exception):
         return "".join(spell(part) if isinstance(part, Setting) else str(part) for part in self.args)
 
 
+class Failure(ChainruleError):
+    """Work that was asked for rightly and failed, such as a training that diverged; a command ends with exit code 1."""
+
+
 class ShapeError(ChainruleError, ValueError):
     """Arrays whose sizes do not fit the operation."""
 

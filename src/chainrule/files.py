@@ -1,16 +1,33 @@
-"""Atomic writing: files and folders appear completely or not at all, even after a crash; and numbers for JSON."""
+"""Atomic writing: files and folders appear completely or not at all, even after a crash; locks; numbers for JSON."""
 
 from __future__ import annotations
 
+import glob
 import math
 import os
 import shutil
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, DataError, Failure
+
+TRIES, PAUSE = 5, 0.02  # seconds: who only asks whether a lock is taken holds it for a moment
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what exists and is neither a file nor a directory: a pipe would keep its reader waiting."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataError(f"{path}: not a regular file (must be a file or a directory)")
+
+
+def regular_bytes(path: Path) -> bytes:
+    """The content of a file; an OSError or a DataError if there is none to be read."""
+    check_regular(path)
+    return path.read_bytes()
 
 
 def write(path: Path, content: bytes) -> None:
@@ -33,6 +50,7 @@ def new_file(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     partial = _partial(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _drop_leftovers(path)
         with partial.open("wb") as file:
             yield file
             flush(file)
@@ -54,6 +72,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     _refuse_existing(path)
     partial = _partial(path)
     try:
+        _drop_leftovers(path)
         partial.mkdir(parents=True)
         yield partial
         flush_folder(partial)
@@ -68,37 +87,60 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def alone(lock: Path) -> Iterator[None]:
-    """Hold an exclusive lock; the system releases it if the process dies."""
+def alone(folder: Path) -> Iterator[Callable[[], None]]:
+    """Hold a folder for this process; the system lets go if the process dies.
+
+    The folder itself is locked, not a file in it, which could be removed. Yields a check that it is still the one at
+    this path: a Failure if it was removed or replaced.
+    """
     try:
-        file = lock.open("w")
+        handle = os.open(folder, os.O_RDONLY) if os.name == "posix" else None
     except OSError as error:
-        raise _cannot_write(lock, error) from error
-    with file:
-        if not _locked(file):
+        raise _cannot_write(folder, error) from error
+    if handle is None:  # no such locks there
+        yield lambda: None
+        return
+    try:
+        if not _locked(handle, TRIES):
             rule = "wait for it, or stop it"
-            raise ConfigError(f"{lock.parent}: another process is at work here ({rule})")
-        yield
+            raise ConfigError(f"{folder}: another process is at work here ({rule})")
+        yield lambda: _check_same(folder, handle)
+    finally:
+        os.close(handle)
 
 
-def taken(lock: Path) -> bool:
-    """Whether another process holds the lock of `alone`; writes nothing."""
-    if not lock.is_file():
+def taken(folder: Path) -> bool:
+    """Whether another process holds the folder by `alone`; writes nothing."""
+    if os.name != "posix" or not folder.is_dir():
         return False
-    with lock.open() as file:
-        return not _locked(file)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        return not _locked(handle)
+    finally:
+        os.close(handle)
 
 
-def _locked(file: IO[Any]) -> bool:
-    """Lock a file unless another process has; always true where the system has no such locks."""
-    if os.name == "posix":
-        import fcntl
+def _locked(handle: int, tries: int = 1) -> bool:
+    """Lock an open folder unless another process has."""
+    import fcntl
 
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-    return True
+    for left in reversed(range(tries)):
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(PAUSE if left else 0)
+    return False
+
+
+def _check_same(folder: Path, handle: int) -> None:
+    try:
+        there = os.path.samestat(folder.stat(), os.fstat(handle))
+    except OSError:
+        there = False
+    if not there:
+        raise Failure(
+            f"{folder}: was removed or replaced by another while in use (nothing more is written there)"
+        )
 
 
 def flush(file: IO[bytes]) -> None:
@@ -126,8 +168,37 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def is_number(value: Any) -> bool:
+    """A number of JSON; True and False, which Python counts as integers, are not, nor what no float can hold."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+
+
 def _partial(path: Path) -> Path:
     return path.absolute().with_name(f".{path.absolute().name}.{os.getpid()}.partial")
+
+
+def _drop_leftovers(path: Path) -> None:
+    """Remove what processes that are no more began to write under this name."""
+    for partial in path.absolute().parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        number = partial.name.removesuffix(".partial").rpartition(".")[2]
+        if number.isdecimal() and not _alive(int(number)):
+            if partial.is_dir():
+                shutil.rmtree(partial, ignore_errors=True)
+            else:
+                partial.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    """Whether there is a process of this number; always true where one cannot ask."""
+    if os.name != "posix" or process == os.getpid():
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # of another user, or no such number
+        return True
+    return True
 
 
 def _refuse_existing(path: Path) -> None:

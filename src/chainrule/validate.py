@@ -18,6 +18,7 @@ from chainrule.errors import ConfigError
 from chainrule.suggest import hinted
 
 MOST_SEED = 2**64 - 1
+MOST_COUNT = 10**12  # of anything: layers, tokens, steps
 
 
 class Duration:
@@ -45,6 +46,7 @@ class Check:
     def at_least(self, least: int, *names: str) -> None:
         """Numbers of things: layers, heads, tokens."""
         self._each(names, lambda x: x is not None and x >= least, f"must be at least {least}")
+        self._each(names, lambda x: x <= MOST_COUNT, f"must be at most {MOST_COUNT:,}")
 
     def positive(self, *names: str, of: str = "") -> None:
         """Finite and above 0."""
@@ -71,7 +73,7 @@ class Check:
 
         def holds(x: Any) -> bool:
             integer = isinstance(x, numbers.Integral) and not isinstance(x, bool)
-            return integer and low <= int(x) and (high is None or int(x) <= high)
+            return integer and low <= int(x) <= (MOST_COUNT if high is None else high)
 
         reach = f"at least {low}" if high is None else f"from {low} to {high}"
         self._each(names, holds, f"must be an integer, {reach}")
@@ -82,6 +84,12 @@ class Check:
         value = getattr(self.config, name)
         rule = f"must be one of {', '.join(known)}"
         self.require(value in known, name, rule=hinted(rule, str(value), known))
+
+    def distinct(self, name: str) -> None:
+        """A list in which nothing occurs twice."""
+        items = list(getattr(self.config, name))
+        twice = next((item for place, item in enumerate(items) if item in items[:place]), None)
+        self.require(twice is None, name, rule=f"each must occur once, {twice!r} does not")
 
     def divides(self, part: str, whole: str, rule: str) -> None:
         """The value of `part` divides that of `whole`."""

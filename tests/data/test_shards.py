@@ -145,8 +145,30 @@ def test_damage_is_found(folder: Path) -> None:
     Shards(folder)  # sizes are right
     with pytest.raises(FormatError, match=r"train\.npy: is damaged"):
         Shards(folder, verify=True)
+    with pytest.raises(FormatError, match=r"train\.npy: is damaged"):
+        assert Shards(folder).sha256  # of what is there, not of what meta.json says
     path.write_bytes(content[:-1])
     with pytest.raises(FormatError, match=r"train\.npy: has [\d,]+ bytes, meta\.json says"):
+        Shards(folder)
+
+
+def test_another_tokenizer_of_the_same_size_is_found(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    content = path.read_text(encoding="utf-8")
+    path.write_text(content.replace("a", "~", 1), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"tokenizer\.json: is damaged"):
+        Shards(folder)
+
+
+HUGE = b"{'shape': (10**30,), 'fortran_order': False, 'descr': '<u2'}"
+
+
+@pytest.mark.parametrize("header", [b"(((((", b"{'descr': '<u2'", b"\x00" * 20, HUGE])
+def test_headers_that_numpy_cannot_read(folder: Path, header: bytes) -> None:
+    path = folder / "train.npy"
+    content = path.read_bytes()
+    path.write_bytes(content[:10] + header.ljust(118, b" ")[:118] + content[128:])
+    with pytest.raises(FormatError, match=r"train\.npy: is not an array file"):
         Shards(folder)
 
 

@@ -12,6 +12,7 @@ import chainrule as cr
 from chainrule.doctor import Code, Monitor
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.log import read
+from chainrule.train.skips import Diverged
 from tests.doctor.helpers import trainer_of, weight
 from tests.runs.helpers import new_run
 from tests.train.test_trainer import Told
@@ -76,7 +77,8 @@ def test_overfitting_of_a_tiny_text(tmp_path: Path) -> None:
 
 def test_a_rate_that_is_too_high(tmp_path: Path) -> None:
     run = new_run(tmp_path, lr=3.0, max_steps=150, eval_every=50, warmup=60, schedule="constant")
-    run.train()
+    with pytest.raises(Diverged):
+        run.train()
     found = [r["finding"] for r in read(run.files.log) if "finding" in r]
     assert {f["code"] for f in found} & {Code.LOSS_SPIKE, Code.CURVE_DIVERGES, Code.CURVE_FLAT}
     assert any("lr" in f["advice"] or "learning rate" in f["advice"] for f in found)

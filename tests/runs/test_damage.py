@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import shutil
 import signal
@@ -19,11 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainrule.cli import main
-from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, ConfigError
+from chainrule.data import Document, Shards, Split, build
+from chainrule.errors import ChainruleError, ChainruleWarning, CheckpointError, ConfigError, Failure
 from chainrule.runs import Run, checkpoint, environment, load_language_model
-from chainrule.train import Trainer
+from chainrule.text import CharTokenizer
+from chainrule.train import TrainConfig, Trainer
 from chainrule.train.log import Log, read
-from tests.runs.helpers import corpus, losses, new_run, validations
+from tests.runs.helpers import SIZE, corpus, losses, new_run, validations
 from tests.runs.survivors import outcome
 
 SMALL = {"max_steps": 6, "save_every": 2, "eval_every": 3, "eval_windows": 8}
@@ -99,10 +103,79 @@ def test_a_damaged_log_loses_the_damaged_lines_only(tmp_path: Path) -> None:
     assert Run.resume(run.folder).trainer.steps == 6
 
 
+def test_a_record_with_another_key_or_type_is_left_out_and_the_rest_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = new_run(tmp_path, **SMALL)
+    run.train()
+    whole = run.files.log.read_text(encoding="utf-8")
+    changes = [
+        ('"loss"', '"lxss"'),
+        ('"norm"', '"nxrm"'),
+        ('"step": 3', '"step": true'),
+        ('"loss": ', '"loss": [], "x": '),
+    ]
+    changes += [
+        ('"validation": ', '"validation": "x", "y": '),
+        ('"seconds": ', '"seconds": {}, "z": '),
+        ('"lr": ', '"lr": 1e999, "r": '),
+    ]
+    for old, new in changes:
+        run.files.log.write_text(whole.replace(old, new), encoding="utf-8")
+        again = Run.resume(run.folder)
+        again.extend(again.trainer.steps + 1)
+        again.train()
+        for words in (["doctor", "run"], ["runs", "list", "."], ["runs", "compare", "run", "run"]):
+            main(words)
+            assert "Traceback" not in capsys.readouterr().err
+    run.files.log.write_text(
+        '{"step": 1, "finding": {"code": 3}}\n{"step": 2, "finding": 3}\n', encoding="utf-8"
+    )
+    main(["doctor", "run"])
+
+
+def test_shards_that_changed_after_the_run_began_are_refused(tmp_path: Path) -> None:
+    documents = [Document(f"text {number} " * 9, "x") for number in range(40)]
+    tokenizer = CharTokenizer.train("".join(document.text for document in documents) + "\n")
+    build(tmp_path / "shards", documents, tokenizer, split=Split(validation=0.3, test=0))
+    data = Shards(tmp_path / "shards")
+    run = Run.new(tmp_path / "run", data, TrainConfig(max_steps=1, batch_size=2), **SIZE)
+    run.train()
+    path = tmp_path / "shards/train.npy"
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ChainruleError, match=r"train\.npy: is damaged"):
+        Run.resume(run.folder)
+
+
+def test_a_tokenizer_that_was_exchanged_and_listed_anew_is_refused(finished: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished.folder, folder)
+    for path in (folder / "checkpoints").iterdir():
+        file, manifest = path / "tokenizer.json", json.loads((path / "manifest.json").read_bytes())
+        content = file.read_bytes().replace(b'"a"', b'"~~"').replace(b'"b"', b'"a"').replace(b'"~~"', b'"b"')
+        assert content != file.read_bytes()
+        file.write_bytes(content)
+        sums = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        manifest["files"]["tokenizer.json"] = sums
+        (path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="is not the tokenizer of this run"):
+        checkpoint.load(folder)
+
+
 def test_a_damaged_record_of_the_machine_is_begun_anew(tmp_path: Path) -> None:
     run = new_run(tmp_path, **SMALL)
     run.train()
-    for rubbish in (b"", b"[]", b'{"stretches": 7}', b'{"stretches": [3]}', b"\xff"):
+    for rubbish in (
+        b"",
+        b"[]",
+        b'{"stretches": 7}',
+        b'{"stretches": [3]}',
+        b"\xff",
+        b'{"family": [], "per_nat": 3, "data": 1}',
+    ):
         run.files.environment.write_bytes(rubbish)
         again = Run.resume(run.folder)
         again.extend(again.trainer.steps + 1)
@@ -205,15 +278,52 @@ def test_a_real_disk_that_is_full_and_then_read_only(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_locked_is_an_error(tmp_path: Path) -> None:
     run = new_run(tmp_path, **SMALL)
-    (run.folder / ".lock").mkdir()
-    with pytest.raises(ConfigError, match=r"\.lock: cannot be written \(Is a directory\)"):
+    shutil.rmtree(run.folder)
+    with pytest.raises(ConfigError, match=r"run: cannot be written \(No such file or directory\)"):
         run.train()
+    assert not run.folder.exists()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_folder_that_is_removed_while_training_stays_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: bool
+) -> None:
+    run = new_run(tmp_path, **SMALL)
+    update = run.trainer.update
+
+    def removed(lr: float) -> Any:
+        if run.trainer.steps == 3:
+            shutil.rmtree(run.folder)
+            if replaced:
+                run.folder.mkdir()
+        return update(lr)
+
+    monkeypatch.setattr(run.trainer, "update", removed)
+    with pytest.raises(Failure, match="run: was removed or replaced"):
+        run.train()
+    assert run.folder.exists() == replaced and not any(run.folder.glob("*"))
+
+
+def test_too_little_memory_to_save_is_one_line_and_the_checkpoint_before_it_stays(
+    finished: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished.folder, folder)
+    run = Run.resume(folder)
+
+    def too_large(arrays: Any) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr("chainrule.io.safetensors.encode", too_large)
+    with pytest.raises(Failure, match="step_000006: cannot be written, not enough memory"):
+        run.save()
+    assert not list((folder / "checkpoints").glob(".*")) and loaded(folder) == (6, [])
 
 
 # -- signals and other processes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
 @pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
 def test_a_signal_finishes_the_step_and_a_second_one_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, again: bool

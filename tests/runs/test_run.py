@@ -330,7 +330,7 @@ def test_a_rate_that_is_too_high_stops_before_the_weights_break(tmp_path: Path) 
 
 def test_two_processes_cannot_share_a_run(tmp_path: Path) -> None:
     run = new_run(tmp_path)
-    with alone(run.folder / ".lock"), pytest.raises(ConfigError, match="another process"):
+    with alone(run.folder), pytest.raises(ConfigError, match="another process"):
         run.train()
     run.train()
 

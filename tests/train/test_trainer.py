@@ -26,12 +26,13 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.progress import progress_of, restore
 from chainrule.train import TrainConfig, Trainer
 from chainrule.train.ema import Average
+from chainrule.train.log import Logger
 from chainrule.train.plan import Plan
 
 IDS = np.random.default_rng(0).integers(0, 11, 2000)
 
 
-class Told:
+class Told(Logger):
     """A log that remembers."""
 
     def __init__(self) -> None:

@@ -14,10 +14,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-from chainrule.errors import ChainruleError, ConfigError, Setting
+from chainrule.errors import ChainruleError, ConfigError, Failure, Setting
 from chainrule.suggest import closest
 
 PLAIN = (
@@ -77,7 +77,7 @@ COMMANDS = {
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run one command. Bad input is one line on stderr and exit code 2."""
+    """Run one command. Bad input is one line on stderr and exit code 2, work that failed is 1."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
@@ -89,22 +89,40 @@ def main(args: Sequence[str] | None = None) -> None:
             _dispatch(list(sys.argv[1:] if args is None else args))
         sys.stdout.flush()
     except ChainruleError as error:
-        _refuse(str(error))
+        _refuse(str(error), _code(error))
     except MemoryError as error:
         _refuse(f"not enough memory{_asked(error)} (make the model, the batch or the context smaller)")
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        with suppress(OSError):
+            print("interrupted", file=sys.stderr, flush=True)
         raise SystemExit(130) from None
     except BrokenPipeError:  # the reader has gone, as in `chainrule sample RUN | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         raise SystemExit(141) from None
+    except SystemExit:
+        try:
+            sys.stdout.flush()
+        except OSError:  # a terminal that was closed: the exit code is to stay
+            _silence()
+        raise
     except OSError as error:  # such as a full disk behind standard output
         _refuse(f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error})")
 
 
-def _refuse(message: str) -> NoReturn:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
-    raise SystemExit(2) from None
+def _silence() -> None:
+    """Let standard output go nowhere: Python would complain when it flushes it at the end."""
+    with suppress(OSError, ValueError):  # in tests it is not a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refuse(message: str, code: int = 2) -> NoReturn:
+    with suppress(OSError):  # a terminal that was closed
+        print(f"error: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    raise SystemExit(code) from None
+
+
+def _code(error: ChainruleError) -> int:
+    return 1 if isinstance(error, Failure) else 2
 
 
 def _asked(error: MemoryError) -> str:
@@ -141,6 +159,7 @@ def _dispatch(args: list[str]) -> None:
 
 def _run(name: str, words: list[str]) -> None:
     """Run a command with the words that follow its name."""
+    words = _lifted(words)
     file, colon, kind = COMMANDS[name][0].partition(":")
     with _quick_to_leave():
         from chainrule.cli.args.errors import UsageError
@@ -172,7 +191,23 @@ def _run(name: str, words: list[str]) -> None:
     try:
         made.run()
     except ChainruleError as error:
-        _refuse(error.spelled(spell))
+        _refuse(error.spelled(spell), _code(error))
+
+
+def _lifted(words: list[str]) -> list[str]:
+    """Take `--unpack-limit SIZE`, which every command knows, from the words: how far compressed files may grow."""
+    rest: list[str] = []
+    given = iter(words)
+    for word in given:
+        name, equals, value = word.partition("=")
+        if name != "--unpack-limit":
+            rest.append(word)
+            continue
+        value = value if equals else next(given, "")
+        if not value:
+            raise ConfigError("--unpack-limit: is missing its value (must be a number of bytes, such as 10G)")
+        os.environ["CHAINRULE_UNPACK_LIMIT"] = value
+    return rest
 
 
 @contextmanager
@@ -200,7 +235,10 @@ def _overview(group: str = "") -> str:
     of_group = {name: text for name, text in about.items() if name.split()[0] == group}
     width = max(map(len, about)) + 2
     listed = [f"  {name:<{width}}{text}" for name, text in (of_group or about).items()]
-    end = "`chainrule COMMAND --help` lists the options of a command. For a start: chainrule demo"
+    end = (
+        "`chainrule COMMAND --help` lists the options of a command. For a start: chainrule demo\n"
+        "Every command that reads data knows --unpack-limit SIZE (such as 10G), for compressed files that grow much."
+    )
     return "\n".join(["usage: chainrule COMMAND [OPTIONS]", "", *listed, "", end])
 
 

@@ -15,6 +15,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,12 @@ from chainrule.data.encoded import Encoded
 from chainrule.data.read.documents import Document
 from chainrule.data.splits import Split
 from chainrule.errors import ConfigError, DataError, FormatError
-from chainrule.files import flush, new_folder
+from chainrule.files import check_regular, flush, new_folder, regular_bytes
 from chainrule.text import Tokenizer, from_dict
 
 FORMAT = 1
 META = "meta.json"
+TOKENIZER = "tokenizer.json"
 
 
 def build(
@@ -131,7 +133,7 @@ class _Writer:
 
 
 class Shards:
-    """The tokens written by `build`. Sizes are checked, with `verify` every hash too.
+    """The tokens written by `build`. Sizes are checked, with `verify`, or once `sha256` is asked for, every hash too.
 
     `parts["train"]` is an `Encoded`: `.ids` is one long row for `Batches`; its documents feed `DocumentBatches` and
     `PackedBatches`. Files are read on access.
@@ -152,8 +154,8 @@ class Shards:
             for part in self.meta["parts"].values():
                 files.update(part["files"])
             for name, sums in files.items():
-                _check(folder / name, sums, verify)
-            self.sums = {name: sums["sha256"] for name, sums in files.items()}
+                _check(folder / name, sums, verify or name == TOKENIZER)
+            self.files = files
             self.parts = {name: self._part(name, part) for name, part in self.meta["parts"].items()}
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, DataError | FormatError):
@@ -165,15 +167,18 @@ class Shards:
         """The absolute path."""
         return str(self.folder.absolute())
 
-    @property
+    @cached_property
     def sha256(self) -> str:
-        """Hash of the names and hashes of all files: equal for equal tokens."""
-        return hashlib.sha256(json.dumps(self.sums, sort_keys=True).encode()).hexdigest()
+        """Hash of the names and hashes of all files as they are, not as meta.json says: equal for equal tokens."""
+        for name, sums in self.files.items():
+            _check(self.folder / name, sums, verify=True)
+        sums = {name: entry["sha256"] for name, entry in self.files.items()}
+        return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()
 
     @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the tokens."""
-        return from_dict(_read_json(self.folder / "tokenizer.json"))
+        return from_dict(_read_json(self.folder / TOKENIZER))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Shards) and (self.name, self.sha256) == (other.name, other.sha256)
@@ -195,16 +200,18 @@ class Shards:
 
 
 def _mapped(path: Path) -> npt.NDArray[Any]:
+    """An array of a file, mapped; NumPy reads a damaged header as Python and fails in ways of its own."""
+    check_regular(path)
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:
         raise FormatError(f"{path}: is not an array file ({error})") from error
 
 
 def _check(path: Path, sums: dict[str, Any], verify: bool) -> None:
     size = path.stat().st_size if path.is_file() else 0
     if size != sums["bytes"]:
-        raise FormatError(f"{path}: has {size:,} bytes, {META} says {sums['bytes']:,} (build it again)")
+        raise FormatError(f"{path}: has {size} bytes, {META} says {sums['bytes']!r} (build it again)")
     if verify and _sums(path) != sums:
         raise FormatError(f"{path}: is damaged, it does not have the hash in {META} (build it again)")
 
@@ -223,7 +230,7 @@ def _write_json(path: Path, value: dict[str, Any]) -> dict[str, Any]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(regular_bytes(path))
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(f"{path}: is not valid JSON ({error})") from error
     if not isinstance(value, dict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum, auto
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 Level = Literal["ok", "note", "problem"]
 
@@ -116,10 +116,12 @@ class Finding:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """A finding of a log; a code that this version does not know counts as none."""
-        known = {field.name: record[field.name] for field in fields(cls) if field.name in record}
-        code = known.get("code")
-        return cls(**{**known, "code": Code(code) if code in list(Code) else None})
+        """A finding of a log; a code that this version does not know counts as none, a damaged text as empty."""
+        texts = {f.name: record.get(f.name) for f in fields(cls)}
+        known: dict[str, Any] = {name: text if isinstance(text, str) else "" for name, text in texts.items()}
+        code, level = known["code"], known["level"]
+        known |= {"code": Code(code) if code in list(Code) else None}
+        return cls(**known | {"level": level if level in get_args(Level) else "note"})
 
     def __str__(self) -> str:
         """One line, as training prints it."""

@@ -120,7 +120,8 @@ class Monitor:
         for record in records:
             step = record["step"]
             if "loss" in record:
-                found = self.step(*(math.nan if record[k] is None else record[k] for k in ("loss", "norm")))
+                loss, norm = (math.nan if record.get(k) is None else record[k] for k in ("loss", "norm"))
+                found = self.step(loss, norm)
                 yield from ((step, each) for each in found)
             elif record.get("validation") is not None:
                 yield from ((step, each) for each in self.evaluation(step, record["validation"]))

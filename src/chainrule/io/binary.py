@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import DataError, FormatError
+from chainrule.files import check_regular
 
 
 def map_file(path: Path) -> memoryview:
     """The bytes of a file, mapped: read from disk on access."""
+    check_regular(path)
     try:
         with path.open("rb") as file:
             if not path.stat().st_size:

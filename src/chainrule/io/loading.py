@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from chainrule.errors import ChainruleWarning, DataError, FormatError
+from chainrule.files import check_regular
 from chainrule.io import gguf, llama2c
 from chainrule.io.binary import map_file
-from chainrule.io.files import check_regular
 from chainrule.io.gguf.conventions import read_conventions
 from chainrule.io.gguf.file import read_settings
 from chainrule.io.hf.pretrained import (

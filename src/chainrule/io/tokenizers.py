@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.errors import ChainruleError, DataError, FormatError
-from chainrule.files import write
+from chainrule.files import check_regular, write
 from chainrule.io import llama2c
 from chainrule.io.bpe_files import holds_ranks, read_gpt2, read_tiktoken
-from chainrule.io.files import check_regular, read_bytes
+from chainrule.io.files import read_bytes
 from chainrule.io.gguf.file import read_settings
 from chainrule.io.gguf.tokenizers import read_tokenizer
 from chainrule.io.hf.tokenizers import bpe, chars, pipeline, sentencepiece_bpe, unigram, wordpiece

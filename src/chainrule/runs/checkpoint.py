@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from chainrule.errors import ChainruleWarning, CheckpointError
-from chainrule.files import flush, flush_folder
+from chainrule.errors import ChainruleWarning, CheckpointError, DataError, Failure
+from chainrule.files import flush, flush_folder, regular_bytes
 from chainrule.io import safetensors
 from chainrule.runs.folder import MANIFEST, STEP, RunFolder, step_of
 
@@ -52,11 +52,18 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
-        return int(self.training["step"])
+        """How many steps were made."""
+        step = self.training.get("step")
+        if type(step) is not int or step < 0:
+            raise CheckpointError(f"training.json: step is {step!r} (must be a natural number)")
+        return step
 
 
 ARRAYS = ("model", "optimizer", "carried", "trained")
 FILES = {f.name: f"{f.name}.{'safetensors' if f.name in ARRAYS else 'json'}" for f in fields(Checkpoint)}
+TOKENIZER = (
+    "tokenizer_sha256"  # in training.json: what ids mean, also after files were exchanged and listed anew
+)
 OPTIONAL = {"carried", "trained", "tokenizer_config", "generation_config"}
 
 
@@ -71,7 +78,8 @@ def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
         for leftover in (*folder.glob(f".{STEP}*.partial"), *folder.glob(f".{STEP}*.old")):
             shutil.rmtree(leftover, ignore_errors=True)
         partial.mkdir(parents=True)
-        sums = {file: _write(partial / file, getattr(checkpoint, name)) for name, file in parts.items()}
+        known = vars(checkpoint) | {"training": checkpoint.training | {TOKENIZER: _tokenizer_sum(checkpoint)}}
+        sums = {file: _write(partial / file, known[name]) for name, file in parts.items()}
         _write(partial / MANIFEST, {"format": FORMAT, "files": sums})
         flush_folder(partial)
         if final.exists():  # the same step again, after a resume
@@ -81,11 +89,16 @@ def save(run: Path, checkpoint: Checkpoint, keep: Collection[int] = ()) -> Path:
         for stale in (old, *files.saved()[:-KEEP]):
             if stale == old or step_of(stale) not in keep:
                 shutil.rmtree(stale, ignore_errors=True)
-    except OSError as error:
+    except (OSError, MemoryError, KeyboardInterrupt) as error:
         shutil.rmtree(partial, ignore_errors=True)
         with contextlib.suppress(OSError):  # `find` tries again
             _take_back(folder)
-        raise CheckpointError(f"{final}: cannot be written ({error.strerror or error})") from error
+        if isinstance(error, MemoryError):
+            fix = "make memory free and resume; the checkpoint before it is still there"
+            raise Failure(f"{final}: cannot be written, not enough memory ({fix})") from error
+        if isinstance(error, OSError):
+            raise CheckpointError(f"{final}: cannot be written ({error.strerror or error})") from error
+        raise
     return final
 
 
@@ -136,7 +149,13 @@ def _load(path: Path) -> Checkpoint:
         raise CheckpointError(f"{path / MANIFEST}: must list {', '.join(needed)}")
     parts = {name: file for name, file in FILES.items() if file in sums}
     contents = {name: _verified(path / file, sums[file]) for name, file in parts.items()}
-    return Checkpoint(**{name: _decode(path / file, contents[name]) for name, file in parts.items()})
+    found = Checkpoint(**{name: _decode(path / file, contents[name]) for name, file in parts.items()})
+    expected = found.training.pop(TOKENIZER, None)  # versions before this one did not write it
+    if expected not in (None, _tokenizer_sum(found)):
+        raise CheckpointError(
+            f"{path / FILES['tokenizer']}: is not the tokenizer of this run (put the old one back)"
+        )
+    return found
 
 
 def find(path: Path) -> Path:
@@ -191,9 +210,11 @@ def _verified(path: Path, expected: Any) -> bytes:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return regular_bytes(path)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from error
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,6 +225,10 @@ def _write(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
         file.write(content)
         flush(file)
     return _sum(content)
+
+
+def _tokenizer_sum(checkpoint: Checkpoint) -> str:
+    return hashlib.sha256(json.dumps(checkpoint.tokenizer, sort_keys=True).encode()).hexdigest()
 
 
 def _sum(content: bytes) -> dict[str, Any]:

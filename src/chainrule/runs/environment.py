@@ -25,9 +25,10 @@ import numpy as np
 import chainrule
 from chainrule import native
 from chainrule.errors import ChainruleError, ChainruleWarning
-from chainrule.files import write
+from chainrule.files import is_number, regular_bytes, write
 from chainrule.runs.folder import RunFolder
 
+FACTS = {"family": str, "parameters": int, "data": dict, "stretches": list}
 BITS = ("native", "cpu_level", "numpy")  # what a result may depend on in its last bits, but for the code
 
 
@@ -59,10 +60,21 @@ def code_hash() -> str:
 def read(folder: Path) -> dict[str, Any]:
     """What is written down about a run; nothing if it is not there or cannot be understood."""
     try:
-        found = json.loads(RunFolder(folder).environment.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        found = json.loads(regular_bytes(RunFolder(folder).environment))
+    except (OSError, ValueError, RecursionError):  # a DataError too
         return {}
-    return found if isinstance(found, dict) else {}
+    return (
+        {name: value for name, value in found.items() if _fits(name, value)}
+        if isinstance(found, dict)
+        else {}
+    )
+
+
+def _fits(name: str, value: Any) -> bool:
+    """A fact that is written down under this name has this type; a damaged one counts as missing."""
+    if name == "per_nat":
+        return isinstance(value, dict) and all(is_number(factor) for factor in value.values())
+    return isinstance(value, FACTS.get(name, object)) and not isinstance(value, bool)
 
 
 def stretches(found: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -73,11 +85,14 @@ def stretches(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 @contextmanager
 def recorded(
-    folder: Path, facts: Mapping[str, Any], progress: Callable[[], tuple[int, bool]]
+    folder: Path,
+    facts: Mapping[str, Any],
+    progress: Callable[[], tuple[int, bool]],
+    check_there: Callable[[], None] = lambda: None,
 ) -> Iterator[None]:
     """Note the machine when training starts or resumes, and how it ended; `progress` says (step, is it the last).
 
-    A stretch that says nothing of its end was killed.
+    A stretch that says nothing of its end was killed. Nothing is written unless `check_there` agrees.
     """
     before = stretches(read(folder))
     now: dict[str, Any] = {"began": _time(), "from": progress()[0]} | machine()
@@ -85,6 +100,7 @@ def recorded(
         _warn_of_change(folder, before[-1], now)
 
     def note() -> None:
+        check_there()
         found = {**facts, "stretches": [*before, now]}
         write(RunFolder(folder).environment, (json.dumps(found, indent=1) + "\n").encode())
 
@@ -100,7 +116,9 @@ def recorded(
         step, finished = progress()
         how = problem or ("finished" if finished else "stopped")
         now |= {"ended": _time(), "to": step, "how": how}
-        with suppress(ChainruleError):  # a disk that is full; the error that matters is on its way
+        with suppress(
+            ChainruleError
+        ):  # a disk that is full, a folder that is gone; the error that matters is on its way
             note()
 
 

@@ -1,4 +1,4 @@
-"""The directory of a run: the only place that knows the names in it.
+"""The directory of a run, locked while a process trains there: the only place that knows the names in it.
 
 RUN/
     log.jsonl             a line per step, evaluation and finding                (train/log.py)
@@ -7,7 +7,6 @@ RUN/
     vectors.txt           word vectors, when they are done
     checkpoints/
         step_000500/      files of `checkpoint.py`, listed in manifest.json
-    .lock                 held while a process trains here
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Failure
 from chainrule.files import alone, taken
 from chainrule.train.log import read
 
@@ -37,7 +36,7 @@ class RunFolder:
         self.settings = self.path / "config.toml"
         self.environment = self.path / "environment.json"
         self.vectors = self.path / "vectors.txt"
-        self.lock = self.path / ".lock"
+        self.lock = self.path / ".lock"  # of versions that did not lock the directory itself
         self.checkpoints = self.path / "checkpoints"
 
     def checkpoint(self, step: int) -> Path:
@@ -66,17 +65,22 @@ class RunFolder:
     @property
     def busy(self) -> bool:
         """A process trains here now."""
-        return taken(self.lock)
+        return taken(self.path)
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Lock this directory while training; remove it at the end if no step was taken."""
-        with alone(self.lock):
+    def at_work(self) -> Iterator[Callable[[], None]]:
+        """Lock this directory while training; remove it at the end if no step was taken.
+
+        Yields a check that it is still there.
+        """
+        with alone(self.path) as check:
             try:
-                yield
+                yield check
             finally:
-                if self.path.is_dir() and self._untouched():
-                    shutil.rmtree(self.path, ignore_errors=True)
+                with suppress(Failure):  # what has taken its place is another's
+                    check()
+                    if self._untouched():
+                        shutil.rmtree(self.path, ignore_errors=True)
 
     def _untouched(self) -> bool:
         """There is nothing but what a run begins with: no step was made."""
@@ -98,14 +102,37 @@ def make_empty(folder: Path, *files: str) -> None:
         if any(folder.iterdir()):
             raise ConfigError(f"{folder}: the directory is not empty (choose another, or resume that run)")
         for name in files:
-            (folder / name).touch()
+            (folder / name).touch(exist_ok=False)  # another process may be about to use it too
         if not os.access(folder, os.W_OK):  # found now, not after hours of training
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be used for a run ({error.strerror})") from error
 
 
+def make_free(folder: Path, *files: str) -> Path:
+    """Make `folder`, or the first of folder-2, ... that is not there, as `make_empty` does; returns it.
+
+    Two processes never get the same one.
+    """
+    for path in _numbered(folder):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir()
+        except FileExistsError:
+            if path.parent.is_dir():
+                continue
+            raise ConfigError(f"{path.parent}: is not a directory (choose another)") from None
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be used for a run ({error.strerror})") from error
+        make_empty(path, *files)
+        return path
+    raise AssertionError("there is always another number")
+
+
 def free_folder(folder: Path) -> Path:
     """`folder` itself, or the first of folder-2, folder-3, ... that does not exist."""
-    names = (folder if n == 1 else folder.with_name(f"{folder.name}-{n}") for n in count(1))
-    return next(path for path in names if not path.exists())
+    return next(path for path in _numbered(folder) if not path.exists())
+
+
+def _numbered(folder: Path) -> Iterator[Path]:
+    return (folder if n == 1 else folder.with_name(f"{folder.name}-{n}") for n in count(1))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from chainrule.errors import CheckpointError, ConfigError
+from chainrule.files import is_number, regular_bytes
 from chainrule.runs import checkpoint, environment
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import STEP, RunFolder
@@ -80,18 +81,18 @@ class History:
     def bits_per_byte(self) -> float | None:
         """The lowest validation loss in the unit that does not depend on the tokenizer, if it has a meaning here."""
         per_nat = self.environment.get("per_nat")
-        factor = per_nat.get("bits_per_byte") if isinstance(per_nat, dict) else None
+        factor = (per_nat or {}).get("bits_per_byte")
         return None if factor is None or self.best is None else float(factor) * self.best[1]
 
     @property
     def seconds(self) -> float:
         """Spent on training in all stretches; by the clock where the log does not say."""
-        logged = [record["seconds"] for record in self.records if "seconds" in record]
+        logged = [s for record in self.records if (s := record.get("seconds")) is not None]
         return float(logged[-1]) if logged else sum(map(_length, environment.stretches(self.environment)))
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """The finite numbers of this name in the log, with their steps."""
-        return [(r["step"], float(r[name])) for r in self.records if isinstance(r.get(name), int | float)]
+        return [(r["step"], float(r[name])) for r in self.records if is_number(r.get(name))]
 
     @property
     def machine(self) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def _state(folder: Path, saved: Checkpoint | None, damage: str, known: dict[str,
 def _settings(folder: Path, saved: Checkpoint | None) -> dict[str, Any]:
     """As the command line wrote them, or as the checkpoint has them; an extended run has other steps by now."""
     try:
-        written = tomllib.loads(RunFolder(folder).settings.read_text(encoding="utf-8"))
+        written = tomllib.loads(regular_bytes(RunFolder(folder).settings).decode())
     except (OSError, ValueError):  # of a run made by a program
         written = dict(saved.config) if saved else {}
     training = saved.training.get("train") if saved else None

@@ -178,7 +178,9 @@ def this_version(path: str | os.PathLike[str]) -> Iterator[None]:
     """What is missing in here, or of another form, is in the training.json of another version."""
     try:
         yield
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
+        if isinstance(error, CheckpointError | DataError):
+            raise
         raise CheckpointError(f"{path}: training.json does not fit this version ({error})") from error
 
 

@@ -37,12 +37,12 @@ def restore(trainer: Trainer, saved: Checkpoint, folder: str | Path) -> None:
     if trainer.step.by_epoch:
         return
     with this_version(folder):
-        trainer.seconds = training["seconds"]
+        trainer.seconds = float(training["seconds"])
         trainer.plan = Plan(trainer.config, training["total"])
         step.state = nested(saved.carried, trainer.model)
         trainer.best_so_far = Best.from_dict(training)
-    step.scale.load(training.get("scale", {}))
-    step.skips.in_a_row = training.get("skipped", 0)
+        step.scale.load(training.get("scale", {}))
+        step.skips.in_a_row = int(training.get("skipped", 0))
     if step.average:  # what is used is the mean; what is trained lies beside it
         step.average.load(trainer.model.state())
         trainer.model.load(saved.trained)

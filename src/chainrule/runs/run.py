@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from chainrule.random import seed
 from chainrule.runs import checkpoint, environment
 from chainrule.runs.baseline import baseline_of
 from chainrule.runs.checkpoint import Checkpoint
-from chainrule.runs.folder import RunFolder
+from chainrule.runs.folder import RunFolder, make_free
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
 from chainrule.runs.warm_start import (
@@ -89,6 +90,7 @@ class Run:
         *,
         columns: Columns = CHOSEN,
         draft: bool = False,
+        numbered: bool = False,
         **size: Any,
     ) -> Run:
         """Start in an empty or new directory.
@@ -98,7 +100,7 @@ class Run:
         character of a corpus is a token; shards have their own. With `start`, a model or the path of one, the run
         begins with its weights, or with its body and a new head. Without `config` the settings,
         and sizes that are not given, suit the amount of data. `columns` are those of a table. Of a draft
-        nothing is written.
+        nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
         if isinstance(start, str | Path):
             start, tokenizer = load_start(start, tokenizer)
@@ -133,7 +135,11 @@ class Run:
         run = cls(Path(folder), task, made, config)
         run.from_seed = start is None
         if not draft:
-            run.files.make()
+            if numbered:
+                run.folder = make_free(run.folder, run.files.log.name)
+                run.files = RunFolder(run.folder)
+            else:
+                run.files.make()
         return run
 
     @classmethod
@@ -203,12 +209,13 @@ class Run:
         per_step = trainer.step.tokens if unit == "tokens" else trainer.config.batch_size
         sizes = {"parameters": self.model.count(), "resume_at": trainer.steps}
         with (
-            self.files.at_work(),
-            nullcontext() if self.finished else self._recorded(),
+            self.files.at_work() as check_there,
+            nullcontext() if self.finished else self._recorded(check_there),
             Log(self.files.log, unit=unit, per_step=per_step, **sizes, console=console, tell=tell) as log,
         ):
 
             def save() -> None:
+                check_there()
                 log.keep()  # or a checkpoint could outlive the records of its steps
                 self.save()
 
@@ -217,7 +224,9 @@ class Run:
             table = self.task.vectors(self.model)
             if table and not result.interrupted:
                 write_vectors(self.files.vectors, *table)
-            return result
+        if log.closed:  # the run is saved; whoever called may end as others do whose reader has gone
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        return result
 
     def _begin(self, log: Log) -> None:
         """Before the first step: what can be known already, and a checkpoint to resume from. Later: what was said."""
@@ -239,14 +248,18 @@ class Run:
         said = ", ".join([*map(score_in_words, scores.items()), f"loss {found[self.task.unit]:.4f}"])
         log.note(0, {"baseline": dict(found)}, f"baseline to beat, {self.task.baseline}: {said}")
 
-    def _recorded(self) -> AbstractContextManager[None]:
+    def _recorded(self, check_there: Callable[[], None]) -> AbstractContextManager[None]:
         facts = {
             "family": self.family,
             "parameters": self.model.count(),
             "data": facts_of(self.corpus),
             "per_nat": self.task.measures(1.0, self.trainer.eval_batches),
         }
-        return environment.recorded(self.folder, facts, lambda: (self.trainer.steps, self.finished))
+
+        def progress() -> tuple[int, bool]:
+            return self.trainer.steps, self.finished
+
+        return environment.recorded(self.folder, facts, progress, check_there)
 
     def save(self) -> Path:
         """Write a checkpoint of the run as it is now."""

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.unicode.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
 from chainrule.text.vocabulary import check_special
 from chainrule.types import Ids
+from chainrule.validate import Check
 
 
 class BPETokenizer(Tokenizer):
@@ -81,6 +83,7 @@ class BPETokenizer(Tokenizer):
         `min_count` times are not merged. No word spans two texts. The result does not depend on the number of threads.
         """
         pattern = check_pattern(pattern)
+        Check("bpe", SimpleNamespace(special_tokens=special_tokens)).distinct("special_tokens")
         limit = vocab_size - 256 - len(special_tokens)
         if limit < 0:
             needed = f"256 bytes and {len(special_tokens)} special tokens"

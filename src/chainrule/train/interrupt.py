@@ -6,9 +6,14 @@ import signal
 import threading
 from types import FrameType
 
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
 
 class Interrupt:
-    """Ctrl-C or SIGTERM asks to stop after the step at hand; a second one stops at once."""
+    """Ctrl-C, SIGTERM, or a terminal that is closed asks to stop after the step at hand; a second one stops at once.
+
+    A signal that this process was told to ignore, as `nohup` does with SIGHUP, is ignored here too.
+    """
 
     def __init__(self) -> None:
         self.asked = False
@@ -17,7 +22,8 @@ class Interrupt:
         # Only the main thread may catch signals.
         self.catching = threading.current_thread() is threading.main_thread()
         if self.catching:
-            self.before = {s: signal.signal(s, self._ask) for s in (signal.SIGINT, signal.SIGTERM)}
+            heard = [s for s in SIGNALS if signal.getsignal(s) is not signal.SIG_IGN]
+            self.before = {s: signal.signal(s, self._ask) for s in heard}
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -17,12 +17,16 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from chainrule.errors import ConfigError
-from chainrule.files import plain
+from chainrule.errors import ConfigError, DataError
+from chainrule.files import is_number, plain, regular_bytes, write
 from chainrule.machine import clock
 
 REFRESH = 0.1  # seconds between updates of the live line
 PLAIN = 10.0  # seconds between plain lines
+
+MOST_STEP = 2**53  # beyond it JSON's readers do not agree on numbers
+NUMBERS = ("loss", "lr", "norm", "seconds", "validation", "entropy", "parameters")  # of a record, or null
+OTHERS = {"finding": dict, "watch": dict, "baseline": dict, "sample": str, "skipped": str}
 
 Scores = Mapping[str, float | None]
 NOTHING: Scores = MappingProxyType({})
@@ -30,6 +34,9 @@ NOTHING: Scores = MappingProxyType({})
 
 class Logger:
     """Where a trainer reports. This one is silent; `train.Log` prints what it is told and writes it to a file."""
+
+    closed = False
+    """Nobody listens any more: training stops as if it were interrupted."""
 
     def step(
         self, step: int, loss: float, *, lr: float, norm: float | None, seconds: float, left: float
@@ -100,7 +107,8 @@ class Log(Logger):
 
     def __exit__(self, *error: object) -> None:
         if self.live:
-            self.live.stop()
+            with self._heard():
+                self.live.stop()
         with suppress(OSError):  # what could not be written has been said
             self.file.close()
 
@@ -166,14 +174,23 @@ class Log(Logger):
 
     def _say(self, text: str) -> None:
         if self.live:
-            self.live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+            with self._heard():
+                self.live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
         else:
             self._print(text)
 
     def _print(self, text: str) -> None:
-        try:
+        with self._heard():
             self.console.print(text, markup=False, soft_wrap=True)
-        except SystemExit:  # by rich, when the reader has gone, as in `... | head`: train on, in silence
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        """Be silent from now on if the reader has gone, as in `... | head`: there is a run to save."""
+        try:
+            yield
+        except (SystemExit, BrokenPipeError):  # the first by rich
+            self.console.quiet = self.closed = True
+        except OSError:  # a terminal that was closed, which also sends a signal
             self.console.quiet = True
 
     def keep(self) -> None:
@@ -218,19 +235,28 @@ def encode(record: dict[str, Any]) -> str:
 def cut(path: Path, step: int) -> None:
     """Drop the records after `step`; the file is there at every moment, the old one or the new one."""
     kept = "".join(encode(record) for record in read(path) if record["step"] <= step)
-    partial = path.with_suffix(".partial")
-    partial.write_text(kept, encoding="utf-8")
-    partial.replace(path)
+    write(path, kept.encode())
 
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The records of a log; a line that is damaged, such as a last one cut off by a crash, is left out."""
-    records = []
-    for text in path.read_bytes().split(b"\n") if path.exists() else ():
-        try:
-            record = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict) and isinstance(record.get("step"), int):
-            records.append(record)
-    return records
+    try:
+        lines = regular_bytes(path).split(b"\n") if path.exists() else []
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+    return [record for text in lines if (record := _record(text))]
+
+
+def _record(text: bytes) -> dict[str, Any] | None:
+    """The record of a line; None if it is damaged."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    step = record.get("step")
+    whole = type(step) is int and 0 <= step <= MOST_STEP
+    numbers = all(record.get(name) is None or is_number(record[name]) for name in NUMBERS)
+    others = all(isinstance(record.get(name, kind()), kind) for name, kind in OTHERS.items())
+    return record if whole and numbers and others else None

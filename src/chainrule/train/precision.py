@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from chainrule.errors import ChainruleError
+from chainrule.errors import Failure
 
 PATIENCE = 1000  # good steps before a larger factor is tried
 SMALLEST, LARGEST = 2.0**-10, 2.0**24
@@ -28,7 +28,7 @@ class LossScale:
         if not finite:
             self.factor, self.good = self.factor / 2, 0
             if self.factor < SMALLEST:
-                raise ChainruleError(
+                raise Failure(
                     f"train: gradients are not finite even with the loss scaled by {self.factor:g} "
                     "(the training diverges: try a smaller lr, or precision bf16)"
                 )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from chainrule.doctor import Finding
 from chainrule.doctor.explain import broken_update
 from chainrule.doctor.nonfinite import broken
-from chainrule.errors import ChainruleError, Setting
+from chainrule.errors import Failure, Setting
 from chainrule.models import Model
 from chainrule.train.config import TrainConfig
 from chainrule.train.log import Logger
@@ -17,7 +17,7 @@ from chainrule.train.log import Logger
 MOST = 20  # steps in a row that may be left out
 
 
-class NotFinite(ChainruleError):
+class Diverged(Failure):
     """A step that was not taken, or a model that is no use any more, and why."""
 
     def __init__(self, *message: str, finding: Finding | None = None) -> None:
@@ -38,15 +38,15 @@ class Skips:
         self.reason = f"{what} (must be finite): {finding.measured}; try: {finding.advice}"
         if stop or self.in_a_row > MOST:
             before = "" if stop else f" after {MOST} such steps in a row"
-            raise NotFinite(f"train: {self.reason}; the step was not taken{before}", finding=finding)
+            raise Diverged(f"train: {self.reason}; the step was not taken{before}", finding=finding)
 
 
 @contextmanager
 def noted(log: Logger, step: int) -> Iterator[None]:
-    """Log the finding of a `NotFinite` that is raised in here, and raise it again."""
+    """Log the finding of a `Diverged` that is raised in here, and raise it again."""
     try:
         yield
-    except NotFinite as error:
+    except Diverged as error:
         if error.finding:
             log.note(step, {"finding": error.finding.to_dict()})
         raise
@@ -58,7 +58,7 @@ def check_sound(model: Model, config: TrainConfig, step: int, validation: float 
     if entry is None and math.isfinite(validation):
         return
     finding = broken_update(entry, config, step, validation)
-    raise NotFinite(
+    raise Diverged(
         f"train: {finding.measured} (must be finite): try a smaller ",
         *(Setting("lr"), f" than {config.lr:g}, a smaller "),
         *(Setting("weight_decay"), f" than {config.weight_decay:g}; the step is not kept"),

@@ -44,6 +44,8 @@ class Step:
     """A running mean of the weights, if it is asked for."""
     state: State | None = None
     """What the model carries from the last batch to the next one; None if it carries nothing."""
+    uniform: float | None = None
+    """The loss of a uniform guess, if that is known."""
     config: TrainConfig
 
     @property
@@ -89,6 +91,7 @@ class GradientStep(Step):
         self.scale = LossScale() if config.precision == "fp16" else NoScale()
         self.average = Average(model.parameters(), config.ema) if config.ema else None
         self.skips = Skips()
+        self.uniform = math.log(model.n_classes) if model.n_classes else None
 
     @property
     def tokens(self) -> int:

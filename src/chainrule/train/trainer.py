@@ -26,6 +26,7 @@ from chainrule.tasks.objectives import check_causality
 from chainrule.tasks.task import EvalBatches
 from chainrule.text import Tokenizer
 from chainrule.train.best import Best
+from chainrule.train.bounds import Bounds
 from chainrule.train.config import TrainConfig
 from chainrule.train.interrupt import Interrupt
 from chainrule.train.log import Logger
@@ -77,6 +78,7 @@ class Trainer:
         self.monitor = Monitor(config, model.n_classes)
         self.config = config
         self.plan = Plan(config)
+        self.bounds = Bounds(self.step.uniform)
         self.best_so_far = Best()
         self.steps = 0  # done
         self.seconds = 0.0  # spent on them, evaluations included
@@ -101,10 +103,13 @@ class Trainer:
 
             def going_on(said: str) -> bool:
                 log.progress(said)
-                return not interrupt.asked
+                return not asked_to_stop()
+
+            def asked_to_stop() -> bool:
+                return interrupt.asked or log.closed
 
             self.going_on = going_on
-            while not self.finished and not interrupt.asked:
+            while not self.finished and not asked_to_stop():
                 whole = self._advance(log, began)
                 if not whole or self.plan.finished(self.steps, self.seconds):
                     break
@@ -116,11 +121,12 @@ class Trainer:
                 if new_best or self._due(self.config.save_every):
                     self._check(log)
                     save()
-            stopped = interrupt.asked and not self.finished
+            stopped = asked_to_stop() and not self.finished
             if not stopped:
                 if self.eval_batches and evaluated != self.steps:
                     validation = self._evaluate(log)
                 save()
+                self.bounds.check_end(self.monitor.losses, self.config)
             elif whole:  # do not log an evaluation: the log must equal that of an uninterrupted run
                 self._check(log)
                 save()
@@ -138,7 +144,11 @@ class Trainer:
         (loss, norm), lr = made, self.step.rate
         log.step(self.steps, loss, lr=lr, norm=norm, seconds=self.seconds, left=left)
         if norm is not None:
+            if self.steps == 1:
+                self.bounds.begin(loss)
             self._look(log, loss, norm, lr)
+            self.bounds.check_gradient(norm, loss, self.steps, self.config)
+        self.bounds.check(loss, self.steps, self.config)
         self.plan.revise(self.steps, self.seconds)
         return True
 
@@ -209,6 +219,7 @@ class Trainer:
         """Refuse to keep broken weights, or to call them a result."""
         with noted(log, self.steps):
             check_sound(self.model, self.config, self.steps, validation)
+            self.bounds.check(validation, self.steps, self.config, "validation loss")
 
     @property
     def best(self) -> tuple[int, float] | None:

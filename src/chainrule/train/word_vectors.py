@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.errors import ChainruleError, ConfigError, DataError, Setting
+from chainrule.errors import ConfigError, DataError, Failure, Setting
 from chainrule.models import CBOW, NOTHING, Word2Vec
 from chainrule.random import generator, key
 from chainrule.tasks.word_vectors import WordVectorsTask
@@ -65,6 +65,7 @@ class WordVectorStep(Step):
         self.noise = noise(self.counts, self.settings.power)
         self.table = AliasTable.of(self.noise)
         self.lanes = self._lanes()
+        self.uniform = math.log(2) * (self.settings.negatives + 1)
         self.words, self.seconds = 0, 0.0  # read so far, and in what time
 
     def __call__(
@@ -99,7 +100,7 @@ class WordVectorStep(Step):
             for table in tables:
                 table.version += 1
             if last == len(kept) and not all(np.isfinite(table.array).all() for table in tables):
-                raise ChainruleError(
+                raise Failure(
                     f"word2vec: the vectors are no longer finite after epoch {epoch + 1} ",
                     *("(try a smaller ", Setting("lr"), f" than {self.lr:g})"),
                 )

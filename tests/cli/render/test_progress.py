@@ -39,6 +39,26 @@ def test_nothing_is_told_of_what_is_quick(
 
 
 @pytest.mark.parametrize(
+    "problem", [OSError("the terminal is gone"), SystemExit(1), ValueError("closed file")]
+)
+def test_a_console_that_fails_takes_nothing_down(
+    problem: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    console = Console(stderr=True, force_terminal=True)
+
+    def fails(*_: object, **__: object) -> None:
+        raise problem
+
+    for name in ("print", "status"):
+        monkeypatch.setattr(console, name, fails)
+    with Progress("work", console) as shown:
+        shown.teller.join(10)
+        assert not shown.teller.is_alive()
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["data", "stats", "text.txt"], "documents:"),

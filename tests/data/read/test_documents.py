@@ -200,6 +200,28 @@ def test_without_pyarrow_a_parquet_file_says_what_is_missing(
         texts(tmp_path / "a.parquet")
 
 
+def test_what_unpacks_to_too_much_is_refused_unless_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "word " * 200_000  # a megabyte
+    files = {"a.txt.gz": gzip.compress(long.encode()), "a.parquet": as_parquet([long] * 30)}
+    files["a.jsonl.gz"] = gzip.compress(as_jsonl([long] * 3))
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        monkeypatch.setenv("CHAINRULE_UNPACK_LIMIT", "900k")
+        with pytest.raises(
+            DataError, match=rf"{name}: unpacks to more than 900,000 bytes, .* --unpack-limit 10G"
+        ):
+            texts(tmp_path / name)
+        monkeypatch.setenv("CHAINRULE_UNPACK_LIMIT", "1G")
+        assert set(texts(tmp_path / name)) == {long}
+    monkeypatch.delenv("CHAINRULE_UNPACK_LIMIT")
+    assert len(texts(tmp_path / "a.parquet")) == 30
+    monkeypatch.setenv("CHAINRULE_UNPACK_LIMIT", "much")
+    with pytest.raises(ConfigError, match="CHAINRULE_UNPACK_LIMIT: is 'much'"):
+        texts(tmp_path / "a.txt.gz")
+
+
 def test_an_unknown_unit_is_refused() -> None:
     with pytest.raises(ConfigError, match="by 'word'"):
         texts("pydoc", by="word")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,30 @@ def test_tensors_that_do_not_fit_are_refused(
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("model", "settings", "rule"),
+    [
+        ("llama", {"attention.key_length": 2**30, "attention.value_length": 2**30}, "head_dim is 1073741824"),
+        ("llama", {"context_length": 2**31 - 1}, "block_size is 2147483647"),
+        ("llama", {"feed_forward_length": 2**31 - 1}, "n_hidden is 2147483647"),
+        ("neox", {"context_length": 2**31 - 1}, "block_size is 2147483647"),
+        ("gpt", {"block_count": 2**31 - 1}, "n_layer is 2147483647"),
+    ],
+)
+def test_sizes_that_the_file_cannot_hold_are_refused_before_they_are_used(
+    model: str, settings: dict[str, Any], rule: str, tmp_path: Path
+) -> None:
+    made = {"llama": llama, "neox": neox, "gpt": gpt}[model]()
+    if "attention.key_length" in settings:
+        settings = settings | {"rope.dimension_count": 2**30}
+    path = changed(made, tmp_path / "x.gguf", **settings)
+    tracemalloc.start()
+    with pytest.raises(FormatError, match=rf"{rule} \(must be at most"):
+        load(path)
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+
+
 def rewritten(path: Path, more: Any = None, **settings: Any) -> Path:
     """A file of ours with other settings of `llama`, and with `more` tensors."""
     path.unlink(missing_ok=True)
@@ -159,7 +184,9 @@ def test_the_divided_frequencies_of_a_published_llama_3(tmp_path: Path) -> None:
     assert model.config.rope_scaling == scaling
     for wrong in (divisors + np.float32(0.1), divisors[:2], np.full(3, np.nan, np.float32)):
         path = rewritten(tmp_path / "x.gguf", more={"rope_freqs.weight": wrong})
-        with pytest.raises(FormatError, match=r"rope_freqs\.weight differs from|factor is nan"):
+        with pytest.raises(
+            FormatError, match=r"rope_freqs\.weight (differs from|has 2 numbers)|factor is nan"
+        ):
             load(path)
 
 

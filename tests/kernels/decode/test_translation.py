@@ -145,7 +145,7 @@ def test_caches_grow_with_what_is_written(config: Any) -> None:
         slow.keep(rows)
 
 
-def test_caches_take_no_room_for_what_may_be_written() -> None:
+def test_caches_take_no_memory_for_what_may_be_written() -> None:
     def held(block_size: int) -> int:
         translator = Translator(model_of(replace(SIZE, block_size=block_size)))
         native.kernels().give_back()

@@ -14,6 +14,7 @@ from typing import Any
 
 from chainrule.cli.args.options import Option
 from chainrule.errors import ConfigError
+from chainrule.files import regular_bytes
 from chainrule.suggest import did_you_mean
 
 CONFIG = "config"  # the field that names the file
@@ -32,7 +33,7 @@ def from_file(path: Path, options: Sequence[Option], family: str) -> dict[str, A
 def read_settings(path: Path) -> dict[str, Any]:
     """The options in a file, by the names of their fields."""
     try:
-        return dict(_flat(tomllib.loads(path.read_text(encoding="utf-8"))))
+        return dict(_flat(tomllib.loads(regular_bytes(path).decode())))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -17,7 +17,6 @@ from chainrule.machine import memory
 from chainrule.models.registry import KNOWN
 from chainrule.models.suited import SHAPE
 from chainrule.runs import Run
-from chainrule.runs.folder import free_folder
 from chainrule.scaling.budget import choose
 from chainrule.tasks.memory import step_bytes
 from chainrule.tasks.registry import task_of
@@ -26,7 +25,7 @@ from chainrule.text import CharTokenizer
 
 def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
     """The run in its directory, with its settings for --config beside it; of a draft nothing is written."""
-    family, folder = asked.family, asked.out or free_folder(Path("runs", asked.family))
+    family, folder = asked.family, asked.out or Path("runs", asked.family)
     reads = KNOWN[family].reads
     if asked.tokenizer == "char" and reads != "characters":
         why = "which has no [CLS]" if reads == "word pieces" else "which has no words"
@@ -55,6 +54,7 @@ def _as_given(asked: TrainOptions, folder: Path, draft: bool) -> Run:
         asked.init,
         columns=asked.columns,
         draft=draft,
+        numbered=asked.out is None,
         **sizes,
     )
     if asked.planned != asked.training:  # said of a run that is there
@@ -85,7 +85,15 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     given = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
     training = replace(training, **settings)
     run = Run.new(
-        folder, data, training, asked.family, asked.tokenizer, asked.init, draft=draft, **sizes | given
+        folder,
+        data,
+        training,
+        asked.family,
+        asked.tokenizer,
+        asked.init,
+        draft=draft,
+        numbered=asked.out is None,
+        **sizes | given,
     )
     if chosen := sizes | settings:
         asked.say(f"chosen for {found.texts:,} texts to train on: {in_words(chosen)}")
@@ -118,7 +126,16 @@ def _for_budget(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     asked.say(f"chosen: {choice}")
     chosen = {name: value for name, value in choice.training.items() if name not in asked.given}
     config = replace(asked.training, **chosen)
-    run = Run.new(folder, corpus, config, asked.family, choice.tokenizer, draft=draft, **choice.sizes)
+    run = Run.new(
+        folder,
+        corpus,
+        config,
+        asked.family,
+        choice.tokenizer,
+        draft=draft,
+        numbered=asked.out is None,
+        **choice.sizes,
+    )
     run.forecast = (*choice.expected, choice.steps)
     return run
 

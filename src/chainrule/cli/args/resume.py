@@ -72,7 +72,7 @@ def renew_settings(run: Run) -> None:
     path, now = run.files.settings, vars(run.trainer.config)
     if not path.exists():
         return
-    with alone(run.files.lock):
+    with alone(run.folder):
         kept = {name: value for name, value in read_settings(path).items() if name not in now}
         write(path, toml(kept | settled(run.trainer.config)).encode())
 

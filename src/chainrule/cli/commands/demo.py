@@ -37,8 +37,8 @@ class Command:
         Check("demo", self).positive("minutes")
         corpus = cr.data.load("pydoc")
         config = cr.train.TrainConfig(budget=60 * self.minutes, seed=self.seed, **TRAINING)
-        folder = self.out or cr.runs.folder.free_folder(Path("runs/demo"))
-        run = cr.runs.Run.new(folder, corpus, config, **SIZE)
+        folder = self.out or Path("runs/demo")
+        run = cr.runs.Run.new(folder, corpus, config, numbered=self.out is None, **SIZE)
         characters = f"{len(corpus.text):,} characters"
         print(f"Corpus  {characters} of Python's help topics ({corpus.version}), no download")
         print(f"Model   {size(run.model)}, weights random")

@@ -40,8 +40,9 @@ class Command:
         corpus = cr.data.load(self.data, self.columns)
         say_reading(corpus.reading)
         ladder = Ladder(corpus, self.models)
-        folder = self.out or cr.runs.folder.free_folder(Path("runs/ladder"))
-        cr.runs.folder.make_empty(folder)
+        if self.out:
+            cr.runs.folder.make_empty(self.out)
+        folder = self.out or cr.runs.folder.make_free(Path("runs/ladder"))
         rungs: list[Rung] = []
         try:
             with Progress("climbing") as progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import chainrule as cr
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 PATIENCE = 2.0  # seconds before the first word
 REFRESH, PLAIN = 0.2, 10.0  # seconds between words, on a terminal and elsewhere
+
+# Whatever goes wrong with telling, such as a terminal that was closed (rich then exits), the work goes on.
+SILENT = (Exception, SystemExit)
 
 
 class Progress:
@@ -38,14 +42,17 @@ class Progress:
 
     def __enter__(self) -> Progress:
         self.began = time.monotonic()
-        self.teller.start()
+        with suppress(RuntimeError):  # no thread to be had: work in silence
+            self.teller.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self.over.set()
-        self.teller.join()
+        if self.teller.ident is not None:
+            self.teller.join()
         if self.status:
-            self.status.stop()
+            with suppress(*SILENT):
+                self.status.stop()
 
     def say(self, done: str) -> None:
         self.done = done
@@ -55,7 +62,10 @@ class Progress:
         while not self.over.wait(pause):
             pause = REFRESH if self.console.is_terminal else PLAIN
             seconds = f"{time.monotonic() - self.began:.0f} s"
-            self._show(f"{self.what}: {', '.join(filter(None, (self.done, seconds)))}")
+            try:
+                self._show(f"{self.what}: {', '.join(filter(None, (self.done, seconds)))}")
+            except SILENT:
+                return
 
     def _show(self, text: str) -> None:
         if not self.console.is_terminal:

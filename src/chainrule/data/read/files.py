@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedIOBase
+from io import BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
+from typing import Any
 
-from chainrule.errors import DataError
+from chainrule.errors import ConfigError, DataError
 
+UNPACKED, RATIO = 256 * 2**20, 20
+"""Bytes, and times its size, to which a compressed file may grow; a text seldom shrinks to less than a tenth."""
+LIMIT = "CHAINRULE_UNPACK_LIMIT"
 LONGEST_LINE = 16 * 2**20  # bytes; a file with a longer line is not meant to be read by lines
 
 
@@ -21,10 +27,53 @@ def reading(path: Path) -> Iterator[BufferedIOBase]:
         what = "not a regular file" if path.exists() else "no such file"
         raise DataError(f"{path}: {what} (must be a text file)")
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            yield file
+        if path.suffix == ".gz":
+            with gzip.open(path) as packed, BufferedReader(_Unpacked(path, packed)) as file:
+                yield file
+        else:
+            with path.open("rb") as file:
+                yield file
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+
+
+def unpack_limit(path: Path) -> int:
+    """Bytes to which a compressed file may grow: as $CHAINRULE_UNPACK_LIMIT says, else by its size."""
+    said = os.environ.get(LIMIT, "")
+    if not said:
+        return max(UNPACKED, RATIO * path.stat().st_size)
+    number = re.fullmatch(r"(\d{1,12})([kMGT]?)B?", said)
+    if number is None:
+        raise ConfigError(f"{LIMIT}: is {said!r} (must be a number of bytes, such as 800M or 10G)")
+    return int(number[1]) * 1000 ** " kMGT".index(number[2] or " ")
+
+
+def too_large(path: Path, limit: int) -> DataError:
+    """A compressed file that grows beyond what is allowed."""
+    fix = "if it is right, allow more with --unpack-limit 10G"
+    return DataError(f"{path}: unpacks to more than {limit:,} bytes, it has {path.stat().st_size:,} ({fix})")
+
+
+class _Unpacked(RawIOBase):
+    """A compressed file as it is unpacked; it ends in an error rather than in all memory."""
+
+    def __init__(self, path: Path, packed: gzip.GzipFile) -> None:
+        self.path, self.packed, self.limit = path, packed, unpack_limit(path)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self.packed.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        count = self.packed.readinto(buffer)
+        if self.packed.tell() > self.limit:
+            raise too_large(self.path, self.limit)
+        return count
 
 
 def read_text(path: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.data.read.dialect import dialect
-from chainrule.data.read.files import lines, reading
+from chainrule.data.read.files import lines, reading, too_large, unpack_limit
 from chainrule.errors import ConfigError, DataError
 
 Record = dict[str, Any]
@@ -108,14 +108,39 @@ def _parquet(path: Path, columns: Sequence[str] | None) -> Iterator[tuple[int, R
     with reading(path) as file:
         try:
             table = pyarrow.parquet.ParquetFile(file)
-            yield 0, dict.fromkeys(table.schema_arrow.names)
-            number = 0
-            for batch in table.iter_batches(batch_size=1024, columns=columns):
-                for record in batch.to_pylist():
-                    number += 1
-                    yield number, record
-        except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+            names = table.schema_arrow.names
+            yield 0, dict.fromkeys(names)
+            # A text that occurs often is stored once, and stays so in memory.
+            texts = [field.name for field in table.schema_arrow if pyarrow.types.is_string(field.type)]
+            table = pyarrow.parquet.ParquetFile(file, read_dictionary=texts)
+            yield from enumerate(_counted(path, table, list(columns or names)), start=1)
+        except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as error:
             raise DataError(f"{path}: is not a valid .parquet file ({error})") from error
+
+
+def _counted(path: Path, table: Any, names: list[str]) -> Iterator[Record]:
+    """The records of a .parquet, one at a time, up to the limit of what it may unpack to."""
+    limit, size = unpack_limit(path), 0
+    groups = (table.metadata.row_group(i) for i in range(table.metadata.num_row_groups))
+    if any(group.total_byte_size > limit for group in groups):
+        raise too_large(path, limit)
+    for batch in table.iter_batches(batch_size=1024, columns=names):
+        names = batch.schema.names
+        for values in zip(*map(_values, batch.columns), strict=True):
+            size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in values)
+            if size > limit:
+                raise too_large(path, limit)
+            yield dict(zip(names, values, strict=True))
+
+
+def _values(column: Any) -> Iterator[Any]:
+    """The values of a column, one at a time."""
+    if not hasattr(column, "dictionary"):
+        yield from column.to_pylist()
+        return
+    known = column.dictionary.to_pylist()
+    for place in column.indices.to_pylist():
+        yield None if place is None else known[place]
 
 
 def some(names: Iterable[str]) -> str:

@@ -22,7 +22,6 @@ from chainrule.io.lazy import Arrays, Matrix, later
 from chainrule.io.settings import Settings
 from chainrule.models import Llama, LlamaConfig
 from chainrule.models.llama import VARIANTS
-from chainrule.nn import frequencies
 
 KINDS = ("llama", "qwen2", "qwen3", "phi3", "gemma", "smollm3")
 MODEL = Llama
@@ -71,7 +70,7 @@ def read_config(kind: str, settings: Settings, tensors: dict[str, Stored]) -> Ll
         tied="output.weight" not in tensors,
         head_dim=None if size * heads == width else size,
         attention_bias=_attention_bias(tensors),
-        rope_scaling=read_scaling(kind, settings, tensors, frequencies(size, base)),
+        rope_scaling=read_scaling(kind, settings, tensors, size, base),
         variant=kind if kind in VARIANTS else "llama",
     )
 

@@ -10,7 +10,7 @@ from chainrule.io.gguf import file, gpt2, llama, neox
 from chainrule.io.gguf.blocks import BLOCK, F32, Q8_0
 from chainrule.io.gguf.conventions import read_conventions, write_conventions
 from chainrule.io.gguf.tokenizers import read_tokenizer, write_tokenizer
-from chainrule.io.hf.architectures import check_size
+from chainrule.io.hf.architectures import check_fields, check_size
 from chainrule.io.left_out import refusal
 from chainrule.io.opened import Opened
 from chainrule.io.settings import Settings
@@ -40,6 +40,7 @@ def open_file(path: Path, tokenizer: Tokenizer | None = None) -> Opened:
             raise refusal("general.architecture", kind, ARCHITECTURES)
         module = ARCHITECTURES[kind]
         config = module.read_config(kind, settings, tensors)
+        check_fields(config, tensors)
         if tokenizer is None:
             tokenizer = read_tokenizer(settings)
             tokenizer.conventions = read_conventions(settings, tokenizer)

@@ -27,14 +27,19 @@ OURS = "chainrule.rope_scaling."
 
 
 def read_scaling(
-    kind: str, settings: Settings, tensors: Mapping[str, Stored], plain: Array
+    kind: str, settings: Settings, tensors: Mapping[str, Stored], size: int, base: float
 ) -> RopeScaling | None:
-    """The scaling of the frequencies `plain` (D/2,) in a file with a model of this kind, or None."""
+    """The scaling of the frequencies of a head of `size` numbers in a file with a model of this kind, or None."""
     if LONG in tensors:
         raise FormatError(f"{LONG}: longrope (is not supported, must be linear or Llama 3's)")
     if TENSOR in tensors:
         settings.must(f"{kind}.{TYPE}", "none")
-        return _llama3(settings, tensors[TENSOR].array().ravel(), plain)
+        divisors = tensors[TENSOR]
+        if divisors.size != -(-size // 2):  # so that a size is never more than the file can hold
+            raise FormatError(
+                f"{TENSOR} has {divisors.size} numbers for a head of {size} (must be half as many)"
+            )
+        return _llama3(settings, divisors.array().ravel(), frequencies(size, base))
     known = {"none": "none", "linear": "linear"}
     factor = settings.number(f"{kind}.{FACTOR}", f"{kind}.{OLDER_FACTOR}", default=1.0)
     if settings.choice(f"{kind}.{TYPE}", known, "linear") == "none" or factor == 1:
@@ -51,7 +56,7 @@ def _llama3(settings: Settings, divisors: Array, plain: Array) -> Llama3Scaling:
             OURS + "original_max_position_embeddings", default=8192
         ),
     )
-    if divisors.shape != plain.shape or not np.allclose(divisors, _divisors(found, plain), rtol=1e-4):
+    if not np.allclose(divisors, _divisors(found, plain), rtol=1e-4):
         raise FormatError(
             f"{TENSOR} differs from Llama 3's rule with factor {found.factor:g} (must be equal)"
         )

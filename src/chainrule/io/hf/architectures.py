@@ -15,6 +15,9 @@ from chainrule.io.settings import Settings
 from chainrule.models import Model, describe
 from chainrule.models.registry import ALL, KNOWN, described
 
+LONGEST_CONTEXT = 2**20  # tokens
+CONTEXTS = ("block_size", "max_distance")  # sizes without an array of their own
+
 # Modules with NAMES, MODELS by their configs, read_config, write_config, read_weights and write_weights. Of two modules
 # with the same model the first one writes.
 MODULES: tuple[Any, ...] = (gpt2, llama, neox, opt, bert, marian, t5)
@@ -76,12 +79,27 @@ def to_opened(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Opened:
         if kind == "seq2seq":  # a file that does not say it is of an earlier version
             config = {"norm": "post"} | dict(config)
         model, sizes = described(config)
+        check_fields(sizes, arrays)
         check_size(model.n_params(sizes), arrays, getattr(sizes, "n_layer", 0))
         return Opened.of(model, sizes, dict(arrays))
     module = ARCHITECTURES[kind]
     sizes = module.read_config(Settings(config, arrays.keys()))
+    check_fields(sizes, arrays)
     check_size(sizes.n_params, arrays, sizes.n_layer)
     return Opened.of(module.MODELS[type(sizes)], sizes, module.read_weights(arrays, sizes))
+
+
+def check_fields(sizes: Any, arrays: Mapping[str, Any]) -> None:
+    """Refuse a size beyond what the file can hold, before anything is computed from it.
+
+    A context takes no place in a file where positions are rotated: it has a limit of its own.
+    """
+    found = sum(array.size for array in arrays.values())
+    for name, value in vars(sizes).items():
+        most = max(LONGEST_CONTEXT, found) if name in CONTEXTS else found
+        if type(value) is int and value > most:
+            limit = "the longest context" if name in CONTEXTS else "the number of values in the file"
+            raise CheckpointError(f"{name} is {value} (must be at most {most:,}, {limit})")
 
 
 def check_size(n_params: int, arrays: Mapping[str, Any], layers: int = 0) -> None:

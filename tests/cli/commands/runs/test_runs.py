@@ -79,7 +79,7 @@ def test_states(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = listed(capsys)["runs/one"]
     assert (found["state"], found["family"]) == ("finished", "gpt") and found["bits_per_byte"] is None
     environment.write_text(text)
-    with alone(runs / "one/.lock"):
+    with alone(runs / "one"):
         assert listed(capsys)["runs/one"]["state"] == "running"
     (checkpoint.find(runs / "one") / "model.safetensors").write_bytes(b"")
     main(["runs", "list"])

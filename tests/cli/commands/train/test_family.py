@@ -15,7 +15,7 @@ from chainrule.cli.args.options import documented
 from chainrule.cli.commands.train.family import command
 from chainrule.data import load
 from chainrule.models import FAMILIES
-from chainrule.runs import load_language_model
+from chainrule.runs import Run, load_language_model
 from chainrule.text import BPETokenizer
 
 SMALL = {"n_layer": 1, "n_head": 2, "n_kv_head": 1, "n_embd": 16, "n_hidden": 16, "block_size": 16}
@@ -176,15 +176,25 @@ def test_shards_have_a_tokenizer_already(folder: Path, capsys: pytest.CaptureFix
     assert not Path("runs").exists()
 
 
-def test_training_goes_on_when_its_reader_has_gone(tmp_path: Path) -> None:
+def test_training_ends_saved_when_its_reader_has_gone(tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("one two three. " * 200)
-    command = [sys.executable, "-m", "chainrule.cli", "train", "ngram", str(text), "--max-steps", "60"]
-    command += ["--eval-every", "1", "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "chainrule.cli", "train", "ngram", str(text), "--max-steps", "600000"]
+    command += [
+        "--eval-every",
+        "1",
+        "--save-every",
+        "600000",
+        "--keep",
+        "last",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert reader.stdout is not None and reader.stderr is not None
-    reader.stdout.readline()
-    reader.stdout.close()  # as `| head -1` does
-    reader.stderr.read()
-    assert reader.wait(60) == 0
-    assert (tmp_path / "run/checkpoints/step_000060").is_dir()
+    while b"validation" not in reader.stdout.readline():
+        pass
+    reader.stdout.close()  # as `| head` does
+    assert reader.stderr.read() == b""
+    assert reader.wait(60) == 141
+    assert Run.resume(tmp_path / "run").trainer.steps > 0

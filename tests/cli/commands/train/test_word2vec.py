@@ -154,6 +154,6 @@ def test_bad_input_is_one_line(folder: Path, capfd: pytest.CaptureFixture[str], 
 @pytest.mark.usefixtures("folder")
 def test_two_processes_cannot_share_a_run() -> None:
     run = Run.new("run", load("text.txt"), WordTrainConfig(epochs=1), "skip-gram", dim=4)
-    with alone(run.folder / ".lock"), pytest.raises(ConfigError, match="another process"):
+    with alone(run.folder), pytest.raises(ConfigError, match="another process"):
         run.train()
     assert run.train().steps == 1

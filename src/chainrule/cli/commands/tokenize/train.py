@@ -96,6 +96,7 @@ class Command:
         return corpus.text
 
     def _learned(self, texts: list[str]) -> cr.text.Tokenizer:
+        Check("tokenize", self).distinct("special_tokens")
         special = {"special_tokens": self.special_tokens} if self.special_tokens else {}
         if self.kind == "char":
             return cr.text.CharTokenizer.train("".join(texts), **special)

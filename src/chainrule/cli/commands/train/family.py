@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, make_dataclass
 from functools import partial
 from pathlib import Path
@@ -76,7 +77,7 @@ class Train(TrainOptions):
         from chainrule.cli.args.resume import command_for, continuation, remedy, renew_settings
         from chainrule.cli.render.result import in_words, next_command, summary
         from chainrule.cli.render.show import size
-        from chainrule.train.skips import NotFinite
+        from chainrule.train.skips import Diverged
 
         run = self._run()
         self.say(f"{size(run.model)}, {run.task.amount()}; run {run.folder}")
@@ -85,16 +86,18 @@ class Train(TrainOptions):
             self.say(continuation(run))
         try:
             result = run.train(Console(stderr=self.json, highlight=False))
-        except NotFinite as error:
-            raise NotFinite(*error.args, remedy(run)) from error
-        if not self.json:
-            print("\n".join(in_words(run, result)))
-        elif alone:
-            print(json.dumps(summary(run, result)))
+        except Diverged as error:
+            raise Diverged(*error.args, remedy(run)) from error
+        said = json.dumps(summary(run, result)) if self.json else "\n".join(in_words(run, result))
+        if self.json and not alone:
+            said = ""  # of several seeds there is one summary, at the end
         if result.interrupted:
-            said = f"interrupted after step {result.steps:,}, which is saved"
-            self.say(f"{said}; resume with: {command_for(run)}")
+            with suppress(OSError):  # of a terminal that was closed
+                print(said, end="\n" * bool(said))
+                saved = f"interrupted after step {result.steps:,}, which is saved"
+                self.say(f"{saved}; resume with: {command_for(run)}")
             raise SystemExit(130)
+        print(said, end="\n" * bool(said))
         if not self.json and alone:
             print(next_command(run))
 

@@ -87,9 +87,10 @@ class Command:
         raise SystemExit(130)
 
     def _new(self) -> cr.runs.Run:
-        folder = self.out or cr.runs.folder.free_folder(Path("runs/word2vec"))
+        folder = self.out or Path("runs/word2vec")
         sizes: dict[str, Any] = {"dim": self.dim, "window": self.window, "min_count": self.min_count}
-        return cr.runs.Run.new(folder, self.data, self.training, self.model, columns=self.columns, **sizes)
+        sizes |= {"numbered": self.out is None, "columns": self.columns}
+        return cr.runs.Run.new(folder, self.data, self.training, self.model, **sizes)
 
     def _resumed(self, folder: Path) -> cr.runs.Run:
         from chainrule.cli.args.resume import agree, same_data, same_folder

@@ -1,0 +1,1 @@
+"""How the program takes what goes wrong: kills, damaged files, hostile files, wrong commands."""

@@ -1,0 +1,72 @@
+"""Trainings that diverge with finite numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chainrule.cli import main
+from chainrule.train.bounds import Bounds
+from chainrule.train.config import TrainConfig
+from chainrule.train.skips import Diverged
+from tests.runs.survivors import FILES, write_data
+
+SMALL = [
+    "--max-steps",
+    "30",
+    "--batch-size",
+    "2",
+    "--warmup",
+    "0",
+    "--save-every",
+    "5",
+    "--weight-decay",
+    "0",
+]
+TINY = {"gpt": ["--n-layer=1", "--n-head=2", "--n-embd=8", "--block-size=16"]}
+FAMILIES = ("ngram", "mlp", "gru", "gpt", "llama", "seq2seq", "bert", "bert-classifier", "bow-classifier")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_rate_of_a_million_fails_at_the_step_where_it_happens(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path)
+    words = ["train", family, FILES.get(family, "text.txt"), *SMALL, *TINY.get(family, []), "--lr", "1e6"]
+    with pytest.raises(SystemExit) as stop:
+        main([*words, "--out", "run"])
+    err = capsys.readouterr().err
+    assert stop.value.code == 1 and err.startswith("error: train: ") and err.count("\n") == 1, err
+    assert "try a smaller --lr than 1e+06" in err or "try: a smaller lr" in err, err
+
+
+def test_a_loss_far_above_the_start_is_refused_at_once() -> None:
+    bounds, config = Bounds(uniform=4.2), TrainConfig()
+    bounds.begin(4.4)
+    bounds.check(49.0, 1, config)
+    bounds.check(float("nan"), 1, config)  # another's matter
+    with pytest.raises(Diverged, match=r"validation loss 51 at step 7 \(diverged, it began near 4.4\)"):
+        bounds.check(51.0, 7, config, "validation loss")
+    bounds.begin(60.0)  # weights of another model, on a text that it does not know
+    bounds.check(599.0, 8, config)
+
+
+def test_a_gradient_of_nothing_is_refused_while_there_is_something_to_learn() -> None:
+    bounds, config = Bounds(uniform=4.2), TrainConfig()
+    bounds.check_gradient(1e-30, 4.2, 2, config)
+    bounds.check_gradient(0.0, 0.0, 2, config)  # all is learned
+    with pytest.raises(Diverged, match=r"gradient 0 with loss 4.2 at step 2"):
+        bounds.check_gradient(0.0, 4.2, 2, config)
+
+
+def test_a_training_that_ends_worse_than_it_began_has_failed() -> None:
+    config, healthy = TrainConfig(), [4.2 - i / 50 for i in range(100)]
+    bounds = Bounds(uniform=4.2)
+    bounds.check_end(healthy, config)
+    bounds.check_end([*healthy, 20.0], config)  # one batch
+    bounds.check_end([9.0] * 5, config)  # too few to tell
+    Bounds(None).check_end([9.0] * 50, config)
+    with pytest.raises(Diverged, match=r"loss 7 at the end, above 6.3 since step 101"):
+        bounds.check_end(healthy + [7.0] * 40, config)
