@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -69,6 +70,18 @@ def test_equation_tags() -> None:
     assert cited, "no equation is cited anywhere"
     missing = {tag: where for tag, where in cited.items() if tag not in written}
     assert not missing, f"cited in code but not written in docs/derivations: {missing}"
+
+
+def test_the_op_of_the_contributing_page_passes() -> None:
+    """What an outsider is told to write is green as it stands."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    example = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert example
+    names: dict[str, object] = {"__name__": "square"}
+    exec(example.group(1), names)
+    square = names["square"]
+    assert isinstance(square, Op) and not list(battery.failures(square))
+    assert str(inspect.signature(square)).startswith("(x: chainrule.autograd.tensor.Tensor, /)")
 
 
 # -- the battery must be able to fail ---------------------------------------------------------------------------
