@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,6 +38,9 @@ class Command:
     """Windows, pairs, texts or questions at most."""
     batch_size: int = 32
     """How many are evaluated at a time."""
+    beam: int = 1
+    """Of an encoder-decoder: width of the beam search for the answers that are scored, at most 1000; 1 takes the
+    likeliest token again and again, as `chainrule sample` does."""
     choices: bool = False
     """DATA holds multiple-choice questions: .jsonl, .csv, .tsv or .parquet (docs/guide/generation.md)."""
     between: str = " "
@@ -74,16 +77,19 @@ class Command:
         from chainrule.runs.load import is_run, open_model, trained_on, unchanged
 
         why = "without choices (must be with it, or left out)"
-        refuse("eval", self, why, but=(*ALWAYS, "batch_size"))
+        refuse("eval", self, why, but=(*ALWAYS, "batch_size", "beam"))
         if self.data is None and not is_run(self.run_folder):
             raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
         model, tokenizer, saved = open_model(self.run_folder)
         kind = cr.tasks.task_of_model(model)
+        self._check_beam(kind)
         name, sha256, config = (
             trained_on(saved, self.run_folder) if saved else ("", "", cr.train.TrainConfig())
         )
         data = kind.find(self.data) if self.data else unchanged(self.run_folder, kind.find, name, sha256)
         task = kind.of(data, tokenizer, eval_only=self.data is not None).fitted(model)
+        if isinstance(task, cr.tasks.TranslationTask):
+            task = replace(task, beam=self.beam)
         for size, value in task.sizes().items():
             known = getattr(model.config, size)
             rows = (
@@ -96,6 +102,15 @@ class Command:
         with cr.autograd.precision(config.precision):
             found = task.evaluate(model, batches)
         return {"run": str(self.run_folder), "data": self.data or name} | found
+
+    def _check_beam(self, kind: type[cr.tasks.Task]) -> None:
+        """Only an encoder-decoder is evaluated by what it writes."""
+        from chainrule.generate.beam import WIDEST
+
+        if not issubclass(kind, cr.tasks.TranslationTask):
+            why = f"for {kind.model} (must be an encoder-decoder: leave it out)"
+            refuse("eval", self, why, but=(*ALWAYS, "batch_size"))
+        Check("eval", self).whole(1, WIDEST, "beam")
 
     def _say_if_short(self, model: cr.models.Model, batches: cr.tasks.task.EvalBatches) -> None:
         """A text that is shorter than the context is evaluated as one window."""
