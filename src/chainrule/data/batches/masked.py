@@ -15,12 +15,13 @@ import numpy as np
 
 from chainrule.data.batches.packed import stretches
 from chainrule.data.batches.padded import Mask
-from chainrule.data.batches.segmented import SpecialIds, segmented, text_limit
+from chainrule.data.batches.segmented import segmented, text_limit
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
 from chainrule.errors import ConfigError, DataError
 from chainrule.random import generator
+from chainrule.text.special_tokens import SpecialIds
 from chainrule.types import IGNORE, Ids
 
 
