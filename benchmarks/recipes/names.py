@@ -1,7 +1,7 @@
 """A list of names (one per line), from counting to attention: losses in nats per character, the end of a name included.
 
-    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds names.txt; about 45 minutes
-    python -m benchmarks.recipes.names --only transformer --seeds 0          one transformer, about a quarter of that
+    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds names.txt; about an hour
+    python -m benchmarks.recipes.names --only transformer --seeds 0          one transformer, about 20 minutes
     python -m benchmarks.recipes.names --data identifiers --steps 300        any list that `chainrule data list` knows
 
 Each line is a JSON object with the number of parameters beside every loss. Eight names of ten are for training, one for
@@ -19,7 +19,6 @@ import numpy as np
 
 import chainrule as cr
 from benchmarks.harness import command_line, progress
-from chainrule.autograd import precision
 from chainrule.autograd.types import Array
 from chainrule.data import load
 from chainrule.doctor import verdict
@@ -199,8 +198,7 @@ def transformers(names: Names, steps: int, seeds: list[int]) -> None:
     for seed in seeds:
         cr.seed(seed)
         gpt = GPT(GPTConfig(4, 4, 96, block_size=names.length, vocab_size=names.vocab_size, dropout=0.25))
-        with precision("bf16"):
-            seconds = train(names, gpt, steps, lr=3e-3, parts=6, seed=seed)
+        seconds = train(names, gpt, steps, lr=3e-3, parts=3, seed=seed)
         losses = {part: names.loss(gpt, getattr(names, part)) for part in ("train", "dev", "test")}
         say("GPT, 4 layers of width 96", gpt.count(), seed=seed, **losses, seconds=round(seconds, 1))
         tests.append(losses["test"])
