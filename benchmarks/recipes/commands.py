@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -21,18 +22,23 @@ from pathlib import Path
 
 from benchmarks.harness import ROOT, command_line
 from benchmarks.report import cpu_name, markdown
+from chainrule.data import load_pairs
 
 RESULTS = ROOT / "benchmarks" / "results"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A command with {data} in it, how its run is evaluated, and the measures that matter."""
+    """A command with {data} in it, how its run is evaluated, and the measures that matter.
+
+    `tokenizer` is the command that learns {tokenizer}, if there is one.
+    """
 
     about: str
     train: str
     evaluate: str
     measures: tuple[str, ...]
+    tokenizer: str = ""
 
 
 RECIPES = {
@@ -44,20 +50,25 @@ RECIPES = {
         ("nats_per_token", "bits_per_byte"),
     ),
     "pronunciation": Recipe(
-        "CMUdict, from spelling to phonemes, letter by letter; exact: a whole word right",
-        "train seq2seq {data}/parallel/cmudict.train.dict --n-layer 3 --n-head 4 --n-embd 128 --block-size 40 "
-        "--batch-size 128 --max-steps 4000 --lr 2e-3 --schedule cosine --dropout 0.05 "
-        "--eval-every 1000 --save-every 4000",
-        "eval {run} --limit 2000",
+        "CMUdict, from letters to phonemes; exact: a whole word right, with its stress",
+        "train seq2seq {data}/parallel/cmudict.train.dict --tokenizer {tokenizer} --n-layer 3 --n-head 4 --n-embd 128 "
+        "--block-size 40 --batch-size 128 --max-steps 9520 --lr 2.5e-3 --warmup 300 --dropout 0.1 "
+        "--label-smoothing 0.1 --precision bf16 --eval-every 500 --save-every 500",
+        "eval {run} --limit 2000 --beam 4",
         ("exact", "bits_per_byte"),
+        # Learned from phonemes alone: each becomes a token, and the letters of a word stay single.
+        "tokenize train {phonemes} --vocab-size 600 --pattern ' ?[A-Z]+[0-2]?' --special-tokens <s> </s> "
+        "--out {tokenizer}",
     ),
     "translation": Recipe(
         "Multi30k, German to English, byte pairs of both languages, in fifteen minutes",
-        "train seq2seq {data}/parallel/multi30k/train.de.gz+{data}/parallel/multi30k/train.en.gz --tokenizer {bpe} "
-        "--n-layer 3 --n-head 4 --n-embd 192 --block-size 64 --batch-size 96 --norm pre "
+        "train seq2seq {data}/parallel/multi30k/train.de.gz+{data}/parallel/multi30k/train.en.gz "
+        "--tokenizer {tokenizer} --n-layer 3 --n-head 4 --n-embd 192 --block-size 64 --batch-size 96 --norm pre "
         "--budget 15m --lr 2e-3 --dropout 0.1 --eval-every 500 --save-every 5000",
         "eval {run} {data}/parallel/multi30k/val.de.gz+{data}/parallel/multi30k/val.en.gz",
         ("bleu", "exact", "bits_per_byte"),
+        "tokenize train {data}/parallel/multi30k/train.de.gz {data}/parallel/multi30k/train.en.gz --vocab-size 4000 "
+        "--special-tokens <s> </s> --out {tokenizer}",
     ),
 }
 
@@ -66,7 +77,7 @@ def chainrule(line: str) -> dict:
     """The JSON that a command prints."""
     print(f"chainrule {line}", file=sys.stderr, flush=True)
     done = subprocess.run(
-        [sys.executable, "-m", "chainrule.cli", *line.split(), "--json"],
+        [sys.executable, "-m", "chainrule.cli", *shlex.split(line), "--json"],
         stdout=subprocess.PIPE,
         check=True,
         text=True,
@@ -74,17 +85,24 @@ def chainrule(line: str) -> dict:
     return json.loads(done.stdout)
 
 
+def phonemes(pairs: str, path: Path) -> Path:
+    """The pronunciations of a dictionary, one on each line of a file."""
+    path.write_text("".join(f"{spoken}\n" for _, spoken in load_pairs(pairs).pairs), encoding="utf-8")
+    return path
+
+
 def train_and_evaluate(recipe: Recipe, seeds: int, folder: Path) -> dict[str, list[float]]:
     """Every measure, and the seconds of training, once per seed."""
     data = os.environ["CHAINRULE_DATA"]
     found: dict[str, list[float]] = {}
-    bpe = folder / "bpe.json"
-    if "{bpe}" in recipe.train and not bpe.exists():
-        pairs = [f"{data}/parallel/multi30k/train.{side}.gz" for side in ("de", "en")]
-        chainrule(f"tokenize train {' '.join(pairs)} --vocab-size 4000 --special-tokens <s> </s> --out {bpe}")
+    words = {"data": data, "tokenizer": folder / f"tokenizer-{time.time_ns()}.json"}
+    if "{phonemes}" in recipe.tokenizer:
+        words["phonemes"] = phonemes(f"{data}/parallel/cmudict.train.dict", folder / "phonemes.txt")
+    if recipe.tokenizer:
+        chainrule(recipe.tokenizer.format(**words))
     for seed in range(1, seeds + 1):
         run = folder / f"run-{time.time_ns()}"
-        words = {"data": data, "seed": seed, "bpe": bpe, "run": run}
+        words |= {"seed": seed, "run": run}
         trained = chainrule(recipe.train.format(**words) + f" --seed {seed} --out {run}")
         evaluated = chainrule(recipe.evaluate.format(**words))
         for name, value in [("seconds", trained["seconds"]), *((m, evaluated[m]) for m in recipe.measures)]:
@@ -107,7 +125,8 @@ def main() -> None:
 
 def report(recipe: Recipe, found: dict[str, list[float]]) -> str:
     """The file of a recipe: what it measured, seed by seed."""
-    command = f"    chainrule {recipe.train} --seed N"
+    lines = [recipe.tokenizer, f"{recipe.train} --seed N", recipe.evaluate]
+    command = "\n".join(f"    chainrule {line}" for line in lines if line)
     seeds = range(1, 1 + len(found["seconds"]))
     rows = [
         [measure, f"{statistics.mean(values):.4f}", *(f"{value:.4f}" for value in values)]

@@ -1,26 +1,29 @@
 """A list of names (one per line), from counting to attention: losses in nats per character, the end of a name included.
 
-    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds names.txt; about half an hour
+    CHAINRULE_DATA=FOLDER python -m benchmarks.recipes.names                 FOLDER holds names.txt; about an hour
+    python -m benchmarks.recipes.names --only transformer --seeds 0          one transformer, about 20 minutes
     python -m benchmarks.recipes.names --data identifiers --steps 300        any list that `chainrule data list` knows
 
 Each line is a JSON object with the number of parameters beside every loss. Eight names of ten are for training, one for
-choosing (dev), one for the last line (test).
+choosing (dev), one to read once at the end of each model (test).
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import time
 from collections.abc import Callable
 
 import numpy as np
 
 import chainrule as cr
-from benchmarks.harness import command_line
+from benchmarks.harness import command_line, progress
 from chainrule.autograd.types import Array
 from chainrule.data import load
 from chainrule.doctor import verdict
 from chainrule.generate import documents, known_fraction
+from chainrule.machine import keep_freed_memory
 from chainrule.models import (
     GPT,
     IGNORE,
@@ -38,6 +41,8 @@ from chainrule.random import generator
 from chainrule.text import CharTokenizer
 
 BATCH = 512  # names per update
+TELL = 500  # updates between two lines of progress
+PARTS = ("counting", "mlp", "transformer")
 
 
 class Names:
@@ -112,12 +117,15 @@ def find_rate(names: Names, make: Callable[[], MLPLM]) -> None:
     say("rates for plain SGD", model.count(), low=choice.low, high=choice.high, lowest_loss_at=choice.best)
 
 
-def train(names: Names, model: LanguageModel, steps: int, lr: float = 0.01, parts: int = 1) -> float:
+def train(
+    names: Names, model: LanguageModel, steps: int, lr: float = 0.01, parts: int = 1, seed: int = 0
+) -> float:
     """AdamW with a cosine to 0, one pass after the other over shuffled names; returns the seconds it took.
 
     A batch can be taken in parts of names of like length, so that little of it is padding. The gradient is the same,
     unless the model mixes the names of a batch, as batch norm does.
     """
+    keep_freed_memory()
     inputs, targets = names.batch(names.train)
     lengths = np.array([len(row) + 1 for row in names.train])
     optimizer = AdamW(model.parameters(), lr, weight_decay=0.3)
@@ -126,7 +134,7 @@ def train(names: Names, model: LanguageModel, steps: int, lr: float = 0.01, part
     model.train()
     for step in range(steps):
         if step % passes == 0:
-            order = generator("order", step // passes, seed=0).permutation(len(inputs))
+            order = generator("order", step // passes, seed=seed).permutation(len(inputs))
         chosen = order[step % passes * BATCH :][:BATCH]
         optimizer.zero_grad()
         if parts == 1:
@@ -136,6 +144,8 @@ def train(names: Names, model: LanguageModel, steps: int, lr: float = 0.01, part
                 T, share = lengths[part].max(), lengths[part].sum() / lengths[chosen].sum()
                 (model.loss(inputs[part, :T], targets[part, :T]) * float(share)).backward()
         optimizer.step(rate(step))
+        if (step + 1) % TELL == 0:
+            progress(f"{step + 1:,} of {steps:,} steps, {time.perf_counter() - began:.0f} s")
     return time.perf_counter() - began
 
 
@@ -149,10 +159,21 @@ def main() -> None:
     parser.add_argument("--data", default="names")
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--gpt-steps", type=int, default=4000)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the transformer")
     args = parser.parse_args()
     names = Names([line.strip() for line in load(args.data).text.splitlines() if line.strip()])
-    bigram = counted(names)
-    bigram_by_gradient(names, bigram.nll())
+    if "counting" in args.only:
+        bigram = counted(names)
+        bigram_by_gradient(names, bigram.nll())
+    if "mlp" in args.only:
+        windows(names, args.steps)
+    if "transformer" in args.only:
+        transformers(names, args.gpt_steps, args.seeds)
+
+
+def windows(names: Names, steps: int) -> None:
+    """MLPs that see the last few characters."""
 
     def make(context: int, n_embd: int) -> MLPLM:
         cr.seed(0)
@@ -161,7 +182,7 @@ def main() -> None:
     find_rate(names, lambda: make(3, 10))
     for context, n_embd in ((3, 10), (8, 24)):
         model = make(context, n_embd)
-        seconds = train(names, model, args.steps)
+        seconds = train(names, model, steps)
         before, dev = names.loss(model, names.train), names.loss(model, names.dev)
         samples = documents(model, 1000)
         say(
@@ -169,11 +190,19 @@ def main() -> None:
             known_samples=known_fraction(samples, names.train), seconds=round(seconds, 1),
         )  # fmt: skip
     say(f"MLP, context {context}, once", model.count(), test=names.loss(model, names.test))
-    cr.seed(0)
-    gpt = GPT(GPTConfig(4, 4, 96, block_size=names.length, vocab_size=names.vocab_size, dropout=0.25))
-    seconds = train(names, gpt, args.gpt_steps, lr=3e-3, parts=3)
-    losses = {part: names.loss(gpt, getattr(names, part)) for part in ("train", "dev", "test")}
-    say("GPT, 4 layers of width 96", gpt.count(), **losses, seconds=round(seconds, 1))
+
+
+def transformers(names: Names, steps: int, seeds: list[int]) -> None:
+    """The same GPT with each seed, and the mean of their losses on the test names."""
+    tests = []
+    for seed in seeds:
+        cr.seed(seed)
+        gpt = GPT(GPTConfig(4, 4, 96, block_size=names.length, vocab_size=names.vocab_size, dropout=0.25))
+        seconds = train(names, gpt, steps, lr=3e-3, parts=3, seed=seed)
+        losses = {part: names.loss(gpt, getattr(names, part)) for part in ("train", "dev", "test")}
+        say("GPT, 4 layers of width 96", gpt.count(), seed=seed, **losses, seconds=round(seconds, 1))
+        tests.append(losses["test"])
+    say(f"GPT, mean of {len(seeds)}", gpt.count(), test=statistics.mean(tests))
 
 
 if __name__ == "__main__":

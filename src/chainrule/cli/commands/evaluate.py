@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,6 +44,9 @@ class Command:
     """Windows, pairs, texts or questions at most."""
     batch_size: int | None = None
     """How many are evaluated at a time. Default: as many as in training, so that it gives the same number; else 32."""
+    beam: int = 1
+    """Of an encoder-decoder: width of the beam search for the answers that are scored, at most 1000; 1 takes the
+    likeliest token again and again, as `chainrule sample` does."""
     columns: Annotated[Columns, Without(("other_column",))] = field(default_factory=Columns)
     choices: bool = False
     """DATA holds multiple-choice questions: .jsonl, .csv, .tsv or .parquet (docs/guide/generation.md)."""
@@ -88,11 +91,12 @@ class Command:
         from chainrule.runs.load import Origin, is_run, open_model, trained_on, unchanged
 
         why = "without choices (must be with it, or left out)"
-        refuse("eval", self, why, but=(*ALWAYS, "batch_size", *COLUMNS))
+        refuse("eval", self, why, but=(*ALWAYS, "batch_size", "beam", *COLUMNS))
         if self.data is None and not is_run(self.run_folder):
             raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
         model, tokenizer, saved = open_model(self.run_folder)
         kind = cr.tasks.task_of_model(model)
+        self._check_beam(kind)
         origin, config = trained_on(saved, self.run_folder) if saved else (Origin(), cr.train.TrainConfig())
         own: dict[str, Any] = {}
         if self.data is None:
@@ -104,6 +108,8 @@ class Command:
             data = kind.find(self.data, as_before(self.data, self.columns, origin.columns))
         say_reading(getattr(data, "reading", None))
         task = kind.of(data, tokenizer, eval_only=self.data is not None, **own).fitted(model)
+        if isinstance(task, cr.tasks.TranslationTask):
+            task = replace(task, beam=self.beam)
         for size, value in task.sizes().items():
             known = getattr(model.config, size)
             rows = (
@@ -124,6 +130,15 @@ class Command:
         """The data of a run are read as when it began."""
         why = "without DATA (the run's own table is read as when it began: leave it out)"
         refuse("eval", self.columns, why)
+
+    def _check_beam(self, kind: type[cr.tasks.Task]) -> None:
+        """Only an encoder-decoder is evaluated by what it writes."""
+        from chainrule.generate.beam import WIDEST
+
+        if not issubclass(kind, cr.tasks.TranslationTask):
+            why = f"for {kind.model} (must be an encoder-decoder: leave it out)"
+            refuse("eval", self, why, but=(*ALWAYS, "batch_size", *COLUMNS))
+        Check("eval", self).whole(1, WIDEST, "beam")
 
     def _say_if_short(self, model: cr.models.Model, batches: cr.tasks.task.EvalBatches) -> None:
         """A text that is shorter than the context is evaluated as one window."""

@@ -55,11 +55,16 @@ def translations(
         yield from (drawn(tokenizer, prompts[i], request) for i, request in zip(rows, requests, strict=True))
 
 
-def translate_texts(model: EncoderDecoder | Translator, tokenizer: Tokenizer, sources: Prompts) -> list[str]:
-    """The likeliest target of each source, token by token; of a source beyond the context its beginning is read"""
+def translate_texts(
+    model: EncoderDecoder | Translator, tokenizer: Tokenizer, sources: Prompts, beam: int = 1
+) -> list[str]:
+    """The best target of each source that a search of width `beam` finds; 1 takes the likeliest token again and again
+
+    Of a source beyond the context its beginning is read.
+    """
     marks, limit = Marks.of(tokenizer.special_ids, model.config.target_start), model.config.block_size
     ids, mask = pad([marks.around(tokenizer.encode(text)[:limit], limit) for text in sources])
-    found = translate(model, ids, mask, start=marks.start, end=marks.end)
+    found = translate(model, ids, mask, start=marks.start, end=marks.end, beam=beam)
     return [tokenizer.decode(row) for row in found]
 
 

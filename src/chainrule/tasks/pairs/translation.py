@@ -31,6 +31,8 @@ class TranslationTask(PairTask):
     model: ClassVar[str] = "an encoder-decoder"
     writes: ClassVar[bool] = True
     likeliest: ClassVar[bool] = True
+    beam: int = 1
+    """Width of the search for the translations that are scored; 1 takes the likeliest token again and again."""
 
     @classmethod
     def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
@@ -120,7 +122,8 @@ class TranslationTask(PairTask):
         written: list[str] = []
         translator = Translator(model)
         for first in range(0, len(sources), TOGETHER):
-            written += translate_texts(translator, self.tokenizer, sources[first : first + TOGETHER])
+            some = sources[first : first + TOGETHER]
+            written += translate_texts(translator, self.tokenizer, some, self.beam)
         right = sum(text in wanted[source] for source, text in zip(sources, written, strict=True))
         most, encode = model.config.block_size, self.tokenizer.encode
         marks = Marks.of(self.tokenizer.special_ids, model.config.target_start)

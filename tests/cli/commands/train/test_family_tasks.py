@@ -92,6 +92,18 @@ def test_bleu_is_that_of_sacrebleu(capsys: pytest.CaptureFixture[str]) -> None:
     assert found[0] > 60 and 10 < found[1] < found[0] - 1
     main(["eval", "s", "pairs.tsv"])
     assert re.search(rf"bleu +{found[0]:.4g}\n", capsys.readouterr().out)
+    searched = translate_texts(model, tokenizer, sources, beam=4)
+    assert searched != written
+    bleu = result("eval", "s", "pairs.tsv", "--beam", "4", capsys=capsys)["bleu"]
+    assert bleu == pytest.approx(sacrebleu.corpus_bleu(searched, [targets]).score, abs=1e-9)
+    assert "--beam is 0 (must be" in refused("eval", "s", "--beam", "0", capsys=capsys)
+
+
+def test_only_what_writes_answers_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("text.txt").write_text("abc " * 200)
+    main(["train", "gpt", "text.txt", *TINY, "--max-steps", "1", "--out", "g"])
+    said = refused("eval", "g", "--beam", "4", capsys=capsys)
+    assert "--beam is given for a language model (must be an encoder-decoder: leave it out)" in said
 
 
 def test_eval_says_what_it_could_not_judge(
