@@ -35,6 +35,9 @@ def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
         or _for_data(asked, folder, draft)
         or _as_given(asked, folder, draft)
     )
+    if run.embedded:
+        tokens = f"{run.embedded:,} of {run.tokenizer.vocab_size:,} tokens"
+        asked.say(f"{tokens} begin with the vectors of {asked.init_embeddings}")
     if not draft:
         write(run.files.settings, _record(asked, run).encode())
     return run
@@ -45,8 +48,9 @@ def _as_given(asked: TrainOptions, folder: Path, draft: bool) -> Run:
     names = [name for name in sizes_of(asked.family) if asked.init is None or name in asked.given]
     sizes = {name: getattr(asked.sizes, name) for name in names}
     run = Run.new(
-        folder, asked.data, asked.planned, asked.family, asked.tokenizer, asked.init, draft=draft, **sizes
-    )
+        folder, asked.data, asked.planned, asked.family, asked.tokenizer, asked.init,
+        vectors=asked.init_embeddings, draft=draft, **sizes,
+    )  # fmt: skip
     if asked.planned != asked.training:  # said of a run that is there
         said = f"starts from {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
         asked.say(f"{said} (--lr for another)")
@@ -70,8 +74,9 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     given = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
     training = replace(training, **settings)
     run = Run.new(
-        folder, data, training, asked.family, asked.tokenizer, asked.init, draft=draft, **sizes | given
-    )
+        folder, data, training, asked.family, asked.tokenizer, asked.init,
+        vectors=asked.init_embeddings, draft=draft, **sizes | given,
+    )  # fmt: skip
     if chosen := sizes | settings:
         asked.say(f"chosen for {found.texts:,} texts to train on: {in_words(chosen)}")
     return run

@@ -23,6 +23,7 @@ class TrainOptions:
 
     family: ClassVar[str]
     sizes: ClassVar[Any]
+    init_embeddings: ClassVar[Path | None] = None  # an option of encoders
 
     data: str = ""
     tokenizer: str | None = None
@@ -93,7 +94,9 @@ class TrainOptions:
     @property
     def own(self) -> dict[str, Any]:
         """What is neither a size nor a setting of the training."""
-        return {"family": self.family, "data": self.data, "tokenizer": self.tokenizer, "init": self.init}
+        return {"family": self.family, "data": self.data, "tokenizer": self.tokenizer, "init": self.init} | (
+            {} if self.init_embeddings is None else {"init_embeddings": self.init_embeddings}
+        )
 
 
 def settled(config: TrainConfig) -> dict[str, Any]:
