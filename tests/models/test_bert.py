@@ -28,13 +28,14 @@ from chainrule.models import (
     n_params,
     rebuild,
 )
+from chainrule.models.bert.body import STD, WIDTH
 from chainrule.optim import AdamW, clip_global_norm
 from tests.models.tiny import float64
 
 V, B, T = 11, 3, 7
 SIZES = {"n_layer": 2, "n_head": 3, "n_embd": 12, "n_hidden": 20, "block_size": 8, "dropout": 0.0}
 HEADS: dict[str, dict[str, Any]] = {
-    "bert": {},
+    "bert": {"norm": "post", "next_sentence": True},  # as in the paper
     "bert-classifier": {"classes": 3},
     "bert-tagger": {"classes": 4},
     "bert-embedder": {},
@@ -86,7 +87,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", ["bert", "bert-classifier"])
 def test_every_gradient_of_every_variant(name: str, variant: str) -> None:
-    model, (inputs, targets) = float64(tiny(name, **VARIANTS[variant])), batch(name)
+    # With seed 0 a ReLU of DistilBERT's pooler stands 5e-5 from its kink, within the central difference.
+    model, (inputs, targets) = float64(tiny(name, seed=1, **VARIANTS[variant])), batch(name)
     assert cr.gradcheck_model(model.parameters(), lambda: model.loss(inputs, targets)) <= 1e-6
 
 
@@ -322,8 +324,9 @@ def test_only_selected_positions_are_in_the_loss() -> None:
 def test_the_first_losses_are_those_of_a_guess() -> None:
     inputs, targets = batch("bert")
     words, pairs = tiny(vocab_size=100).losses(inputs._replace(follows=np.array([1, 0, 1])), targets)
-    assert words.item() == pytest.approx(math.log(100), abs=0.1)
-    assert pairs.item() == pytest.approx(math.log(2), abs=0.02)
+    spread = STD**2 * WIDTH  # the variance of a score, the same at every width: it costs half of it
+    assert words.item() == pytest.approx(math.log(100) + spread / 2, abs=0.1)
+    assert pairs.item() == pytest.approx(math.log(2), abs=0.05)
 
 
 def test_class_0_says_that_it_follows() -> None:
@@ -403,7 +406,7 @@ def test_pairs_that_belong_together_are_told_from_others() -> None:
     """Four documents of four words each."""
     rng = np.random.default_rng(0)
     texts = Encoded.of([rng.integers(4 + 4 * i, 8 + 4 * i, size=24) for i in range(4)])
-    sizes: dict[str, Any] = {"vocab_size": 20, "block_size": 11}
+    sizes: dict[str, Any] = {"vocab_size": 20, "block_size": 11, "next_sentence": True}
     batches = MaskedBatches(texts, special=SPECIAL, batch_size=24, **sizes)
     model = tiny(n_layer=1, n_head=2, n_embd=32, n_hidden=64, **sizes)
     train(model, batches, 250, 1e-2)
@@ -540,7 +543,7 @@ def test_the_sizes_of_bert_base() -> None:
         "block_size": 512,
         "vocab_size": 30522,
     }
-    assert BERTPretrainingConfig(**base).n_params == 110_106_428
+    assert BERTPretrainingConfig(**base, norm="post", next_sentence=True).n_params == 110_106_428
 
 
 # -- a bag of words beside the encoder ----------------------------------------------------------------------------

@@ -81,7 +81,9 @@ LOGITS = np.random.default_rng(2).normal(size=(2, 6, 11))
 MASKED = np.where(np.random.default_rng(3).random((2, 6)) < 0.4, IDS[:, 1:], IGNORE)
 ANSWERS = np.where(np.arange(6) >= 3, IDS[:, 1:], IGNORE)  # an instruction of three tokens does not count
 
-BERT = BERTPretrainingConfig(n_layer=1, n_head=2, n_embd=8, n_hidden=16, block_size=6, vocab_size=11)
+BERT = BERTPretrainingConfig(
+    n_layer=1, n_head=2, n_embd=8, n_hidden=16, block_size=6, vocab_size=11, next_sentence=True
+)
 
 OBJECTIVES: dict[str, Callable[[], Any]] = {
     "causal, fused with the head": lambda: tiny("gpt").loss(IDS[:, :-1], IDS[:, 1:]),

@@ -85,7 +85,7 @@ def same_gradients(model: Model, peer: Any) -> None:
 @pytest.mark.parametrize("next_sentence", [True, False])
 def test_pretraining(next_sentence: bool) -> None:
     cr.seed(0)
-    model = larger(make("bert", **SIZES, next_sentence=next_sentence))
+    model = larger(make("bert", **SIZES, norm="post", next_sentence=next_sentence))
     kind = transformers.BertForPreTraining if next_sentence else transformers.BertForMaskedLM
     peer = twin(model, kind)
     inputs, targets = batch()
@@ -147,7 +147,14 @@ def test_embeddings() -> None:
 
 def test_the_number_of_parameters_of_bert_base() -> None:
     base = BERTPretrainingConfig(
-        n_layer=12, n_head=12, n_embd=768, n_hidden=3072, block_size=512, vocab_size=30522
+        n_layer=12,
+        n_head=12,
+        n_embd=768,
+        n_hidden=3072,
+        block_size=512,
+        vocab_size=30522,
+        norm="post",
+        next_sentence=True,
     )
     for config, kind in (
         (base, transformers.BertForPreTraining),
@@ -161,7 +168,7 @@ def test_the_number_of_parameters_of_bert_base() -> None:
 @pytest.mark.parametrize("kind", [BERTClassifier, BERTTagger, BERTEmbedder])
 def test_a_fine_tuned_body_is_the_pretrained_one(kind: type[Model]) -> None:
     cr.seed(0)
-    model = larger(make("bert", **SIZES))
+    model = larger(make("bert", **SIZES, norm="post", next_sentence=True))
     head = fine_tune(model, kind).eval()
     peer = twin(model, transformers.BertForPreTraining)
     inputs = batch()[0]

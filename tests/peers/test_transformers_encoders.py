@@ -32,8 +32,8 @@ SIZES: dict[str, Any] = {
     "n_layer": 2, "n_head": 3, "n_embd": 24, "n_hidden": 37, "block_size": 17, "vocab_size": V, "norm_eps": 1e-6,
 }  # fmt: skip
 BERTS = {
-    "BertForPreTraining": ("bert", {}),
-    "BertForMaskedLM": ("bert", {"next_sentence": False}),
+    "BertForPreTraining": ("bert", {"norm": "post", "next_sentence": True}),
+    "BertForMaskedLM": ("bert", {"norm": "post"}),
     "BertForSequenceClassification": ("bert-classifier", {"classes": 5}),
     "BertForTokenClassification": ("bert-tagger", {"classes": 2}),
 }
@@ -169,7 +169,7 @@ def test_we_load_their_encoder_decoder(kind: str, tied: bool, tmp_path: Path) ->
 def test_words_for_gaps_are_those_of_their_pipeline(tmp_path: Path) -> None:
     tokenizer = cr.text.WordPieceTokenizer.train("the cat sat on the mat. the dog ran to the door. " * 9, 60)
     sizes = SIZES | {"vocab_size": tokenizer.vocab_size}
-    model = scattered(make("bert", **sizes, next_sentence=False))
+    model = scattered(make("bert", **sizes, norm="post"))
     save_pretrained(model, tokenizer, tmp_path / "ours")
     theirs = transformers.pipeline("fill-mask", model=str(tmp_path / "ours"), top_k=7)
     for text in ("The [MASK] sat on the mat.", "the dog [MASK] to the [MASK]!"):

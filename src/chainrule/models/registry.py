@@ -51,7 +51,7 @@ PAIRS = {  # what reads one sequence and writes another
     "t5": Family(T5, T5Config, lr=1e-3),
 }
 ENCODERS = {  # what reads in both directions
-    "bert": Family(BERTPretraining, BERTPretrainingConfig, lr=1e-3, reads="word pieces"),
+    "bert": Family(BERTPretraining, BERTPretrainingConfig, lr=2e-3, reads="word pieces"),
     "bert-classifier": Family(BERTClassifier, CONFIGS[BERTClassifier], lr=1e-3, reads="word pieces"),
     "bert-tagger": Family(BERTTagger, CONFIGS[BERTTagger], lr=1e-3, reads="word pieces"),
     "bert-embedder": Family(BERTEmbedder, CONFIGS[BERTEmbedder], lr=1e-3, reads="word pieces"),

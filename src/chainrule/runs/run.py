@@ -32,6 +32,8 @@ from chainrule.runs.warm_start import (
     begun_with,
     check_family,
     check_frozen,
+    check_vectors,
+    embed_words,
     freeze_body,
     load_start,
     own_tokenizer,
@@ -64,6 +66,7 @@ class Run:
         self.tokenizer = self.task.tokenizer
         self.model: Any = model
         self.from_seed = True  # or from the weights of another model, which no seed gives again
+        self.embedded = 0  # tokens that began with vectors of words
         self.forecast: tuple[float, float, int] | None = None
         """Bits per byte to expect, from and to, and the number of steps, where sizes were chosen for a budget."""
         self.config = config
@@ -89,6 +92,7 @@ class Run:
         start: Model | str | Path | None = None,
         *,
         columns: Columns = CHOSEN,
+        vectors: str | Path | None = None,
         draft: bool = False,
         numbered: bool = False,
         **size: Any,
@@ -98,14 +102,16 @@ class Run:
         `data` may be a name or a path, `model` is the name of a family, `size` the fields of its config but for those
         that the data decide, such as the vocabulary. `tokenizer` may be the path of one; without, or with "char", every
         character of a corpus is a token; shards have their own. With `start`, a model or the path of one, the run
-        begins with its weights, or with its body and a new head. Without `config` the settings,
-        and sizes that are not given, suit the amount of data. `columns` are those of a table. Of a draft
-        nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
+        begins with its weights, or with its body and a new head; with `vectors` of words, a file or a run, tokens of a
+        BERT that are words begin with these. Without `config` the settings, and sizes that are not given, suit the
+        amount of data. `columns` are those of a table. Of a draft nothing is written. A `numbered` run takes the next
+        name, folder-2, if there is one already.
         """
         if isinstance(start, str | Path):
             start, tokenizer = load_start(start, tokenizer)
         if start is not None:
             check_family(start, model)
+            check_vectors(vectors)
         kind = task_of(model)
         options = {name: size.pop(name) for name in kind.options if name in size}
         found = kind.find(data, columns) if isinstance(data, str | os.PathLike) else data
@@ -125,15 +131,16 @@ class Run:
             task.check(family_of(model).config(**sizes), config)
             made = make(model, **sizes)
             task.prepare(made)
+            embedded = 0 if vectors is None else embed_words(made, task.tokenizer, vectors)
         else:
-            made = begun_with(start, model, sizes)
+            made, embedded = begun_with(start, model, sizes), 0
             if type(start) is not type(made):  # the head is new
                 task.prepare(made)
             if "block_size" not in size:
                 task = task.for_start(made, config)
             task.check(made.config, config)
         run = cls(Path(folder), task, made, config)
-        run.from_seed = start is None
+        run.from_seed, run.embedded = start is None and vectors is None, embedded
         if not draft:
             if numbered:
                 run.folder = make_free(run.folder, run.files.log.name)

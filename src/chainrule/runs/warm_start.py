@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chainrule.errors import ConfigError, Setting
+import numpy as np
+
+from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.models import Model, describe, fine_tune, n_params
 from chainrule.models import family as family_of
 from chainrule.models.bert.heads import body_of, fits_head
 from chainrule.models.registry import ENCODERS
-from chainrule.runs.load import is_tokenizer, load
+from chainrule.runs.load import is_tokenizer, load, load_vectors
 from chainrule.tasks.registry import TASKS
 from chainrule.text import Tokenizer
 
@@ -69,6 +71,37 @@ def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
     return model
 
 
+def embed_words(model: Model, tokenizer: Tokenizer, path: str | Path) -> int:
+    """Let the tokens of a new BERT that are words begin with vectors of these words; returns how many there are.
+
+    Vectors of a run of word2vec or of a text file know already which words are alike, which a BERT is slow to find out.
+    They are shifted and scaled to the mean and the spread of the rows that they replace.
+    """
+    body, name = body_of(model), "embeddings.word_embeddings.weight"
+    if body is None:
+        rule = "must be left out: only a BERT takes them"
+        raise ConfigError("train: ", Setting("init_embeddings"), f" for a {type(model).__name__} ({rule})")
+    words, vectors = load_vectors(path)
+    state = body.state()
+    rows = np.array(state[name])
+    if vectors.shape[1] != rows.shape[1]:
+        rule = f"must be equal: train word2vec with --dim {rows.shape[1]}"
+        raise ConfigError(
+            "train: ",
+            Setting("init_embeddings"),
+            f" {path} has vectors of {vectors.shape[1]} numbers, the embeddings {rows.shape[1]} ({rule})",
+        )
+    encoded = [tokenizer.encode(word) for word in words]
+    known = {int(ids[0]): place for place, ids in enumerate(encoded) if len(ids) == 1}
+    known = {id: place for id, place in known.items() if id not in tokenizer.special_ids.values()}
+    if not known:
+        raise DataError(f"{path}: none of {len(words):,} words is a token (must be vectors of such words)")
+    found = vectors[list(known.values())]
+    rows[list(known)] = (found - found.mean(axis=0)) * (rows.std() / max(float(found.std()), 1e-12))
+    body.load(state | {name: rows})
+    return len(known)
+
+
 def _with_rows(start: Model, sizes: Mapping[str, Any]) -> dict[str, Any]:
     """The sizes with the vocabulary of the model, which may have more rows than there are tokens."""
     rows, tokens = getattr(start.config, "vocab_size", 0), sizes.get("vocab_size", 0)
@@ -82,6 +115,13 @@ def check_frozen(config: Any, start: Model | None) -> None:
         raise ConfigError.of(
             "train", {"freeze": freeze}, "must be none without init: a new body knows nothing"
         )
+
+
+def check_vectors(vectors: object) -> None:
+    """A model to begin with has embeddings already."""
+    if vectors is not None:
+        rule = "must be left out with init, whose embeddings have learned"
+        raise ConfigError("train: ", Setting("init_embeddings"), f" is {vectors} ({rule})")
 
 
 def freeze_body(model: Model) -> None:

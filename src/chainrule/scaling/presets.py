@@ -20,7 +20,12 @@ def _gpt(layers: int, heads: int, width: int, context: int) -> Preset:
 
 PRESETS = {
     "transformer-base": Preset(Seq2SeqConfig.base(), 128),
-    "bert-base": Preset(BERTPretrainingConfig(12, 12, 768, 3072, block_size=512, vocab_size=30_522), 512),
+    "bert-base": Preset(
+        BERTPretrainingConfig(
+            12, 12, 768, 3072, block_size=512, vocab_size=30_522, norm="post", next_sentence=True
+        ),
+        512,
+    ),
     "gpt2": _gpt(12, 12, 768, 1024),
     "gpt2-xl": _gpt(48, 25, 1600, 1024),
     "gpt3": _gpt(96, 96, 12_288, 2048),

@@ -70,7 +70,7 @@ class MaskedLMTask(Task):
     ) -> list[tuple[Masked, Ids]]:
         """Windows of the validation text, always with the same words hidden."""
         batches = self._batches(self.validation, model, batch_size, seed=0)
-        count = max(1, min(limit, len(batches.starts)) // batch_size)
+        count = max(1, min(limit, batches.order.count) // batch_size)
         return [batches.batch(step) for step in range(count)]
 
     def eval_rows(self, model: BERTPretraining) -> int:

@@ -24,7 +24,7 @@ def documents(count: int, length: int, first: int = 10) -> Encoded:
 
 
 def batches(found: Encoded, **options: Any) -> MaskedBatches:
-    sizes: dict[str, Any] = {"vocab_size": V, "batch_size": 32, "block_size": 32}
+    sizes: dict[str, Any] = {"vocab_size": V, "batch_size": 32, "block_size": 32, "next_sentence": True}
     return MaskedBatches(found, special=SPECIAL, **sizes | options)
 
 
@@ -142,13 +142,25 @@ def test_texts_begin_where_sentences_do() -> None:
 
 
 @pytest.mark.requirement("R-370")
-def test_without_next_sentence_rows_are_whole_windows() -> None:
-    source = batches(documents(3, 70), next_sentence=False, batch_size=9)
+def test_without_next_sentence_rows_are_packed_with_whole_windows() -> None:
+    source = batches(documents(3, 70), next_sentence=False, batch_size=8)
     inputs, targets = source.batch(0)  # an epoch: each document is windows of 30, 30 and 10
     assert (inputs.follows == IGNORE).all() and not inputs.segments.any()
-    rows = [parts(row, mask)[0] for row, mask in zip(truth(inputs.ids, targets), inputs.mask, strict=True)]
-    assert sorted(np.concatenate(rows).tolist()) == list(range(10, 220))
-    assert sorted(map(len, rows)) == [10, 10, 10, 30, 30, 30, 30, 30, 30]
+    rows = [parts(row, mask) for row, mask in zip(truth(inputs.ids, targets), inputs.mask, strict=True)]
+    windows = [window for row in rows for window in row]
+    assert sorted(np.concatenate(windows).tolist()) == list(range(10, 220))
+    assert sorted(map(len, windows)) == [10, 10, 10, 30, 30, 30, 30, 30, 30]
+    assert sorted([len(window) for window in row] for row in rows) == [[10], [10, 10], *[[30]] * 6]
+
+
+def test_short_documents_are_packed_without_padding() -> None:
+    """[CLS] and three texts of 9 tokens with their [SEP]: 31 of 32 places."""
+    source = batches(documents(30, 9), next_sentence=False, batch_size=10)
+    inputs, targets = source.batch(0)
+    assert inputs.mask.all() and inputs.ids.shape == (10, 31)
+    assert (inputs.ids[:, [10, 20, 30]] == SPECIAL.sep).all()
+    assert (targets[:, [0, 10, 20, 30]] == IGNORE).all()
+    assert source.tokens == round(10 * 27 * source.rule.select)
 
 
 @settings(max_examples=30, deadline=None)

@@ -55,8 +55,8 @@ ENCODER: dict[str, Any] = {
     "n_layer": 1, "n_head": 2, "n_embd": 8, "n_hidden": 12, "block_size": 7, "vocab_size": 11, "dropout": 0.2,
 }  # fmt: skip
 OTHERS: dict[str, tuple[str, dict[str, Any], str | None]] = {
-    "bert": ("bert", {}, "BertForPreTraining"),
-    "bert without next sentence": ("bert", {"next_sentence": False}, "BertForMaskedLM"),
+    "bert": ("bert", {"norm": "post", "next_sentence": True}, "BertForPreTraining"),
+    "bert without next sentence": ("bert", {"norm": "post"}, "BertForMaskedLM"),
     "classifier": ("bert-classifier", {"classes": 5}, "BertForSequenceClassification"),
     "tagger": ("bert-tagger", {"classes": 2}, "BertForTokenClassification"),
     "embedder": ("bert-embedder", {"temperature": 0.3}, "BertModel"),
@@ -80,11 +80,7 @@ OTHERS: dict[str, tuple[str, dict[str, Any], str | None]] = {
         "T5ForConditionalGeneration",
     ),
     "t5 with a gate of its own": ("t5", {"gated": True, "activation": "gelu"}, None),
-    "roberta": (
-        "bert",
-        {"next_sentence": False, "variant": "roberta", "n_segments": 1},
-        "RobertaForMaskedLM",
-    ),
+    "roberta": ("bert", {"norm": "post", "variant": "roberta", "n_segments": 1}, "RobertaForMaskedLM"),
     "electra": ("bert-tagger", {"variant": "electra", "embedding_size": 4}, "ElectraForTokenClassification"),
     "mpnet": (
         "bert-classifier",
@@ -153,7 +149,7 @@ def test_a_file_that_does_not_say_where_its_norms_are_keeps_them(tmp_path: Path)
 
 
 def test_padding_decides_where_the_positions_of_a_roberta_begin(tmp_path: Path) -> None:
-    sizes = ENCODER | {"variant": "roberta", "next_sentence": False, "n_segments": 1}
+    sizes = ENCODER | {"variant": "roberta", "norm": "post", "n_segments": 1}
     tokenizer = CharTokenizer.train("abcdefgh", ("<pad>", "<s>", "</s>"))
     with pytest.raises(FormatError, match=r"pad_token_id is 8 in the tokenizer \(must be 1 for roberta"):
         save_pretrained(make("bert", **sizes), tokenizer, tmp_path / "x")

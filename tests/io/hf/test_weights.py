@@ -14,7 +14,7 @@ from chainrule.models import make
 
 SIZES: dict[str, Any] = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 7, "vocab_size": 11}
 BART = {"norm": "post", "positions": "learned", "embedding_norm": True}
-ROBERTA = {"next_sentence": False, "variant": "roberta", "n_segments": 1}
+ROBERTA = {"norm": "post", "variant": "roberta", "n_segments": 1}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from chainrule.runs import Run
 from chainrule.scaling.budget import choose
 from chainrule.tasks.memory import step_bytes
 from chainrule.tasks.registry import task_of
-from chainrule.text import CharTokenizer
+from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.train.config import TrainConfig
 
 
 def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
@@ -36,27 +37,44 @@ def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
         or _for_data(asked, folder, draft)
         or _as_given(asked, folder, draft)
     )
+    if run.embedded:
+        tokens = f"{run.embedded:,} of {run.tokenizer.vocab_size:,} tokens"
+        asked.say(f"{tokens} begin with the vectors of {asked.init_embeddings}")
     if not draft:
         write(run.files.settings, _record(asked, run).encode())
     return run
+
+
+def _begin(
+    asked: TrainOptions,
+    folder: Path,
+    data: Any,
+    training: TrainConfig,
+    tokenizer: Tokenizer | str | None,
+    draft: bool,
+    sizes: Mapping[str, Any],
+) -> Run:
+    """A run with these data, settings, tokenizer and sizes; the rest is as the options ask."""
+    return Run.new(
+        folder,
+        data,
+        training,
+        asked.family,
+        tokenizer,
+        asked.init,
+        columns=asked.columns,
+        vectors=asked.init_embeddings,
+        draft=draft,
+        numbered=asked.out is None,
+        **sizes,
+    )
 
 
 def _as_given(asked: TrainOptions, folder: Path, draft: bool) -> Run:
     """With the sizes and settings of the options; with initial weights only those sizes that are said count."""
     names = [name for name in sizes_of(asked.family) if asked.init is None or name in asked.given]
     sizes = {name: getattr(asked.sizes, name) for name in names}
-    run = Run.new(
-        folder,
-        asked.data,
-        asked.planned,
-        asked.family,
-        asked.tokenizer,
-        asked.init,
-        columns=asked.columns,
-        draft=draft,
-        numbered=asked.out is None,
-        **sizes,
-    )
+    run = _begin(asked, folder, asked.data, asked.planned, asked.tokenizer, draft, sizes)
     if asked.planned != asked.training:  # said of a run that is there
         said = f"starts from {asked.init}: lr is {asked.planned.lr:g}, a tenth of what it is for new weights"
         asked.say(f"{said} (--lr for another)")
@@ -84,17 +102,7 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
         settings.pop("max_steps", None)
     given = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
     training = replace(training, **settings)
-    run = Run.new(
-        folder,
-        data,
-        training,
-        asked.family,
-        asked.tokenizer,
-        asked.init,
-        draft=draft,
-        numbered=asked.out is None,
-        **sizes | given,
-    )
+    run = _begin(asked, folder, data, training, asked.tokenizer, draft, sizes | given)
     if chosen := sizes | settings:
         asked.say(f"chosen for {found.texts:,} texts to train on: {in_words(chosen)}")
     return run
@@ -126,16 +134,7 @@ def _for_budget(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     asked.say(f"chosen: {choice}")
     chosen = {name: value for name, value in choice.training.items() if name not in asked.given}
     config = replace(asked.training, **chosen)
-    run = Run.new(
-        folder,
-        corpus,
-        config,
-        asked.family,
-        choice.tokenizer,
-        draft=draft,
-        numbered=asked.out is None,
-        **choice.sizes,
-    )
+    run = _begin(asked, folder, corpus, config, choice.tokenizer, draft, choice.sizes)
     run.forecast = (*choice.expected, choice.steps)
     return run
 

@@ -25,6 +25,7 @@ class TrainOptions:
 
     family: ClassVar[str]
     sizes: ClassVar[Any]
+    init_embeddings: ClassVar[Path | None] = None  # an option of encoders
 
     data: str = ""
     tokenizer: str | None = None
@@ -105,6 +106,8 @@ class TrainOptions:
     def own(self) -> dict[str, Any]:
         """What is neither a size nor a setting of the training."""
         own = {"family": self.family, "data": self.data, "tokenizer": self.tokenizer, "init": self.init}
+        if self.init_embeddings is not None:
+            own["init_embeddings"] = self.init_embeddings
         return own | in_toml(vars(self.columns))
 
 

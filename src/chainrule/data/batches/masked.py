@@ -1,8 +1,9 @@
-"""Batches for pre-training a BERT: masked words, and pairs of texts, half of them consecutive (Devlin et al. 2018).
+"""Batches for pre-training a BERT: masked words, and if asked pairs of texts, half of them consecutive.
 
-Documents are cut into windows. A row is [CLS] A [SEP] B [SEP]: a window, cut in two at the end of a sentence; in half
-of the rows B comes from another document. Without next sentence a row is [CLS] window [SEP]. The masked words are
-drawn anew in each epoch (Liu et al. 2019).
+Documents are cut into windows, and rows are packed with them, [CLS] window [SEP] window [SEP] ..., so that short
+documents leave little padding. With next sentence a row is [CLS] A [SEP] B [SEP]: one window, cut in two at the end of
+a sentence; in half of the rows B comes from another document. The masked words are drawn anew in each epoch.
+(Devlin et al. 2018; Liu et al. 2019)
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chainrule.data.batches.packed import stretches
+from chainrule.data.batches.packed import pack, stretches
 from chainrule.data.batches.padded import Mask
-from chainrule.data.batches.segmented import segmented, text_limit
+from chainrule.data.batches.segmented import Segmented, segmented, sequences, text_limit
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
@@ -83,7 +84,7 @@ class MaskedBatches(BatchSource):
     """Windows of documents in random order, each once per epoch; step n is a pure function of (seed, n).
 
     `ends` are the ids that end a sentence, such as those of "." and "?"; without them a sentence may end anywhere. With
-    `pool` > 1 the windows of a batch are similar in length.
+    `pool` > 1 the rows of a batch are similar in length.
 
     >>> from chainrule.data import Encoded, MaskedBatches, SpecialIds
     >>> documents = Encoded.of([range(10, 40), range(40, 70)])
@@ -102,7 +103,7 @@ class MaskedBatches(BatchSource):
         vocab_size: int,
         batch_size: int,
         block_size: int,
-        next_sentence: bool = True,
+        next_sentence: bool = False,
         ends: Collection[int] = (),
         rule: MaskingRule | None = None,
         seed: int = 0,
@@ -133,28 +134,39 @@ class MaskedBatches(BatchSource):
             )
         ending = np.isin(documents.ids, list(ends)) if ends else ()
         self.sentences = np.flatnonzero(ending) + 1  # where sentences begin
-        self.order = Order(len(self.starts), seed=seed)
+        self.packed = [] if next_sentence else pack(self.lengths + 1, block_size - 1)  # windows of each row
+        of_rows = [int(self.lengths[row].sum()) for row in self.packed]
+        self.row_lengths = np.array(of_rows) if self.packed else self.lengths  # tokens of text
+        self.order = Order(len(self.row_lengths), seed=seed)
 
     @property
     def tokens(self) -> int:
-        return max(1, round(self.batch_size * float(self.lengths.mean()) * self.rule.select))
+        return max(1, round(self.batch_size * float(self.row_lengths.mean()) * self.rule.select))
 
     def batch(self, step: int) -> tuple[Masked, Ids]:
         """Masked of ids (B, T), mask (B, T), segments (B, T), follows (B,); targets (B, T), IGNORE if not selected"""
         rng = generator("masked", step, seed=self.seed)
-        windows = self.order.bucket(step, self.batch_size, self.lengths, self.pool)
-        firsts, seconds, follows = zip(*(self._row(int(window), rng) for window in windows), strict=True)
-        ids, mask, segments = segmented(firsts, seconds, self.special)
+        rows = self.order.bucket(step, self.batch_size, self.row_lengths, self.pool)
+        (ids, mask, segments), follows = self._pairs(rows, rng) if self.next_sentence else self._packed(rows)
         text = mask & ~np.isin(ids, self.special)
         read, targets = self.rule(ids, text, self.words, self.special.mask, rng)
         return Masked(read, mask, segments, np.array(follows, np.int32)), targets
 
-    def _row(self, window: int, rng: np.random.Generator) -> tuple[Ids, Ids | None, int]:
+    def _packed(self, rows: Ids) -> tuple[Segmented, list[int]]:
+        """The windows of each row, one after the other"""
+        starts, ends, ids = self.starts, self.starts + self.lengths, self.documents.ids
+        texts = [[ids[starts[window] : ends[window]] for window in self.packed[row]] for row in rows]
+        return sequences(texts, self.special), [IGNORE] * len(rows)
+
+    def _pairs(self, windows: Ids, rng: np.random.Generator) -> tuple[Segmented, tuple[int, ...]]:
+        """Each window as A and B, and 1 where B follows A"""
+        firsts, seconds, follows = zip(*(self._pair(int(window), rng) for window in windows), strict=True)
+        return segmented(firsts, seconds, self.special), follows
+
+    def _pair(self, window: int, rng: np.random.Generator) -> tuple[Ids, Ids, int]:
         """A, B, and 1 if B follows A"""
         ids, start = self.documents.ids, int(self.starts[window])
         stop = start + int(self.lengths[window])
-        if not self.next_sentence:
-            return ids[start:stop], None, IGNORE
         middle = self._sentence(start + 1, stop, rng)
         if rng.integers(2):
             return ids[start:middle], ids[middle:stop], 1

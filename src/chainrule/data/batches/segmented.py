@@ -41,6 +41,20 @@ def segmented(firsts: Sequence[Ids], seconds: Sequence[Ids | None], special: Spe
     return Segmented(ids, mask, segments.astype(np.int32))
 
 
+def sequences(rows: Sequence[Sequence[Ids]], special: SpecialIds) -> Segmented:
+    """B rows of any number of texts, [CLS] text [SEP] text [SEP] ..., padded to the longest; all are segment 0
+
+    >>> import numpy as np
+    >>> from chainrule.data.batches.segmented import SpecialIds, sequences
+    >>> sequences([[np.array([7, 8]), np.array([5])], [np.array([9])]], SpecialIds(1, 2, 3)).ids.tolist()
+    [[1, 7, 8, 2, 5, 2], [1, 9, 2, 0, 0, 0]]
+    """
+    start, stop = np.array([special.cls]), np.array([special.sep])
+    joined = [np.concatenate([start, *(part for text in texts for part in (text, stop))]) for texts in rows]
+    ids, mask = pad(joined, value=special.pad)
+    return Segmented(ids, mask, np.zeros_like(ids))
+
+
 def trim(first: Ids, second: Ids | None, limit: int) -> tuple[Ids, Ids | None]:
     """Truncate both to at most `limit` tokens together; the longer one is cut first."""
     if second is None:

@@ -64,6 +64,7 @@ def read_config(settings: Settings) -> BERTConfig:
     if ours.has("temperature") or sentences.values:
         return BERTEmbedderConfig(**sizes, **_embedder(ours, sentences, sizes["block_size"]))
     if config is BERTPretrainingConfig:
+        sizes["norm"] = "post"
         sizes["next_sentence"] = "cls.seq_relationship.weight" in settings.weights
     if issubclass(config, BERTLabelsConfig):
         sizes |= _labels(settings)

@@ -32,12 +32,15 @@ class BERTPretrainingConfig(BERTConfig):
 
     >>> import chainrule as cr
     >>> base = {"n_layer": 12, "n_head": 12, "n_embd": 768, "n_hidden": 3072, "block_size": 512, "vocab_size": 30522}
-    >>> cr.models.BERTPretrainingConfig(**base).n_params
+    >>> cr.models.BERTPretrainingConfig(**base, norm="post", next_sentence=True).n_params
     110106428
     """
 
-    next_sentence: bool = True
-    """Learn too whether B follows A; without it there is neither pooler nor head for it, as in RoBERTa."""
+    norm: str = "pre"
+    """Layer norm before each part and at the end (pre), which learns faster, or after each residual sum (post), as in
+    the paper."""
+    next_sentence: bool = False
+    """Learn too whether B follows A, as in the paper; without it there is neither pooler nor head for it."""
 
 
 class Transform(Layer):

@@ -15,7 +15,7 @@ import sacrebleu
 
 from chainrule.cli import main
 from chainrule.runs import Run
-from chainrule.runs.load import load
+from chainrule.runs.load import load, load_vectors
 from chainrule.tasks.pairs.translation import translate_texts
 
 TINY = ["--n-layer", "1", "--n-head", "2", "--n-embd", "32", "--block-size", "16", "--batch-size", "32"]
@@ -132,10 +132,84 @@ def write_labels(path: str, count: int) -> None:
     Path(path).write_text("".join(rows))
 
 
+WORDS = ["the", "film", "was", "lovely", "great", "warm", "awful", "dull", "cold"]
+
+
+def test_an_encoder_begins_with_word_vectors(capsys: pytest.CaptureFixture[str]) -> None:
+    """They take the mean and the spread of new embeddings, and keep their places to each other."""
+    write_labels("labels.tsv", 300)
+    Path("text.txt").write_text(Path("labels.tsv").read_text() * 3)
+    main(["train", "word2vec", "text.txt", "--dim", "32", "--epochs", "1", "--out", "words"])
+    begin, some = ["--init-embeddings", "words"], [*TINY, "--max-steps", "1", "--lr", "1e-9", "--warmup", "0"]
+    capsys.readouterr()
+    main(["train", "bert", "text.txt", *some, *begin, "--out", "b"])
+    assert " tokens begin with the vectors of words" in capsys.readouterr().out
+    main(["train", "bert", "text.txt", *some, "--out", "new"])
+    (model, tokenizer), (new, _) = load("b"), load("new")
+    rows, drawn = (each.bert.embeddings.word_embeddings.weight.array for each in (model, new))
+    known, vectors = load_vectors("words")
+    ids = [int(tokenizer.encode(word)[0]) for word in WORDS]
+    found, wanted = rows[ids], vectors[[known.index(word) for word in WORDS]]
+    whole = np.corrcoef((found - found.mean(0)).ravel(), (wanted - wanted.mean(0)).ravel())[0, 1]
+    assert whole > 0.999
+    assert rows.std() == pytest.approx(drawn.std(), rel=0.2)
+    mask = tokenizer.special_ids["[MASK]"]
+    np.testing.assert_allclose(rows[mask], drawn[mask], atol=1e-7)
+    assert not Run.resume("b").from_seed and "init_embeddings" in Path("b", "config.toml").read_text()
+    main(["train", "bert-classifier", "labels.tsv", *some, *begin, "--out", "c"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--n-embd", "16"],
+            "has vectors of 8 numbers, the embeddings 16 (must be equal: train word2vec with --dim 16)",
+        ),
+        (["--n-embd", "8", "--init", "b"], "--init-embeddings is v.txt (must be left out with init"),
+        (["--n-embd", "8", "--init-embeddings", "o.txt"], "o.txt: none of 1 words is a token"),
+        (["--n-embd", "8", "--init-embeddings", "none"], "none: no such"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_labels("labels.tsv", 100)
+    Path("v.txt").write_text("1 8\nfilm 1 2 3 4 5 6 7 8\n")
+    Path("o.txt").write_text("1 8\nzebra 1 2 3 4 5 6 7 8\n")
+    some = ["--n-layer", "1", "--n-head", "2", "--block-size", "16", "--max-steps", "1"]
+    if "--init" in words:
+        main(["train", "bert", "labels.tsv", *some, "--n-embd", "8", "--out", "b"])
+    err = refused(
+        "train",
+        "bert",
+        "labels.tsv",
+        *some,
+        "--init-embeddings",
+        "v.txt",
+        *words,
+        "--out",
+        "x",
+        capsys=capsys,
+    )
+    assert said in err and not Path("x").exists()
+
+
 def test_a_bert_is_pretrained_then_labels_texts(capsys: pytest.CaptureFixture[str]) -> None:
     write_labels("labels.tsv", 600)
     Path("text.txt").write_text(Path("labels.tsv").read_text() * 3)
-    options = [*TINY, "--n-hidden", "64", "--max-steps", "30", "--lr", "2e-3", "--eval-every", "30"]
+    options = [
+        *TINY,
+        "--n-hidden",
+        "64",
+        "--max-steps",
+        "30",
+        "--lr",
+        "2e-3",
+        "--eval-every",
+        "30",
+        "--next-sentence",
+    ]
     main(["train", "bert", "text.txt", *options, "--out", "b"])
     judged = result("eval", "b", capsys=capsys)
     assert 0 < judged["accuracy"] <= 1

@@ -16,7 +16,7 @@ from chainrule.cli.args.options import Argument, Help, Without
 from chainrule.cli.args.training import TrainOptions
 from chainrule.columns import Columns
 from chainrule.errors import ConfigError
-from chainrule.models.registry import KNOWN
+from chainrule.models.registry import ENCODERS, KNOWN
 from chainrule.suggest import did_you_mean
 from chainrule.train.config import TrainConfig, defaults
 
@@ -32,6 +32,11 @@ TOKENS = {  # the help of --tokenizer, by what a family reads
     "pieces that are learned from the data, or the tokenizer of the shards.",
     "words": "The path of a tokenizer's file. Default: the words of the data in lower case.",
 }
+
+VECTORS = (
+    "Vectors of words, a run of word2vec or a text file, that the tokens begin with which are such words; as many "
+    "numbers as the embeddings are wide."
+)
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,8 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
         ("sizes", Annotated[config, Without(decided(family))], field(default_factory=config)),
         ("training", TrainConfig, field(default_factory=partial(defaults, family))),
     ]
+    if family in ENCODERS:
+        more.append(("init_embeddings", Annotated[Path | None, Help(VECTORS)], field(default=None)))
     shared: dict[str, Any] = {"family": family, "__doc__": about}
     return make_dataclass("Command", more, bases=(Train,), namespace=shared, frozen=True)
 
