@@ -62,3 +62,24 @@ def test_public_names_are_documented(name: str) -> None:
     for part in name.split("."):
         thing = getattr(thing, part)
     assert thing.__doc__ and len(thing.__doc__.strip()) > 20
+
+
+def test_the_path_of_a_token_names_functions_that_are_there() -> None:
+    """The table of "One token, from file to checkpoint": each function in its file, fewer than sixty of them."""
+    page = (ROOT / "docs" / "understand" / "architecture.md").read_text(encoding="utf-8")
+    table = page.split("## One token, from file to checkpoint")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?) \| `(.+?)` \|", table, re.MULTILINE)
+    functions = [(name, file) for names, file in rows for name in re.findall(r"`([\w.]+)`", names)]
+    assert 40 < len(set(functions)) < 60
+    for name, file in functions:
+        path = ROOT / "src" / "chainrule" / file
+        texts = [
+            each.read_text(encoding="utf-8") for each in (path.rglob("*.py") if path.is_dir() else [path])
+        ]
+        *kind, function = name.split(".")
+        holders = [
+            text for text in texts if not kind or f"class {kind[0]}(" in text or f"class {kind[0]}:" in text
+        ]
+        assert any(re.search(rf"^ *def {function}\(", text, re.MULTILINE) for text in holders), (
+            f"{file}: {name}"
+        )

@@ -14,14 +14,17 @@ namespace chainrule {
 
 // An argument by its name. Arrays have the shape (R, C), unless they say that they have one of these axes only.
 struct Operand {
-    Operand(const char* name, bool rows = true, bool columns = true) : name(name), rows(rows), columns(columns) {}
+    Operand(const char* name, bool rows = true, bool columns = true, bool ids = false)
+        : name(name), rows(rows), columns(columns), ids(ids) {}
     const char* name;
     bool rows, columns;
+    bool ids;  // its integers are ids of columns, which are checked
     size_t size(size_t R, size_t C) const { return (rows ? R : 1) * (columns ? C : 1); }
     size_t before(size_t r, size_t C) const { return rows ? size(r, C) : 0; }  // elements before row r
 };
 inline Operand per_row(const char* name) { return {name, true, false}; }
 inline Operand per_column(const char* name) { return {name, false, true}; }
+inline Operand column_ids(const char* name) { return {name, true, false, true}; }
 
 template <class T>
 struct Bound {  // a constant
@@ -32,7 +35,7 @@ struct Bound {  // a constant
 };
 
 template <class T>
-struct Bound<T*> {  // an array; truth values are bytes to a kernel, and integers are ids of columns
+struct Bound<T*> {  // an array; truth values are bytes to a kernel
     using Scalar = std::conditional_t<std::is_same_v<T, uint8_t>, bool,
                                       std::conditional_t<std::is_same_v<T, const uint8_t>, const bool, T>>;
     using Type = Flat<Scalar>;
@@ -41,7 +44,8 @@ struct Bound<T*> {  // an array; truth values are bytes to a kernel, and integer
     }
     static T* value(const Type& array, const Operand& operand, const Rows& size) {
         T* data = reinterpret_cast<T*>(pointer(array, operand.name, operand.size(size.R, size.C)));
-        if constexpr (std::is_same_v<T, const int64_t>) check_ids(data, array.size(), operand.name, 0, size.C);
+        if constexpr (std::is_integral_v<T>)
+            if (operand.ids) check_ids(data, array.size(), operand.name, 0, size.C);
         return data;
     }
     static T* at(T* data, const Operand& operand, size_t r, size_t C) { return data + operand.before(r, C); }

@@ -1,5 +1,5 @@
 // Splits UTF-8 text into words, within which BPE merges: the patterns of GPT-2, GPT-4 and Llama 3 as hand-written
-// scanners. src/chainrule/text/pretokenize.py has them as regular expressions. A scanner reads each character at most
+// scanners. src/chainrule/text/splitting/pretokenize.py has them as regular expressions. A scanner reads each character at most
 // three times, so the time is linear in the length of any text.
 #pragma once
 

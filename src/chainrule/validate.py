@@ -12,12 +12,19 @@ import math
 import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from chainrule.errors import ConfigError
 from chainrule.suggest import hinted
 
 MOST_SEED = 2**64 - 1
+
+
+class Duration:
+    """Marks a number of seconds: a command line may say 10m or 2h."""
+
+
+Seconds = Annotated[float, Duration]
 
 
 class Check:

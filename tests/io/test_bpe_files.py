@@ -18,7 +18,7 @@ from chainrule.io import load_tokenizer, save_tokenizer
 from chainrule.io.bpe_files import read_tiktoken, write_gpt2, write_tiktoken
 from chainrule.io.hf.tokenizers import bpe
 from chainrule.text import BPETokenizer, WordTokenizer
-from chainrule.text.patterns import PATTERNS
+from chainrule.text.splitting.patterns import PATTERNS
 
 TEXT = "She sells sea shells; they're 1234 shells.\n\n  Sea shells, naïve shells 中文中文 🙂🙂 \n"
 

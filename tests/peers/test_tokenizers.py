@@ -20,8 +20,8 @@ from chainrule.data import corpora
 from chainrule.io import load_tokenizer
 from chainrule.io.hf.tokenizers import bpe
 from chainrule.text import BPETokenizer
-from chainrule.text.patterns import PATTERNS
-from chainrule.text.pretokenize import split
+from chainrule.text.splitting.patterns import PATTERNS
+from chainrule.text.splitting.pretokenize import split
 from chainrule.text.unicode.byte_alphabet import show
 
 tiktoken = pytest.importorskip("tiktoken")

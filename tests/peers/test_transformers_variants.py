@@ -20,8 +20,7 @@ from chainrule.io import load_pretrained, save_pretrained
 from chainrule.models import BERTEmbedder, EncoderDecoder, make
 from chainrule.models.bert.heads import body_of
 from chainrule.nn.positions import distance_buckets
-from chainrule.tasks.translating import Marks
-from chainrule.text import BPETokenizer
+from chainrule.text import BPETokenizer, Marks
 from tests.battery.checks import distance
 
 V, TOLERANCE = 101, 1e-5
@@ -221,7 +220,7 @@ def test_a_source_is_read_with_its_end(family: str, tmp_path: Path) -> None:
     sizes = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 16, "vocab_size": words.vocab_size}
     save_pretrained(make(family, **sizes, target_start="pad"), words, tmp_path / "ours")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
-    want = Marks.of(words, "pad").around(words.encode("the cat"), 16)
+    want = Marks.of(words.special_ids, "pad").around(words.encode("the cat"), 16)
     assert theirs("the cat")["input_ids"] == want.tolist()
 
 

@@ -15,8 +15,8 @@ from chainrule import native
 from chainrule.data import corpora
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text import BPETokenizer, from_dict
-from chainrule.text.patterns import PATTERNS
-from chainrule.text.pretokenize import split
+from chainrule.text.splitting.patterns import PATTERNS
+from chainrule.text.splitting.pretokenize import split
 from chainrule.text.training import bpe as reference
 from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER
 from tests.text.reference import without_extension

@@ -55,7 +55,7 @@ COMMANDS = {
     "export": ("export", "write a model for another program"),
     "chat": ("chat", "talk with a trained model"),
     "diagnose": ("diagnose", "look inside a model: losses, activations, gradients, and what to do about them"),
-    "replay": ("replay", "repeat one step of a run and open it: batch, activations, gradients"),
+    "replay": ("runs.replay", "repeat one step of a run and open it: batch, activations, gradients"),
     "runs list": ("runs.list", "list the runs in a directory with their results"),
     "runs compare": ("runs.compare", "show what differs between runs, and their results side by side"),
     "runs report": ("runs.report", "write a run as one page: curves, samples, configuration"),

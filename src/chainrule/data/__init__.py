@@ -9,7 +9,7 @@ from chainrule.data.batches.masked import Masked, MaskedBatches, MaskingRule
 from chainrule.data.batches.packed import PackedBatches, segment_mask
 from chainrule.data.batches.padded import DocumentBatches, pad, padded, shift
 from chainrule.data.batches.pairs import Pair, PairBatches
-from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented
+from chainrule.data.batches.segmented import Segmented, segmented
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.batches.streams import Streams
 from chainrule.data.batches.tagged import TaggedBatches, encode_words
@@ -28,6 +28,7 @@ from chainrule.data.read.questions import Question, read_questions
 from chainrule.data.read.tagged import Tagged, read_tagged
 from chainrule.data.shards import Shards, build
 from chainrule.data.splits import Parts, Split
+from chainrule.text.special_tokens import SpecialIds
 from chainrule.types import IGNORE
 
 __all__ = [

@@ -21,7 +21,7 @@ from chainrule.generate.sample import Model, encoded
 from chainrule.generate.sampling import check_prompt
 from chainrule.generate.session import vocab_size
 from chainrule.models import LanguageModel, NGram
-from chainrule.models.window import contexts
+from chainrule.models.window.model import contexts
 from chainrule.text import Tokenizer
 from chainrule.text.unicode.utf8 import to_utf8
 from chainrule.types import Ids

@@ -21,15 +21,15 @@ from chainrule.models.bert import (
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.language_model import LanguageModel
 from chainrule.models.llama import Llama, LlamaConfig
-from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
 from chainrule.models.neox import NeoX, NeoXConfig
-from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.ngram import Additive, GoodTuring, KneserNey, NGram, Terminals
 from chainrule.models.registry import FAMILIES, describe, family, make, model_class, n_params, rebuild
 from chainrule.models.reward import Reward
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig, RecurrentLM
 from chainrule.models.seq2seq import T5, EncoderDecoder, Seq2Seq, Seq2SeqConfig, T5Config
+from chainrule.models.window.mlp_lm import MLPLM, MLPConfig
+from chainrule.models.window.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.word2vec import CBOW, NOTHING, SkipGram, Word2Vec, Word2VecConfig
 from chainrule.types import IGNORE
 

@@ -13,14 +13,14 @@ from chainrule.models.bert.heads import CONFIGS, BERTClassifier, BERTEmbedder, B
 from chainrule.models.bert.pretraining import BERTPretraining, BERTPretrainingConfig
 from chainrule.models.gpt import GPT, GPTConfig
 from chainrule.models.llama import Llama, LlamaConfig
-from chainrule.models.mlp_lm import MLPLM, MLPConfig
 from chainrule.models.model import Model
 from chainrule.models.neox import NeoX, NeoXConfig
-from chainrule.models.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.rnn_lm import GRULM, LSTMLM, RNNLM, RecurrentConfig
 from chainrule.models.seq2seq.config import Seq2SeqConfig
 from chainrule.models.seq2seq.model import Seq2Seq
 from chainrule.models.seq2seq.t5 import T5, T5Config
+from chainrule.models.window.mlp_lm import MLPLM, MLPConfig
+from chainrule.models.window.neural_ngram import NeuralNGram, NeuralNGramConfig
 from chainrule.models.word2vec import CBOW, SkipGram, Word2VecConfig
 from chainrule.suggest import hinted
 

@@ -22,7 +22,7 @@ import numpy as np
 from chainrule.data import Corpus, windows
 from chainrule.errors import DataError
 from chainrule.models import KneserNey, LanguageModel, NGram, Terminals
-from chainrule.models.window import contexts
+from chainrule.models.window.model import contexts
 from chainrule.random import seeded
 from chainrule.scaling.ladder_networks import FAMILIES, WINDOW, Family, multiply_adds
 from chainrule.scaling.rungs import LadderConfig, Rung

@@ -6,14 +6,14 @@ from chainrule.errors import ConfigError
 from chainrule.models import BERT, Model, describe
 from chainrule.models.registry import FAMILIES, PAIRS, WORD_VECTORS
 from chainrule.suggest import hinted
-from chainrule.tasks.bag_of_words import BagOfWordsTask
-from chainrule.tasks.classification import ClassificationTask
-from chainrule.tasks.embedding import EmbeddingTask, without_head
+from chainrule.tasks.labeled.bag_of_words import BagOfWordsTask
+from chainrule.tasks.labeled.classification import ClassificationTask
+from chainrule.tasks.labeled.tagging import TaggingTask
 from chainrule.tasks.language_modeling import LanguageModelingTask
 from chainrule.tasks.masked_lm import MaskedLMTask
-from chainrule.tasks.tagging import TaggingTask
+from chainrule.tasks.pairs.embedding import EmbeddingTask, without_head
+from chainrule.tasks.pairs.translation import TranslationTask
 from chainrule.tasks.task import Task
-from chainrule.tasks.translation import TranslationTask
 from chainrule.tasks.word_vectors import WordVectorsTask
 
 TASKS: dict[str, type[Task]] = {

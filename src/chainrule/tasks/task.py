@@ -12,7 +12,7 @@ import numpy as np
 from chainrule.data import BatchSource
 from chainrule.errors import ConfigError
 from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
-from chainrule.tasks.suited import Suited
+from chainrule.tasks.labeled.suited import Suited
 from chainrule.text import Tokenizer
 from chainrule.types import IGNORE, Ids
 

@@ -18,14 +18,14 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.text.merging import WordIds, merge
-from chainrule.text.patterns import check_pattern, steps_of
-from chainrule.text.pretokenize import character_classes, native_steps, split, split_text
+from chainrule.text.splitting.patterns import check_pattern, steps_of
+from chainrule.text.splitting.pretokenize import character_classes, native_steps, split, split_text
 from chainrule.text.tokenizer import Tokenizer
 from chainrule.text.training import bpe as reference
+from chainrule.text.training.whole_words import WholeWordTrainer
 from chainrule.text.unicode.byte_alphabet import BYTES_IN_ORDER, hide, show
 from chainrule.text.unicode.utf8 import Joined, as_texts, batches, joined, to_valid_utf8
 from chainrule.text.vocabulary import check_special
-from chainrule.text.whole_words import WholeWordTrainer
 from chainrule.types import Ids
 
 

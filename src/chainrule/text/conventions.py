@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-# The usual names of special tokens, by role.
-ROLES = {
-    "bos": ("<s>", "<bos>", "<|begin_of_text|>"),
-    "eos": ("</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"),
-    "pad": ("<pad>", "[PAD]"),
-    "unk": ("<unk>", "[UNK]"),
-    "cls": ("[CLS]",),
-    "sep": ("[SEP]",),
-    "mask": ("[MASK]", "<mask>"),
-}
+from chainrule.text.special_tokens import ids_by_role
 
 
 @dataclass(frozen=True)
@@ -33,14 +24,14 @@ class Conventions:
     add_bos: bool = False
     """Every text begins with bos."""
     chat_template: str | None = None
-    """How a conversation is written, in Jinja (`text.template`)."""
+    """How a conversation is written, in Jinja (`text.chat.template`)."""
     generation: Mapping[str, float] = field(default_factory=dict)
     """Defaults for fields of `generate.Sampling`."""
 
     @classmethod
     def usual(cls, special: Mapping[str, int]) -> Conventions:
         """Special tokens by their usual names, for a model whose files say nothing about them."""
-        ids = {role: special[name] for role, name in special_roles(special).items()}
+        ids = ids_by_role(special)
         eos = (ids["eos"],) if "eos" in ids else ()
         return cls(bos=ids.get("bos"), eos=eos, pad=ids.get("pad"), unk=ids.get("unk"))
 
@@ -61,9 +52,3 @@ class Conventions:
         """The special tokens that are not part of a text: all but the one that stands for unknown characters."""
         marks = {self.bos, self.pad, *self.eos}
         return frozenset(special.values()) - ({self.unk} - marks)
-
-
-def special_roles(special: Mapping[str, int]) -> dict[str, str]:
-    """Role -> special token (begin, end, padding, unknown, ...), found by their usual names."""
-    found = {role: next((n for n in names if n in special), None) for role, names in ROLES.items()}
-    return {role: name for role, name in found.items() if name is not None}

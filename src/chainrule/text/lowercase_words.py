@@ -13,8 +13,8 @@ from typing import Any
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.text.splitting.word_rules import WordNumbers, WordRule
 from chainrule.text.tokenizer import Tokenizer
-from chainrule.text.word_rules import WordNumbers, WordRule
 from chainrule.types import Ids
 
 UNKNOWN = "<unk>"  # no word of a text can look like this

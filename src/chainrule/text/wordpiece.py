@@ -18,7 +18,7 @@ import numpy.typing as npt
 from chainrule import native
 from chainrule.errors import FormatError
 from chainrule.text.merging import WordIds, longest_match
-from chainrule.text.normalize import BertRules
+from chainrule.text.splitting.normalize import BertRules
 from chainrule.text.training.wordpiece import PREFIX, Learner, NativeLearner
 from chainrule.text.unicode.utf8 import joined, to_utf8
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special

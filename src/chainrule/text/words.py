@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy.typing as npt
 
+from chainrule.text.splitting.word_rules import WordNumbers, WordRule
 from chainrule.text.unicode.utf8 import as_texts
 from chainrule.text.vocabulary import Vocabulary, VocabularyTokenizer, check_size, with_special
-from chainrule.text.word_rules import WordNumbers, WordRule
 from chainrule.types import Ids
 
 UNKNOWN = "<unk>"

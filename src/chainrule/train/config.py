@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from chainrule.models.registry import KNOWN, WORD_VECTORS
 from chainrule.native import PRECISIONS
-from chainrule.validate import Check
-
-Seconds = Annotated[float, "seconds"]  # a command line may say 10m or 2h
+from chainrule.validate import Check, Seconds
 
 KEEP = ("best", "last")
 FREEZE = ("none", "body")

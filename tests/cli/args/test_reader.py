@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from chainrule.cli.args.errors import BadValue, ExtraArgument, MissingArgument, MissingValue, UnknownOption
-from chainrule.cli.args.kinds import SEVERAL
+from chainrule.cli.args.kinds import Several
 from chainrule.cli.args.options import Argument, Given, options_of
 from chainrule.cli.args.reader import read
 from chainrule.errors import ConfigError
-from chainrule.validate import Check
+from chainrule.validate import Check, Seconds
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Inner:
 
     rate: float = 0.5
     """A number."""
-    seconds: Annotated[float, "seconds"] | None = None
+    seconds: Seconds | None = None
     bias: Mapping[int, float] = field(default_factory=dict)
     stop: tuple[str, ...] = ()
 
@@ -41,10 +41,10 @@ class Command:
     n_layer: int = 2
     kind: Literal["one", "two"] = "one"
     triple: tuple[str, str, str] | None = None
-    marks: Annotated[tuple[str, ...], SEVERAL] = ()
+    marks: Annotated[tuple[str, ...], Several] = ()
     fast: bool = True
     inner: Inner = field(default_factory=Inner)
-    given: Given = frozenset()
+    given: Given = field(default_factory=Given)
 
 
 def command(words: str) -> Command:

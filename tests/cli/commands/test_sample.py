@@ -14,7 +14,7 @@ from chainrule.generate import score
 from chainrule.models import Seq2Seq
 from chainrule.runs import load_language_model
 from chainrule.runs.load import load
-from chainrule.tasks.translation import translate_texts
+from chainrule.tasks.pairs.translation import translate_texts
 
 TEXT = "The quick brown fox jumps over the lazy dog.\nUser: hi\nAssistant: hello\n" * 40
 SIZE = [

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chainrule.data import SpecialIds, segmented
 from chainrule.data.batches.segmented import trim
-from chainrule.errors import DataError
 
 SPECIAL = SpecialIds(cls=1, sep=2, mask=3, pad=0)
-
-
-def test_special_ids_by_name() -> None:
-    with pytest.raises(DataError, match=r"no \[MASK\], \[PAD\]"):
-        SpecialIds.of({"[CLS]": 0, "[SEP]": 1})
 
 
 @given(first=st.integers(1, 30), second=st.integers(1, 30), room=st.integers(2, 30))

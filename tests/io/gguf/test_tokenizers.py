@@ -25,7 +25,7 @@ from chainrule.text import (
     WordPieceTokenizer,
     prompt_ids,
 )
-from chainrule.text import patterns as known
+from chainrule.text.splitting import patterns as known
 from chainrule.text.unigram import BYTES
 from tests.text.pipeline.charsmaps import charsmap
 

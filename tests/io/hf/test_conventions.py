@@ -142,7 +142,7 @@ SIZES: dict[str, Any] = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 1
 def test_a_source_of_a_model_whose_targets_begin_with_padding_ends_with_eos(
     family: str, tmp_path: Path
 ) -> None:
-    """As `tasks.translating.Marks` reads it."""
+    """As `text.Marks` reads it."""
     for start, ends in (("pad", True), ("bos", False)):
         made = cr.models.make(family, **SIZES, target_start=start)
         save_pretrained(made, tokenizer(), tmp_path / start)

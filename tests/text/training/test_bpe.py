@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from chainrule import native
 from chainrule.text import BPETokenizer
-from chainrule.text.patterns import PATTERNS
-from chainrule.text.pretokenize import split
+from chainrule.text.splitting.patterns import PATTERNS
+from chainrule.text.splitting.pretokenize import split
 from chainrule.text.training import bpe as reference
 
 

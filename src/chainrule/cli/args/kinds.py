@@ -10,9 +10,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from chainrule.cli.args.errors import BadValue
 from chainrule.suggest import hinted
+from chainrule.validate import Duration
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
-SEVERAL = "several"  # marks a field whose one flag is followed by any number of values
+
+
+class Several:
+    """Marks a field whose one flag is followed by any number of values."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +83,10 @@ def kind_of(hint: Any, marks: Sequence[Any] = ()) -> Kind | None:
     if origin is Literal:
         return _choice(inside)
     if origin is tuple:
-        return _many(inside, several=SEVERAL in marks)
+        return _many(inside, several=Several in marks)
     if origin is Mapping:
         return _pairs(*inside)
-    return SECONDS if "seconds" in marks else PLAIN.get(hint)
+    return SECONDS if Duration in marks else PLAIN.get(hint)
 
 
 def _choice(choices: Sequence[str]) -> Kind:

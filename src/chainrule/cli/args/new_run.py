@@ -17,8 +17,8 @@ from chainrule.models.registry import KNOWN
 from chainrule.runs import Run
 from chainrule.runs.folder import free_folder
 from chainrule.scaling.budget import choose
+from chainrule.tasks.labeled.suited import SHAPE
 from chainrule.tasks.registry import task_of
-from chainrule.tasks.suited import SHAPE
 from chainrule.text import CharTokenizer
 
 

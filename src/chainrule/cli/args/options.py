@@ -9,12 +9,13 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from chainrule.cli.args.kinds import Kind, kind_of
 
-GIVEN = "given"
-Given = Annotated[frozenset[str], GIVEN]  # a field that holds the names of the options that were given
+
+class Given(frozenset[str]):
+    """The names of the options that were given; a field that holds it has no flag."""
 
 
 class Argument(str):
@@ -68,7 +69,7 @@ def _options(owner: type[Any], defaults: Mapping[str, Any], hidden: Sequence[str
         if is_dataclass(default):
             without = next((mark for mark in marks if isinstance(mark, Without)), ())
             last.append(_options(type(default), vars(default), without))
-        elif GIVEN not in marks and name not in hidden and (kind := kind_of(hints[name])):
+        elif name not in hidden and (kind := kind_of(hints[name])):
             argument = next((mark for mark in marks if isinstance(mark, Argument)), "")
             told = next((mark for mark in marks if isinstance(mark, Help)), "")
             yield Option(name, kind, owner, default, argument, told)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from chainrule.cli.args.config_file import CONFIG, from_file
 from chainrule.cli.args.errors import BadValue, ExtraArgument, MissingArgument, MissingValue, UnknownOption
 from chainrule.cli.args.kinds import Kind
-from chainrule.cli.args.options import GIVEN, Option, default_of
+from chainrule.cli.args.options import Given, Option, default_of
 
 T = TypeVar("T")
 
@@ -102,11 +102,11 @@ def _made(command: type[T], values: dict[str, Any]) -> T:
     """The command with these values; inner dataclasses are their defaults with what was given."""
     own = {field.name: field for field in fields(command)}  # type: ignore[arg-type]
     said = {name: value for name, value in values.items() if name in own}
-    if GIVEN in own:
-        said[GIVEN] = frozenset(values)
     for name, field in own.items():
         default = default_of(field)
-        if is_dataclass(default) and not isinstance(default, type):
+        if isinstance(default, Given):
+            said[name] = Given(values)
+        elif is_dataclass(default) and not isinstance(default, type):
             changes = {n: value for n, value in values.items() if n in vars(default) and n not in own}
             said[name] = replace(default, **changes) if changes else default
     return command(**said)

@@ -45,7 +45,7 @@ class TrainOptions:
     json: bool = False
     """Print one JSON object at the end, and progress on stderr."""
     training: TrainConfig = field(default_factory=TrainConfig)
-    given: Given = frozenset()
+    given: Given = field(default_factory=Given)
     """The options with a flag or a line in the file, default or not."""
 
     def say(self, words: str) -> None:
@@ -81,7 +81,7 @@ class TrainOptions:
 
     def settings(self) -> str:
         """Everything that --config can set, as it stands, in TOML."""
-        from chainrule.tasks.suited import SIZES, TRAINING
+        from chainrule.tasks.labeled.suited import SIZES, TRAINING
 
         model = {name: getattr(self.sizes, name) for name in sizes_of(self.family)}
         said = model | settled(self.planned)

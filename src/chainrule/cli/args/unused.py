@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from chainrule.cli.args.options import GIVEN, default_of
+from chainrule.cli.args.options import Given, default_of
 from chainrule.errors import ConfigError, Setting
 
 
@@ -16,7 +16,7 @@ def given(options: Any, but: Collection[str] = ()) -> Iterator[str]:
         value = getattr(options, field.name)
         if is_dataclass(value):
             yield from given(value, but)
-        elif field.name not in (*but, GIVEN) and value != default_of(field):
+        elif field.name not in but and not isinstance(value, Given) and value != default_of(field):
             yield field.name
 
 

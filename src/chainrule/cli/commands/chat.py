@@ -20,7 +20,7 @@ from chainrule.generate import Sampling
 from chainrule.validate import Check
 
 if TYPE_CHECKING:
-    from chainrule.text.chat import Renderer
+    from chainrule.text.chat.formats import Renderer
     from chainrule.types import Ids
 
 HELP = "/reset forgets the conversation, /quit ends it (as does Ctrl-D); Ctrl-C ends an answer"
@@ -57,7 +57,7 @@ class Command:
     """Read special tokens that your messages name, such as <|im_end|>, and print those that the model writes."""
     json: bool = False
     """Print a JSON object for each answer, one per line."""
-    given: Given = frozenset()
+    given: Given = field(default_factory=Given)
 
     def run(self) -> None:
         named = bool(self.user and self.assistant)
@@ -180,7 +180,7 @@ def is_plain(options: Command, tokenizer: cr.text.Tokenizer) -> bool:
 
 def chosen_format(options: Command, tokenizer: cr.text.Tokenizer) -> Renderer:
     """The format that was asked for, or the model's own, or a play with two speakers."""
-    from chainrule.text.chat import FORMATS, plain
+    from chainrule.text.chat.formats import FORMATS, plain
 
     if is_plain(options, tokenizer):
         return plain(options.user, options.assistant)
@@ -195,7 +195,7 @@ def chosen_format(options: Command, tokenizer: cr.text.Tokenizer) -> Renderer:
 
 def stopping(sampling: Sampling, tokenizer: cr.text.Tokenizer, format: Renderer) -> Sampling:
     """The sampling of answers, which end where the format ends them."""
-    from chainrule.text.chat import answer_end
+    from chainrule.text.chat.formats import answer_end
 
     end = answer_end(tokenizer, format)
     if isinstance(end, int):

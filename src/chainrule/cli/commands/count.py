@@ -90,12 +90,16 @@ def report(model: cr.models.Model, batch: cr.scaling.Batch, weights: str) -> dic
     """Everything that is printed, in numbers."""
     numbers, works = cr.scaling.parameters(model), cr.scaling.flops(model, batch)
     step, tokens = cr.scaling.total(works), batch.rows * batch.tokens
-    per_token = {"forward_per_token": step.forward // tokens, "step_per_token": step.total // tokens}
     writing = cr.scaling.Batch(rows=1, tokens=1, source=batch.source, past=batch.tokens - 1)
     return {
         "batch": asdict(batch),
         "parameters": with_total(numbers),
-        "flops": {name: work._asdict() for name, work in works.items()} | {"step": step.total} | per_token,
+        "flops": {
+            **{name: work._asdict() for name, work in works.items()},
+            "step": step.total,
+            "forward_per_token": step.forward // tokens,
+            "step_per_token": step.total // tokens,
+        },
         "training_bytes": with_total(cr.scaling.training_memory(model, batch)),
         "running_bytes": with_total(cr.scaling.running_memory(model, writing, weights)),
     }
@@ -115,8 +119,11 @@ def measured(model: cr.models.Model, batch: cr.scaling.Batch, work: int) -> dict
     from chainrule.scaling.speed import step_seconds
 
     seconds, tokens = step_seconds(model, batch), batch.rows * batch.tokens
-    pace = {"tokens_per_second": tokens / seconds, "flops_per_second": work / seconds}
-    return {"seconds_per_step": seconds} | pace
+    return {
+        "seconds_per_step": seconds,
+        "tokens_per_second": tokens / seconds,
+        "flops_per_second": work / seconds,
+    }
 
 
 def table(name: str, found: Mapping[str, Any]) -> str:

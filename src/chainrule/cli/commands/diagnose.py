@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,28 +31,27 @@ class Command:
 
     def run(self) -> None:
         with Progress("examining"):
-            title, step, report, more = fresh() if self.run_folder is None else of_run(self.run_folder)
+            title, step, report = fresh() if self.run_folder is None else of_run(self.run_folder)
         if self.json:
-            findings = [finding.to_dict() for finding in (*report.findings, *more)]
-            print(json.dumps({"model": title, "step": step} | report.to_dict() | {"findings": findings}))
+            print(json.dumps({"model": title, "step": step, **report.to_dict()}))
         else:
             print(f"{title}, {f'after {step:,} steps' if step else 'before its first step'}\n")
-            print("\n".join([*map(words, (*report.findings, *more)), "", *tables(report)]))
+            print("\n".join([*map(words, report.findings), "", *tables(report)]))
         if self.plot:
             draw(report, self.plot, quiet=self.json)
 
 
-def fresh() -> tuple[str, int, cr.doctor.Report, list[cr.doctor.Finding]]:
+def fresh() -> tuple[str, int, cr.doctor.Report]:
     """A new GPT of default size on the default corpus."""
     text = cr.data.load("pydoc").text
     tokenizer = cr.text.CharTokenizer.train(text)
     with cr.random.seeded(0):
         model = cr.models.GPT(cr.models.GPTConfig(vocab_size=tokenizer.vocab_size))
     batches = cr.data.Batches(tokenizer.encode(text), batch_size=8, block_size=model.config.block_size)
-    return _title(model), 0, cr.doctor.diagnose(model, batches.batch(0)), []
+    return _title(model), 0, cr.doctor.diagnose(model, batches.batch(0))
 
 
-def of_run(folder: Path) -> tuple[str, int, cr.doctor.Report, list[cr.doctor.Finding]]:
+def of_run(folder: Path) -> tuple[str, int, cr.doctor.Report]:
     """The newest checkpoint of a run: the model on the batch that is next, its losses, and its log."""
     from chainrule.runs.review import of_losses
 
@@ -63,7 +62,7 @@ def of_run(folder: Path) -> tuple[str, int, cr.doctor.Report, list[cr.doctor.Fin
     report = cr.doctor.diagnose(
         run.model, trainer.batches.batch(step), optimizer=trainer.gradient.optimizer, lr=lr, step=step
     )
-    return _title(run.model), step, report, of_losses(run)
+    return _title(run.model), step, replace(report, findings=(*report.findings, *of_losses(run)))
 
 
 def _title(model: Any) -> str:

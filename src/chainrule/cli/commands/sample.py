@@ -22,23 +22,10 @@ from chainrule.errors import ConfigError, DataError, Setting
 from chainrule.generate import Sampling
 from chainrule.validate import Check
 
-ASKED = (
-    "run_folder",
-    "prompt",
-    "prompts_file",
-    "json",
-    "given",
-)  # the fields that are for every kind of model
+ASKED = ("run_folder", "prompt", "prompts_file", "json")  # the fields that are for every kind of model
 SEARCHED = ("max_new_tokens", "stop_tokens")  # the fields of `Sampling` that a search has too
-DRAWN = {
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical",
-    "seed",
-    "num_samples",
-}  # ask for texts that are drawn
+# The fields that ask for texts that are drawn.
+DRAWN = {"temperature", "top_k", "top_p", "min_p", "typical", "seed", "num_samples"}
 Weights = Literal["fp32", "bf16", "int8", "int4"]
 
 
@@ -75,7 +62,7 @@ class Command:
     they are read if the model has a chat template, and not printed; with --no-special they are ordinary text."""
     json: bool = False
     """Print a JSON object for each text, one per line."""
-    given: Given = frozenset()
+    given: Given = field(default_factory=Given)
 
     def run(self) -> None:
         prompts = [self.prompt] if self.prompts_file is None else prompts_in(self.prompts_file, self.prompt)
@@ -118,7 +105,7 @@ class Command:
         self, options: cr.tasks.AnswerOptions, tokenizer: cr.text.Tokenizer, prompts: list[str]
     ) -> cr.tasks.AnswerOptions:
         """The options as a language model wants them: its defaults, its end tokens, its special tokens."""
-        from chainrule.text.prompts import names_in
+        from chainrule.text.chat.prompts import names_in
 
         sampling = model_sampling(self.sampling, tokenizer, self.given, quiet=options.beam is not None)
         beam = options.beam and replace(options.beam, stop_tokens=sampling.stop_tokens)

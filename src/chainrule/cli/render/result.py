@@ -49,18 +49,17 @@ def next_command(run: cr.runs.Run) -> str:
 def summary(run: cr.runs.Run, result: Result) -> dict[str, Any]:
     """A run in numbers; losses are of the validation text, the best one in the same unit as the last."""
     best = run.trainer.best_so_far
-    of_best = {"best_step": best.step, "best_loss": best.loss} if best.known else {}
-    return (
-        {
-            "run": str(run.folder),
-            "model": run.family,
-            "parameters": run.model.count(),
-            "steps": result.steps,
-            "seconds": round(result.seconds, 3),
-            run.task.unit: result.validation,
-        }
-        | run.task.measures(result.validation, run.trainer.eval_batches)
-        | of_best
-        | ({} if best.score is None else {"best_score": best.score})
-        | {"interrupted": result.interrupted}
-    )
+    found = {
+        "run": str(run.folder),
+        "model": run.family,
+        "parameters": run.model.count(),
+        "steps": result.steps,
+        "seconds": round(result.seconds, 3),
+        run.task.unit: result.validation,
+        **run.task.measures(result.validation, run.trainer.eval_batches),
+    }
+    if best.known:
+        found |= {"best_step": best.step, "best_loss": best.loss}
+    if best.score is not None:
+        found["best_score"] = best.score
+    return {**found, "interrupted": result.interrupted}

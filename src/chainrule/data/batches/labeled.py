@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.data.batches.padded import Bucketed, Drawing, Mask
-from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented, text_limit, trim
+from chainrule.data.batches.segmented import Segmented, segmented, text_limit, trim
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.order import Items
 from chainrule.errors import DataError
+from chainrule.text.special_tokens import SpecialIds
 from chainrule.types import Ids
 
 Texts = Sequence[npt.ArrayLike]

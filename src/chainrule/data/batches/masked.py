@@ -16,12 +16,13 @@ import numpy as np
 
 from chainrule.data.batches.packed import pack, stretches
 from chainrule.data.batches.padded import Mask
-from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented, sequences, text_limit
+from chainrule.data.batches.segmented import Segmented, segmented, sequences, text_limit
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.encoded import Encoded
 from chainrule.data.order import Order, check_sizes
 from chainrule.errors import ConfigError, DataError
 from chainrule.random import generator
+from chainrule.text.special_tokens import SpecialIds
 from chainrule.types import IGNORE, Ids
 
 

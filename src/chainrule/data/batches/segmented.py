@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from chainrule.data.batches.padded import Mask, pad
-from chainrule.errors import ConfigError, DataError
+from chainrule.errors import ConfigError
+from chainrule.text.special_tokens import SpecialIds
 from chainrule.types import Ids
-
-NAMES = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
-ROBERTA = ("<s>", "</s>", "<mask>", "<pad>")
-
-
-class SpecialIds(NamedTuple):
-    """The ids of the special tokens.
-
-    >>> from chainrule.data import SpecialIds
-    >>> SpecialIds.of({"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4})
-    SpecialIds(cls=2, sep=3, mask=4, pad=0)
-    """
-
-    cls: int
-    sep: int
-    mask: int
-    pad: int = 0
-
-    @classmethod
-    def of(cls, special_ids: Mapping[str, int]) -> SpecialIds:
-        """Special ids by name, from a tokenizer: BERT's names, or those of RoBERTa and MPNet."""
-        wanted = NAMES if "[CLS]" in special_ids or not set(ROBERTA) <= special_ids.keys() else ROBERTA
-        missing = [name for name in wanted if name not in special_ids]
-        if missing:
-            names = ", ".join(missing)
-            raise DataError(f"special tokens: the tokenizer has no {names} (must be made with them)")
-        return cls(*(special_ids[name] for name in wanted))
 
 
 class Segmented(NamedTuple):
@@ -71,7 +45,8 @@ def sequences(rows: Sequence[Sequence[Ids]], special: SpecialIds) -> Segmented:
     """B rows of any number of texts, [CLS] text [SEP] text [SEP] ..., padded to the longest; all are segment 0
 
     >>> import numpy as np
-    >>> from chainrule.data.batches.segmented import SpecialIds, sequences
+    >>> from chainrule.data import SpecialIds
+    >>> from chainrule.data.batches.segmented import sequences
     >>> sequences([[np.array([7, 8]), np.array([5])], [np.array([9])]], SpecialIds(1, 2, 3)).ids.tolist()
     [[1, 7, 8, 2, 5, 2], [1, 9, 2, 0, 0, 0]]
     """

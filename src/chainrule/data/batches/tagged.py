@@ -11,10 +11,11 @@ from typing import Unpack
 import numpy as np
 
 from chainrule.data.batches.padded import Bucketed, Drawing, pad
-from chainrule.data.batches.segmented import Segmented, SpecialIds, segmented, text_limit
+from chainrule.data.batches.segmented import Segmented, segmented, text_limit
 from chainrule.data.order import Items
 from chainrule.errors import DataError
 from chainrule.text import Tokenizer
+from chainrule.text.special_tokens import SpecialIds
 from chainrule.types import IGNORE, Ids
 
 Sentence = tuple[Ids, Ids, Sequence[int]]

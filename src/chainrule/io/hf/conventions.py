@@ -16,7 +16,7 @@ from chainrule.errors import FormatError
 from chainrule.io.hf.tokenizers.parts import token_before
 from chainrule.io.settings import Settings
 from chainrule.text import Conventions, Tokenizer
-from chainrule.text.conventions import special_roles
+from chainrule.text.special_tokens import ids_by_role
 
 # Our names of generation defaults, and Hugging Face's.
 GENERATION = {
@@ -55,8 +55,7 @@ def read_conventions(
 
 def roles(tokenizer: Tokenizer) -> dict[str, int]:
     """Role -> id: those of the conventions, and others by their usual names."""
-    special = tokenizer.special_ids
-    usual = {role: special[name] for role, name in special_roles(special).items()}
+    usual = ids_by_role(tokenizer.special_ids)
     others = {role: usual.get(role) for role in ("cls", "sep", "mask")}
     return {role: id for role, id in (tokenizer.conventions.roles | others).items() if id is not None}
 

@@ -29,9 +29,15 @@ BLOCK = 1 << 16  # logits per block of rows
 
 
 def forward(
-    logits: Array, *, targets: Any, weights: Any = None, ignore_index: int | None = None,
-    label_smoothing: float = 0.0, exclude_true: bool = False, reduction: str = "mean"
-) -> Result:  # fmt: skip
+    logits: Array,
+    *,
+    targets: Any,
+    weights: Any = None,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    exclude_true: bool = False,
+    reduction: str = "mean",
+) -> Result:
     """The cross-entropy of softmax(logits) and the targets, in nats.
 
     logits (..., V); targets are class ids (...) or distributions (..., V). Positions with id `ignore_index`
@@ -138,9 +144,16 @@ class Goal(NamedTuple):
 
 
 def read_goal(
-    name: str, shape: Shape, dtype: Any, targets: Any, weights: Any = None, ignore_index: int | None = None,
-    label_smoothing: float = 0.0, exclude_true: bool = False, reduction: str = "mean"
-) -> Goal:  # fmt: skip
+    name: str,
+    shape: Shape,
+    dtype: Any,
+    targets: Any,
+    weights: Any = None,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    exclude_true: bool = False,
+    reduction: str = "mean",
+) -> Goal:
     """The checked targets and weights for logits of this shape and dtype."""
     target, counted = read_targets(name, targets, shape, dtype, ignore_index)
     scale = _row_scale(name, counted, weights, reduction, shape, dtype)

@@ -32,9 +32,16 @@ Key: TypeAlias = tuple[int, ...] | None  # of a random stream, as chainrule.rand
 
 
 def forward(
-    q: Array, k: Array, v: Array, *, causal: bool = False, mask: Any = None, scale: float | None = None,
-    dropout: float = 0.0, key: Key = None
-) -> Result:  # fmt: skip
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    causal: bool = False,
+    mask: Any = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    key: Key = None,
+) -> Result:
     """For each query the mean of the values, weighted by how well their keys match: softmax(s q kᵀ) v.
 
     q (..., H, T, D), k (..., Hk, S, D), v (..., Hk, S, Dv) -> (..., H, T, Dv). Hk divides H: neighboring
@@ -227,9 +234,15 @@ def _check(q: Array, k: Array, v: Array) -> None:
 
 
 def _checked(
-    q: Array, k: Array, v: Array, causal: bool = False, mask: Any = None, scale: float | None = None,
-    dropout: float = 0.0, key: Key = None
-) -> tuple[bool, Array | None, float, float, Key]:  # fmt: skip
+    q: Array,
+    k: Array,
+    v: Array,
+    causal: bool = False,
+    mask: Any = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    key: Key = None,
+) -> tuple[bool, Array | None, float, float, Key]:
     """The constants as they are saved: causal, mask as an array, scale as a number, dropout and key"""
     _check(q, k, v)
     if not 0 <= dropout < 1:

@@ -28,15 +28,20 @@ from chainrule.random import key as random_key
 
 
 def forward(
-    qkv: Array, *, heads: int, causal: bool = True, dropout: float = 0.0, key: Key = None,
-    scale: float | None = None
-) -> Result:  # fmt: skip
+    qkv: Array,
+    *,
+    heads: int,
+    causal: bool = True,
+    dropout: float = 0.0,
+    key: Key = None,
+    scale: float | None = None,
+) -> Result:
     """Causal self-attention, from queries, keys and values in one array.
 
     qkv (B, T, 3C) -> (B, T, C); the last axis of qkv holds q, k and v, each `heads` heads of C / heads numbers.
     `causal=False` lets every position see all others; the other options are those of `attention`.
     """
-    return _joined(attention.forward, qkv, heads, causal, dropout, key, scale)
+    return _joined(attention.forward, qkv, heads, causal, dropout=dropout, key=key, scale=scale)
 
 
 def backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
@@ -58,14 +63,13 @@ def native_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
 
 
 def _joined(
-    attend: Callable[..., Any], qkv: Array, heads: int, causal: bool = True, dropout: float = 0.0,
-    key: Key = None, scale: float | None = None
-) -> Result:  # fmt: skip
+    attend: Callable[..., Any], qkv: Array, heads: int, causal: bool = True, **options: Any
+) -> Result:
     if qkv.ndim != 3 or heads < 1 or qkv.shape[2] % (3 * heads):
         raise ShapeError(
             f"packed_attention: qkv {qkv.shape}, {heads} heads (must be (B, T, 3C) with heads dividing C)"
         )
-    o, saved = attend(*_split(qkv, 3, heads), causal=causal, dropout=dropout, key=key, scale=scale)
+    o, saved = attend(*_split(qkv, 3, heads), causal=causal, **options)
     B, H, T, D = o.shape
     return o.transpose(0, 2, 1, 3).reshape(B, T, H * D), saved
 

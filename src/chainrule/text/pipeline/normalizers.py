@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any, Self
 
 from chainrule.errors import FormatError
-from chainrule.text.normalize import BertRules
 from chainrule.text.pipeline.charsmap import Charsmap
 from chainrule.text.pipeline.part import Description, Find, Part, read_part, read_parts
+from chainrule.text.splitting.normalize import BertRules
 from chainrule.text.unicode.expressions import characters, know
 
 LEADING = r"\A +"

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from chainrule.errors import FormatError
-from chainrule.text.patterns import SPELLINGS
+from chainrule.text.splitting.patterns import SPELLINGS
 from chainrule.text.unicode import expressions
 
 Description = Mapping[str, Any]

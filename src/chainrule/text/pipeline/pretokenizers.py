@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from chainrule.errors import FormatError
-from chainrule.text.normalize import is_punctuation, is_space
-from chainrule.text.patterns import GPT2
 from chainrule.text.pipeline.part import Description, Find, MetaspaceFields, Part, read_part, read_parts
-from chainrule.text.pretokenize import isolate
+from chainrule.text.splitting.normalize import is_punctuation, is_space
+from chainrule.text.splitting.patterns import GPT2
+from chainrule.text.splitting.pretokenize import isolate
 from chainrule.text.unicode.byte_alphabet import show
 from chainrule.text.unicode.expressions import know
 from chainrule.text.unicode.utf8 import to_valid_utf8

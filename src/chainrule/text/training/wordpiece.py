@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from chainrule import native
-from chainrule.text.normalize import BertRules
+from chainrule.text.splitting.normalize import BertRules
 from chainrule.text.training.merges import Pair, Pieces
 from chainrule.text.unicode.utf8 import as_texts, batches, from_utf8
 

@@ -13,8 +13,8 @@ import pytest
 
 from chainrule.cli import main
 from chainrule.runs import Run, load, replay
-from chainrule.tasks.classification import ClassificationTask, LabelCorpus, training_texts
-from chainrule.tasks.suited import for_bag_of_words, for_bert
+from chainrule.tasks.labeled.classification import ClassificationTask, LabelCorpus, training_texts
+from chainrule.tasks.labeled.suited import for_bag_of_words, for_bert
 from chainrule.train.log import read
 from tests.cli.commands.train.test_family_tasks import refused, result
 

@@ -16,7 +16,7 @@ import sacrebleu
 from chainrule.cli import main
 from chainrule.runs import Run
 from chainrule.runs.load import load, load_vectors
-from chainrule.tasks.translation import translate_texts
+from chainrule.tasks.pairs.translation import translate_texts
 
 TINY = ["--n-layer", "1", "--n-head", "2", "--n-embd", "32", "--block-size", "16", "--batch-size", "32"]
 

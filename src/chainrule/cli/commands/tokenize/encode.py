@@ -35,6 +35,6 @@ class Command:
             ids = tokenizer.encode(text).tolist()
         if self.json:
             counts = {"tokens": len(ids), "characters": len(text), "bytes": byte_count(text)}
-            print(json.dumps({"ids": ids} | counts | {"vocab_size": tokenizer.vocab_size}))
+            print(json.dumps({"ids": ids, **counts, "vocab_size": tokenizer.vocab_size}))
         else:
             print(" ".join(map(str, ids)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import chainrule as cr
-from chainrule.cli.args.kinds import SEVERAL
+from chainrule.cli.args.kinds import Several
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import byte_count, read_input
 from chainrule.cli.render.progress import Progress
@@ -34,7 +34,7 @@ class Command:
     """Tokens to learn, at most; a tokenizer of characters has as many as the text."""
     pattern: str | None = None
     """For bpe, how words are split: a name such as gpt2, o200k or qwen2, or a regular expression. Default: gpt4."""
-    special_tokens: Annotated[tuple[str, ...], SEVERAL] = ()
+    special_tokens: Annotated[tuple[str, ...], Several] = ()
     """Tokens that never come from text, such as '<s>' '</s>' around what an encoder-decoder writes. Default: for
     wordpiece those of BERT, else none."""
     out: Path | None = None

@@ -41,7 +41,7 @@ class Command:
     training: WordTrainConfig = field(default_factory=WordTrainConfig)
     json: bool = False
     """Print one JSON object at the end, and everything else on stderr."""
-    given: Given = frozenset()
+    given: Given = field(default_factory=Given)
 
     def run(self) -> None:
         with Progress("reading"):
@@ -59,8 +59,8 @@ class Command:
         made = self._train(run, step)
         after = step.loss()
         if self.json:
-            report = {"run": str(run.folder), "words": words, "text": text, "loss_before": before}
-            print(json.dumps(report | made | {"loss": after, "vectors": str(run.files.vectors)}))
+            report = {"run": str(run.folder), "words": words, "text": text, "loss_before": before, **made}
+            print(json.dumps({**report, "loss": after, "vectors": str(run.files.vectors)}))
         else:
             pace = f"{made['words_per_second']:,.0f} words/s"
             print(f"loss {before:.3f} -> {after:.3f} nats per pair at {pace}")

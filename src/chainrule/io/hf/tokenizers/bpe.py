@@ -10,8 +10,8 @@ from typing import Any
 from chainrule.errors import FormatError
 from chainrule.io.hf.tokenizers.parts import Description, added_tokens, describe, describe_added, part, refuse
 from chainrule.text import BPETokenizer
-from chainrule.text.patterns import DIGIT, DIGITS, GPT2, Pattern, check_pattern, steps_of
 from chainrule.text.pipeline.model_files import read_merge
+from chainrule.text.splitting.patterns import DIGIT, DIGITS, GPT2, Pattern, check_pattern, steps_of
 from chainrule.text.unicode.byte_alphabet import HIDDEN, hide, show
 from chainrule.text.unicode.expressions import has_anchor, is_known
 

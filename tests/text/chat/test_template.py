@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from chainrule.errors import ChainruleError, ConfigError, FormatError
-from chainrule.text import BPETokenizer, ChatTemplate, Conventions, template
+from chainrule.text import BPETokenizer, ChatTemplate, Conventions
+from chainrule.text.chat import template
 
 TALK = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
 CHATML = (
@@ -111,7 +112,7 @@ def test_loops_inside_loops_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_no_file_can_be_opened_while_a_template_runs() -> None:
     """Even by what has left the sandbox: an import on first use is one that fails."""
-    from chainrule.text import jinja_worker
+    from chainrule.text.chat import jinja_worker
 
     source = Path(jinja_worker.__file__).read_text()
     opened = source.replace('"raise_exception": raise_exception', '"raise_exception": open')

@@ -13,11 +13,11 @@ from chainrule.generate import Sampling, Translator
 from chainrule.generate.session import check_fp32
 from chainrule.models import EncoderDecoder
 from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text, silent
-from chainrule.tasks.pairs import PairTask, held_back
-from chainrule.tasks.scheduled_sampling import ScheduledSampling
+from chainrule.tasks.pairs.pair_task import PairTask, held_back
+from chainrule.tasks.pairs.scheduled_sampling import ScheduledSampling
+from chainrule.tasks.pairs.translating import translate_texts, translations
 from chainrule.tasks.task import EvalBatches
-from chainrule.tasks.translating import Marks, translate_texts, translations
-from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.text import CharTokenizer, Marks, Tokenizer
 from chainrule.types import Ids
 
 POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded
@@ -54,7 +54,7 @@ class TranslationTask(PairTask):
             raise ConfigError(
                 f"{type(model).__name__}: source_vocab_size is {own} (must be none: one tokenizer reads both)"
             )
-        Marks.of(self.tokenizer, model.config.target_start)
+        Marks.of(self.tokenizer.special_ids, model.config.target_start)
         return self
 
     def amount(self) -> str:
@@ -90,7 +90,7 @@ class TranslationTask(PairTask):
         sources, targets = (
             [self.tokenizer.encode(text) for text in side] for side in zip(*pairs, strict=True)
         )
-        marks = Marks.of(self.tokenizer, model.config.target_start)
+        marks = Marks.of(self.tokenizer.special_ids, model.config.target_start)
         sources = [marks.around(source, model.config.block_size) for source in sources]
         sizes = {"batch_size": batch_size, "block_size": model.config.block_size}
         return PairBatches(sources, targets, start=marks.start, end=marks.end, seed=seed, pool=POOL, **sizes)
@@ -124,7 +124,7 @@ class TranslationTask(PairTask):
             written += translate_texts(translator, self.tokenizer, sources[first : first + TOGETHER])
         right = sum(text in wanted[source] for source, text in zip(sources, written, strict=True))
         most, encode = model.config.block_size, self.tokenizer.encode
-        marks = Marks.of(self.tokenizer, model.config.target_start)
+        marks = Marks.of(self.tokenizer.special_ids, model.config.target_start)
         cut = sum(  # the end of a target is a token too
             len(encode(source)) + marks.extra > most or len(encode(target)) + 1 > most
             for source, target in pairs

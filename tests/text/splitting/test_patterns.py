@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chainrule.errors import ChainruleError, ConfigError
-from chainrule.text.patterns import GPT2, PATTERNS, SPELLINGS, check_pattern, steps_of
-from chainrule.text.pretokenize import split
+from chainrule.text.splitting.patterns import GPT2, PATTERNS, SPELLINGS, check_pattern, steps_of
+from chainrule.text.splitting.pretokenize import split
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -4,72 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
-
-import numpy as np
+from typing import TypeVar
 
 from chainrule.data import pad
 from chainrule.errors import DataError
 from chainrule.generate import Beam, Request, Sampling, Translation, Translator, run, search, translate
 from chainrule.models import EncoderDecoder
 from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, drawn, searched, shorten
-from chainrule.text import Tokenizer
+from chainrule.text import Marks, Tokenizer
 from chainrule.types import Ids
 
 TOGETHER = 32  # sources in one loop
-# What begins and ends a text.
-MARKS = (("<s>", "</s>"), ("[CLS]", "[SEP]"), ("<|endoftext|>", "<|endoftext|>"))
-PADS = ("<pad>", "[PAD]")
 
 Options = TypeVar("Options", Sampling, Beam)
-
-
-class Marks(NamedTuple):
-    """The ids of the tokens around a source, and of those that begin and end a target."""
-
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    start: int
-    end: int
-
-    @classmethod
-    def of(cls, tokenizer: Tokenizer, start: str) -> Marks:
-        """Of a model whose targets start in this way (`Seq2SeqConfig.target_start`)."""
-        ids = tokenizer.special_ids
-        if start == "bos":
-            for first, last in MARKS:
-                if first in ids and last in ids:
-                    return cls((), (), ids[first], ids[last])
-            raise DataError(
-                f"tokenizer: special tokens {', '.join(ids) or 'none'} (must have <s> and </s>: train it with "
-                "--special-tokens '<s>' '</s>')"
-            )
-        wanted = ("</s>", "<pad>") if start == "pad" else ("<s>", "</s>")
-        pad = next((name for name in PADS if name in ids), "")
-        if "</s>" not in ids or (start == "pad" and not pad) or (start == "eos" and "<s>" not in ids):
-            raise DataError(
-                f"tokenizer: special tokens {', '.join(ids) or 'none'} (must have {' and '.join(wanted)})"
-            )
-        end = ids["</s>"]
-        return cls((), (end,), ids[pad], end) if start == "pad" else cls((ids["<s>"],), (end,), end, end)
-
-    @property
-    def extra(self) -> int:
-        """Tokens around a source."""
-        return len(self.before) + len(self.after)
-
-    def around(self, source: Ids, limit: int) -> Ids:
-        """The source as the model reads it; one that is too long is cut to `limit` tokens in all"""
-        if not self.extra:
-            return source
-        return np.concatenate([self.before, source[: limit - self.extra], self.after]).astype(source.dtype)
 
 
 def translations(
     model: EncoderDecoder, tokenizer: Tokenizer, prompts: Prompts, options: AnswerOptions
 ) -> Iterator[Answer]:
     """Of each source as many translations as are asked for: drawn, or the best that a search finds"""
-    marks, limit = Marks.of(tokenizer, model.config.target_start), model.config.block_size
+    marks, limit = Marks.of(tokenizer.special_ids, model.config.target_start), model.config.block_size
     encoded = [marks.around(_source(tokenizer, prompt, limit, marks.extra), limit) for prompt in prompts]
 
     def fitted(how: Options) -> Options:
@@ -98,7 +52,7 @@ def translations(
 
 def translate_texts(model: EncoderDecoder | Translator, tokenizer: Tokenizer, sources: Prompts) -> list[str]:
     """The likeliest target of each source, token by token; of a source beyond the context its beginning is read"""
-    marks, limit = Marks.of(tokenizer, model.config.target_start), model.config.block_size
+    marks, limit = Marks.of(tokenizer.special_ids, model.config.target_start), model.config.block_size
     ids, mask = pad([marks.around(tokenizer.encode(text)[:limit], limit) for text in sources])
     found = translate(model, ids, mask, start=marks.start, end=marks.end)
     return [tokenizer.decode(row) for row in found]

@@ -17,7 +17,7 @@ from chainrule import ops
 from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.models.model import Config
-from chainrule.models.window import WindowModel
+from chainrule.models.window.model import WindowModel
 from chainrule.nn.init import parameter, zeros
 from chainrule.validate import Check
 

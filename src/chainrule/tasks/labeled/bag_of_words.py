@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from chainrule.data import Bag, BagBatches, NGrams
 from chainrule.models import BagOfWords
-from chainrule.tasks.classification import ClassificationTask, LabelCorpus, training_texts
-from chainrule.tasks.suited import Suited, for_bag_of_words
+from chainrule.tasks.labeled.classification import ClassificationTask, LabelCorpus, training_texts
+from chainrule.tasks.labeled.suited import Suited, for_bag_of_words
 from chainrule.text import Tokenizer, WordTokenizer
 
 VOCABULARY = 50_000  # words at most

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule import native
-from chainrule.text.patterns import NATIVE, PATTERNS, Pattern, check_pattern, steps_of
+from chainrule.text.splitting.patterns import NATIVE, PATTERNS, Pattern, check_pattern, steps_of
 from chainrule.text.unicode import expressions
 from chainrule.text.unicode import ranges as unicode_ranges
 

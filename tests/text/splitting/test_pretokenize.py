@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chainrule.errors import ConfigError
-from chainrule.text import pretokenize
-from chainrule.text.patterns import PATTERNS
-from chainrule.text.pretokenize import split, split_reference
+from chainrule.text.splitting import pretokenize
+from chainrule.text.splitting.patterns import PATTERNS
+from chainrule.text.splitting.pretokenize import split, split_reference
 from chainrule.text.unicode.ranges import LETTERS, NUMBERS, WHITE_SPACE
 
 # Characters on which the patterns turn, more often than others.

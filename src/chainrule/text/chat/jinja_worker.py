@@ -1,8 +1,8 @@
 """Renders a chat template in a process of its own, which has little time, little memory, and opens no files.
 
 A chat template is a program that comes with a model. Jinja's sandbox keeps it away from Python's objects; the limits
-of the process stop what a sandbox cannot, such as loops inside loops or a text that doubles. `text.template` starts
-this file; it reads one JSON object from standard input and writes one to standard output.
+of the process stop what a sandbox cannot, such as loops inside loops or a text that doubles. `template` starts this
+file; it reads one JSON object from standard input and writes one to standard output.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from chainrule.autograd import Tensor
 from chainrule.autograd.types import Array
 from chainrule.errors import ConfigError
 from chainrule.models.model import Config
-from chainrule.models.window import WindowModel
+from chainrule.models.window.model import WindowModel
 from chainrule.nn import MLP, BatchNorm, Embedding
 from chainrule.nn.init import normal
 from chainrule.validate import Check

@@ -16,7 +16,7 @@ from chainrule.models import BERTEmbedder
 from chainrule.models.bert.pooling import unit
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.masked_lm import VOCABULARY
-from chainrule.tasks.pairs import PairTask, held_back
+from chainrule.tasks.pairs.pair_task import PairTask, held_back
 from chainrule.tasks.task import EvalBatches, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.types import Ids

@@ -19,7 +19,7 @@ from chainrule.text import (
     few_shot,
     prompt_ids,
 )
-from chainrule.text.prompts import shielded
+from chainrule.text.chat.prompts import shielded
 
 words = st.text("abc ", min_size=1, max_size=5)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chainrule import native
 from chainrule.text import LowercaseWordTokenizer, WordTokenizer, words
 from chainrule.text import lowercase_words as bare_words
-from chainrule.text.word_rules import WordNumbers, WordRule
+from chainrule.text.splitting.word_rules import WordNumbers, WordRule
 from tests.text.growth import growth, long_word
 from tests.text.reference import needs_extension, without_extension
 from tests.text.strategies import a_text

@@ -93,4 +93,4 @@ def rows(found: cr.runs.Replay) -> list[str]:
 def summary(found: cr.runs.Replay) -> dict[str, Any]:
     """A replay for machines."""
     plain = ("step", "since", "lr", "loss", "norm", "same", "differs", "texts")
-    return {"run": str(found.run)} | {name: getattr(found, name) for name in plain} | found.report.to_dict()
+    return {"run": str(found.run), **{name: getattr(found, name) for name in plain}, **found.report.to_dict()}

@@ -2,7 +2,7 @@
 
     [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello!"}]
 
-A model that was tuned for conversations has a template of its own (`text.template`); `FORMATS` are plain ones to choose
+A model that was tuned for conversations has a template of its own (`template`); `FORMATS` are plain ones to choose
 where it has none, or one that cannot be used. Both write a conversation with `render`.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chainrule.errors import DataError
-from chainrule.text.prompts import names_in, prompt_ids, shielded
+from chainrule.text.chat.prompts import names_in, prompt_ids, shielded
 from chainrule.text.tokenizer import Tokenizer
 from chainrule.types import Ids
 

@@ -11,8 +11,8 @@ import chainrule as cr
 from chainrule.data import PairCorpus
 from chainrule.errors import ConfigError, DataError
 from chainrule.models import make
-from chainrule.tasks.translating import Marks
-from chainrule.tasks.translation import TranslationTask
+from chainrule.tasks.pairs.translation import TranslationTask
+from chainrule.text import Marks
 
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 64}
 FEW = {"batch_size": 4, "limit": 8}
@@ -55,7 +55,7 @@ def test_texts_are_read_as_the_model_was_trained(
     (answer,) = task.answer(model, SPECIAL, ["aac"])
     want = cr.generate.translate(model, [source], start=first, end=EOS)[0]
     assert answer["text"] == SPECIAL.decode(want[want < PAD])  # special tokens are not printed
-    marks = Marks.of(SPECIAL, start)
+    marks = Marks.of(SPECIAL.special_ids, start)
     long = marks.around(SPECIAL.encode("abcdabcd"), 5).tolist()  # cut, but for what stands around it
     assert len(long) == (5 if after else 8) and long[len(long) - len(after) :] == after
     if after:

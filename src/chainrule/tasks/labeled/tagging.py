@@ -17,9 +17,9 @@ from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.tasks.answer_options import Answer, AnswerOptions
-from chainrule.tasks.classification import ClassificationTask, LabelCorpus, label_names
+from chainrule.tasks.labeled.classification import ClassificationTask, LabelCorpus, label_names
+from chainrule.tasks.labeled.suited import Suited
 from chainrule.tasks.masked_lm import VOCABULARY
-from chainrule.tasks.suited import Suited
 from chainrule.text import Tokenizer, WordPieceTokenizer
 
 

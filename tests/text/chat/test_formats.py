@@ -9,7 +9,7 @@ import pytest
 from chainrule.cli.commands.chat import Format
 from chainrule.errors import DataError
 from chainrule.text import FORMATS, BPETokenizer, CharTokenizer, ChatFormat, chat_ids
-from chainrule.text.chat import answer_end, plain
+from chainrule.text.chat.formats import answer_end, plain
 
 TALK = [
     {"role": "system", "content": "Be brief."},

@@ -31,7 +31,7 @@ from chainrule.data.batches.segmented import text_limit
 from chainrule.data.read.documents import is_table
 from chainrule.errors import DataError
 from chainrule.tasks.answer_options import Answer, AnswerOptions
-from chainrule.tasks.suited import Suited, for_bert
+from chainrule.tasks.labeled.suited import Suited, for_bert
 from chainrule.tasks.task import EvalBatches, Task, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.types import Ids

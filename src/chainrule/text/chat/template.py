@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.errors import ChainruleError, ConfigError, FormatError, Setting
-from chainrule.text.chat import FORMATS, Message
+from chainrule.text.chat.formats import FORMATS, Message
 from chainrule.text.tokenizer import Tokenizer
 
 WORKER = Path(__file__).with_name("jinja_worker.py")
@@ -25,7 +25,7 @@ TOGETHER = 1000  # conversations in one process
 class ChatTemplate:
     """A Jinja template with the variables that Hugging Face gives it.
 
-    Each call starts a process with limits (`text.jinja_worker`): a template is a program, and may be a hostile one.
+    Each call starts a process with limits (`jinja_worker`): a template is a program, and may be a hostile one.
     """
 
     def __init__(self, source: str, tokenizer: Tokenizer) -> None:

@@ -14,7 +14,7 @@ from chainrule.errors import ConfigError
 from chainrule.models import IGNORE, Seq2Seq, Seq2SeqConfig, make
 from chainrule.runs import Run
 from chainrule.tasks import ScheduledSampling
-from chainrule.tasks.translation import TranslationTask
+from chainrule.tasks.pairs.translation import TranslationTask
 from chainrule.train import TrainConfig, Trainer
 
 RNG = np.random.default_rng(3)
