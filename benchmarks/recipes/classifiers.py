@@ -23,8 +23,8 @@ from chainrule.data import Labeled, Split, read_labeled
 MODELS = {
     "bag of words": "train bow-classifier {train}",
     "from scratch": "train bert-classifier {train}",
-    "body, frozen": "train bert-classifier {train} --init {body} --freeze body --pooling mean",
-    "body, tuned": "train bert-classifier {train} --init {body} --pooling mean",
+    "body, frozen": "train bert-classifier {train} --init {body} --freeze body --pooling mean --precision bf16",
+    "body, tuned": "train bert-classifier {train} --init {body} --pooling mean --precision bf16",
 }
 
 

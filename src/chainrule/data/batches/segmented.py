@@ -45,7 +45,8 @@ def sequences(rows: Sequence[Sequence[Ids]], special: SpecialIds) -> Segmented:
     """B rows of any number of texts, [CLS] text [SEP] text [SEP] ..., padded to the longest; all are segment 0
 
     >>> import numpy as np
-    >>> from chainrule.data.batches.segmented import SpecialIds, sequences
+    >>> from chainrule.data import SpecialIds
+    >>> from chainrule.data.batches.segmented import sequences
     >>> sequences([[np.array([7, 8]), np.array([5])], [np.array([9])]], SpecialIds(1, 2, 3)).ids.tolist()
     [[1, 7, 8, 2, 5, 2], [1, 9, 2, 0, 0, 0]]
     """
