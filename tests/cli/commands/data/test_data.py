@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,7 +33,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def answer(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
     main([*args, "--json"])
     out, err = capsys.readouterr()
-    assert err == ""
+    assert all(
+        re.fullmatch(r"\S+: text is '\w+'; [\d,]+ rows, .*dropped.*", line) for line in err.splitlines()
+    )
     found: dict[str, Any] = json.loads(out)
     return found
 
@@ -52,7 +55,7 @@ def test_build_writes_shards(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_command_runs_without_arguments(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["data", command])
     out, err = capsys.readouterr()
-    assert out and err == "texts.jsonl: text is 'text'; 60 rows, 60 kept, none dropped\n"
+    assert out and err == ""
     assert Path("shards/data/meta.json").exists() == (command == "build")
 
 
