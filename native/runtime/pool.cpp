@@ -21,6 +21,8 @@
 namespace chainrule {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::atomic<int> wanted_threads{1};
 
 // Spin on `done` for a while, longer than Python needs between two kernels of a training step: to wake a sleeping thread
@@ -29,23 +31,70 @@ template <class Done>
 bool spin(Done done) {
     static const bool alone = std::thread::hardware_concurrency() < 2;
     if (alone) return done();
-    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
+    const auto end = Clock::now() + std::chrono::microseconds(200);
     do {
         for (int i = 0; i < 64; ++i) {
             if (done()) return true;
             relax();
         }
-    } while (std::chrono::steady_clock::now() < end);
+    } while (Clock::now() < end);
     return done();
 }
 
 thread_local bool inside = false;  // inside a block: nested blocks run on this thread
 
+// How many helpers are worth calling. On a busy machine a helper that holds a block may wait for a CPU while the caller
+// waits for it. So the time that jobs take is compared with the time that the caller would need alone: what it worked,
+// over the mean fraction of the blocks it did. If helpers save next to nothing, half of them are left asleep for a while, longer
+// each time in a row. Which thread does a block changes no result.
+class Benefit {
+public:
+    size_t helpers(size_t wanted, Clock::time_point now) {
+        if (allowed_ < wanted && now >= retry_at_) {
+            allowed_ = std::max<size_t>(1, 2 * allowed_);
+            forget();
+        }
+        return std::min(allowed_, wanted);
+    }
+
+    // A job took `taken`, of which the caller worked `working` and did this fraction of the blocks.
+    void record(size_t helpers, Clock::duration taken, Clock::duration working, double fraction) {
+        taken_ += taken;
+        working_ += working;
+        fractions_ += fraction;
+        ++jobs_;
+        if (taken_ < WINDOW) return;
+        const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+        if (seconds(taken_) * fractions_ < WORTH * seconds(working_) * jobs_) {
+            pause_ = SHORTEST;
+        } else {
+            allowed_ = helpers / 2;
+            retry_at_ = Clock::now() + pause_;
+            pause_ = std::min<Clock::duration>(2 * pause_, LONGEST);
+        }
+        forget();
+    }
+
+private:
+    void forget() {
+        taken_ = working_ = Clock::duration::zero();
+        fractions_ = jobs_ = 0;
+    }
+
+    static constexpr double WORTH = 0.85;  // of the time alone; two free threads reach 0.6
+    static constexpr std::chrono::milliseconds WINDOW{20}, SHORTEST{50}, LONGEST{1600};
+    size_t allowed_ = SIZE_MAX;
+    Clock::duration pause_{SHORTEST};
+    Clock::time_point retry_at_{};
+    Clock::duration taken_{}, working_{};  // of the jobs of this window
+    double fractions_ = 0, jobs_ = 0;
+};
+
 class Pool {
 public:
     const pid_t owner = getpid();
 
-    // False if another caller uses the pool: its threads are busy, so the caller may as well work alone.
+    // False if the caller may as well work alone: another caller uses the pool, or helpers get no CPU.
     //
     // Spinning threads synchronize through `active_` alone, since a mutex would put the second one to sleep; sleeping
     // threads are woken through `mutex_`. The atomics are sequentially consistent: of a helper that announces its sleep
@@ -53,7 +102,10 @@ public:
     bool run(size_t blocks, Task task, void* context, size_t threads) {
         std::unique_lock<std::mutex> only_caller(busy_, std::try_to_lock);
         if (!only_caller) return false;
-        helpers_.store(grow(threads - 1), std::memory_order_relaxed);
+        const auto begin = Clock::now();
+        const size_t helpers = benefit_.helpers(grow(threads - 1), begin);
+        if (helpers == 0) return false;
+        helpers_.store(helpers, std::memory_order_relaxed);
         task_ = task;
         context_ = context;
         blocks_ = blocks;
@@ -65,7 +117,8 @@ public:
             { std::lock_guard<std::mutex> lock(mutex_); }  // every helper that found no job is now waiting
             start_.notify_all();
         }
-        take_blocks(task, context, blocks);
+        const size_t own = take_blocks(task, context, blocks);
+        const auto working = Clock::now() - begin;
         // A helper that arrives now finds the job closed: the caller does not wait for a thread that is slow to wake.
         active_.fetch_or(CLOSED);
         auto left = [this] { return active_.load() == CLOSED; };
@@ -75,20 +128,24 @@ public:
             done_.wait(lock, left);
             waiting_.store(false);
         }
+        benefit_.record(helpers, Clock::now() - begin, working, static_cast<double>(own) / static_cast<double>(blocks));
         if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
         return true;
     }
 
 private:
     // A block that throws (out of memory) ends the job for all threads; the caller rethrows when all have stopped.
-    void take_blocks(Task task, void* context, size_t blocks) {
+    // Returns how many blocks it did.
+    size_t take_blocks(Task task, void* context, size_t blocks) {
+        size_t done = 0;
         try {
-            for (size_t block; (block = next_.fetch_add(1, std::memory_order_relaxed)) < blocks;) task(context, block);
+            for (size_t block; (block = next_.fetch_add(1, std::memory_order_relaxed)) < blocks; ++done) task(context, block);
         } catch (...) {
             next_.store(blocks, std::memory_order_relaxed);
             std::lock_guard<std::mutex> lock(mutex_);
             failure_ = std::current_exception();
         }
+        return done;
     }
 
     // Starts threads until there are `count`; fewer if the system refuses. They are detached and live with the process.
@@ -169,6 +226,7 @@ private:
     std::atomic<size_t> sleeping_{0};   // helpers
     std::atomic<bool> waiting_{false};  // the caller
     std::exception_ptr failure_;
+    Benefit benefit_;  // used by the caller, under busy_
 };
 
 // The pool is never destroyed: at exit its threads still sleep on it. A forked child has none of these threads, and the

@@ -1,6 +1,7 @@
 // The pool and the memory store under load from several callers; run by `make sanitize` under ThreadSanitizer.
 #include "runtime/pool.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -72,6 +73,34 @@ void failing_job() {
     one_job(20);
 }
 
+// How many of the blocks of `jobs` jobs helpers did, each of which then slept for a while.
+size_t helped(size_t jobs, std::chrono::microseconds sleep) {
+    const auto caller = std::this_thread::get_id();
+    std::atomic<size_t> count{0};
+    for (size_t job = 0; job < jobs; ++job)
+        parallel_for(8, [&](size_t) {
+            if (std::this_thread::get_id() == caller) {
+                const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+                while (std::chrono::steady_clock::now() < end) relax();
+            } else {
+                count.fetch_add(1);
+                std::this_thread::sleep_for(sleep);
+            }
+        });
+    return count;
+}
+
+// A helper that gets no CPU while it holds a block is left out, and called again when it might help.
+void slow_helpers_are_left_out() {
+    set_threads(2);
+    require(helped(2000, std::chrono::milliseconds(5)) < 100, "a helper that only delays was called again and again");
+    size_t tries = 0;
+    while (helped(1, std::chrono::microseconds(0)) == 0) {
+        require(++tries < 5000, "a helper was never called again");
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -82,6 +111,7 @@ int main() {
         jobs_after_pauses();
         for (int i = 0; i < 50; ++i) failing_job();
     }
+    slow_helpers_are_left_out();
     std::vector<std::thread> callers;  // only one of them gets the pool, the others work alone
     for (int i = 0; i < 4; ++i) callers.emplace_back(many_jobs);
     for (std::thread& caller : callers) caller.join();

@@ -44,10 +44,11 @@ def test_a_falling_loss_is_no_spike() -> None:
 
 def test_clipping_of_every_step() -> None:
     monitor = monitor_of(clip=1.0)
-    found = [f for _ in range(500) for f in monitor.step(2.0, 7.5)]
-    assert [f.code for f in found] == [Code.CLIPPING] and "7.5" in found[0].measured
-    rarely = monitor_of(clip=1.0)
-    assert not [f for i in range(500) for f in rarely.step(2.0, 7.5 if i % 10 else 0.5)]
+    found = [f for _ in range(500) for f in monitor.step(2.0, 10.5)]
+    assert [f.code for f in found] == [Code.CLIPPING] and "10.5" in found[0].measured
+    rarely, slightly = monitor_of(clip=1.0), monitor_of(clip=1.0)
+    assert not [f for i in range(500) for f in rarely.step(2.0, 10.5 if i % 10 else 0.5)]
+    assert not [f for _ in range(500) for f in slightly.step(2.0, 9.5)]  # usual, and Adam divides it out
 
 
 def test_overfitting_is_validation_that_rises_while_training_falls() -> None:

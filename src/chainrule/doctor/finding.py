@@ -60,6 +60,7 @@ class Code(StrEnum):
     LOSS_OK = auto()
     LOSS_HIGH = auto()
     SPLITS_OK = auto()
+    SPLITS_APART = auto()
     SPLITS_OVERFIT = auto()
     WEIGHTS_OK = auto()
     WEIGHTS_NOT_FINITE = auto()

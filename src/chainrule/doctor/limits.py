@@ -47,7 +47,11 @@ RISEN = 0.01
 """Fraction of the best validation loss by which the last one must lie above it."""
 
 CLIPPED = 200
-"""Steps in a row that are clipped: every step then has the same length, whatever the norm."""
+"""Steps in a row that are clipped by far: every step then has the same length, whatever the norm."""
+
+CLIPPED_BY = 10.0
+"""Times clip that a gradient is longer, to be clipped by far. Small models and early steps have norms of a few times
+the default of 1, and Adam divides a common factor out."""
 
 # -- data --
 

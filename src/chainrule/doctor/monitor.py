@@ -145,9 +145,10 @@ class Monitor:
             yield finding(Code.LOSS_SPIKE, loss=loss, z=z, mean=mean, steps=steps, **said)
 
     def _clipped(self, norm: float) -> Iterator[Finding]:
-        self.clipped = self.clipped + 1 if norm > self.config.clip else 0
+        self.clipped = self.clipped + 1 if norm > limits.CLIPPED_BY * self.config.clip else 0
         if self.always_clipped(self.clipped >= limits.CLIPPED, self.clipped == 0):
-            yield finding(Code.CLIPPING, steps=self.clipped, clip=self.config.clip, norm=norm)
+            said = {"factor": limits.CLIPPED_BY, "clip": self.config.clip, "norm": norm}
+            yield finding(Code.CLIPPING, steps=self.clipped, **said)
 
     def _overfits(self) -> Iterator[Finding]:
         best = min(range(len(self.evaluations)), key=lambda i: self.evaluations[i][1])

@@ -60,11 +60,13 @@ def diagnose(
     optimizer: Optimizer | None = None,
     lr: float | None = None,
     step: int = 0,
+    clip: float | None = None,
 ) -> Report:
     """Examine a model on one batch, forward and backward, and leave it exactly as it was.
 
     The loss is `model.loss(*batch)`, or `loss(model, *batch)`. With an optimizer the size of its next update (at the
-    rate `lr`) is measured too. `step` is the number of steps made: the loss of a fresh model should be ln V.
+    rate `lr`) is measured too. `step` is the number of steps made: the loss of a fresh model should be ln V. `clip` is
+    the length that training cuts gradients to; advice depends on it.
 
     >>> import chainrule as cr, numpy as np
     >>> cr.seed(0)
@@ -85,7 +87,7 @@ def diagnose(
         findings.append(rules.loss_in_training(value, n_classes))
     elif n_classes:
         findings.append(rules.initial_loss(value, n_classes, spread))
-    findings += [*rules.of_layers(found, fresh=step == 0), *rules.of_parameters(params)]
+    findings += [*rules.of_layers(found, fresh=step == 0, clip=clip), *rules.of_parameters(params)]
     expected = expected_loss(n_classes) if n_classes else None
     return Report(value, expected, captured_entropy(seen), tuple(found), tuple(params), tuple(findings))
 

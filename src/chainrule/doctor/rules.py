@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from chainrule.doctor import limits
 from chainrule.doctor.finding import Code, Finding, Level
@@ -58,10 +58,12 @@ def of_curve(curve: Curve) -> Finding:
     return finding(code, **vars(curve), expected=curve.expected)
 
 
-def of_splits(losses: SplitLosses) -> Finding:
-    """Does what a model knows hold for text it has not seen?"""
-    overfits = losses.validation > losses.train * (1 + limits.OVERFITTED)
-    code = Code.SPLITS_OVERFIT if overfits else Code.SPLITS_OK
+def of_splits(losses: SplitLosses, *, improving: bool = False) -> Finding:
+    """Does what a model knows hold for text it has not seen? `improving` if validation was never better than now."""
+    if losses.validation <= losses.train * (1 + limits.OVERFITTED):
+        code = Code.SPLITS_OK
+    else:
+        code = Code.SPLITS_APART if improving else Code.SPLITS_OVERFIT
     return finding(code, train=losses.train, validation=losses.validation)
 
 
@@ -74,20 +76,22 @@ def of_embeddings(space: EmbeddingReport) -> Finding:
 # -- layers ------------------------------------------------------------------------------------------------------
 
 
-def of_layers(layers: Sequence[LayerReport], *, fresh: bool) -> Iterator[Finding]:
-    """Findings about activations. `fresh` is a model before its first step."""
+def of_layers(layers: Sequence[LayerReport], *, fresh: bool, clip: float | None = None) -> Iterator[Finding]:
+    """Findings about activations. `fresh` is a model before its first step; `clip` bounds its gradients."""
     broken = [layer for layer in layers if not layer.value.finite]
     if broken:
         yield finding(Code.ACTIVATIONS_NOT_FINITE, name=broken[0].name, layers=_layers(broken))
-    yield from _flat(layers)
+    yield from _flat(layers, fresh)
     yield from _dead(layers)
     for op, group in _stacks(layers):
         if fresh and op != STREAM:
             yield from _spread(op, group)
-        yield from _depth(op, group)
+        yield from _depth(op, group, _cure(layers), clip)
 
 
-def _flat(layers: Sequence[LayerReport]) -> Iterator[Finding]:
+def _flat(layers: Sequence[LayerReport], fresh: bool) -> Iterator[Finding]:
+    """After training a state that saturates may be what the model has learned, such as a memory: a note."""
+    level: Level = "problem" if fresh else "note"
     kinds = (
         (Code.SATURATED, SQUASHING, limits.SATURATED_FRACTION),
         (Code.SILENT, RECTIFYING, limits.SILENT_FRACTION),
@@ -96,7 +100,9 @@ def _flat(layers: Sequence[LayerReport]) -> Iterator[Finding]:
         over = [x for x in layers if x.op in ops and x.flat is not None and x.flat > limit]
         if over:
             worst = max(over, key=lambda x: x.flat or 0.0)
-            yield finding(code, fraction=worst.flat, name=worst.name, layers=_layers(over), limit=limit)
+            yield finding(
+                code, level, fraction=worst.flat, name=worst.name, layers=_layers(over), limit=limit
+            )
 
 
 def _dead(layers: Sequence[LayerReport]) -> Iterator[Finding]:
@@ -110,11 +116,11 @@ def _dead(layers: Sequence[LayerReport]) -> Iterator[Finding]:
 
 
 def _stacks(layers: Sequence[LayerReport]) -> Iterator[tuple[str, list[LayerReport]]]:
-    """Layers of the same op, in order, if there are enough for a trend."""
-    for op, group in groupby(sorted(layers, key=lambda layer: layer.op), key=lambda layer: layer.op):
-        stack = list(group)  # sorted is stable: still in the order of the forward pass
-        if len(stack) >= limits.DEPTH:
-            yield op, stack
+    """Layers at the same place of repeated blocks (h.0.gelu, h.1.gelu, ...), if there are enough for a trend."""
+    stacks: dict[str, list[LayerReport]] = {}
+    for layer in layers:
+        stacks.setdefault(re.sub(r"\d+", "N", layer.name), []).append(layer)
+    yield from ((stack[0].op, stack) for stack in stacks.values() if len(stack) >= limits.DEPTH)
 
 
 def _spread(op: str, stack: list[LayerReport]) -> Iterator[Finding]:
@@ -127,8 +133,25 @@ def _spread(op: str, stack: list[LayerReport]) -> Iterator[Finding]:
     yield finding(code, op=op, factor=q, first=spreads[0], last=spreads[-1])
 
 
-def _depth(op: str, stack: list[LayerReport]) -> Iterator[Finding]:
-    sizes = [layer.grad.std for layer in stack if layer.grad and layer.grad.finite]
+def _cure(layers: Sequence[LayerReport]) -> str:
+    """What the model does not have yet against gradients that change with depth."""
+    if any(layer.op == STREAM for layer in layers):
+        return "Initialize the layers inside the residual branches with smaller weights, or normalize their inputs"
+    return "Use residual connections and the right gain"
+
+
+def _gradient_size(layer: LayerReport) -> float | None:
+    """The spread of the gradient; of the residual stream times that of its values.
+
+    A norm reads the stream, so a sum ten times as large gets a tenth of the gradient, and no layer learns less.
+    """
+    if layer.grad is None or not layer.grad.finite:
+        return None
+    return layer.grad.std * layer.value.std if layer.op == STREAM else layer.grad.std
+
+
+def _depth(op: str, stack: list[LayerReport], cure: str, clip: float | None) -> Iterator[Finding]:
+    sizes = [size for layer in stack if (size := _gradient_size(layer)) is not None]
     if len(sizes) < len(stack):
         return
     q = factor_per_layer(sizes[::-1])  # from the last layer back
@@ -137,7 +160,10 @@ def _depth(op: str, stack: list[LayerReport]) -> Iterator[Finding]:
     beyond = not (1 / limits.GRADIENT_RANGE <= ratio <= limits.GRADIENT_RANGE)
     if math.isnan(q) or low <= q <= high or not beyond:
         return
-    yield finding(Code.GRADIENTS_VANISH if q < 1 else Code.GRADIENTS_EXPLODE, op=op, factor=q, ratio=ratio)
+    code = Code.GRADIENTS_VANISH if q < 1 else Code.GRADIENTS_EXPLODE
+    if code is Code.GRADIENTS_EXPLODE and not clip:
+        cure += ", and clip the gradient"
+    yield finding(code, op=op, factor=q, ratio=ratio, cure=cure)
 
 
 # -- parameters --------------------------------------------------------------------------------------------------

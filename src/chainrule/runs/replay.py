@@ -184,7 +184,8 @@ def _report(
         )
         for name in trainable
     ]
-    said = [*rules.of_layers(found, fresh=run.trainer.steps == 1), *rules.of_parameters(params)]
+    fresh, clip = run.trainer.steps == 1, run.trainer.config.clip
+    said = [*rules.of_layers(found, fresh=fresh, clip=clip), *rules.of_parameters(params)]
     V = getattr(run.model.config, "vocab_size", None)
     expected = expected_loss(V) if V else None
     return Report(loss, expected, entropy, tuple(found), tuple(params), tuple(said))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from chainrule.doctor import Finding, rules
+from chainrule.doctor import Finding, limits, rules
 from chainrule.inspect import curve, split_losses
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.run import Run
@@ -30,8 +30,12 @@ def of_losses(run: Run) -> list[Finding]:
     """Training and validation side by side, and the shape of the curve."""
     trainer = run.trainer
     some = trainer.eval_batches[:: -(-len(trainer.eval_batches) // BATCHES)]
-    found = [rules.of_splits(split_losses(run.model, trainer.batches, some, len(some)))]
-    losses = [loss for record in read(run.files.log) if (loss := record.get("loss")) is not None]
+    records = read(run.files.log)
+    evaluated = [loss for record in records if (loss := record.get("validation")) is not None]
+    improving = bool(evaluated) and evaluated[-1] <= min(evaluated) * (1 + limits.RISEN)
+    splits = split_losses(run.model, trainer.batches, some, len(some))
+    found = [rules.of_splits(splits, improving=improving)]
+    losses = [loss for record in records if (loss := record.get("loss")) is not None]
     if len(losses) >= CURVE and run.model.n_classes:
         found.append(rules.of_curve(curve(losses, run.model.n_classes)))
     return found

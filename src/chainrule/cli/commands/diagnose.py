@@ -60,7 +60,12 @@ def of_run(folder: Path) -> tuple[str, int, cr.doctor.Report]:
     step = trainer.steps
     lr = trainer.plan.lr(step) or trainer.config.lr  # at the end of a run it has fallen to 0
     report = cr.doctor.diagnose(
-        run.model, trainer.batches.batch(step), optimizer=trainer.gradient.optimizer, lr=lr, step=step
+        run.model,
+        trainer.batches.batch(step),
+        optimizer=trainer.gradient.optimizer,
+        lr=lr,
+        step=step,
+        clip=trainer.config.clip,
     )
     return _title(run.model), step, replace(report, findings=(*report.findings, *of_losses(run)))
 
