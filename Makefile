@@ -15,11 +15,14 @@ COMPLETE := A,B,C,D,E,F,G,H,I,J,K,L,M,N,O,P,Q,R,S,T,Y,Z,AA,AB
 NATIVE_SOURCES := $(shell find native -type f)
 SOURCES := $(shell find src -name '*.py') $(NATIVE_SOURCES)
 
+# Matplotlib keeps a list of fonts; here, not in the user's home.
+export MPLCONFIGDIR := $(CURDIR)/build/matplotlib
+
 # The workers of a test run share the cores, so each keeps its matrix products on one.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-peers test-reference sanitize reliability bench lint format conformance docs clean fresh
+.PHONY: help install demo check test test-peers test-reference sanitize reliability bench lint format conformance docs clean fresh
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +31,15 @@ install: $(VENV)/installed  ## Create .venv and install chainrule in it
 
 demo: $(VENV)/installed  ## Train a small language model on text that needs no download (about two minutes)
 	@$(BIN)/chainrule demo
+
+# What most mistakes trip over. `make test` and `make lint` are the whole.
+QUICK_TESTS := tests/battery tests/scalar tests/autograd tests/nn tests/optim tests/models tests/test_docs.py \
+  tests/test_conventions.py tests/test_mirror.py tests/test_imports.py
+
+check: $(VENV)/installed-lint  ## In a minute: ruff, every gradient, the docs' examples, tests of scalar, autograd, nn, optim, models
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(PYTEST) $(QUICK_TESTS)
 
 test: $(VENV)/installed  ## Run every test that needs no other framework
 	@$(PYTEST) --ignore=tests/peers --conformance=$(RECORDS)/tests.json

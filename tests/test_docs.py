@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,50 @@ def test_links_between_pages_exist() -> None:
 def test_the_number_of_operations_is_said_truly() -> None:
     said = re.findall(r"(\d+) operations", (ROOT / "README.md").read_text())
     assert said and set(said) == {str(len(cr.ops.all_ops()))}
+
+
+def test_the_path_leads_from_page_to_page() -> None:
+    """Each step of docs/start/path.md begins with links to the steps around it, and the code it names is there."""
+    path = ROOT / "docs" / "start" / "path.md"
+    text = path.read_text(encoding="utf-8")
+    steps = [
+        (path.parent / link).resolve()
+        for link in re.findall(r"^\d+\. \*\*\[.+?\]\((.+?)\)", text, re.MULTILINE)
+    ]
+    assert len(steps) > 10
+    for number, page in enumerate(steps, 1):
+        line = page.read_text(encoding="utf-8").splitlines()[2]
+        assert line.startswith(f"*Step {number} of {len(steps)} on "), f"{page.name}: {line}"
+        links = [(page.parent / link).resolve() for link in re.findall(r"\]\((.+?)\)", line)]
+        neighbors = [
+            steps[number - 2] if number > 1 else path.with_name("first-model.md"),
+            *steps[number : number + 1],
+        ]
+        assert links == [path, *neighbors], page.name
+    for sources in re.findall(r"Code: (.+?)(?: ·|$)", text, re.MULTILINE):
+        for name in re.findall(r"`(.+?)`", sources):
+            assert (ROOT / "src" / "chainrule" / name).exists(), name
+
+
+def test_every_derivation_has_its_place_on_the_path() -> None:
+    folder = ROOT / "docs" / "derivations"
+    listed = re.findall(r"^\w+$", (folder / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(page.stem for page in folder.glob("*.md") if page.stem != "index")
+
+
+def test_shell_blocks_can_be_pasted() -> None:
+    """Commands and what they print are in blocks of their own, and what explains a command is a comment."""
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for language, block in re.findall(
+            r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S
+        ):
+            commands = [line for line in block.splitlines() if re.match(r"\$ |(chainrule|make|git) ", line)]
+            assert not commands or language in ("sh", "python"), (
+                f"{page.name}: {commands[0]} is not in a block `sh`"
+            )
+            for line in block.splitlines() if language == "sh" else []:
+                assert not re.search(r"^\$ |<\w|\S  +[^#\s]", line.split("#")[0]), f"{page.name}: {line}"
+                shlex.split(line, comments=True)
 
 
 PUBLIC = [
