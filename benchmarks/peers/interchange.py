@@ -69,7 +69,7 @@ class Import(NamedTuple):
 
 def tried(path: Path, out: Path) -> Tried:
     """A model that somebody trained, imported to `out`, compared with itself in another library."""
-    from benchmarks.peers import interchange_peers as peers
+    from benchmarks.peers import interchange_torch as peers
 
     ours, tokenizer = cr.load(out)
     peer = peers.of(path)
@@ -176,7 +176,7 @@ def package(path: Path) -> tuple[str, str] | None:
 
 def random_weights() -> Iterator[Tried]:
     """Every kind, in all settings that the tests have: theirs is written, ours reads it."""
-    from benchmarks.peers import interchange_peers as peers
+    from benchmarks.peers import interchange_torch as peers
 
     for family, models in peers.random_models().items():
         worst, same = 0.0, []

@@ -7,6 +7,7 @@ import random
 import shutil
 from pathlib import Path
 
+from rich.console import Console
 from tests.runs.helpers import new_run
 from tests.runs.survivors import write_data
 
@@ -55,7 +56,7 @@ def campaign(count: int, seed: int, folder: Path) -> Tally:
     for made in (scratch, place):
         made.mkdir()
     write_data(place)
-    new_run(place, max_steps=1).train()
+    new_run(place, max_steps=1).train(Console(quiet=True))
     os.mkfifo(place / "pipe")
     before = {path.name for path in place.iterdir()}
     while tally.tries < count:

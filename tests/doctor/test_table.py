@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from chainrule.inspect.activations import Distribution, LayerReport
 from chainrule.models.registry import KNOWN
 from chainrule.runs import Run
 from chainrule.train.config import defaults
+from chainrule.train.skips import Diverged
 
 SMALL = {"n_layer": 3, "n_head": 2, "n_embd": 32, "n_hidden": 64, "block_size": 32, "n_context": 4}
 SETTINGS: dict[str, Any] = {
@@ -57,7 +59,7 @@ def run_of(folder: Path, family: str = "gpt", **settings: Any) -> Run:
     known = {f.name for f in fields(KNOWN[family].config)}
     sizes: dict[str, Any] = {name: value for name, value in SMALL.items() if name in known}
     if family == "bert":
-        sizes["norm"] = "pre"  # the paper's order stays on a plateau, which the doctor rightly reports
+        sizes["block_size"] = 64  # of a shorter row no word may be hidden, which is a note
     data = settings.pop("data", None) or data_of(family, folder)
     return Run.new(folder / family, data, replace(defaults(family), **SETTINGS | settings), family, **sizes)
 
@@ -116,7 +118,8 @@ def test_a_planted_fault_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[
     plant, settings, expected = FAULTS[fault]
     run = run_of(tmp_path, **settings)
     plant(run)
-    run.train()
+    with suppress(Diverged):
+        run.train()
     codes = {each["code"] for each in said(run.folder, capsys)}
     assert expected <= codes
 

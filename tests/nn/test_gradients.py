@@ -53,6 +53,17 @@ class Cross(nn.Layer):
         return self.attn(x, self.context)
 
 
+class Prefixed(nn.Layer):
+    """Keys and values of x after a learned prefix, added up by position."""
+
+    def __init__(self) -> None:
+        self.prefix = disturbed(nn.KeyValuePrefix(2, 2, 3))
+
+    def forward(self, x: Any) -> Tensor:
+        k, v = self.prefix(x, x * 2.0)
+        return k + v
+
+
 class Listed(nn.Module):
     def __init__(self) -> None:
         self.layers = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 2)])
@@ -139,6 +150,8 @@ LAYERS: dict[str, tuple[Callable[[], nn.Layer], tuple[int, ...] | np.ndarray]] =
     ),
     "bidirectional": (lambda: nn.Bidirectional(nn.RNN(3, 4), nn.LSTM(3, 4)), (2, 5, 3)),
     "lora": (lambda: trained_lora(), (4, 5)),
+    "prefix": (Prefixed, (2, 2, 4, 3)),
+    "soft prompt": (lambda: disturbed(nn.SoftPrompt(nn.Embedding(5, 3), 2)), IDS),
     "adapter": (lambda: disturbed(nn.Adapter(6, 3, activation="gelu")), (2, 4, 6)),
     "adapted": (
         lambda: nn.Adapted(nn.FeedForward(6), disturbed(nn.Adapter(6, 3, activation="gelu"))),  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from chainrule.data import Encoded, LabeledBatches, MaskedBatches, SpecialIds
 from chainrule.errors import ConfigError
 from chainrule.models import BERTClassifier, Model, fine_tune, make
 from chainrule.train import TrainConfig
+from chainrule.train.log import Logger
 from chainrule.train.trainer import Trainer
 
 SPECIAL = SpecialIds(cls=1, sep=2, mask=3)
@@ -19,7 +20,7 @@ SIZES: dict[str, Any] = {"n_layer": 1, "n_head": 2, "n_embd": 32, "n_hidden": 64
 SIZES |= {"block_size": 16, "vocab_size": 24}
 
 
-class Record:
+class Record(Logger):
     """The losses of all steps."""
 
     def __init__(self) -> None:

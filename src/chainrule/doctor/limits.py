@@ -80,7 +80,10 @@ SILENT_FRACTION = 0.9
 """Of a rectifying layer's entries. Inputs centered on 0 silence half of a ReLU layer; nine tenths mean a shift."""
 
 DEAD_FRACTION = 0.1
-"""Of a layer's units. A few dead units cost a little width; a tenth of them has a cause."""
+"""Of a new layer's units. A few dead units cost a little width; a tenth of them has a cause."""
+
+DEAD_TRAINED = 0.5
+"""Of the units of a layer that has been trained, on the examples of one batch: ReLU units learn to be rarely on."""
 
 SPREAD = (0.9, 1.25)
 """Factor per layer on the spread of activations, at initialization. 0.9 over ten layers leaves a third; tanh

@@ -82,7 +82,7 @@ def of_layers(layers: Sequence[LayerReport], *, fresh: bool, clip: float | None 
     if broken:
         yield finding(Code.ACTIVATIONS_NOT_FINITE, name=broken[0].name, layers=_layers(broken))
     yield from _flat(layers, fresh)
-    yield from _dead(layers)
+    yield from _dead(layers, fresh)
     for op, group in _stacks(layers):
         if fresh and op != STREAM:
             yield from _spread(op, group)
@@ -105,12 +105,13 @@ def _flat(layers: Sequence[LayerReport], fresh: bool) -> Iterator[Finding]:
             )
 
 
-def _dead(layers: Sequence[LayerReport]) -> Iterator[Finding]:
+def _dead(layers: Sequence[LayerReport], fresh: bool) -> Iterator[Finding]:
+    """A trained model may do without some units on these examples; without most of them it cannot have meant to."""
     over = [layer for layer in layers if layer.dead]
     if not over:
         return
     worst = max(over, key=lambda layer: len(layer.dead) / layer.units)
-    many = len(worst.dead) / worst.units > limits.DEAD_FRACTION
+    many = len(worst.dead) / worst.units > (limits.DEAD_FRACTION if fresh else limits.DEAD_TRAINED)
     said = {"dead": len(worst.dead), "units": worst.units, "name": worst.name, "examples": worst.examples}
     yield finding(Code.DEAD_UNITS, "problem" if many else "note", **said, layers=_layers(over))
 

@@ -177,7 +177,7 @@ def test_vectors_that_do_not_fit_are_refused(
     write_labels("labels.tsv", 100)
     Path("v.txt").write_text("1 8\nfilm 1 2 3 4 5 6 7 8\n")
     Path("o.txt").write_text("1 8\nzebra 1 2 3 4 5 6 7 8\n")
-    some = ["--n-layer", "1", "--n-head", "2", "--block-size", "16", "--max-steps", "1"]
+    some = ["--n-layer", "1", "--n-head", "2", "--block-size", "16", "--max-steps", "1", "--text-column", "1"]
     if "--init" in words:
         main(["train", "bert", "labels.tsv", *some, "--n-embd", "8", "--out", "b"])
     err = refused(
