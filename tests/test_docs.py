@@ -105,7 +105,8 @@ def test_shell_blocks_can_be_pasted() -> None:
             assert not commands or language in ("sh", "python"), (
                 f"{page.name}: {commands[0]} is not in a block `sh`"
             )
-            for line in block.splitlines() if language == "sh" else []:
+            lines = re.sub(r"\\\n\s*", "", block).splitlines() if language == "sh" else []
+            for line in lines:
                 assert not re.search(r"^\$ |<\w|\S  +[^#\s]", line.split("#")[0]), f"{page.name}: {line}"
                 shlex.split(line, comments=True)
 

@@ -140,8 +140,10 @@ def test_a_checkpoint_cannot_ask_for_more_memory_than_it_fills(tmp_path: Path, f
     for name in set(sizes) - free:
         changed = replace(saved, config=saved.config | {name: 24 * 10**10})
         path = checkpoint.save(tmp_path, changed)
+        with pytest.raises(CheckpointError):  # modules that only a refusal needs are loaded
+            load_language_model(path)
         tracemalloc.start()
-        rule = f"{name} is 240000000000 \\(must be at most \\S+, the number of values in the file"
+        rule = f"{name} is 240000000000 \\(must be at most \\S+, the (number of values in the file|longest context)"
         with pytest.raises(CheckpointError, match=rule) as error:
             load_language_model(path)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000 and "\n" not in str(error.value)
