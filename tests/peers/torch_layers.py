@@ -149,6 +149,19 @@ def adapted(w: Weights, x: Tensor) -> Tensor:
     return adapter(w, F.linear(x, w["base.weight"], w["base.bias"]), "adapter.")
 
 
+def before(rows: Tensor, x: Tensor) -> Tensor:
+    """Learned rows (..., P, C) before those of each text of x (B, ..., T, C)."""
+    return torch.cat([rows.expand(len(x), *rows.shape), x], dim=-2)
+
+
+def prefix(w: Weights, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    return before(w["keys"], k), before(w["values"], v)
+
+
+def soft_prompt(w: Weights, ids: Tensor) -> Tensor:
+    return before(w["prompt"], F.embedding(ids, w["base.weight"]))
+
+
 def dropout(_: Weights, x: Tensor) -> Tensor:
     return PEERS["dropout"](x, p=0.3, key=random.key("dropout", STEP, 1))  # the first key of the step
 
@@ -325,6 +338,8 @@ CASES: dict[str, Case] = {
         lambda: nn.Adapted(nn.Linear(5, 8), nn.Adapter(8, 3, activation="tanh")), adapted, ((2, 4, 5),)
     ),
     "LoRALinear": Case(lambda: nn.LoRALinear(nn.Linear(5, 8), 2, alpha=4.0), lora, ((2, 4, 5),)),
+    "KeyValuePrefix": Case(lambda: nn.KeyValuePrefix(3, 2, 4), prefix, ((2, 2, 5, 4), (2, 2, 5, 4))),
+    "SoftPrompt": Case(lambda: nn.SoftPrompt(nn.Embedding(11, 6), 3), soft_prompt, (IDS,)),
     "LearnedPositions": Case(
         lambda: nn.LearnedPositions(9, 6), lambda w, x: x + w["weight"][:7], ((2, 7, 6),)
     ),
