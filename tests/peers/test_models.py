@@ -231,7 +231,7 @@ def test_batch_norm_in_evaluation(dtype: str) -> None:
             model.loss(*batch(case, step)[0])
     assert isinstance(model.eval(), models.MLPLM)
     weights = {name: torch.tensor(value) for name, value in model.state().items()}
-    trained = {name: weights[name].requires_grad_() for name in model.parameters().keys()}
+    trained = {name: weights[name].requires_grad_() for name, _ in model.parameters().items()}
     logits, loss = peers.windows(4, V, peers.mlp(2, training=False))
     (ids, targets), tensors = batch(case, 7)
     want = logits(weights, tensors[0]).detach().numpy()
