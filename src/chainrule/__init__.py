@@ -63,11 +63,10 @@ if TYPE_CHECKING:
     from chainrule.autograd.types import Array
     from chainrule.models import Model
     from chainrule.native import get_threads, set_threads
-    from chainrule.nn import Layer
     from chainrule.random import seed
     from chainrule.text import Tokenizer
 
-L = TypeVar("L", bound="Layer")
+L = TypeVar("L", bound="nn.Layer")
 
 __version__ = "0.1.0"
 
@@ -94,7 +93,7 @@ def load(path: str | PathLike[str], model: L | None = None) -> tuple[Model, Toke
     return runs.load(path)
 
 
-def save(model: Layer | Mapping[str, Array], path: str | PathLike[str]) -> None:
+def save(model: nn.Layer | Mapping[str, Array], path: str | PathLike[str]) -> None:
     """Write the weights of any layer, or a `state_dict()`, to a safetensors file; `load(path, model)` reads them.
 
     >>> save(model, "model.safetensors")  # doctest: +SKIP
