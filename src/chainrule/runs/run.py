@@ -231,7 +231,7 @@ class Run:
             table = self.task.vectors(self.model)
             if table and not result.interrupted:
                 write_vectors(self.files.vectors, *table)
-        if log.closed:  # the run is saved; whoever called may end as others do whose reader has gone
+        if log.closed:  # the run is saved; the command may end as others do when their reader is gone
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         return result
 

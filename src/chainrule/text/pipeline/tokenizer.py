@@ -33,7 +33,7 @@ class PipelineTokenizer(Tokenizer):
 
     Added tokens are found in the text: those that are `special` only when `encode` is told to look for them. `symbols`
     are tokens that are found in the normalized text as they are (SentencePiece's user-defined symbols). `around` are
-    the special tokens that the model expects before and after a text; whoever makes batches puts them there.
+    the special tokens that the model expects before and after a text; the batches put them there.
 
     >>> from chainrule.text.pipeline import PipelineTokenizer
     >>> from chainrule.text.pipeline.models import WordPiece
