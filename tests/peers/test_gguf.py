@@ -132,7 +132,7 @@ def test_they_read_ours(family: str, weights: str, tmp_path: Path) -> None:
 
 
 OURS = {
-    "gpt": GPTConfig(2, 3, 24, 8, 300, activation="gelu_tanh"),
+    "gpt": GPTConfig(2, 3, 24, 1024, 300, activation="gelu_tanh"),  # they read no other context
     "llama": LlamaConfig(2, 6, 3, 36, 52, 8, 300),
     "qwen3": LlamaConfig(2, 6, 3, 36, 52, 8, 300, head_dim=128, variant="qwen3"),  # they read no other size
 }
