@@ -31,6 +31,18 @@ def test_a_few_pairs_to_judge_by_are_from_the_whole_file_and_so_are_their_bytes(
     assert measured == pytest.approx(len(targets) / size)
 
 
+def test_a_source_is_right_if_it_is_any_of_its_targets_even_those_beyond_the_limit() -> None:
+    tokenizer = cr.text.CharTokenizer.train("abc", ("<s>", "</s>"))
+    model = make("seq2seq", **TINY, vocab_size=tokenizer.vocab_size).eval()
+    (answer,) = TranslationTask.answer(model, tokenizer, ["ab"])
+    found = []
+    for other in (answer["text"], answer["text"] + "c"):
+        listed = PairCorpus("listed", "test", (("ab", answer["text"] + "b"), ("ab", other), ("ba", "b")))
+        task = TranslationTask.of(listed, tokenizer, eval_only=True)
+        found.append(task.scores(model, task.eval_batches(model, batch_size=1, limit=1)))
+    assert [(each["pairs"], each["exact"]) for each in found] == [(1, 1.0), (1, 0.0)]
+
+
 SPECIAL = cr.text.CharTokenizer.train("abcd", ("<pad>", "<s>", "</s>"))
 PAD, BOS, EOS = (SPECIAL.special_ids[name] for name in ("<pad>", "<s>", "</s>"))
 PAIRS = PairCorpus("few", "test", tuple((f"{a}{b}c", "d") for a in "abcd" for b in "abcd"))

@@ -111,14 +111,14 @@ class TranslationTask(PairTask):
     def scores(self, model: EncoderDecoder, batches: EvalBatches) -> dict[str, float | None]:
         """The fraction of sources translated as one of their targets, BLEU (None without sacrebleu), and counts.
 
-        The same source may have several targets: any of them will do. `cut` counts pairs with a side that is longer
-        than the context.
+        The same source may have several targets, in these batches or not: any of them will do. `cut` counts pairs with
+        a side that is longer than the context.
         """
         pairs = self._eval_pairs(_rows(batches))
         wanted: dict[str, list[str]] = {}
-        for source, target in pairs:
+        for source, target in self.validation:
             wanted.setdefault(source, []).append(target)
-        sources = sorted(wanted, key=len)
+        sources = sorted(dict.fromkeys(source for source, _ in pairs), key=len)
         written: list[str] = []
         translator = Translator(model)
         for first in range(0, len(sources), TOGETHER):
