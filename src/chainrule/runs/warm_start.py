@@ -130,8 +130,9 @@ def freeze_body(model: Model) -> None:
     if body is None or body is model:
         rule = f"must be none for a {type(model).__name__}: only a head on a BERT has a body"
         raise ConfigError.of("train", {"freeze": "body"}, rule)
-    body.embeddings.freeze()
-    body.encoder.freeze()
+    body.freeze()
+    if hasattr(body, "pooler"):  # a part of the head: what it makes of [CLS] depends on the labels
+        body.pooler.unfreeze()
 
 
 def _context_alone(model: Model, name: str, value: Any) -> bool:

@@ -90,9 +90,13 @@ class Bucketed(BatchSource):
 
     def once(self) -> Iterator[tuple[Any, Ids]]:
         """Batches for evaluation: every item once, sorted by length so that little is padded."""
+        return map(self.rows, self.by_length())
+
+    def by_length(self) -> Iterator[Items]:
+        """The items of each batch of `once`."""
         items = np.argsort(self.lengths, kind="stable")
         for first in range(0, len(items), self.batch_size):
-            yield self.rows(items[first : first + self.batch_size])
+            yield items[first : first + self.batch_size]
 
 
 class DocumentBatches(Bucketed):

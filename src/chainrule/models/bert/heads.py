@@ -101,16 +101,34 @@ class BERTClassifier(Model):
         ids, targets = super().example_batch(rows, tokens)
         return (ids, None, None), targets if self.per_token else targets[:, 0]
 
-    def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
-        """ids (B, T), mask (B, T), segments (B, T) -> logits (B, classes)"""
-        read = self.read(ids, mask, segments)
+    def forward(
+        self, ids: Array, mask: Array | None = None, segments: Array | None = None, gist: Array | None = None
+    ) -> Tensor:
+        """ids (B, T), mask (B, T), segments (B, T) -> logits (B, classes); `gist` if it is known already"""
+        read = self.read(ids, mask, segments, gist)
         return read + self.bag(*self.features(ids, mask)) if self.config.buckets else read
 
-    def read(self, ids: Array, mask: Array | None, segments: Array | None) -> Tensor:
+    def read(
+        self, ids: Array, mask: Array | None, segments: Array | None, gist: Array | None = None
+    ) -> Tensor:
         """What the encoder makes of a text: the same shapes"""
-        hidden, pooling = self.bert(ids, mask, segments), self.config.pooling
+        pooling = self.config.pooling
+        if gist is None:
+            hidden = self.bert(ids, mask, segments)
+        else:
+            hidden, mask = Tensor(gist), None
         text = self.bert.pooler(hidden) if pooling == "cls" else pool(hidden, mask, pooling)  # (B, C)
         return self.classifier(self.dropout(text))
+
+    def gist(self, ids: Array, mask: Array | None, segments: Array | None) -> Tensor:
+        """ids (B, T), mask (B, T), segments (B, T) -> (B, 1, C): a row of which the head makes what it makes of all"""
+        hidden, pooling = self.bert(ids, mask, segments), self.config.pooling
+        return hidden[:, :1] if pooling == "cls" else pool(hidden, mask, pooling).reshape(len(ids), 1, -1)
+
+    @property
+    def frozen(self) -> bool:
+        """Its body does not learn: a text always has the same gist."""
+        return not any(param.requires_grad for _, param in self.bert.encoder.named_parameters())
 
     def features(self, ids: Array, mask: Array | None = None) -> tuple[Array, Array]:
         """ids (B, T), mask (B, T) -> what the bag reads: tokens and hashed pairs (B, 2T - 1), 1 where there is one"""
@@ -128,11 +146,11 @@ class BERTClassifier(Model):
         bag = bool(getattr(self.config, "buckets", 0))
         if not (bag and self.training):
             return ops.cross_entropy(self(*inputs), targets=targets, ignore_index=IGNORE)
-        ids, mask, segments = inputs
+        ids, mask, *_ = inputs
         words = self.bag(*self.features(ids, mask))
         alone, both = (
             ops.cross_entropy(logits, targets=targets, ignore_index=IGNORE)
-            for logits in (words, self.read(ids, mask, segments) + words.detach())
+            for logits in (words, self.read(*inputs) + words.detach())
         )
         return (alone + self.bag.penalty() + both) * 0.5
 
@@ -148,7 +166,10 @@ class BERTTagger(BERTClassifier):
 
     per_token = True
 
-    def forward(self, ids: Array, mask: Array | None = None, segments: Array | None = None) -> Tensor:
+    # Of its rows each has a label: there is no gist that stands for all.
+    def forward(  # type: ignore[override]
+        self, ids: Array, mask: Array | None = None, segments: Array | None = None
+    ) -> Tensor:
         """ids (B, T), mask (B, T), segments (B, T) -> logits (B, T, classes)"""
         return self.classifier(self.dropout(self.bert(ids, mask, segments)))
 

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -37,6 +37,7 @@ from chainrule.errors import DataError
 from chainrule.models.suited import Suited, for_bert
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.labeled.confusion import Confusion
+from chainrule.tasks.labeled.frozen import FrozenBatches
 from chainrule.tasks.task import EvalBatches, Task
 from chainrule.text import Tokenizer, WordPieceTokenizer
 from chainrule.types import Ids
@@ -160,7 +161,8 @@ class ClassificationTask(Task):
         return list(self._batches(rows, model, batch_size).once())
 
     def _batches(self, rows: list[Any], model: Any, batch_size: int, seed: int = 0) -> Bucketed:
-        return LabeledBatches(
+        kind = partial(FrozenBatches, model=model) if model.frozen else LabeledBatches
+        return kind(
             [self.tokenizer.encode(row.text) for row in rows],
             [self.names[row.label] for row in rows],
             special=SpecialIds.of(self.tokenizer.special_ids),
