@@ -1,7 +1,8 @@
 """Sizes and settings of classifiers that suit the number of their texts.
 
 A model soon knows each of a few thousand texts: they want a small one, much dropout, and a bag of words beside the
-encoder. A body that has learned from other texts wants few passes, and no more dropout than it had.
+encoder. A body that has learned from other texts wants few passes, and no more dropout than it had. One that is frozen
+does not know which words matter here: its head is told by a bag of words too.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ SHAPE = {"n_layer", "n_head", "n_embd", "n_hidden"}  # if one is given, none is 
 
 def for_bert(texts: int, *, trained: bool = False, frozen: bool = False) -> Suited:
     """For a BERT that labels `texts` texts, new or `trained`; if its body is `frozen`, only the head learns."""
-    if frozen:
-        return Suited({}, passes(texts, 10, batch_size=32) | {"lr": 1e-3}, texts)
+    bag = {"buckets": 1 << 16, "l2": 1 / (20 * max(1, texts))}
+    if frozen:  # each text is read once, so passes cost little
+        return Suited(bag, passes(texts, 20, batch_size=32) | {"lr": 3e-3}, texts)
     if trained:
         return Suited({}, passes(texts, 3, batch_size=32) | {"lr": 1e-4}, texts)
     few = texts < FEW
@@ -37,8 +39,7 @@ def for_bert(texts: int, *, trained: bool = False, frozen: bool = False) -> Suit
         "n_embd": 128,
         "n_hidden": 512,
         "dropout": 0.3 if few else 0.1,
-        "buckets": 1 << 16,
-        "l2": 1 / (20 * max(1, texts)),
+        **bag,
     }
     return Suited(sizes, passes(texts, 6 if few else 4, batch_size=32) | {"lr": 5e-4 if few else 1e-3}, texts)
 

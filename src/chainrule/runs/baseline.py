@@ -20,7 +20,7 @@ def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[
     family = task.baseline
     kind = task_of(family)
     simple = kind.of(task.corpus)
-    suited = kind.suited(task.corpus, trained=False, frozen=False)
+    suited = kind.suited(task.corpus)
     settings = defaults(family)
     assert isinstance(settings, TrainConfig)
     config = replace(settings, **suited.training)

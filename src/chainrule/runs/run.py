@@ -121,7 +121,7 @@ class Run:
             tokenizer = None if tokenizer == "char" else load_tokenizer(tokenizer)
         task = kind.of(found, tokenizer, **options)
         if config is None:
-            suited = task.suited(task.corpus, trained=start is not None, frozen=False)
+            suited = task.suited(task.corpus, start=start)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
         check_frozen(config, start)
         sizes = size | task.sizes()

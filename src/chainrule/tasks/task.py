@@ -112,8 +112,8 @@ class Task:
         return {"vocab_size": self.tokenizer.vocab_size}
 
     @classmethod
-    def suited(cls, data: Any, *, trained: bool, frozen: bool) -> Suited:
-        """Sizes and settings that suit the amount of data, for a new model or one that begins `trained`."""
+    def suited(cls, data: Any, *, start: Any = None, frozen: bool = False) -> Suited:
+        """Sizes and settings that suit the amount of data, for a new model or one that begins with `start`."""
         return Suited({}, {})
 
     def check(self, sizes: Any, training: Any) -> None:

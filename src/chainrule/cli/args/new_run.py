@@ -14,9 +14,11 @@ from chainrule.data import Corpus
 from chainrule.errors import ConfigError, Setting
 from chainrule.files import write
 from chainrule.machine import memory
+from chainrule.models import Model
 from chainrule.models.registry import KNOWN
 from chainrule.models.suited import SHAPE
 from chainrule.runs import Run
+from chainrule.runs.warm_start import load_start
 from chainrule.scaling.budget import choose
 from chainrule.tasks.memory import step_bytes
 from chainrule.tasks.registry import task_of
@@ -53,15 +55,16 @@ def _begin(
     tokenizer: Tokenizer | str | None,
     draft: bool,
     sizes: Mapping[str, Any],
+    start: Model | None = None,
 ) -> Run:
-    """A run with these data, settings, tokenizer and sizes; the rest is as the options ask."""
+    """A run with these data, settings, tokenizer and sizes, and `start` if it is read already; the rest as asked."""
     return Run.new(
         folder,
         data,
         training,
         asked.family,
         tokenizer,
-        asked.init,
+        start or asked.init,
         columns=asked.columns,
         vectors=asked.init_embeddings,
         draft=draft,
@@ -92,7 +95,10 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
     if not asked.suits:
         return None
     data, training = kind.find(asked.data, asked.columns), asked.training
-    found = kind.suited(data, trained=asked.init is not None, frozen=training.freeze != "none")
+    start, tokenizer = (
+        (None, asked.tokenizer) if asked.init is None else load_start(asked.init, asked.tokenizer)
+    )
+    found = kind.suited(data, start=start, frozen=training.freeze != "none")
     fixed = asked.given | ({*SHAPE, "buckets", "l2"} if SHAPE & asked.given else set())
     sizes, settings = (
         {name: value for name, value in part.items() if name not in fixed}
@@ -102,7 +108,7 @@ def _for_data(asked: TrainOptions, folder: Path, draft: bool) -> Run | None:
         settings.pop("max_steps", None)
     given = {name: getattr(asked.sizes, name) for name in sizes_of(asked.family) if name in asked.given}
     training = replace(training, **settings)
-    run = _begin(asked, folder, data, training, asked.tokenizer, draft, sizes | given)
+    run = _begin(asked, folder, data, training, tokenizer, draft, sizes | given, start)
     if chosen := sizes | settings:
         asked.say(f"chosen for {found.texts:,} texts to train on: {in_words(chosen)}")
     return run

@@ -31,7 +31,7 @@ class BagOfWordsTask(ClassificationTask):
         return WordTokenizer.train(texts, VOCABULARY, min_count=RARE, lowercase=True)
 
     @classmethod
-    def suited(cls, data: LabelCorpus, *, trained: bool, frozen: bool) -> Suited:
+    def suited(cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False) -> Suited:
         """By the number of texts to train on."""
         return for_bag_of_words(training_texts(data))
 

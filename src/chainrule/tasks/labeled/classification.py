@@ -34,6 +34,7 @@ from chainrule.data.batches.segmented import text_limit
 from chainrule.data.read.columns import no_table
 from chainrule.data.read.suspect import refuse_columns
 from chainrule.errors import DataError
+from chainrule.models import BERTClassifier
 from chainrule.models.suited import Suited, for_bert
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.labeled.confusion import Confusion
@@ -136,9 +137,10 @@ class ClassificationTask(Task):
         return sizes | {"labels": tuple(self.names)}
 
     @classmethod
-    def suited(cls, data: LabelCorpus, *, trained: bool, frozen: bool) -> Suited:
+    def suited(cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False) -> Suited:
         """By the number of texts to train on."""
-        return for_bert(training_texts(data), trained=trained, frozen=frozen)
+        found = for_bert(training_texts(data), trained=start is not None, frozen=frozen)
+        return found._replace(sizes={}) if isinstance(start, BERTClassifier) else found  # it has its head
 
     def fitted(self, model: Any) -> Self:
         """With the numbers that the model gives to labels, if it knows them by name."""

@@ -9,7 +9,7 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from chainrule import ops
 from chainrule.data import (
@@ -68,7 +68,7 @@ class TaggingTask(ClassificationTask):
         """There is nothing to count."""
 
     @classmethod
-    def suited(cls, data: LabelCorpus, *, trained: bool, frozen: bool) -> Suited:
+    def suited(cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False) -> Suited:
         """Every word is an example: the usual sizes will do."""
         return Suited({}, {})
 

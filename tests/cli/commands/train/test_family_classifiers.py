@@ -189,6 +189,13 @@ def test_a_frozen_body_stays_as_it_was(capsys: pytest.CaptureFixture[str]) -> No
     tuned = [*frozen[:5], "--max-steps", "1", "--out", "tuned"]
     main(tuned)
     assert any(not np.array_equal(before[name], load("tuned")[0].state()[name]) for name in body)
+    for start, buckets in (
+        ("head", 1 << 16),
+        ("tuned", 0),
+    ):  # a new head has a bag of words, one that is there what it has
+        more = ["--init", start, "--freeze", "body", "--max-steps", "1", "--out", f"{start}-more"]
+        main(["train", "bert-classifier", "reviews.tsv", *more])
+        assert load(f"{start}-more")[0].config.buckets == buckets
     assert "Hugging Face has no model like this BERTClassifier" in refused(
         "export", "head", "--out", "hub", capsys=capsys
     )
