@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from chainrule.autograd import precision
 from chainrule.data import CHOSEN, BatchSource, Columns, Shards
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
@@ -75,7 +76,10 @@ class Run:
         else:
             if config.freeze == "body":
                 freeze_body(model)
-            held_out = self.task.eval_batches(model, batch_size=config.batch_size, limit=config.eval_windows)
+            with precision(config.precision):  # a frozen body reads them here
+                held_out = self.task.eval_batches(
+                    model, batch_size=config.batch_size, limit=config.eval_windows
+                )
             scores = self.task.scores if self.task.scored else None
             self.trainer = Trainer(
                 model, self._batches(config), held_out, config, self.tokenizer, scores=scores
@@ -186,7 +190,8 @@ class Run:
 
     def _batches(self, config: TrainConfig) -> BatchSource:
         steps = config.max_steps if config.budget is None else None
-        return self.task.batches(self.model, batch_size=config.batch_size, seed=config.seed, steps=steps)
+        with precision(config.precision):
+            return self.task.batches(self.model, batch_size=config.batch_size, seed=config.seed, steps=steps)
 
     @property
     def family(self) -> str:

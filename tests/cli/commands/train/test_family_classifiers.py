@@ -176,8 +176,11 @@ def test_a_frozen_body_stays_as_it_was(capsys: pytest.CaptureFixture[str]) -> No
     Path("text.txt").write_text(Path("reviews.tsv").read_text())
     main(["train", "bert", "text.txt", *TINY, "--max-steps", "2", "--out", "body"])
     frozen = ["train", "bert-classifier", "reviews.tsv", "--init", "body", "--freeze", "body"]
-    main([*frozen, "--pooling", "mean", "--max-steps", "4", "--eval-every", "2", "--out", "head"])
+    short = ["--max-steps", "4", "--eval-every", "2", "--precision", "bf16", "--keep", "last"]
+    main([*frozen, "--pooling", "mean", *short, "--out", "head"])
     assert "a tenth of" not in capsys.readouterr().out
+    validations = [r["validation"] for r in read(Path("head/log.jsonl")) if "validation" in r]
+    assert result("eval", "head", capsys=capsys)["nats_per_label"] == validations[-1]  # read once, or again
     before, after = load("body")[0].state(), load("head")[0].state()
     body = [name for name in after if name.startswith("bert.")]
     assert body and all(np.array_equal(before[name], after[name]) for name in body)
