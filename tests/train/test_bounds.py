@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from chainrule.cli import main
+from chainrule.runs import Run
 from chainrule.train.bounds import Bounds
 from chainrule.train.config import TrainConfig
 from chainrule.train.skips import Diverged
+from tests.runs.helpers import losses, new_run
 from tests.runs.survivors import FILES, write_data
 
 SMALL = [
@@ -70,3 +73,17 @@ def test_a_training_that_ends_worse_than_it_began_has_failed() -> None:
     Bounds(None).check_end([9.0] * 50, config)
     with pytest.raises(Diverged, match=r"loss 7 at the end, above 6.3 since step 101"):
         bounds.check_end(healthy + [7.0] * 40, config)
+
+
+def test_a_resumed_training_has_the_bounds_of_an_unbroken_one(tmp_path: Path) -> None:
+    """Weights from elsewhere may begin with a loss far above that of a guess."""
+    run = new_run(tmp_path, max_steps=8, lr=1e-6)
+    state = run.model.state()
+    run.model.load(state | {"wte.weight": 3000 * state["wte.weight"]})
+    run.train()
+    first = losses(run)[0][1]
+    assert first > 10 * math.log(run.model.config.vocab_size)
+    resumed = Run.resume(run.folder)
+    resumed.change(max_steps=12)
+    assert resumed.train().steps == 12
+    assert resumed.trainer.bounds.start == run.trainer.bounds.start == first

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from chainrule.errors import Setting
 from chainrule.train.config import TrainConfig
@@ -35,6 +36,12 @@ class Bounds:
         """Learn the loss of the first batch, before any update; it may be larger than that of a guess."""
         if math.isfinite(loss):
             self.start = max(loss, self.start)
+
+    def recall(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Learn the loss of the first batch from a log: a resumed training has the bounds of an unbroken one."""
+        for record in records:
+            if record["step"] == 1 and record.get("loss") is not None:
+                self.begin(record["loss"])
 
     def check(self, loss: float, step: int, config: TrainConfig, what: str = "loss") -> None:
         """Refuse a loss from which no training comes back; one that is not finite is another matter."""
