@@ -63,7 +63,9 @@ class Command:
         if self.json:
             show(found, True)
             return
-        of_labels = {name: found.pop(name) for name in ("labels", "mistakes", "confusion") if name in found}
+        of_labels: dict[str, Any] = {
+            name: found.pop(name) for name in ("labels", "mistakes", "confusion") if name in found
+        }
         show(in_words(found), False)
         if of_labels:
             print("\n".join(by_label(of_labels)))

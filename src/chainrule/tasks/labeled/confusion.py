@@ -91,7 +91,7 @@ class Confusion:
 
     def _sums(self, labels: Counts, where: Any = slice(None)) -> Numbers:
         """(C,) how often each label is among these"""
-        return np.bincount(labels[where], self.times[where], len(self.labels))
+        return np.bincount(labels[where], self.times[where], len(self.labels)).astype(np.float64)
 
     def mistakes(self) -> list[tuple[str, str, int]]:
         """The commonest first: the label that is right, the one that was given, and how often."""
