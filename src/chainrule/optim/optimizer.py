@@ -68,11 +68,12 @@ class Optimizer:
     def _in_group(self, piece: Piece, rate: float) -> None:
         """Update a piece with the settings of its group."""
         settings = dict(piece[-1])
-        own = settings.pop("lr", self.lr)
+        if (own := settings.pop("lr", None)) is not None:
+            rate = rate * own / self.lr if self.lr else own
         before = {name: getattr(self, name) for name in settings}
         vars(self).update(settings)
         try:
-            self._move(piece, rate * own / self.lr if self.lr else own)
+            self._move(piece, rate)
         finally:
             vars(self).update(before)
 
