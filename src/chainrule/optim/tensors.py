@@ -14,6 +14,7 @@ from chainrule.suggest import hinted
 Array: TypeAlias = npt.NDArray[Any]
 
 GROUP_SETTINGS = ("lr", "weight_decay")
+RULE = "must be tensors: model.parameters(), a list of tensors, or groups {'params': [...], 'lr': ...}"
 
 
 # Values and gradients in one row each; where the optimizer keeps its state of them; whether they decay; the settings of
@@ -56,18 +57,17 @@ def as_block(owner: str, params: Learned, known: Iterable[str]) -> Block:
     """The block itself, or a list of tensors or groups as one; `known` are the settings of the optimizer."""
     if hasattr(params, "pieces"):
         return params  # type: ignore[return-value]
-    if not isinstance(params, Iterable):
-        rule = "must be its .parameters(), a list of tensors, or groups {'params': [...], 'lr': ...}"
-        raise ConfigError(f"{owner}: got a {type(params).__name__} ({rule})")
-    listed: list[Any] = [params] if hasattr(params, "requires_grad") else list(params)
+    given: Any = params
+    if not isinstance(given, Iterable):
+        raise ConfigError(f"{owner}: got a {type(given).__name__} ({RULE})")
+    listed: list[Any] = [given] if hasattr(given, "requires_grad") else list(given)
     if not listed:
         raise ConfigError(f"{owner}: got no parameters (must be at least one, such as model.parameters())")
     groups = [_group(owner, g, known) if isinstance(g, Mapping) else ([g], {}) for g in listed]
     tensors = [tensor for members, _ in groups for tensor in members]
     for tensor in tensors:
         if not hasattr(tensor, "requires_grad"):
-            rule = "must be tensors: model.parameters(), a list of tensors, or groups {'params': [...], 'lr': ...}"
-            raise ConfigError(f"{owner}: got a {type(tensor).__name__} among the parameters ({rule})")
+            raise ConfigError(f"{owner}: got a {type(tensor).__name__} among the parameters ({RULE})")
         if tensor.record is not None:
             raise ConfigError(
                 f"{owner}: {tensor.name} is computed (must be a leaf: a Param, or a Tensor of your own)"
