@@ -68,3 +68,14 @@ def test_training_goes_on_after_a_stop_with_the_same_bits(tmp_path: Path) -> Non
     assert again.trainer.steps == 3 and again.model.frozen
     again.train()
     assert all(np.array_equal(value, again.model.state()[name]) for name, value in run.model.state().items())
+
+
+def test_all_of_the_body_is_frozen_but_what_makes_a_vector_of_cls(tmp_path: Path) -> None:
+    corpus = ClassificationTask.find(reviews(tmp_path))
+    tokenizer = ClassificationTask.of(corpus).tokenizer
+    body = make("bert", **TINY, vocab_size=tokenizer.vocab_size, variant="electra", embedding_size=8)
+    config = TrainConfig(max_steps=1, batch_size=BATCH, warmup=0, freeze="body")
+    run = Run.new(tmp_path / "run", corpus, config, "bert-classifier", tokenizer, body, draft=True)
+    learn = {name for name, param in run.model.named_parameters() if param.requires_grad}
+    head = {f"{part}.{name}" for part in ("bert.pooler.dense", "classifier") for name in ("weight", "bias")}
+    assert learn == head and any("embeddings_project" in name for name, _ in run.model.named_parameters())
