@@ -140,7 +140,7 @@ class ClassificationTask(Task):
     def suited(cls, data: LabelCorpus, *, start: Any = None, frozen: bool = False) -> Suited:
         """By the number of texts to train on."""
         found = for_bert(training_texts(data), trained=start is not None, frozen=frozen)
-        return found._replace(sizes={}) if isinstance(start, BERTClassifier) else found  # it has its head
+        return found._replace(sizes={}) if type(start) is BERTClassifier else found  # it has its head
 
     def fitted(self, model: Any) -> Self:
         """With the numbers that the model gives to labels, if it knows them by name."""
