@@ -81,8 +81,8 @@ sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and U
 	  -o build/pool-test -pthread && build/pool-test
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
-	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/battery tests/text --ignore=tests/text/chat \
-	  -k 'not memory'  # the store is bypassed there, and limits on memory leave the sanitizer no room (so in chat)
+	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/battery tests/text \
+	  -k 'not memory'  # limits on memory leave the sanitizer no room, and it has its own store
 
 reliability: $(VENV)/installed-data  ## Kill, damage, fuzz and misuse the program thousands of times (half an hour; QUICK=1: a minute)
 	@$(BIN)/python -m benchmarks.reliability $(if $(QUICK),--quick)
