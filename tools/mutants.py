@@ -21,7 +21,7 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 # Subtrees that no test of behavior can see, or whose places in the text are not exact: messages, types, examples.
 OPAQUE = (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom)
 TYPES = {"annotation", "returns"}
-EXAMPLES = {"example", "examples", "shapes", "overload", "TypeVar", "cast", "dataclass"}
+EXAMPLES = {"example", "examples", "shapes", "overload", "TypeVar", "cast", "dataclass", "Example"}
 
 
 @dataclass(frozen=True)

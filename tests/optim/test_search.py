@@ -148,6 +148,12 @@ def test_early_stopping_ignores_small_gains_and_nan() -> None:
     assert stop.best_step == 2
 
 
+def test_early_stopping_stops_where_no_loss_was_ever_a_number() -> None:
+    stop = EarlyStopping(2)
+    assert [stop(step, math.nan) for step in range(2)] == [False, True]
+    assert stop.best_step == -1
+
+
 @pytest.mark.parametrize(("patience", "delta"), [(0, 0.0), (1, -0.1)])
 def test_bad_early_stopping_is_refused(patience: int, delta: float) -> None:
     with pytest.raises(ConfigError, match="EarlyStopping"):
