@@ -30,6 +30,10 @@ KILLED, SURVIVED, BROKEN = b"k", b"s", b"b"
 Tests = Sequence[str]
 
 
+class BrokenTests(Exception):
+    """Tests that fail on the sources as they are say nothing about mutants."""
+
+
 def try_mutants(tests: Tests, mutants: Sequence[Mutant]) -> Iterator[bool]:
     """For each mutant whether the tests kill it; without one they must pass."""
     reader, writer = os.pipe()
@@ -45,7 +49,7 @@ def try_mutants(tests: Tests, mutants: Sequence[Mutant]) -> Iterator[bool]:
         for _ in mutants:
             answer = os.read(reader, 1)
             if answer not in (KILLED, SURVIVED):
-                sys.exit(f"mutate: {' '.join(tests)} fails without a mutant: mend it first")
+                raise BrokenTests(f"{' '.join(tests)} fails without a mutant: mend it first")
             yield answer == KILLED
     except BaseException:  # interrupted: its copies end with it
         os.killpg(child, signal.SIGKILL)

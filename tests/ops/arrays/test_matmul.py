@@ -101,9 +101,3 @@ def test_one_matrix_for_the_whole_batch() -> None:
 def test_wrong_shapes(a: Shape, b: Shape, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         ops.matmul(np.ones(a), np.ones(b))
-
-
-@pytest.mark.parametrize(("needs", "backward"), [((True, True), 2), ((True, False), 1), ((False, False), 0)])
-def test_a_product_costs_two_operations_per_multiply_add(needs: tuple[bool, bool], backward: int) -> None:
-    a, b = np.zeros((5, 2, 3)), np.zeros((3, 4))
-    assert ops.matmul.cost(needs, a, b) == (240, backward * 240, 0)
