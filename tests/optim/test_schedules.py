@@ -114,6 +114,7 @@ def test_transfer_vector() -> None:
         (lambda: cosine(0.1, 10, warmup=10), r"cosine: warmup is 10, steps 10 \(must be fewer"),
         (lambda: linear(0.1, 10, final=0.2), r"linear: final is 0\.2, lr 0\.1"),
         (lambda: wsd(0.1, 10, warmup=5, decay=6), "wsd: decay is 6 of 5 steps"),
+        (lambda: wsd(0.1, 10, decay=0), "wsd: decay is 0 of 10 steps"),
         (lambda: transfer(0.1, 8, params=0, to_params=1), "transfer: sizes 0 and 1"),
     ],
 )
