@@ -164,6 +164,10 @@ class BPETokenizer(Tokenizer):
             return self._encoder.decode(np.ascontiguousarray(array, np.int32))
         return b"".join(self.tokens[id] for id in array)
 
+    @property
+    def spellings(self) -> list[bytes]:
+        return self.tokens
+
     def to_dict(self) -> dict[str, Any]:
         """A description for JSON, which `from_dict` reads; bytes are written as in GPT-2's files."""
         return {
