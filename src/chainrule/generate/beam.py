@@ -158,7 +158,12 @@ def search(texts: Session, starts: Sequence[Sequence[int] | Prompt], beam: Beam)
 
 
 def beam_search(
-    model: Model, ids: npt.ArrayLike, beam: Beam | None = None, *, weights: str = "fp32", **options: Any
+    model: Model,
+    ids: npt.ArrayLike | Prompt,
+    beam: Beam | None = None,
+    *,
+    weights: str = "fp32",
+    **options: Any,
 ) -> list[Hypothesis]:
     """ids (t,) -> the texts that a language model finds likeliest after them; the options are the fields of `Beam`
 

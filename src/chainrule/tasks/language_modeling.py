@@ -103,6 +103,10 @@ class LanguageModelingTask(Task):
         learned, others = (prompt_ids(tokenizer, part) for part in (training, validation))
         return cls(data, tokenizer, learned, others, size, window)
 
+    @classmethod
+    def texts(cls, data: Corpus, *, held_out: bool) -> list[str]:
+        return [data.text if held_out else split(data.text)[0]]
+
     def check(self, sizes: Any, training: Any) -> None:
         """A row has more tokens than a window, and a step fits into memory."""
         window = self.window or sizes.block_size

@@ -164,6 +164,10 @@ class BPETokenizer(Tokenizer):
             return self._encoder.decode(np.ascontiguousarray(array, np.int32))
         return b"".join(self.tokens[id] for id in array)
 
+    def piece(self, id: int) -> str:
+        """One token, to be printed; bytes that are a part of a character as \\xc3."""
+        return self.tokens[id].decode("utf-8", "backslashreplace")
+
     @property
     def spellings(self) -> list[bytes]:
         return self.tokens

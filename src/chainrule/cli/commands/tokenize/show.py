@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import find_tokenizer, read_input
-from chainrule.errors import ConfigError
+from chainrule.errors import ConfigError, Setting
 from chainrule.validate import Check
 
 COLORS = (
@@ -39,20 +39,21 @@ class Command:
     length: int = 600
     """Characters to show."""
     kind: Literal["plain-bpe"] | None = None
-    """With --trace: the tokenizer whose training is shown."""
+    """With --trace: the tokenizer whose training is shown; there is only this one."""
     trace: bool = False
     """Show the merges that training makes, one a line: the pair, its count, and the words after it."""
     merges: int = 20
     """With --trace: how many merges to show."""
+    words: int = 10
+    """With --trace: how many words to show after each merge, the most frequent ones; with --json all are there."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
-        if self.trace != (self.kind is not None):
-            raise ConfigError(
-                "tokenize show: --kind plain-bpe and --trace belong together (give both or none)"
-            )
-        Check("tokenize show", self).at_least(1, "length", "merges")
+        if self.kind is not None and not self.trace:
+            rule = "must be with --trace, which shows how it learns; a text is shown by --vocab FILE"
+            raise ConfigError("tokenize show: ", Setting("kind"), f" is {self.kind} without trace ({rule})")
+        Check("tokenize show", self).at_least(1, "length", "merges", "words")
         if self.trace:
             self._merges()
         else:
@@ -61,8 +62,10 @@ class Command:
     def _merges(self) -> None:
         text = SEED.split() if self.file is None else read_input(self.file)
         steps = list(islice(cr.text.textbook_bpe.trace(text), self.merges))
-        table = cr.text.textbook_bpe.trace_table
-        print(json.dumps({"merges": [asdict(step) for step in steps]}) if self.json else table(steps))
+        if self.json:
+            print(json.dumps({"merges": [asdict(step) for step in steps]}))
+        else:
+            print(cr.text.textbook_bpe.trace_table(steps, self.words))
 
     def _pieces(self) -> None:
         from rich.console import Console

@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 # What a run needs is imported when there is one: the help is there without it.
 
 TOKENS = {  # the help of --tokenizer, by what a family reads
-    "characters": "char: each character is a token; or the path of a tokenizer's file. Default: char, or that of the "
-    "shards.",
-    "word pieces": "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]. Default: word "
-    "pieces that are learned from the data, or the tokenizer of the shards.",
-    "words": "The path of a tokenizer's file. Default: the words of the data in lower case.",
+    "characters": "char: each character is a token; bpe, bpe:4000, unigram or wordpiece: learned from the data, of "
+    "this size; or the path of a tokenizer's file. Default: char, or that of the shards.",
+    "byte pairs": "bpe, bpe:4000, unigram or wordpiece: learned from both sides, of this size; char; or the path of a "
+    "tokenizer's file. Default: bpe, of a size that suits the amount of text.",
+    "word pieces": "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]; or wordpiece:4000, "
+    "bpe:4000 or unigram:4000. Default: word pieces that are learned from the data, or the tokenizer of the shards.",
+    "words": "The path of a tokenizer's file, or bpe:4000, unigram:4000 or wordpiece:4000. Default: the words of the "
+    "data in lower case.",
 }
 
 VECTORS = (
