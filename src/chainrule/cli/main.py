@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
+from chainrule.cli.args.familiar import command_hint
 from chainrule.errors import ChainruleError, ConfigError, Failure, Setting
 from chainrule.suggest import closest
 
@@ -153,7 +154,8 @@ def _dispatch(args: list[str]) -> None:
         return
     words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
     if not words:
-        raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args)})")
+        group = any(name.startswith(f"{args[0]} ") for name in COMMANDS)
+        raise ConfigError(f"{' '.join(args[: 1 + group])!r}: no such command ({_suggestion(args)})")
     _run(" ".join(args[:words]), args[words:])
 
 
@@ -247,6 +249,8 @@ def _suggestion(args: list[str]) -> str:
     known = [name for name, (_, about) in COMMANDS.items() if about]
     group = {name.partition(" ")[2]: name for name in known if name.split()[0] == args[0]}
     meant = group or {name: name for name in (*known, "--help", "--version")}
+    if not group and (hint := command_hint(args[0])):
+        return hint
     for said in args[1:2] if group else (" ".join(args[:2]), args[0]):
         if near := closest(said, meant):
             return f"did you mean {meant[near[0]]}?"

@@ -61,7 +61,7 @@ def _sorted(options: Sequence[Option], words: list[str]) -> tuple[dict[str, Any]
         flag = written.replace("_", "-")
         option = flags.get(flag) or off.get(flag)
         if option is None:
-            raise UnknownOption(word, flags)
+            raise UnknownOption(word, [option.flag for option in options])
         if option.kind.words == 0:
             if equals:
                 raise BadValue(flag, value, f"must stand alone: leave out ={value}")

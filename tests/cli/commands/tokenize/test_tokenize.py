@@ -209,7 +209,7 @@ BAD = {
     ),
     "unwritable": (["train", "text.txt", "--kind", "char", "--out", "text.txt/a"], "cannot be written"),
     "not UTF-8": (["encode", "latin.txt"], "latin.txt: line 2 is not UTF-8, byte 0xe9"),
-    "no vocab": (["encode", "text.txt", "--vocab", "none"], "none: cannot be read (No such file"),
+    "no vocab": (["encode", "text.txt", "--vocab", "none"], "none: no such file (must be a tokenizer's file"),
     "no tokenizer": (["encode", "text.txt", "--vocab", "."], "holds no tokenizer"),
     "a text as vocab": (["encode", "text.txt", "--vocab", "bad.json"], "bad.json: line 1 is not JSON"),
     "prose as vocab": (

@@ -137,14 +137,20 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
 
     Without a family it is gpt, but a first word that is not data either was meant to be one.
     """
-    if not family:
+    default = not family
+    if default:
         refuse_family(words[0] if words else "")
         family = "gpt"
     config, kind = KNOWN[family].config, DATA.get(family, TEXT)
-    others = ", ".join(name for name in NAMES if name != family)
+    others = ", ".join(name for name in [*NAMES, "word2vec"] if name != family)
     steps = "" if kind.chosen else " --max-steps 5000"
     about = (
-        f"Train a model of the family {family}. Other families: {others}, word2vec, each with options of its own.\n\n"
+        (
+            f"Train a model. FAMILY is {family} if it is left out; others are {others}. Each has options of its own: "
+            "chainrule train FAMILY --help.\n\n"
+            if default
+            else f"Train a model of the family {family}. Other families: {others}, each with options of its own.\n\n"
+        )
         + (kind.chosen and f"{kind.chosen}\n\n")
         + f"Example: chainrule train {family} {kind.example}{steps} --out runs/mine"
     )
@@ -158,7 +164,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     ]
     if family in ENCODERS:
         more.append(("init_embeddings", Annotated[Path | None, Help(VECTORS)], field(default=None)))
-    shared: dict[str, Any] = {"family": family, "__doc__": about}
+    shared: dict[str, Any] = {"family": family, "__doc__": about} | ({"first": "[FAMILY]"} if default else {})
     return make_dataclass("Command", more, bases=(Train,), namespace=shared, frozen=True)
 
 
