@@ -181,7 +181,7 @@ BAD = {
     "missing file": (["train", "gpt", "none.txt"], "none.txt: no such file"),
     "directory for a file": (
         ["train", "gpt", "."],
-        "holds no meta.json (must be written by chainrule data build)",
+        ".: a directory without token shards (must be a file, or made by: chainrule data build .",
     ),
     "directory for a text": (["ladder", "."], "not a regular file"),
     "empty file": (["train", "gpt", "empty.txt"], "empty.txt: no text in 0 bytes"),

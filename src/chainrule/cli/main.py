@@ -185,6 +185,7 @@ def _run(name: str, words: list[str]) -> None:
     try:
         made = read(command, options, words)
     except ChainruleError as error:
+        _answer_for(error, name)
         about_options = isinstance(error, UsageError) or any(isinstance(part, Setting) for part in error.args)
         see = f"; see {program} --help" if about_options else ""
         _refuse(f"{error.spelled(spell)}{see}")
@@ -193,7 +194,15 @@ def _run(name: str, words: list[str]) -> None:
     try:
         made.run()
     except ChainruleError as error:
+        _answer_for(error, name)
         _refuse(error.spelled(spell), _code(error))
+
+
+def _answer_for(error: ChainruleError, name: str) -> None:
+    """A command answers by its own name: options of sampling are those of `chat` too."""
+    owner = getattr(error, "owner", "")
+    if owner in COMMANDS and owner != name.split()[0]:
+        error.args = (f"{name}: ", *error.args[1:])
 
 
 def _lifted(words: list[str]) -> list[str]:

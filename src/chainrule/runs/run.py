@@ -9,9 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 from chainrule.data import CHOSEN, BatchSource, Columns, Shards
 from chainrule.doctor import Code
@@ -46,6 +44,9 @@ from chainrule.train.log import Log, read, score_in_words
 from chainrule.train.plan import Plan
 from chainrule.train.trainer import Result, Trainer
 from chainrule.train.word_vectors import word_trainer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 AnyConfig = TrainConfig | WordTrainConfig
 

@@ -18,10 +18,11 @@ from chainrule.models.registry import KNOWN
 from chainrule.models.suited import SHAPE
 from chainrule.runs import Run
 from chainrule.scaling.budget import choose
+from chainrule.suggest import hinted
 from chainrule.tasks.memory import step_bytes
 from chainrule.tasks.registry import task_of
 from chainrule.text import CharTokenizer, Tokenizer
-from chainrule.text.training.recipe import Recipe
+from chainrule.text.training.recipe import KINDS, Recipe
 from chainrule.train.config import TrainConfig
 
 
@@ -33,6 +34,7 @@ def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
         why = "which has no [CLS]" if reads == "word pieces" else "which has no words"
         rule = f"must be {reads} for a {family}: leave it out"
         raise ConfigError("train: ", Setting("tokenizer"), f" is char, {why} ({rule})")
+    _check_name(asked.tokenizer)
     run = (
         _for_budget(asked, folder, draft)
         or _for_data(asked, folder, draft)
@@ -46,6 +48,15 @@ def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
     if not draft:
         write(run.files.settings, _record(asked, run).encode())
     return run
+
+
+def _check_name(tokenizer: str | None) -> None:
+    """A word that is neither a tokenizer to learn nor a file; what is no path is a name."""
+    if tokenizer is None or Recipe.of(tokenizer) or Path(tokenizer).exists() or not tokenizer.isalnum():
+        return
+    listed = f"{', '.join(KINDS)}, with a size as in bpe:4000, or the path of a tokenizer's file; nothing is fetched"
+    rule = hinted(f"must be {listed}", tokenizer, KINDS)
+    raise ConfigError("train: ", Setting("tokenizer"), f" is {tokenizer} ({rule})")
 
 
 def _learned(asked: TrainOptions, run: Run) -> str:

@@ -77,7 +77,10 @@ def _following(kind: Kind, flag: str, words: list[str]) -> list[str]:
     found = list(takewhile(lambda word: not _is_flag(word), words[:1] if kind.words == 1 else words))
     pairs = kind.words is None and kind.gather is not tuple
     if pairs:
-        found = [*found[:1], *takewhile(_is_number, found[1:])]
+        numbers = 1 + len(list(takewhile(_is_number, found[1:])))
+        found = found[
+            : numbers + numbers % 2
+        ]  # of half a pair also the word that is no number: the error shows it
     if not found and (pairs or kind.words is not None):
         raise MissingValue(flag)
     del words[: len(found)]

@@ -176,6 +176,22 @@ def test_shards_have_a_tokenizer_already(folder: Path, capsys: pytest.CaptureFix
     assert not Path("runs").exists()
 
 
+@pytest.mark.parametrize("lines", [0, 1])
+def test_a_run_is_saved_even_if_its_reader_leaves_at_once(tmp_path: Path, lines: int) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("one two three. " * 200)
+    command = [sys.executable, "-m", "chainrule.cli", "train", "ngram", str(text), "--max-steps", "600000"]
+    reader = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "run")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert reader.stdout is not None
+    for _ in range(lines):  # as `| head -1` does, or `| true`
+        reader.stdout.readline()
+    reader.stdout.close()
+    assert reader.wait(60) == 141
+    assert Run.resume(tmp_path / "run").trainer.steps > 0
+
+
 def test_training_ends_saved_when_its_reader_has_gone(tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("one two three. " * 200)

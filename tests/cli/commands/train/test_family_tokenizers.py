@@ -99,7 +99,15 @@ def test_every_family_takes_a_name(flags: list[str], kind: type, capsys: pytest.
         ),
         ("bpe:3", "--tokenizer is bpe:3 (must be at least 256"),
         ("char:9", "--tokenizer is char:9 (must be char alone"),
-        ("gpt2", "gpt2: no such file (must be a tokenizer's file, or a run; nothing is fetched)"),
+        (
+            "gpt2",
+            "--tokenizer is gpt2 (must be char, bpe, unigram, wordpiece, with a size as in bpe:4000, or the path",
+        ),
+        ("BPE", "did you mean bpe?)"),
+        (
+            "no/such.json",
+            "no/such.json: no such file (must be a tokenizer's file, or a run; nothing is fetched)",
+        ),
     ],
 )
 def test_bad_names_are_one_line(name: str, rule: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,6 +83,9 @@ class Command:
         for place, piece in enumerate(pieces):
             visible = piece.replace("\n", "⏎\n") if console.is_terminal else f"[{piece}]"
             shown.append(visible, COLORS[place % len(COLORS)])
-        console.print(shown)
+        if console.is_terminal:
+            console.print(shown)
+        else:
+            print(shown.plain)  # which ends as other commands do if nobody reads it
         each = len(text) / max(len(ids), 1)
-        console.print(f"{len(ids):,} tokens for {len(text):,} characters, {each:.2f} each")
+        print(f"{len(ids):,} tokens for {len(text):,} characters, {each:.2f} each")
