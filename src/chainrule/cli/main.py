@@ -9,6 +9,7 @@ import importlib
 import io
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -155,6 +156,8 @@ def _dispatch(args: list[str]) -> None:
     words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
     if not words:
         group = any(name.startswith(f"{args[0]} ") for name in COMMANDS)
+        if group and len(args) == 1:
+            raise ConfigError(f"{args[0]}: no command alone ({_suggestion(args)})")
         raise ConfigError(f"{' '.join(args[: 1 + group])!r}: no such command ({_suggestion(args)})")
     _run(" ".join(args[:words]), args[words:])
 
@@ -200,8 +203,8 @@ def _run(name: str, words: list[str]) -> None:
 
 def _answer_for(error: ChainruleError, name: str) -> None:
     """A command answers by its own name: options of sampling are those of `chat` too."""
-    owner = getattr(error, "owner", "")
-    if owner in COMMANDS and owner != name.split()[0]:
+    owner, commands = getattr(error, "owner", ""), {word for each in COMMANDS for word in each.split()}
+    if owner in commands and owner not in name.split():
         error.args = (f"{name}: ", *error.args[1:])
 
 
@@ -215,8 +218,9 @@ def _lifted(words: list[str]) -> list[str]:
             rest.append(word)
             continue
         value = value if equals else next(given, "")
-        if not value:
-            raise ConfigError("--unpack-limit: is missing its value (must be a number of bytes, such as 10G)")
+        if not re.fullmatch(r"\d{1,12}[kMGT]?B?", value):
+            said = f"got {value!r}" if value else "is missing its value"
+            raise ConfigError(f"--unpack-limit: {said} (must be a number of bytes, such as 800M or 10G)")
         os.environ["CHAINRULE_UNPACK_LIMIT"] = value
     return rest
 

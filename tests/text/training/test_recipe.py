@@ -45,7 +45,7 @@ def test_other_names_are_files(name: str | None) -> None:
     "name", ["bpe:x", "bpe:", "bpe:-3", "unigram:1.5", "bpe:99999999999", "char:4", "bpe:٣"]
 )
 def test_what_is_no_size_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"train: tokenizer is .* \(must be "):
+    with pytest.raises(ConfigError, match=r"^tokenizer is .* \(must be "):
         Recipe.of(name)
 
 
@@ -53,7 +53,7 @@ def test_what_is_no_size_is_refused(name: str) -> None:
 def test_a_vocabulary_that_is_too_small_names_the_flag_and_the_least(name: str) -> None:
     recipe = Recipe.of(name)
     assert recipe
-    with pytest.raises(ConfigError, match=rf"train: tokenizer is {name} \(must be at least \d+"):
+    with pytest.raises(ConfigError, match=rf"^tokenizer is {name} \(must be at least \d+"):
         recipe.learn(TEXTS)
 
 

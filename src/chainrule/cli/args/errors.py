@@ -49,4 +49,7 @@ class MissingArgument(UsageError):
 class ExtraArgument(UsageError):
     def __init__(self, word: str) -> None:
         self.word = word
-        super().__init__(f"{word!r}: one argument too many (leave it out; an option is written --name)")
+        rule = "leave it out; an option is written --name"
+        if word.lower() in ("true", "false", "yes", "no", "on", "off"):
+            rule = "a switch has no value: --name turns it on, --no-name off"
+        super().__init__(f"{word!r}: one argument too many ({rule})")

@@ -11,6 +11,7 @@ CPU = "everything runs on the CPU; CHAINRULE_THREADS=2 before the command sets t
 QUIET = (
     "there is nothing to set: results go to standard output, notes to standard error; --json is for programs"
 )
+HELD_OUT = "a part of the data is held out by itself; chainrule data build --validation 0.1 says how much"
 PLACE = "it is given by its place"
 
 # Words that are no command, by what to do.
@@ -57,12 +58,12 @@ COMMANDS = {
     "use: chainrule count FAMILY": ("params", "parameters", "summary", "size", "flops", "memory", "describe"),
     "use: chainrule train gpt DATA --budget 10m, or chainrule ladder TEXT": ("benchmark", "bench", "speed", "autotune"),
     "use: chainrule train word2vec DATA, then chainrule vectors RUN": ("word2vec", "fasttext", "glove"),
-    "use: chainrule --help": ("help", "commands", "usage", "man"),
-    "use: chainrule --version": ("version",),
+    "use: chainrule --help": ("help", "commands", "usage", "man", "--commands", "--list", "--verbose"),
+    "use: chainrule --version": ("version", "-v"),
 }  # fmt: skip
 
 # Flags, without their dashes, by our flags in order of preference (the first that the command has counts), or by a
-# sentence where there is none.
+# sentence, which has spaces, where there is none.
 OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
     ("--lr",): ("learning-rate", "learningrate", "alpha", "eta", "max-lr", "base-lr", "step-size"),
     ("--epochs", "--max-steps", "--steps"): (
@@ -91,7 +92,7 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
     ("--n-hidden",): ("ffn-dim", "intermediate-size", "d-ff", "ffn", "mlp-dim", "dim-feedforward", "feedforward"),
     ("--block-size",): (
         "context", "ctx", "ctx-size", "n-ctx", "context-length", "context-size", "seq-len", "seq-length", "max-seq-len",
-        "max-seq-length", "sequence-length", "max-position-embeddings", "n-positions", "window-size", "bptt", "c",
+        "max-seq-length", "sequence-length", "max-position-embeddings", "n-positions", "window-size", "bptt", "order",
     ),
     ("--vocab-size", "--tokenizer"): ("vocab", "vocabulary", "vocab-size", "n-vocab", "tok", "tokeniser", "encoding"),
     ("--out", "--save"): (
@@ -142,7 +143,8 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
     ("--system",): ("sys", "system-prompt"),
     ("--logprobs",): ("scores", "probs", "output-scores", "return-logprobs"),
     ("--special",): ("skip-special-tokens", "add-special-tokens"),
-    ("--format",): ("type", "to"),
+    ("--format", "--kind"): ("type", "to"),
+    ("--vocab",): ("tokenizer", "tokenizer-file", "tokenizer-path", "tokenizer-json"),
     ("--text-column",): ("column", "field", "text-field", "text-key", "dataset-text-field", "col"),
     ("--label-column",): ("label", "labels", "target", "label-key"),
     ("--choices",): ("task", "tasks", "multiple-choice", "benchmark", "hellaswag", "arc"),
@@ -169,7 +171,7 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
         "optim", "optimizer", "optimiser", "adam", "adamw", "sgd", "momentum", "muon", "lion",
     ),
     "--beta2 is an option, the first is 0.9": ("beta1", "betas", "adam-beta1"),
-    "a twentieth or a tenth of the data is held out by itself; chainrule data build --validation 0.1 says how much": (
+    ("--validation", HELD_OUT): (
         "val-split", "validation-split", "test-size", "val-file", "validation-file", "eval-file", "eval-data",
         "val-data", "valid", "val", "eval-dataset", "test-file", "split", "valid-data",
     ),
@@ -179,7 +181,7 @@ OPTIONS: dict[tuple[str, ...] | str, tuple[str, ...]] = {
     "nothing is fetched and no code of a model is run": ("trust-remote-code", "hf-token", "revision", "cache-dir"),
     "text is printed as it is written": ("stream", "streaming"),
     "there is no server; see chainrule chat and chainrule sample --prompts-file": ("port", "host", "server", "listen"),
-    "chainrule COMMAND --help lists all options": ("help-all", "usage"),
+    "chainrule COMMAND --help lists all options": ("h", "help-all", "usage"),
 }  # fmt: skip
 
 
@@ -194,10 +196,11 @@ def option_hint(flag: str, known: Collection[str]) -> str:
     for ours, names in OPTIONS.items():
         if name not in names:
             continue
-        if isinstance(ours, str):
-            return _placed(name, known) if ours == PLACE else ours
-        if found := next((each for each in ours if each in known), None):
-            return f"use {found}{_remark(name, found)}"
+        for each in (ours,) if isinstance(ours, str) else ours:
+            if " " in each:
+                return _placed(name, known) if each == PLACE else each
+            if each in known:
+                return f"use {each}{_remark(name, each)}"
     return ""
 
 

@@ -38,6 +38,8 @@ def from_words(options: Sequence[Option], words: Sequence[str]) -> dict[str, Any
             places = [] if many else places[1:]
         if option.name in texts:
             said = texts[option.name]
+            if option.argument and "" in said:
+                raise BadValue(option.flag, "", "must not be empty")
             values[option.name] = said if isinstance(said, bool) else option.kind.value(option.flag, said)
     if places:
         raise ExtraArgument(places[0])

@@ -45,10 +45,10 @@ class Recipe(NamedTuple):
             return None
         if colon and kind == "char":
             rule = "must be char alone: each character is a token"
-            raise ConfigError("train: ", Setting("tokenizer"), f" is {name} ({rule})")
+            raise ConfigError(Setting("tokenizer"), f" is {name} ({rule})")
         if colon and not (size.isdecimal() and size.isascii() and len(size) < 10):
             rule = f"must be {kind}, or {kind}: and the size of the vocabulary, such as {kind}:4000"
-            raise ConfigError("train: ", Setting("tokenizer"), f" is {name} ({rule})")
+            raise ConfigError(Setting("tokenizer"), f" is {name} ({rule})")
         return cls(kind, int(size) if colon else None)
 
     def fits(self, tokenizer: Tokenizer) -> bool:
@@ -66,7 +66,7 @@ class Recipe(NamedTuple):
         except ConfigError as error:
             if "vocab_size" not in error.settings:
                 raise
-            raise ConfigError("train: ", Setting("tokenizer"), f" is {self} ({error.rule})") from error
+            raise ConfigError(Setting("tokenizer"), f" is {self} ({error.rule})") from error
         return tokenizer
 
     def __str__(self) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import find_tokenizer, read_input
+from chainrule.cli.args.unused import refuse
 from chainrule.errors import ConfigError, Setting
 from chainrule.validate import Check
 
@@ -53,6 +54,9 @@ class Command:
         if self.kind is not None and not self.trace:
             rule = "must be with --trace, which shows how it learns; a text is shown by --vocab FILE"
             raise ConfigError("tokenize show: ", Setting("kind"), f" is {self.kind} without trace ({rule})")
+        own = ("merges", "words") if self.trace else ("vocab", "pattern", "length")
+        why = f"{'with' if self.trace else 'without'} trace (leave it out)"
+        refuse("tokenize show", self, why, but=("file", "kind", "trace", "json", *own))
         Check("tokenize show", self).at_least(1, "length", "merges", "words")
         if self.trace:
             self._merges()
