@@ -58,7 +58,7 @@ def _value(value: Any) -> str:
 def _checked(path: Path, name: str, value: Any, known: Mapping[str, Option]) -> Any:
     """The value as its field holds it."""
     if name not in known:
-        hint = option_hint(name, [option.flag for option in known.values()]) or did_you_mean(name, known)
+        hint = did_you_mean(name, known) or option_hint(name, [option.flag for option in known.values()])
         raise ConfigError(f"{path}: unknown option {name!r}{hint and f' ({hint})'}")
     kind = known[name].kind
     if not kind.takes(value):

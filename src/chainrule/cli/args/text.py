@@ -8,7 +8,6 @@ from pathlib import Path
 
 import chainrule as cr
 from chainrule.errors import ConfigError, DataError, Setting
-from chainrule.text.training.recipe import Recipe
 
 PIECE = 1 << 20  # characters
 
@@ -45,6 +44,8 @@ def find_tokenizer(
 
     `pattern` splits words for a file of tiktoken's ranks.
     """
+    from chainrule.text.training.recipe import Recipe
+
     recipe = Recipe.of(str(vocab)) if texts is not None else None
     if texts is not None and recipe and recipe.kind != "char":
         return recipe.learn(list(texts))

@@ -167,7 +167,7 @@ def test_the_trace_of_a_long_text_shows_ten_words_in_a_line(
     assert len(lines) == 1 + 3 and all(line.count(" | ") == 10 for line in lines[1:])
     assert "␣ (50x)" in lines[1] and "\\n (49x)" in lines[1] and lines[1].endswith("43 more")
     main(["tokenize", "show", "words.txt", "--trace", "--merges", "1", "--words", "2"])
-    assert said(capsys).endswith("␣ (50x) | t h e (50x) | 51 more\n")
+    assert said(capsys).endswith("␣ (50x) | t he (50x) | 51 more\n")
 
 
 def test_bytes_inside_a_character_are_shown_in_hex(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
