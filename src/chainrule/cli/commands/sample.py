@@ -86,7 +86,7 @@ class Command:
         options = self._options(task)
         if isinstance(model, cr.models.LanguageModel):
             options = self._for_model(options, tokenizer, prompts)
-        elif self.prompts_file is None and not self.prompt:
+        elif not {"prompt", "prompts_file"} & self.given:
             what = "must be a text to translate" if task.writes else "must be a text for it to read"
             raise ConfigError("sample: ", Setting("prompt"), f" is not given for {task.model} ({what})")
         elif self.special is not None:
