@@ -14,6 +14,7 @@ from chainrule.errors import ConfigError, Setting
 from chainrule.files import alone, write
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.load import is_tokenizer
+from chainrule.text.training.recipe import Recipe
 
 # Settings that may change when a run is resumed: the highest rate, and when to look, save and stop.
 FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "keep", "patience")
@@ -31,7 +32,8 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
         own = f" is {asked.init}, the run in {folder} continues with its own weights"
         raise ConfigError("resume: ", Setting("init"), own, " (leave out one of the two)")
     same_data(run, asked.data, asked.columns)
-    if asked.tokenizer != _recorded(folder, "tokenizer") and not is_tokenizer(asked.tokenizer, run.tokenizer):
+    learned = Recipe.of(asked.tokenizer) is not None and asked.tokenizer == _recorded(folder, "tokenizer")
+    if not learned and not is_tokenizer(asked.tokenizer, run.tokenizer):
         other = f" is {asked.tokenizer}, the run has another (leave it out)"
         raise ConfigError("resume: ", Setting("tokenizer"), other)
     said = vars(asked) | vars(asked.sizes) | vars(asked.training)

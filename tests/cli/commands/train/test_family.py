@@ -139,7 +139,7 @@ def test_a_tokenizer_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str
             ["train", "rnn", "--resume", "run", "--tokenizer", "char"],
             "tokenizer is char, the run has another",
         ),
-        (["train", "rnn", "text.txt", "--tokenizer", "none.json"], "none.json: cannot be read"),
+        (["train", "rnn", "text.txt", "--tokenizer", "none.json"], "none.json: no such file"),
         (["train", "rnn", "text.txt", "--tokenizer", "text.txt"], "text.txt: "),
     ]:
         with pytest.raises(SystemExit) as stop:
