@@ -144,8 +144,7 @@ class Shards:
     def __init__(self, folder: Path, *, verify: bool = False) -> None:
         self.folder = folder
         if not (folder / META).is_file():
-            what = f"holds no {META}" if folder.is_dir() else "no such directory"
-            raise DataError(f"{folder}: {what} (must be written by chainrule data build)")
+            raise DataError(_no_shards(folder))
         self.meta = _read_json(folder / META)
         if self.meta.get("format") != FORMAT:
             raise FormatError(f"{folder / META}: format {self.meta.get('format')!r} (must be {FORMAT})")
@@ -226,6 +225,16 @@ def _write_json(path: Path, value: dict[str, Any]) -> dict[str, Any]:
         file.write((json.dumps(value, indent=1) + "\n").encode())
         flush(file)
     return {path.name: _sums(path)}
+
+
+def _no_shards(folder: Path) -> str:
+    """What a directory is instead, and how to come from its texts to shards."""
+    if not folder.is_dir():
+        return f"{folder}: no such directory (must be written by chainrule data build)"
+    if not any(folder.iterdir()):
+        return f"{folder}: an empty directory (must be a text file, or a directory that chainrule data build wrote)"
+    build = f"chainrule data build {folder} --validation 0.05 --out shards"
+    return f"{folder}: a directory without token shards (must be a file, or made by: {build})"
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 from chainrule.data import CHOSEN, BatchSource, Columns, Shards
 from chainrule.doctor import Code
@@ -46,6 +44,9 @@ from chainrule.train.log import Log, read, score_in_words
 from chainrule.train.plan import Plan
 from chainrule.train.trainer import Result, Trainer
 from chainrule.train.word_vectors import word_trainer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 AnyConfig = TrainConfig | WordTrainConfig
 
@@ -100,12 +101,12 @@ class Run:
         """Start in an empty or new directory.
 
         `data` may be a name or a path, `model` is the name of a family, `size` the fields of its config but for those
-        that the data decide, such as the vocabulary. `tokenizer` may be the path of one; without, or with "char", every
-        character of a corpus is a token; shards have their own. With `start`, a model or the path of one, the run
-        begins with its weights, or with its body and a new head; with `vectors` of words, a file or a run, tokens of a
-        BERT that are words begin with these. Without `config` the settings, and sizes that are not given, suit the
-        amount of data. `columns` are those of a table. Of a draft nothing is written. A `numbered` run takes the next
-        name, folder-2, if there is one already.
+        that the data decide, such as the vocabulary. `tokenizer` may be the path of one, or char, bpe, bpe:4000,
+        unigram or wordpiece to learn one; without, every character of a corpus is a token; shards have their own. With
+        `start`, a model or the path of one, the run begins with its weights, or with its body and a new head; with
+        `vectors` of words, a file or a run, tokens of a BERT that are words begin with these. Without `config` the
+        settings, and sizes that are not given, suit the amount of data. `columns` are those of a table. Of a draft
+        nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
         if isinstance(start, str | Path):
             start, tokenizer = load_start(start, tokenizer)
@@ -118,7 +119,7 @@ class Run:
         if isinstance(tokenizer, str):
             if isinstance(found, Shards):
                 raise own_tokenizer(tokenizer, data)
-            tokenizer = None if tokenizer == "char" else load_tokenizer(tokenizer)
+            tokenizer = kind.learned(found, tokenizer) or load_tokenizer(tokenizer)
         task = kind.of(found, tokenizer, **options)
         if config is None:
             suited = task.suited(task.corpus, trained=start is not None, frozen=False)

@@ -27,7 +27,8 @@ from chainrule.data.encoded import Encoded
 from chainrule.data.read.columns import no_table
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import Beam, beam_search, score, write
-from chainrule.generate.sample import completions, encoded
+from chainrule.generate.sample import completions, prompted
+from chainrule.generate.stopping import StopText
 from chainrule.models import LanguageModel
 from chainrule.tasks.answer_options import (
     DEFAULTS,
@@ -42,7 +43,7 @@ from chainrule.tasks.answer_options import (
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.memory import check_memory, longest_window
 from chainrule.tasks.task import EvalBatches, Task
-from chainrule.text import CharTokenizer, TextStream, Tokenizer, prompt_ids
+from chainrule.text import CharTokenizer, Tokenizer, prompt_ids
 from chainrule.types import Ids
 
 SAMPLE = 100  # tokens
@@ -101,6 +102,10 @@ class LanguageModelingTask(Task):
         size = len(validation.encode("utf-8", "surrogatepass"))
         learned, others = (prompt_ids(tokenizer, part) for part in (training, validation))
         return cls(data, tokenizer, learned, others, size, window)
+
+    @classmethod
+    def texts(cls, data: Corpus, *, held_out: bool) -> list[str]:
+        return [data.text if held_out else split(data.text)[0]]
 
     def check(self, sizes: Any, training: Any) -> None:
         """A row has more tokens than a window, and a step fits into memory."""
@@ -187,11 +192,11 @@ class LanguageModelingTask(Task):
         if options.beam:
             yield from _searched(model, tokenizer, prompts, options.beam, options)
             return
-        rows = [encoded(tokenizer, prompt, options.special) for prompt in prompts]
+        rows = [prompted(tokenizer, prompt, options.special) for prompt in prompts]
         requests = completions(
             model,
             tokenizer,
-            ((ids, sampling) for ids in rows for sampling in options.samplings),
+            ((begun, sampling) for begun in rows for sampling in options.samplings),
             weights=options.weights,
             scored=options.logprobs,
             show_special=options.show_special,
@@ -250,9 +255,10 @@ def _searched(
     model: LanguageModel, tokenizer: Tokenizer, prompts: Prompts, beam: Beam, options: AnswerOptions
 ) -> Iterator[Answer]:
     for prompt in prompts:
-        ids = encoded(tokenizer, prompt, options.special)
-        for found in beam_search(model, ids, beam, weights=options.weights):
-            stream = TextStream(tokenizer, after=ids, special=options.show_special)
+        begun = prompted(tokenizer, prompt, options.special)
+        ids = begun.ids.tolist()
+        for found in beam_search(model, begun, beam, weights=options.weights):
+            stream = StopText(tokenizer, after=ids, special=options.show_special, typed=begun.typed)
             text = "".join([*map(stream.push, found.tokens), stream.close()])
             logs = score(model, [*ids, *found.tokens])[len(ids) - 1 :].tolist() if options.logprobs else None
             yield searched(tokenizer, prompt, text, found, logs)

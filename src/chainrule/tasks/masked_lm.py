@@ -16,6 +16,7 @@ from chainrule.tasks.language_modeling import LanguageModelingTask, shard_parts
 from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.text.wordpiece import SPECIAL
 from chainrule.types import Ids
 
 VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none
@@ -30,6 +31,7 @@ class MaskedLMTask(Task):
     unit: ClassVar[str] = "nats"  # per hidden word, and with next sentence per pair, added up
     model: ClassVar[str] = "a BERT"
     reads: ClassVar[tuple[str, ...]] = ("top_k",)
+    special_tokens: ClassVar[tuple[str, ...]] = SPECIAL
     corpus: Corpus | Shards
     tokenizer: Tokenizer
     training: Encoded
@@ -54,6 +56,10 @@ class MaskedLMTask(Task):
         SpecialIds.of(tokenizer.special_ids)
         parts = [Encoded.of([tokenizer.encode(text)]) for text in (training, validation)]
         return cls(data, tokenizer, *parts)
+
+    @classmethod
+    def texts(cls, data: Corpus, *, held_out: bool) -> list[str]:
+        return LanguageModelingTask.texts(data, held_out=held_out)
 
     def check(self, sizes: Any, training: Any) -> None:
         """A batch is drawn whole, however few windows the text has."""

@@ -14,6 +14,7 @@ from chainrule.errors import ConfigError
 from chainrule.models.suited import Suited
 from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
 from chainrule.text import Tokenizer
+from chainrule.text.training.recipe import Recipe
 from chainrule.types import IGNORE, Ids
 
 EvalBatches = Sequence[tuple[Any, Ids]]
@@ -92,6 +93,8 @@ class Task:
     """What a rate counts. Where it is not tokens, a step reads `batch_size` of them."""
     by_epoch: ClassVar[bool] = False
     """Training reads all data in each step, not a batch."""
+    special_tokens: ClassVar[tuple[str, ...]] = ()
+    """What a tokenizer must have beside the tokens of texts."""
     corpus: Any
     tokenizer: Tokenizer
 
@@ -106,6 +109,19 @@ class Task:
     def of(cls, data: Any, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
         """The task with data as `find` gives them; with `eval_only` all of them are for evaluation."""
         raise NotImplementedError
+
+    @classmethod
+    def texts(cls, data: Any, *, held_out: bool) -> list[str]:
+        """The texts to train on, with `held_out` also those to evaluate on, of data as `find` gives them."""
+        raise NotImplementedError
+
+    @classmethod
+    def learned(cls, data: Any, name: str) -> Tokenizer | None:
+        """The tokenizer of this name, such as bpe:4000, learned from the data; None if it is the name of a file."""
+        recipe = Recipe.of(name)
+        if recipe is None:
+            return None
+        return recipe.learn(cls.texts(data, held_out=recipe.kind == "char"), cls.special_tokens)
 
     def sizes(self) -> dict[str, Any]:
         """The fields of a model's config that follow from the data, with their values."""

@@ -107,7 +107,7 @@ class Trainer:
                 return not asked_to_stop()
 
             def asked_to_stop() -> bool:
-                return interrupt.asked or log.closed
+                return interrupt.asked or (log.closed and self.steps > 0)  # of no steps nothing would be kept
 
             self.going_on = going_on
             while not self.finished and not asked_to_stop():

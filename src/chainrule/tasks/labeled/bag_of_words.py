@@ -21,6 +21,7 @@ class BagOfWordsTask(ClassificationTask):
     """Texts to train on and texts to evaluate on, as bags of words; the same ones as for any other classifier."""
 
     baseline: ClassVar[str] = ""
+    special_tokens: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """Any tokenizer will do."""

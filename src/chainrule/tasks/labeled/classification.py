@@ -39,6 +39,7 @@ from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.labeled.confusion import Confusion
 from chainrule.tasks.task import EvalBatches, Task
 from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.text.wordpiece import SPECIAL
 from chainrule.types import Ids
 
 SPLIT = Split(validation=0.1, test=0.0)
@@ -76,6 +77,7 @@ class ClassificationTask(Task):
     counted: ClassVar[str] = "texts"
     scored: ClassVar[str] = "accuracy"
     baseline: ClassVar[str] = "bow-classifier"
+    special_tokens: ClassVar[tuple[str, ...]] = SPECIAL
     corpus: LabelCorpus
     tokenizer: Tokenizer
     names: dict[str, int]
@@ -113,6 +115,10 @@ class ClassificationTask(Task):
             )
         tokenizer = tokenizer or cls.vocabulary([row.text for row in parts["train"]])
         return cls(data, tokenizer, names, parts["train"], parts["validation"])
+
+    @classmethod
+    def texts(cls, data: LabelCorpus, *, held_out: bool) -> list[str]:
+        return [row.text for row in data.texts if held_out or SPLIT.part(row.text) == "train"]
 
     def __post_init__(self) -> None:
         SpecialIds.of(self.tokenizer.special_ids)  # refuses a tokenizer without them

@@ -16,9 +16,10 @@ from chainrule.models import BERTEmbedder
 from chainrule.models.bert.pooling import unit
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.masked_lm import VOCABULARY
-from chainrule.tasks.pairs.pair_task import PairTask, held_back
+from chainrule.tasks.pairs.pair_task import PairTask, held_back, texts_of
 from chainrule.tasks.task import EvalBatches, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.text.wordpiece import SPECIAL
 from chainrule.types import Ids
 
 
@@ -30,13 +31,13 @@ class EmbeddingTask(PairTask):
     perplexity: ClassVar[bool] = False
     model: ClassVar[str] = "an embedder"
     used_by: ClassVar[str] = "embed"
+    special_tokens: ClassVar[tuple[str, ...]] = SPECIAL
 
     @classmethod
     def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
         """Without a tokenizer a vocabulary of word pieces is made of the texts to train on."""
         training, validation = ([], list(data.pairs)) if eval_only else held_back(data, least=2)
-        texts = [text for pair in training for text in pair]
-        tokenizer = tokenizer or WordPieceTokenizer.train(texts, VOCABULARY)
+        tokenizer = tokenizer or WordPieceTokenizer.train(texts_of(training), VOCABULARY)
         SpecialIds.of(tokenizer.special_ids)
         return cls(data, tokenizer, training, validation)
 

@@ -33,9 +33,18 @@ class PairTask(Task):
         """The pairs of this name, file, or two files A+B."""
         return load_pairs(name if isinstance(name, str) else Path(name), columns)
 
+    @classmethod
+    def texts(cls, data: PairCorpus, *, held_out: bool) -> list[str]:
+        return texts_of(list(data.pairs) if held_out else held_back(data)[0])
+
     def eval_rows(self, model: Any) -> int:
         """Pairs that are held back."""
         return len(self.validation)
+
+
+def texts_of(pairs: Pairs) -> list[str]:
+    """Both sides of each pair."""
+    return [text for pair in pairs for text in pair]
 
 
 def held_back(data: PairCorpus, least: int = 1) -> tuple[Pairs, Pairs]:

@@ -12,11 +12,12 @@ from chainrule.errors import ConfigError, Setting
 from chainrule.generate import Sampling, Translator
 from chainrule.models import EncoderDecoder
 from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text, silent
-from chainrule.tasks.pairs.pair_task import PairTask, held_back
+from chainrule.tasks.pairs.pair_task import PairTask, held_back, texts_of
 from chainrule.tasks.pairs.scheduled_sampling import ScheduledSampling
 from chainrule.tasks.pairs.translating import translate_texts, translations
 from chainrule.tasks.task import EvalBatches
-from chainrule.text import CharTokenizer, Marks, Tokenizer
+from chainrule.text import Marks, Tokenizer
+from chainrule.text.training.recipe import Recipe
 from chainrule.types import Ids
 
 POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded
@@ -31,18 +32,17 @@ class TranslationTask(PairTask):
     model: ClassVar[str] = "an encoder-decoder"
     writes: ClassVar[bool] = True
     likeliest: ClassVar[bool] = True
+    special_tokens: ClassVar[tuple[str, ...]] = ("<s>", "</s>")
     beam: int = 1
     """Width of the search for the translations that are scored; 1 takes the likeliest token again and again."""
 
     @classmethod
     def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
-        """Every character of both sides is a token unless a tokenizer says otherwise."""
+        """Without a tokenizer byte pairs are learned from both sides of the pairs to train on."""
+        training, validation = ([], list(data.pairs)) if eval_only else held_back(data)
         if tokenizer is None:
-            text = "".join({character for pair in data.pairs for side in pair for character in side})
-            tokenizer = CharTokenizer.train(text, ("<s>", "</s>"))
-        if eval_only:
-            return cls(data, tokenizer, [], list(data.pairs))
-        return cls(data, tokenizer, *held_back(data))
+            tokenizer = Recipe("bpe").learn(texts_of(training or validation), cls.special_tokens)
+        return cls(data, tokenizer, training, validation)
 
     def sizes(self) -> dict[str, Any]:
         """Both sides share a vocabulary."""

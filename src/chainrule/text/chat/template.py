@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +72,8 @@ def refuse_template(why: str) -> FormatError:
 
 def check_jinja() -> None:
     """jinja2 must be installed, in a version whose sandbox is safe."""
+    from importlib import metadata  # takes longer than all the rest of this file
+
     try:
         found = metadata.version("jinja2")
     except metadata.PackageNotFoundError:
