@@ -25,6 +25,7 @@ from chainrule.errors import (
 
 if TYPE_CHECKING:
     from chainrule import (
+        align,
         data,
         doctor,
         foundations,
@@ -106,7 +107,7 @@ def save(model: nn.Layer | Mapping[str, Array], path: str | PathLike[str]) -> No
 # Imported on first use, so that the command line starts fast.
 _find = lazy.names(
     __name__,
-    "autograd data doctor foundations generate inspect io lessons models native nn ops optim random runs scalar "
+    "align autograd data doctor foundations generate inspect io lessons models native nn ops optim random runs scalar "
     "scaling tasks text train",
     autograd="Op Param Parameters Tensor arange backend capture checkpoint gradcheck gradcheck_model no_grad ones "
     "precision randn scope zeros",

@@ -35,6 +35,10 @@ class LanguageModel(Model):
         """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets that count, in nats"""
         return ops.cross_entropy(self(inputs), targets=targets, ignore_index=IGNORE)
 
+    def logprobs(self, inputs: Array, targets: Array) -> Tensor:
+        """inputs (B, T), targets (B, T) -> ln P of each target (B, T), 0 where it does not count"""
+        return -ops.cross_entropy(self(inputs), targets=targets, ignore_index=IGNORE, reduction="none")
+
 
 class TransformerLM(LanguageModel):
     """A model of text whose loss needs no stored logits: they would be the largest array by far."""
@@ -78,3 +82,8 @@ class TransformerLM(LanguageModel):
         """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
         hidden = self.hidden(inputs)
         return ops.linear_cross_entropy(hidden, self.head.weight, targets=targets, ignore_index=IGNORE)
+
+    def logprobs(self, inputs: Array, targets: Array) -> Tensor:
+        """inputs (B, T), targets (B, T) -> ln P of each target (B, T), 0 where it does not count"""
+        hidden, W = self.hidden(inputs), self.head.weight
+        return -ops.linear_cross_entropy(hidden, W, targets=targets, ignore_index=IGNORE, reduction="none")
