@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Array: TypeAlias = npt.NDArray[Any]
+from chainrule.types import Array as Array
+
 Saved: TypeAlias = tuple[Any, ...]  # kept by forward for backward: arrays, None or small constants
 Result: TypeAlias = tuple[Array, Saved]  # of a forward pass: y, and what backward needs
 Results: TypeAlias = tuple[tuple[Array, ...], Saved]  # the same with several outputs
