@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
 from chainrule.types import Array as Array
 
 Saved: TypeAlias = tuple[Any, ...]  # kept by forward for backward: arrays, None or small constants
@@ -38,9 +36,6 @@ class Into:
 
     def __init__(self, array: Array) -> None:
         self.array = array
-
-
-FLOATS = (np.float32, np.float64)
 
 
 def is_float(array: Array) -> bool:

@@ -44,7 +44,11 @@ class Setup(NamedTuple):
         start: Model | None = None,
         **size: Any,
     ) -> Self:
-        """The size of a model follows from the vocabulary, this from the text; how examples are cut, from the model."""
+        """For a model of a family, new or with the weights of `start`; `size` are fields of its config.
+
+        The order is given: the vocabulary follows from the text, the size of the model from the vocabulary, and how
+        examples are cut from the model.
+        """
         kind = task_of(family)
         options = {name: size.pop(name) for name in kind.options if name in size}
         task = kind.of(data, tokenizer, **options)
