@@ -63,8 +63,8 @@ class MaskedLMTask(Task):
         return [batches.batch(step) for step in range(count)]
 
     def eval_rows(self, model: BERTPretraining) -> int:
-        """Windows of the validation text."""
-        return len(self.cut(self.validation, model, 1).starts)
+        """Rows of windows of the validation text."""
+        return self.cut(self.validation, model, 1).order.count
 
     def cut(self, rows: Encoded, model: BERTPretraining, batch_size: int, seed: int = 0) -> MaskedBatches:
         """Windows in random order; other words are hidden in each epoch."""
