@@ -59,7 +59,9 @@ def methods(world: World, beta: float, steps: int) -> dict[str, Callable[[], Lan
     }
     for name, whiten in (("PPO", True), ("PPO, advantages not whitened", False)):
         config = PPOConfig(**common, lam=1.0, epochs=2, whiten=whiten)
-        found[name] = lambda c=config: by_rollouts(world, PPO(fresh(), world.reference, world.score, c), steps)
+        found[name] = lambda c=config: by_rollouts(
+            world, PPO(fresh(), world.reference, world.score, c), steps
+        )
     for kind in (Reinforce, GRPO):
         config = GroupConfig(**common, group=ANSWERS // len(world.prompts))
         found[kind.__name__] = lambda k=kind, c=config: by_rollouts(

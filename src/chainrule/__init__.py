@@ -135,9 +135,8 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "ChainruleError", "CheckpointError", "ConfigError", "DataError", "FormatError", "GradientError",
-    "GraphError", "Op", "Param", "Parameters", "ShapeError", "Tensor", "arange", "backend", "capture", "checkpoint",
-    "data", "doctor", "foundations", "generate", "get_threads", "gradcheck", "gradcheck_model", "inspect",
-    "io", "lessons", "load", "models", "nn", "no_grad", "ones", "ops", "optim", "precision", "randn", "runs",
-    "save", "scalar",
-    "scaling", "scope", "seed", "set_threads", "tasks", "text", "train", "zeros"
+    "GraphError", "Op", "Param", "Parameters", "ShapeError", "Tensor", "align", "arange", "backend", "capture",
+    "checkpoint", "data", "doctor", "foundations", "generate", "get_threads", "gradcheck", "gradcheck_model",
+    "inspect", "io", "lessons", "load", "models", "nn", "no_grad", "ones", "ops", "optim", "precision", "randn",
+    "runs", "save", "scalar", "scaling", "scope", "seed", "set_threads", "tasks", "text", "train", "zeros"
 ]  # fmt: skip

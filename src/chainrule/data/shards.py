@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable
@@ -22,7 +23,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chainrule.columns import CHOSEN, Columns
+from chainrule.data.corpora import BUILT_IN, Corpus, load
 from chainrule.data.encoded import Encoded
+from chainrule.data.read.columns import no_table
 from chainrule.data.read.documents import Document
 from chainrule.data.splits import Split
 from chainrule.errors import ConfigError, DataError, FormatError
@@ -245,3 +249,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FormatError(f"{path}: holds a {type(value).__name__} (must be an object)")
     return value
+
+
+def load_text(name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus | Shards:
+    """What `load` finds by this name, or the shards in this directory."""
+    if name not in BUILT_IN and Path(name).is_dir():
+        no_table(name, columns)
+        return Shards(Path(name))
+    return load(name, columns)

@@ -43,6 +43,9 @@ class LanguageModel(Model):
 class TransformerLM(LanguageModel):
     """A model of text whose loss needs no stored logits: they would be the largest array by far."""
 
+    lm_head: Linear
+    """The head of a model that is not `tied`."""
+
     @property
     def embedding(self) -> Embedding | SoftPrompt:
         """What reads the ids; it may put rows before those of the tokens."""
@@ -55,7 +58,7 @@ class TransformerLM(LanguageModel):
     @property
     def head(self) -> Embedding | SoftPrompt | Linear:
         """Whose matrix turns the last hidden row into logits."""
-        raise NotImplementedError
+        return self.embedding if self.config.tied else self.lm_head
 
     def hidden(self, ids: Array) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C)"""

@@ -1,6 +1,6 @@
 """A run on disk: `folder` names its files, `run` makes, trains and resumes it, `checkpoint` saves and finds states.
 
-`load` gives the model of a run, `warm_start` its initial weights, `replay` repeats a step; `history`, `review` and
+`load` gives the model of a run, `warm_start` reads initial weights, `replay` repeats a step; `history`, `review` and
 `plot` read the log.
 """
 

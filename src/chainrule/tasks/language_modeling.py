@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from chainrule.data import (
-    BUILT_IN,
-    CHOSEN,
-    Batches,
-    BatchSource,
-    Columns,
-    Corpus,
-    Shards,
-    Streams,
-    load,
-    split,
-    windows,
-)
+from chainrule.data import Batches, BatchSource, Corpus, Shards, Streams, load_text, split, windows
 from chainrule.data.batches.windows import check_length
 from chainrule.data.encoded import Encoded
-from chainrule.data.read.columns import no_table
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import Beam, beam_search, score, write
 from chainrule.generate.sample import completions, prompted
@@ -54,6 +39,7 @@ FEWEST = 8  # tokens of a window: a text of fewer teaches nothing
 class LanguageModelingTask(Task):
     """Tokens to train on, tokens to evaluate on, and the tokenizer that made them."""
 
+    find = staticmethod(load_text)
     default: ClassVar[str] = "pydoc"
     model: ClassVar[str] = "a language model"
     writes: ClassVar[bool] = True
@@ -66,14 +52,6 @@ class LanguageModelingTask(Task):
     """Of the validation text in UTF-8, before any tokenizer lost some of it."""
     window: int | None = None
     """Tokens in a row of a batch, if they are fewer than the context of the model."""
-
-    @classmethod
-    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus | Shards:
-        """What `data.load` finds by this name, or the shards in this directory."""
-        if name not in BUILT_IN and Path(name).is_dir():
-            no_table(name, columns)
-            return Shards(Path(name))
-        return load(name, columns)
 
     @classmethod
     def of(
