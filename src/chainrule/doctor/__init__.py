@@ -4,6 +4,7 @@ A finding has a code (`finding.py`) and the words of that code (`messages.py`); 
 `preflight` looks before the first step, `monitor` during training, `diagnose` at any model.
 """
 
+from chainrule import lazy
 from chainrule.doctor import limits, rules
 from chainrule.doctor.finding import Code, Finding
 from chainrule.doctor.monitor import Monitor
@@ -15,3 +16,5 @@ from chainrule.doctor.watch import Watch
 __all__ = [
     "Code", "Finding", "Monitor", "Report", "Watch", "diagnose", "initial_loss", "limits", "rules", "verdict"
 ]  # fmt: skip
+
+lazy.names(__name__)

@@ -3,6 +3,7 @@
 Nothing here draws, prints, interprets or changes a model. `doctor` says what the numbers mean.
 """
 
+from chainrule import lazy
 from chainrule.inspect import recurrence
 from chainrule.inspect.activations import (
     Distribution,
@@ -28,3 +29,5 @@ __all__ = [
     "pattern", "patterns", "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point",
     "spectrum", "split_losses", "strongest", "trial_step"
 ]  # fmt: skip
+
+lazy.names(__name__)

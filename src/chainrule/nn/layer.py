@@ -11,9 +11,10 @@ import numpy as np
 
 from chainrule.autograd import Param, Parameters
 from chainrule.autograd.mode import mode
-from chainrule.autograd.torch_names import LAYER_METHODS, Elsewhere
 from chainrule.autograd.types import Array
+from chainrule.calls import Answering
 from chainrule.errors import CheckpointError, ConfigError, ShapeError
+from chainrule.torch_names import CPU, LAYER_METHODS, Elsewhere
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -26,7 +27,7 @@ class HasForward(Protocol[P, R_co]):
     def forward(self) -> Callable[P, R_co]: ...
 
 
-class Layer:
+class Layer(Answering):
     """Base of all layers and models.
 
     A subclass sets Params, Layers, and lists, tuples or dicts of Layers as attributes and defines `forward`.
@@ -137,7 +138,10 @@ class Layer:
 
     def to(self, dtype: Any) -> Self:
         """Convert parameters and buffers to float32 or float64 (for gradient checks); drops gradients."""
-        dtype = np.dtype(dtype)
+        try:
+            dtype = np.dtype(dtype)
+        except TypeError as error:  # such as "cpu"
+            raise ConfigError(f"to: dtype {dtype!r} (must be a float dtype; {CPU})") from error
         if dtype.kind != "f":
             raise ConfigError(f"to: dtype {dtype} (must be a float dtype)")
         for _, param in self.named_parameters():

@@ -4,6 +4,7 @@
 `plot` read the log.
 """
 
+from chainrule import lazy
 from chainrule.runs import seeds
 from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder
@@ -17,3 +18,5 @@ __all__ = [
     "Checkpoint", "History", "Replay", "Run", "RunFolder", "histories", "load", "load_language_model",
     "load_vectors", "loss_curve", "replay", "seeds"
 ]  # fmt: skip
+
+lazy.names(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chainrule.calls import Fields
 from chainrule.models.registry import KNOWN, WORD_VECTORS
 from chainrule.native import PRECISIONS
 from chainrule.validate import Check, Seconds
@@ -16,7 +17,7 @@ MOST_NEGATIVES = 1000
 
 
 @dataclass(frozen=True)
-class Learning:
+class Learning(Fields):
     """AdamW, clipped gradients, and a learning rate that changes with the step."""
 
     max_steps: int = 2000
@@ -48,7 +49,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class Monitoring:
+class Monitoring(Fields):
     """When to evaluate, sample, save and watch."""
 
     eval_every: int = 250
@@ -111,7 +112,7 @@ class TrainConfig(Monitoring, Learning):
 
 
 @dataclass(frozen=True)
-class WordTrainConfig:
+class WordTrainConfig(Fields):
     """How to train word2vec."""
 
     epochs: int = 5
