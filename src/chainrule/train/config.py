@@ -91,7 +91,7 @@ class TrainConfig(Monitoring, Learning):
         check.at_least(1, "max_steps", "batch_size", "accumulate", "eval_every", "eval_windows", "save_every")
         check.at_least(0, "warmup", "watch_every", "sample_every", "patience")
         check.positive("lr", "clip")
-        check.positive("budget", of="seconds")
+        check.duration("budget")
         check.not_negative("weight_decay")
         small = self.weight_decay * self.lr < 1  # or a step would leave nothing of a weight, or turn it round
         rule = "their product must be below 1, the fraction of a weight that a step takes away"
