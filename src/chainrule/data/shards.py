@@ -144,7 +144,14 @@ class Shards:
     def __init__(self, folder: Path, *, verify: bool = False) -> None:
         self.folder = folder
         if not (folder / META).is_file():
-            what = f"holds no {META}" if folder.is_dir() else "no such directory"
+            model = (folder / "config.json").is_file()
+            what = (
+                "a model, not data"
+                if model
+                else f"holds no {META}"
+                if folder.is_dir()
+                else "no such directory"
+            )
             raise DataError(f"{folder}: {what} (must be written by chainrule data build)")
         self.meta = _read_json(folder / META)
         if self.meta.get("format") != FORMAT:

@@ -100,6 +100,14 @@ def is_run(path: str | os.PathLike[str]) -> bool:
     return not (path.is_file() or ((path / "config.json").is_file() and not folder.is_checkpoint))
 
 
+def check_trained(path: str | os.PathLike[str]) -> None:
+    """Refuse a model without its training, such as an imported one, where only a run will do."""
+    file = Path(path).is_file() and Path(path).suffix in (".gguf", ".safetensors")
+    if file or (Path(path).is_dir() and not is_run(path)):
+        rule = "must be the directory of a run; chainrule sample, eval and export take the model"
+        raise CheckpointError(f"{path}: a model without its training, as import writes it ({rule})")
+
+
 def best_checkpoint(path: Path) -> Checkpoint:
     """What is used of a run: the checkpoint that the newest one names as the best, or the newest itself."""
     newest, folder = load_checkpoint(path), RunFolder(path)
@@ -136,6 +144,7 @@ def _best_step(path: str | os.PathLike[str], training: dict[str, Any]) -> int:
 
 def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False) -> Checkpoint:
     """The checkpoint at `path`, or the newest of the run there: of a model of text, or of word vectors."""
+    check_trained(path)
     saved = checkpoint.load(Path(path))
     found = family_name(saved.config)
     family = found if isinstance(found, str) else ""
