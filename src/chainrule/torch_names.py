@@ -70,7 +70,8 @@ ARGUMENTS = {
     "num_layers": "cr.nn.Stack of several layers", "batch_first": "always: x is (B, T, X)",
     "bidirectional": "cr.nn.Bidirectional", "num_embeddings": "n", "embedding_dim": "dim", "normalized_shape": "dim",
     "num_features": "dim", "num_channels": "dim", "num_groups": "groups", "embed_dim": "dim", "num_heads": "heads",
-    "gradient": "seed", "retain_graph": "retain",
+    "gradient": "seed", "retain_graph": "retain", "max_norm": "limit", "clip_value": "limit",
+    "set_to_none": "not needed: leave it out", "strict": "always: names and shapes must match", "map_location": CPU,
     "momentum": "cr.optim.Momentum", "nesterov": "cr.optim.Momentum", "amsgrad": "not here: leave it out",
 }  # fmt: skip
 

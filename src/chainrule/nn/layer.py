@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
@@ -12,7 +13,7 @@ import numpy as np
 from chainrule.autograd import Param, Parameters
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
-from chainrule.calls import Answering
+from chainrule.calls import Answering, answering_methods, misfit
 from chainrule.errors import CheckpointError, ConfigError, ShapeError
 from chainrule.torch_names import CPU, LAYER_METHODS, Elsewhere
 
@@ -65,6 +66,10 @@ class Layer(Answering):
                 mode.scope = f"{before}.{self._name}" if before else self._name
             try:
                 return self.forward(*args, **kwargs)
+            except TypeError as error:
+                if wrong := misfit(type(self).__name__, inspect.signature(self.forward), args, kwargs):
+                    raise wrong from error
+                raise
             finally:
                 mode.scope = before
 
@@ -233,6 +238,7 @@ class Layer(Answering):
 Module = Layer  # PyTorch's name
 
 
+answering_methods(Layer)
 for _name, _meant in LAYER_METHODS.items():
     setattr(Layer, _name, Elsewhere(_name, _meant))
 

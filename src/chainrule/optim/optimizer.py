@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from chainrule import native
-from chainrule.calls import Answering
+from chainrule.calls import Answering, answering_methods
 from chainrule.errors import CheckpointError, ConfigError, GraphError, ShapeError
 from chainrule.optim.tensors import Array as Array
 from chainrule.optim.tensors import Learned, Piece, as_block
@@ -156,3 +156,6 @@ class Optimizer(Answering):
         members = getattr(self.params, "members", ())  # of groups, which may have rates of their own
         rates = sorted({settings.get("lr", self.lr) for _, settings in members}) or [self.lr]
         return f"<{self._name} lr={' and '.join(f'{rate:g}' for rate in rates)}, {self.steps} steps done>"
+
+
+answering_methods(Optimizer)
