@@ -148,10 +148,12 @@ def test_a_small_text_for_a_long_budget_is_said(
     monkeypatch.setattr("chainrule.cli.render.progress.PLAIN", 0.01)
     main(["train", "gpt", "small.txt", "--budget", "2s", "--eval-windows", "4"])
     out, err = capsys.readouterr()
-    assert "the text is small for this budget: read more than 40 times" in out and "--budget 1s" in out
+    assert (
+        "the text is small for this budget: read more than 40 times" in out and "a budget of about 1s" in out
+    )
     assert "choosing sizes for the budget: 0 s" in err
     assert choose(TEXT, 12).remark == ""
-    assert "or about --budget 3m" in choose(TEXT, 6000).remark
+    assert "a budget of about 3m" in choose(TEXT, 6000).remark
 
 
 @pytest.mark.usefixtures("small_text")

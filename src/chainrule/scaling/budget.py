@@ -89,7 +89,7 @@ class Choice:
         enough = max(1, round(self.seconds * REPEATED / self.epochs))
         budget = f"{enough}s" if enough < 120 else f"{enough // 60}m"
         said = f"the text is small for this budget: read more than {REPEATED} times, it teaches hardly anything new"
-        return f"{said} (more text, or about --budget {budget}; --patience 3 stops when validation no longer improves)"
+        return f"{said} (more text, or a budget of about {budget}; patience 3 stops in time)"
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name} {value}" for name, value in self.sizes.items())
