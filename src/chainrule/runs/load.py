@@ -17,7 +17,7 @@ from chainrule.doctor.nonfinite import broken
 from chainrule.errors import ChainruleWarning, CheckpointError, DataError
 from chainrule.io.hf import pretrained
 from chainrule.io.hf.architectures import family_name, to_model
-from chainrule.io.loading import check_there, model_files
+from chainrule.io.loading import check_there
 from chainrule.models import LanguageModel, Model
 from chainrule.models.registry import KNOWN, WORD_VECTORS
 from chainrule.runs import checkpoint
@@ -93,19 +93,7 @@ def load_vectors(path: str | os.PathLike[str]) -> tuple[list[str], npt.NDArray[A
 
 def is_run(path: str | os.PathLike[str]) -> bool:
     """True for a run or one of its checkpoints; all else is a model without its training, which `io.load` reads."""
-    path = Path(path)
-    folder = RunFolder(path)
-    if model_files(path) and not folder.checkpoints.is_dir():
-        return False
-    return not (path.is_file() or ((path / "config.json").is_file() and not folder.is_checkpoint))
-
-
-def check_trained(path: str | os.PathLike[str]) -> None:
-    """Refuse a model without its training, such as an imported one, where only a run will do."""
-    file = Path(path).is_file() and Path(path).suffix in (".gguf", ".safetensors")
-    if file or (Path(path).is_dir() and not is_run(path)):
-        rule = "must be the directory of a run; chainrule sample, eval and export take the model"
-        raise CheckpointError(f"{path}: a model without its training, as import writes it ({rule})")
+    return not (Path(path).is_file() or RunFolder(Path(path)).is_model)
 
 
 def best_checkpoint(path: Path) -> Checkpoint:
@@ -144,7 +132,6 @@ def _best_step(path: str | os.PathLike[str], training: dict[str, Any]) -> int:
 
 def load_checkpoint(path: str | os.PathLike[str], *, word_vectors: bool = False) -> Checkpoint:
     """The checkpoint at `path`, or the newest of the run there: of a model of text, or of word vectors."""
-    check_trained(path)
     saved = checkpoint.load(Path(path))
     found = family_name(saved.config)
     family = found if isinstance(found, str) else ""

@@ -45,13 +45,12 @@ class Command:
         if self.subject is None:
             show(report(), self.json)
             return
-        from chainrule.runs.load import check_trained
-
         with Progress("examining") as progress:
-            if cr.runs.RunFolder(Path(self.subject)).log.exists():
+            folder = cr.runs.RunFolder(Path(self.subject))
+            if folder.log.exists():
                 title, findings = of_run(Path(self.subject))
             else:
-                check_trained(self.subject)
+                folder.refuse_model()
                 title, findings = self._of_data(self.subject, progress)
         if self.json:
             print(json.dumps({"of": title, "findings": [finding.to_dict() for finding in findings]}))
