@@ -105,7 +105,8 @@ class Fields:
 
     def __new__(cls, *args: Any, **settings: Any) -> Self:
         given = args or settings  # a copy is made without
-        if given and (wrong := misfit(cls.__name__, _taken(cls), args, settings)):
+        kind: type[Any] = cls
+        if given and (wrong := misfit(cls.__name__, _taken(kind), args, settings)):
             raise wrong
         return super().__new__(cls)
 

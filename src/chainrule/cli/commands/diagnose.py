@@ -77,7 +77,8 @@ def _title(model: Any) -> str:
 def tables(report: cr.doctor.Report) -> list[str]:
     """Layers and matrices, a line each."""
     matrices = [p for p in report.parameters if len(p.shape) > 1]
-    width = 2 + max(30, *(len(part.name) for part in (*report.layers, *matrices)))
+    names = [layer.name for layer in report.layers] + [p.name for p in matrices]
+    width = 2 + max(30, *map(len, names))
     lines = [f"{'layer':<{width}}{'spread':>10}{'gradient':>12}{'flat':>8}{'dead':>14}"]
     for layer in report.layers:
         grad = f"{layer.grad.std:.2e}" if layer.grad else "-"
