@@ -105,7 +105,7 @@ class Fields:
 
     def __new__(cls, *args: Any, **settings: Any) -> Self:
         given = args or settings  # a copy is made without
-        kind: type[Any] = cls
+        kind: Any = cls  # mypy takes no class for hashable
         if given and (wrong := misfit(cls.__name__, _taken(kind), args, settings)):
             raise wrong
         return super().__new__(cls)
