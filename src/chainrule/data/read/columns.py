@@ -72,7 +72,7 @@ def choose(table: Table, roles: Roles, columns: Columns) -> Places:
         found |= _by_name(table, missing, taken)
     missing = [role for role in roles if role not in found]
     if missing:
-        found |= _by_place(table, missing, found)
+        found |= _byplace_of(table, missing, found)
     return {role: found[role] for role in roles}
 
 
@@ -83,10 +83,10 @@ def _resolved(table: Table, asked: Sequence[str]) -> tuple[int, ...]:
         for part in ([said] if said in table.names else said.split(","))
         if part.strip()
     ] or list(asked)
-    return tuple(dict.fromkeys(_place(table, part.strip()) for part in parts))
+    return tuple(dict.fromkeys(place_of(table, part.strip()) for part in parts))
 
 
-def _place(table: Table, said: str) -> int:
+def place_of(table: Table, said: str) -> int:
     """The place of a column; its name counts more than its number, and its case does not."""
     for names, wanted in ((table.names, said), (tuple(map(plain, table.names)), plain(said))):
         if names.count(wanted) > 1:
@@ -124,7 +124,7 @@ def _by_name(table: Table, missing: Sequence[str], taken: set[int]) -> Places:
     return found
 
 
-def _by_place(table: Table, missing: Sequence[str], found: Places) -> Places:
+def _byplace_of(table: Table, missing: Sequence[str], found: Places) -> Places:
     """Columns of a table that has none to spare: the label is the one with few values."""
     taken = {place for places in found.values() for place in places}
     free = [place for place in range(len(table.names)) if place not in taken]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from chainrule.columns import CHOSEN, Columns
-from chainrule.data.read.columns import FIRST, LANGUAGES, PAIRS, ROLES, USUAL, Places, plain
+from chainrule.data.read.columns import FIRST, LANGUAGES, PAIRS, ROLES, USUAL, Places, place_of, plain
 from chainrule.data.read.records import kind, objects, parquet, parquet_names, rows
 from chainrule.errors import DataError
 
@@ -87,8 +87,14 @@ class Table:
     def spoken(self, place: int) -> str:
         """How a command line or a run names a column, so that it is found again."""
         name = self.names[place]
-        safe = name.strip() and "," not in name and self.names.count(name) == 1 and not name.isdecimal()
-        return name if safe else str(place + 1)
+        return next((said for said in (name.strip(), str(place + 1)) if self._finds(said, place)), name)
+
+    def _finds(self, said: str, place: int) -> bool:
+        """Whether this finds the column. Its name may be that of others too, and its number the name of another."""
+        try:
+            return "," not in said and place_of(self, said) == place
+        except DataError:
+            return False
 
     def column(self, place: int) -> list[str]:
         """The cells of the first rows, without empty ones."""
@@ -149,8 +155,8 @@ def as_before(name: str, asked: Columns, before: Columns) -> Columns:
         return asked
     table = Table.open(path, replace(before, header=None))
     said = [name for role in ROLES for name in before.asked(role)]
-    same = (table.header is False) == (before.header is False)
-    return replace(before, header=None) if same and all(n in table.names for n in said) else asked
+    known, same = set(map(plain, table.names)), (table.header is False) == (before.header is False)
+    return replace(before, header=None) if same and all(plain(n) in known for n in said) else asked
 
 
 def cell_text(value: Any) -> str:
