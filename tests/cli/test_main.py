@@ -142,7 +142,10 @@ BAD = {
     "fraction for an integer": (["train", "--n-layer", "1.5"], "--n-layer: got '1.5' (must be an integer)"),
     "no value": (["train", "--lr"], "--lr: no value (must be followed by one"),
     "too many arguments": (["train", "gpt", "text.txt", "more"], "'more': one argument too many"),
-    "negative minutes": (["demo", "--minutes", "-1"], "demo: --minutes is -1.0 (must be a positive number)"),
+    "negative minutes": (
+        ["demo", "--minutes", "-1"],
+        "demo: --minutes is -1.0 (must be a positive number of minutes",
+    ),
     "no minutes": (["demo", "--minutes", "nan"], "--minutes is nan"),
     "negative seed": (["demo", "--seed", "-1"], "seed is -1 (must be from 0 to 2**64 - 1)"),
     "nearly a subcommand": (["data", "gett"], "'data gett': no such command (did you mean data get?)"),
@@ -331,7 +334,9 @@ def test_a_directory_that_cannot_be_written_is_refused(
     assert capsys.readouterr().err == "error: run: cannot be used for a run (Permission denied)\n"
 
 
-def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_version(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("chainrule.cli.render.wrap.MOST_WIDTH", 200)
     for args in ([], ["--help"], ["-h"]):
         main(args)
         out = capsys.readouterr().out

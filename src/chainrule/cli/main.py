@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from chainrule.cli.args.familiar import command_hint
+from chainrule.cli.render import wrap
 from chainrule.errors import ChainruleError, ConfigError, Failure, Setting
 from chainrule.suggest import closest
 
@@ -248,13 +249,15 @@ def _overview(group: str = "") -> str:
     """All commands, or those that begin with a word if there are any."""
     about = {name: about for name, (_, about) in COMMANDS.items() if about}
     of_group = {name: text for name, text in about.items() if name.split()[0] == group}
-    width = max(map(len, about)) + 2
-    listed = [f"  {name:<{width}}{text}" for name, text in (of_group or about).items()]
+    column, width = max(map(len, about)) + 4, wrap.width()
+    shown = (of_group or about).items()
+    listed = [line for name, text in shown for line in wrap.entry(f"  {name}", text, column, width)]
     end = (
-        "`chainrule COMMAND --help` lists the options of a command. For a start: chainrule demo\n"
-        "Every command that reads data knows --unpack-limit SIZE (such as 10G), for compressed files that grow much."
+        "`chainrule COMMAND --help` lists the options of a command. For a start: chainrule demo",
+        "Every command that reads data knows --unpack-limit SIZE (such as 10G), for compressed files that grow much.",
     )
-    return "\n".join(["usage: chainrule COMMAND [OPTIONS]", "", *listed, "", end])
+    closing = [line for sentence in end for line in wrap.paragraph(sentence, width)]
+    return "\n".join(["usage: chainrule COMMAND [OPTIONS]", "", *listed, "", *closing])
 
 
 def _suggestion(args: list[str]) -> str:

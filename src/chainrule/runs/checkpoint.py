@@ -163,6 +163,7 @@ def find(path: Path) -> Path:
     files = RunFolder(path)
     if files.is_checkpoint:
         return path
+    files.refuse_model()
     folder = files.checkpoints
     try:
         _take_back(folder)

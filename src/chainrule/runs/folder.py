@@ -19,8 +19,9 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from chainrule.errors import ConfigError, Failure
+from chainrule.errors import CheckpointError, ConfigError, Failure
 from chainrule.files import alone, taken
+from chainrule.io.loading import model_files
 from chainrule.train.log import read
 
 MANIFEST = "manifest.json"
@@ -52,6 +53,20 @@ class RunFolder:
     def is_checkpoint(self) -> bool:
         """The directory is a single checkpoint, not a run."""
         return (self.path / MANIFEST).exists()
+
+    @property
+    def is_model(self) -> bool:
+        """The path is a model without its training, such as an imported one."""
+        if self.path.is_file():
+            return self.path.suffix in (".gguf", ".safetensors")
+        single = bool(model_files(self.path)) and not self.checkpoints.is_dir()
+        return single or ((self.path / "config.json").is_file() and not self.is_checkpoint)
+
+    def refuse_model(self) -> None:
+        """Only a run can be examined, replayed and resumed."""
+        if self.is_model:
+            rule = "must be the directory of a run; chainrule sample, eval and export take the model"
+            raise CheckpointError(f"{self.path}: a model without its training ({rule})")
 
     def make(self) -> None:
         """Make the directory, with an empty log; from now on it is taken."""
