@@ -87,7 +87,7 @@ class Command:
         return {"run": str(self.run_folder), "data": self.data} | found
 
     def _evaluate(self) -> dict[str, Any]:
-        from chainrule.data.read.table import as_before
+        from chainrule.data.read.again import as_before
         from chainrule.runs.load import Origin, is_run, open_model, trained_on, unchanged
 
         why = "without choices (must be with it, or left out)"
@@ -105,7 +105,7 @@ class Command:
             if saved:  # as it was evaluated in training
                 own = {option: saved.training[option] for option in kind.options if option in saved.training}
         else:
-            data = kind.find(self.data, as_before(self.data, self.columns, origin.columns))
+            data = kind.find(self.data, as_before(self.data, self.columns, origin.columns, origin.name))
         say_reading(getattr(data, "reading", None))
         task = kind.of(data, tokenizer, eval_only=self.data is not None, **own).fitted(model)
         if isinstance(task, cr.tasks.TranslationTask):
