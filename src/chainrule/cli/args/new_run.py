@@ -16,7 +16,7 @@ from chainrule.files import write
 from chainrule.machine import memory
 from chainrule.models.registry import KNOWN
 from chainrule.models.suited import SHAPE
-from chainrule.runs import Run
+from chainrule.runs import Run, RunFolder
 from chainrule.scaling.budget import choose
 from chainrule.tasks.memory import step_bytes
 from chainrule.tasks.registry import task_of
@@ -27,6 +27,8 @@ from chainrule.train.config import TrainConfig
 def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
     """The run in its directory, with its settings for --config beside it; of a draft nothing is written."""
     family, folder = asked.family, asked.out or Path("runs", asked.family)
+    if asked.out and not draft:
+        RunFolder(asked.out).check_free()  # before sizes are chosen, which takes a while
     reads = KNOWN[family].reads
     if asked.tokenizer == "char" and reads != "characters":
         why = "which has no [CLS]" if reads == "word pieces" else "which has no words"
