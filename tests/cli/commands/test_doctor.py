@@ -47,6 +47,19 @@ def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "after 16 steps" in out and "chainrule diagnose run" in out and "ok       weights" in out
 
 
+def test_options_that_would_be_ignored_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run").mkdir()
+    Path("run/log.jsonl").touch()
+    for words, message in [
+        (["doctor", "run", "--family=lstm"], "--family is given with a run, which has its own"),
+        (["doctor", "run", "--text-column=a"], "--text-column is given with a run"),
+        (["doctor", "--family=lstm"], "--family is given without DATA"),
+    ]:
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert stop.value.code == 2 and message in capsys.readouterr().err
+
+
 def test_a_checkpoint_with_a_broken_weight(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "gpt", "text.txt", *SMALL, "--max-steps=3", "--out=run"])
     saved = checkpoint.load(Path("run"))

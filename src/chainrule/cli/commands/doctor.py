@@ -14,6 +14,7 @@ from typing import Annotated
 import chainrule as cr
 from chainrule.cli.args.documents import say_reading
 from chainrule.cli.args.options import Argument, Without
+from chainrule.cli.args.unused import refuse
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 from chainrule.cli.render.show import size, steps
@@ -43,10 +44,13 @@ class Command:
 
     def run(self) -> None:
         if self.subject is None:
+            refuse("doctor", self, "without DATA (must be with it, or left out)", but=("json",))
             show(report(), self.json)
             return
         with Progress("examining") as progress:
             if cr.runs.RunFolder(Path(self.subject)).log.exists():
+                why = "with a run, which has its own (leave it out)"
+                refuse("doctor", self, why, but=("subject", "json"))
                 title, findings = of_run(Path(self.subject))
             else:
                 title, findings = self._of_data(self.subject, progress)

@@ -139,7 +139,9 @@ def test_eval_keeps_the_columns_of_the_run(column: str, capsys: pytest.CaptureFi
     wanted = "Überschrift" if column == "überschrift" else "Beschreibung, lang"
     for more in ([], ["--header"], ["--text-column", column]):
         main(["eval", "run", "deutsch.csv", *more])
-        assert f"text is '{wanted}', label is 'Rubrik'" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert f"text is '{wanted}', label is 'Rubrik'" in error
+        assert "note: the model was trained on deutsch.csv: it knows most of it" in error
     main([*train[:-1], "--resume=run", "--header"])
     assert f"text is '{wanted}', label is 'Rubrik'" in capsys.readouterr().out
 

@@ -41,6 +41,7 @@ class Command:
             found = [(str(folder), of_folder(folder)) for folder in self.runs]
         if sum(len(members) for _, members in found) < 2:
             raise ConfigError(f"runs compare: got {len(self.runs)} run (must be at least two)")
+        refuse_twice([history.folder for _, members in found for history in members])
         names, each = [name for name, _ in found], [members for _, members in found]
         settings = different([settings_of(members) for members in each])
         machines = different([members[0].machine for members in each])
@@ -65,6 +66,16 @@ class Command:
 def of_folder(folder: Path) -> list[cr.runs.History]:
     """The run in a directory, or the runs of a directory of seeds."""
     return [cr.runs.History.of(each) for each in cr.runs.seeds.folders(folder) or [folder]]
+
+
+def refuse_twice(folders: Sequence[Path]) -> None:
+    """A run is compared once: as two seeds it would have a standard error of 0."""
+    known: dict[Path, Path] = {}
+    for folder in folders:
+        if other := known.get(folder.resolve()):
+            same = f", as {other}" if other != folder else ""
+            raise ConfigError(f"runs compare: {folder} is given twice{same} (must be different runs)")
+        known[folder.resolve()] = folder
 
 
 def settings_of(members: Sequence[cr.runs.History]) -> dict[str, Any]:
