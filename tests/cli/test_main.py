@@ -377,7 +377,10 @@ def test_names_and_prompts_in_a_locale_that_knows_ascii_only(folder: Path) -> No
 
 
 def test_a_name_that_is_not_utf_8_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["train", "gpt", "\udcfcmlaut.txt", "--out", "run"], ["sample", "run", "--prompt", "\udcfc"]):
+    for words in (
+        ["train", "gpt", "\udcfcmlaut.txt", "--out", "run"],
+        ["sample", "run", "--prompt", "\udcfc"],
+    ):
         with pytest.raises(SystemExit) as stop:
             main(words)
         error = capsys.readouterr().err

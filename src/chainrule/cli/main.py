@@ -113,7 +113,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _use_utf8() -> None:
-    """Begin again with UTF-8 where Python was told to know ASCII only: names of files and prompts hold other letters."""
+    """Begin again with UTF-8 where Python was told to know ASCII only: names and prompts hold other letters."""
     ascii_only = codecs.lookup(sys.getfilesystemencoding()).name == "ascii"
     if ascii_only and sys.executable and os.environ.get("PYTHONUTF8") != "1":
         os.environ["PYTHONUTF8"] = "1"

@@ -91,9 +91,10 @@ def recorded(
     progress: Callable[[], tuple[int, bool, float | None]],
     check_there: Callable[[], None] = lambda: None,
 ) -> Iterator[None]:
-    """Note the machine when training starts or resumes, and how it ended; `progress` says (step, is it the last, loss there).
+    """Note the machine when training starts or resumes, and how it ended.
 
-    A stretch that says nothing of its end was killed. Nothing is written unless `check_there` agrees.
+    `progress` says (step, is it the last, the validation loss if it stops there). A stretch that says
+    nothing of its end was killed. Nothing is written unless `check_there` agrees.
     """
     before = stretches(read(folder))
     now: dict[str, Any] = {"began": _time(), "from": progress()[0]} | machine()

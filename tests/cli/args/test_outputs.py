@@ -34,7 +34,11 @@ NOT_FILE, NOT_EMPTY = "full: is not a regular file", "full: the directory is not
     ],
 )
 def test_a_place_that_is_taken_is_refused_first(
-    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for path in (Path("full/a.txt"), Path("full.npy/a.txt"), Path("taken.txt"), Path("old.jsonl")):

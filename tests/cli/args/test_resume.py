@@ -194,7 +194,9 @@ def test_a_run_that_never_began_is_begun_again(
 
     train = ["train", "word2vec", "text.txt", "--dim", "8", "--epochs", "1", "--out", "words"]
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(WordVectorStep, "loss", interrupted)  # before the first epoch, after the directory is made
+        patch.setattr(
+            WordVectorStep, "loss", interrupted
+        )  # before the first epoch, after the directory is made
         main(train)
     with pytest.raises(SystemExit):
         main(["train", "word2vec", "--resume", "words"])

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from chainrule.data.read.columns import FIRST, LANGUAGES, PAIRS, USUAL, plain
 
 FEW = 2  # a label has at least so many rows
-NAME = re.compile(r"(?=.*[^\W\d]|#)[^\n!?]{1,40}")  # what may be the name of a column: a few words, no question
+NAME = re.compile(
+    r"(?=.*[^\W\d]|#)[^\n!?]{1,40}"
+)  # what may be the name of a column: a few words, no question
 HEADINGS = {
     *(name for names in (*FIRST.values(), *PAIRS, *USUAL.values()) for name in names),
     "id", "index", "title", "description", "name", "date", "url", "author", "language", "split", "score", "rating",
@@ -37,7 +39,9 @@ def names_columns(first: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
     there = [(n, plain(first[n]), column) for n, column in enumerate(columns) if any((first[n], *column))]
     if len(rest) < 4 or any(cell in column if cell else n for n, cell, column in there):
         return False
-    return any(FEW * len(set(column)) <= len(column) or all(map(_is_number, column)) for _, _, column in there)
+    return any(
+        FEW * len(set(column)) <= len(column) or all(map(_is_number, column)) for _, _, column in there
+    )
 
 
 def _is_number(cell: str) -> bool:

@@ -102,7 +102,9 @@ def german(*rows: str) -> Path:
     path = Path("deutsch.csv")
     names = 'Kennung,Überschrift,"Beschreibung, lang",Rubrik,'
     texts = ['{n},Kopf {n},"Tor {n}, Sieg",Sport,', "{n},Kopf {n},Wahl {n} Recht,Welt,"]
-    path.write_text("\n".join([*rows, names, *(texts[n % 2].format(n=n) for n in range(60))]), encoding="utf-8")
+    path.write_text(
+        "\n".join([*rows, names, *(texts[n % 2].format(n=n) for n in range(60))]), encoding="utf-8"
+    )
     return path
 
 
