@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -83,3 +84,36 @@ def test_what_a_killed_process_began_is_removed_and_what_a_live_one_writes_is_no
     with new_folder(tmp_path / "out"):
         pass
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([other.name, mine.name, "a[1].json", "out"])
+
+
+@pytest.mark.parametrize("error", [errno.EBADF, errno.ENOLCK, errno.ENOTSUP])
+def test_a_file_system_without_locks_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    """NFS answers EBADF for a directory: it is not another process that is at work."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def without_locks(*handle: object) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(fcntl, "flock", without_locks)
+    assert not taken(tmp_path)
+    with alone(tmp_path) as check:
+        check()
+
+
+def test_a_leftover_that_cannot_be_removed_is_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another user, in a directory such as /tmp."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = tmp_path / f".a.json.{gone.pid}.partial"
+    left.touch()
+
+    def refused(*path: object, **options: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    write(tmp_path / "a.json", b"new")
+    assert (tmp_path / "a.json").read_bytes() == b"new" and left.exists()

@@ -58,7 +58,8 @@ def test_what_holds() -> None:
         ({"rate": 1.0}, lambda c: c.fraction("rate"), "(must be at least 0 and below 1)"),
         ({"rate": math.nan}, lambda c: c.fraction("rate"), "test: rate is nan"),
         ({"rate": 2.0}, lambda c: c.between(0, 1, "rate"), "(must be from 0 to 1)"),
-        ({"n": 2.0}, lambda c: c.whole(0, None, "n"), "(must be an integer, at least 0)"),
+        ({"n": 2.0}, lambda c: c.whole(0, None, "n"), "(must be an integer, at least 0 and at most"),
+        ({"n": 10**13}, lambda c: c.whole(0, None, "n"), "at least 0 and at most 1,000,000,000,000)"),
         ({"n": True}, lambda c: c.whole(0, 9, "n"), "(must be an integer, from 0 to 9)"),
         (
             {"word": "wds"},

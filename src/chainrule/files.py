@@ -123,10 +123,14 @@ def _locked(handle: int, tries: int = 1) -> bool:
     import fcntl
 
     for left in reversed(range(tries)):
-        with suppress(OSError):
+        try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(PAUSE if left else 0)
+        except OSError:  # a file system without locks of directories, such as NFS: nobody can hold one there
             return True
-        time.sleep(PAUSE if left else 0)
+        else:
+            return True
     return False
 
 
@@ -176,14 +180,15 @@ def _partial(path: Path) -> Path:
 
 
 def _drop_leftovers(path: Path) -> None:
-    """Remove what processes that are no more began to write under this name."""
+    """Remove what processes that are no more began to write under this name; what cannot be removed stays."""
     for partial in path.absolute().parent.glob(f".{glob.escape(path.name)}.*.partial"):
         number = partial.name.removesuffix(".partial").rpartition(".")[2]
         if number.isdecimal() and not _alive(int(number)):
             if partial.is_dir():
                 shutil.rmtree(partial, ignore_errors=True)
             else:
-                partial.unlink(missing_ok=True)
+                with suppress(OSError):  # of another user
+                    partial.unlink()
 
 
 def _alive(process: int) -> bool:

@@ -75,7 +75,7 @@ class Check:
             integer = isinstance(x, numbers.Integral) and not isinstance(x, bool)
             return integer and low <= int(x) <= (MOST_COUNT if high is None else high)
 
-        reach = f"at least {low}" if high is None else f"from {low} to {high}"
+        reach = f"at least {low} and at most {MOST_COUNT:,}" if high is None else f"from {low} to {high}"
         self._each(names, holds, f"must be an integer, {reach}")
 
     def one_of(self, name: str, choices: Iterable[str]) -> None:

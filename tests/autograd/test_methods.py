@@ -28,6 +28,15 @@ def test_comparisons_are_elementwise_and_identity_is_is() -> None:
         x < "a"  # noqa: B015
 
 
+def test_a_python_integer_beside_integers_is_one() -> None:
+    ids = cr.Tensor(np.array([2**24 + 1, 7]))
+    assert (ids + 1).tolist() == [2**24 + 2, 8] and (2 * ids).dtype == (ids + np.int64(1)).dtype == np.int64
+    assert (ids * 0.5).dtype == (ids / 2).dtype == ((x > 0) * 2).dtype == np.float32
+    assert (cr.Tensor(np.array([200], np.uint8)) + 300).tolist() == [500]
+    assert (cr.arange(1, 3) ** 2).tolist() == [1, 4] and (cr.arange(1, 3) ** -1).tolist() == [1.0, 0.5]
+    assert int(x.argmax()) == 2
+
+
 def test_truth_of_several_elements_is_refused() -> None:
     assert (x == x).all() and not (x > 5).any()
     with pytest.raises(cr.ShapeError, match=r"use \.all"):

@@ -30,6 +30,8 @@ def test_module_list_finds_parameters_and_iterates() -> None:
     assert [name for name, _ in layers.named_parameters()][-1] == "3.bias"
     with pytest.raises(cr.ShapeError, match="index 4 of 4"):
         layers[4]
+    with pytest.raises(cr.ShapeError, match=r"index slice.* of 4 layers \(must be an integer from -4 to 3\)"):
+        layers[1:]  # type: ignore[index]
     with pytest.raises(cr.ConfigError, match="must be a layer"):
         layers.append(3)  # type: ignore[arg-type]
 
@@ -39,6 +41,17 @@ def test_a_module_is_a_layer_and_parameters_are_tensors() -> None:
     model = net()
     assert all(isinstance(p, cr.Tensor) for p in model.parameters())
     assert sum(p.size for p in model.parameters()) == model.count() == 26
+
+
+def test_the_gradients_of_a_part_are_zeroed_where_they_are() -> None:
+    model = net()
+    optimizer = cr.optim.SGD(model.parameters(), 0.1)
+    model(cr.ones(1, 3)).sum().backward()
+    model[0].zero_grad()
+    assert not model[0].weight.grad.any() and (model[2].bias.grad == 1).all()
+    optimizer.step()
+    model.zero_grad()
+    assert not model.parameters().grad.any()
 
 
 def test_state_dict_round_trip() -> None:

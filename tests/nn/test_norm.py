@@ -155,6 +155,14 @@ class TestGroupAndInstance:
         y = layer(self.x).numpy()
         np.testing.assert_allclose(y.mean(axis=1), -1, atol=1e-12)
 
+    @pytest.mark.parametrize("kind", ["native", "reference"])
+    def test_a_constant_group_gives_0_and_an_overflow_is_not_hidden(self, kind: str) -> None:
+        x = np.full((2, 40, 60), 123456.7, np.float32)
+        x[1] = np.geomspace(1e18, 1e30, 2400, dtype=np.float32).reshape(40, 60)
+        with cr.backend(kind):
+            y = nn.GroupNorm(2, 60)(x).numpy()
+        assert (y[0] == 0).all() and np.isnan(y[1]).all()
+
     def test_bad_groups_are_refused(self) -> None:
         with pytest.raises(ConfigError, match=r"GroupNorm: 6 features in 4 groups \(must divide\)"):
             nn.GroupNorm(4, 6)

@@ -27,6 +27,40 @@ def trained(make, clip: bool = True) -> list[bytes]:
     return [p.data.tobytes() for p in net.parameters()]
 
 
+def turned() -> cr.Tensor:
+    """A leaf whose rows are columns in memory, with such a gradient too."""
+    leaf = cr.Tensor(np.arange(6.0).reshape(2, 3)).T
+    leaf.requires_grad = True
+    (leaf.T * np.ones((2, 3), np.float32)).sum().backward()
+    assert not leaf.array.flags.c_contiguous
+    return leaf
+
+
+def test_a_leaf_in_another_order_of_memory_moves() -> None:
+    leaf = turned()
+    before = leaf.array.copy()
+    optim.SGD([leaf], 0.5).step()
+    np.testing.assert_array_equal(leaf.data, before - 0.5)
+
+
+def test_gradients_in_another_order_of_memory_are_clipped() -> None:
+    leaf = cr.Tensor(np.ones((2, 3)), requires_grad=True)
+    (leaf.T * np.ones((3, 2))).sum().backward()
+    assert leaf.grad is not None and not leaf.grad.flags.c_contiguous
+    assert optim.clip_global_norm([leaf], 1.0) == pytest.approx(6**0.5)
+    assert np.linalg.norm(leaf.grad) == pytest.approx(1.0)
+    optim.clip_value([leaf], 0.1)
+    assert leaf.grad.max() == pytest.approx(0.1)
+
+
+def test_a_list_is_clipped_like_the_block() -> None:
+    def clipped(make) -> np.ndarray:
+        return np.concatenate([np.frombuffer(x, np.float32) for x in trained(make)])
+
+    block = clipped(lambda net: optim.SGD(net.parameters(), 0.1))
+    np.testing.assert_allclose(clipped(lambda net: optim.SGD(list(net.parameters()), 0.1)), block, rtol=1e-6)
+
+
 KINDS = [
     optim.AdamW,
     optim.Lion,
@@ -74,10 +108,33 @@ def test_state_comes_back() -> None:
     assert again.steps == 1 and again.state_dict()["m.0"].tolist() == optimizer.state_dict()["m.0"].tolist()
 
 
+def test_the_state_of_tensors_with_one_name_is_kept_apart() -> None:
+    a, b = nn.Linear(2, 3), nn.Linear(4, 3)
+    for layer in (a, b):
+        layer(cr.ones(1, layer.weight.shape[1])).sum().backward()
+    optimizer = optim.Adam([*a.parameters(), *b.parameters()])
+    optimizer.step()
+    state = optimizer.state()
+    assert len(state) == 1 + 2 * 4
+    again = optim.Adam([*a.parameters(), *b.parameters()])
+    again.load(state)
+    for slot, flat in optimizer.arrays.items():
+        np.testing.assert_array_equal(again.arrays[slot], flat)
+
+
+def test_a_group_with_the_rate_of_all_takes_exactly_that_rate() -> None:
+    w = cr.zeros(1, dtype=np.float64, requires_grad=True)
+    w.sum().backward()
+    optim.SGD([{"params": w, "weight_decay": 0.0}], 0.7).step(lr=0.1)  # 0.1 * 0.7 / 0.7 is less than 0.1
+    assert w.item() == -0.1
+
+
 @pytest.mark.parametrize(
     "params, message",
     [
         ([], "got no parameters"),
+        (nn.Linear(2, 2), r"got a Linear \(must be tensors: model\.parameters\(\)"),
+        ([{"params": [cr.ones(1, requires_grad=True)], "lr": "high"}], "lr of a group is 'high'"),
         ([3], "got a int among the parameters"),
         ([{"lr": 1.0}], "has no 'params'"),
         ([{"params": [cr.ones(1, requires_grad=True)], "lrr": 1.0}], "did you mean lr"),

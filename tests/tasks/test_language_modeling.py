@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from chainrule.data import Corpus, Shards, Split, build, load, read_documents, split
 from chainrule.errors import ConfigError, DataError, FormatError
+from chainrule.models import make
 from chainrule.runs import Run
 from chainrule.scaling.ladder import Ladder
 from chainrule.tasks.language_modeling import LanguageModelingTask
@@ -168,3 +170,18 @@ def test_the_hash_of_shards_is_that_of_their_contents(tmp_path: Path) -> None:
     (made.folder / "meta.json").write_text(json.dumps(meta))
     with pytest.raises(FormatError, match=r"train.npy: is damaged, it does not have the hash in meta.json"):
         _ = Shards(made.folder).sha256
+
+
+def test_windows_to_evaluate_on_are_counted_as_they_are_cut() -> None:
+    """Windows of a model from elsewhere are shorter than its context; of a short text there is one."""
+    whole = LanguageModelingTask.of(Corpus("text", "file", "one two three four. " * 500))
+    model = make("gpt", **SIZE, vocab_size=whole.tokenizer.vocab_size)
+    for window, T in ((None, 16), (4, 4)):
+        task = replace(whole, window=window)
+        count = (len(task.validation) - 1) // T
+        for limit in (10, 10_000):
+            share = task.share(model, task.eval_batches(model, batch_size=8, limit=limit))
+            assert share == (min(limit, count), count, "windows")
+    short = replace(whole, validation=whole.validation[:6])
+    share = short.share(model, short.eval_batches(model, batch_size=8, limit=10))
+    assert str(share) == "all 1 windows"

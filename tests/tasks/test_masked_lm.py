@@ -94,3 +94,15 @@ def test_a_loss_that_compares_all_of_a_batch_is_not_cut_into_pieces() -> None:
     Trainer(model, batches, [], TrainConfig(accumulate=1))
     with pytest.raises(ConfigError, match=r"accumulate is 2 \(must be 1 for a BERTEmbedder"):
         Trainer(model, batches, [], TrainConfig(accumulate=2))
+
+
+def test_rows_to_evaluate_on_are_counted_as_they_are_packed() -> None:
+    """Short documents share a row."""
+    tokenizer = cr.text.WordPieceTokenizer.train(["one two three four five six"] * 9, 24)
+    documents = Encoded.of([np.arange(5, 9)] * 48)
+    task = cr.tasks.MaskedLMTask(cr.data.Corpus("text", "file", "text"), tokenizer, documents, documents)
+    model = make("bert", **SIZES | {"vocab_size": tokenizer.vocab_size})
+    rows = 48 // 3  # [CLS] and three of 4 tokens and [SEP] make 16
+    for limit, used in ((8, 8), (100, rows)):
+        share = task.share(model, task.eval_batches(model, batch_size=4, limit=limit))
+        assert share == (used, rows, "windows")

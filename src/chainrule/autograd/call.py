@@ -47,12 +47,23 @@ def shown(name: str, taken: inspect.Signature) -> str:
     return name + str(taken.replace(parameters=bare, return_annotation=taken.empty))
 
 
-def as_arrays(args: Sequence[Any], name: str) -> list[Array | None]:
-    """Arguments as arrays of numbers. A Python number takes the float dtype of the arrays beside it."""
-    kinds = [a.dtype for a in args if isinstance(a, np.ndarray | np.floating) and a.dtype.kind == "f"] + [
-        FLOAT32
-    ]
-    return [a if a is None else as_array(a, name, kinds[0]) for a in args]
+def operands(args: Sequence[Any], name: str, integers: bool) -> list[Any]:
+    """Arguments as arrays of numbers whose dtypes fit together.
+
+    A Python number takes the float dtype of the arrays beside it. Where an op gives `integers`, a Python integer beside
+    integers alone stays one: ids + 1 are ids.
+    """
+    kinds = [a.dtype for a in args if isinstance(a, np.ndarray | np.floating | np.integer)]
+    float_kind = next((kind for kind in kinds if kind.kind == "f"), None)
+    whole = [kind for kind in kinds if kind.kind in "iu"] if integers and float_kind is None else []
+
+    def kind_of(value: Any) -> np.dtype[Any]:
+        if whole and isinstance(value, int | np.integer) and not isinstance(value, bool):
+            kind = np.result_type(*whole, np.min_scalar_type(value))  # wide enough for it too
+            return kind if kind.kind in "iu" else FLOAT32
+        return float_kind or FLOAT32
+
+    return as_floats([a if a is None else as_array(a, name, kind_of(a)) for a in args], integers)
 
 
 def as_array(value: Any, name: str, dtype: Any = FLOAT32) -> Array:
@@ -70,7 +81,7 @@ def as_array(value: Any, name: str, dtype: Any = FLOAT32) -> Array:
     return array
 
 
-def as_floats(arrays: list[Any], integers: bool = True) -> list[Any]:
+def as_floats(arrays: list[Any], integers: bool) -> list[Any]:
     """Integers and booleans beside floats become floats of the same dtype: x * mask stays float32.
 
     Without floats beside them they stay as they are, or become float32 where an op takes no `integers`.

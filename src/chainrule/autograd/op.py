@@ -20,10 +20,9 @@ from chainrule import native
 from chainrule.autograd.call import (
     FLOAT32,
     FOREIGN,
-    as_arrays,
-    as_floats,
     check_dtypes,
     explained,
+    operands,
     renamed,
     shown,
     signature,
@@ -148,7 +147,7 @@ class Op:
     def _floats(self, arrays: list[Any], args: tuple[Any, ...]) -> list[Any]:
         """The arguments as arrays of dtypes that fit together."""
         check_dtypes(self.name, args)
-        return as_floats(as_arrays(arrays, self.name), self.integers)
+        return operands(arrays, self.name, self.integers)
 
     @cached_property
     def __signature__(self) -> inspect.Signature:

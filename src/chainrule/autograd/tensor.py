@@ -179,6 +179,9 @@ class Tensor(Methods):
     def __float__(self) -> float:
         return float(self.item())
 
+    def __int__(self) -> int:
+        return int(self.item())
+
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else repr(self)
 

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from chainrule.autograd import Tensor
 from chainrule.errors import ConfigError, ShapeError
 from chainrule.nn.layer import Layer
 
 L = TypeVar("L", bound=Layer)
+
+
+def _at(layer: Any, index: Any, what: str) -> Any:
+    """What is at a number, also counted from the end."""
+    count = len(layer)
+    if not isinstance(index, int | np.integer) or not -count <= index < count:
+        rule = f"must be an integer from {-count} to {count - 1}"
+        raise ShapeError(f"{type(layer).__name__}: index {index} of {count} {what} ({rule})")
+    return getattr(layer, str(index % count))
 
 
 class ModuleList(Layer, Generic[L]):
@@ -34,9 +45,7 @@ class ModuleList(Layer, Generic[L]):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: int) -> L:
-        if not -len(self) <= index < len(self):
-            raise ShapeError(f"{type(self).__name__}: index {index} of {len(self)} layers (must be below)")
-        layer: L = getattr(self, str(index % len(self)))
+        layer: L = _at(self, index, "layers")
         return layer
 
 
@@ -62,9 +71,7 @@ class Sequential(Layer):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: int) -> Any:
-        if not -len(self) <= index < len(self):
-            raise ShapeError(f"Sequential: index {index} of {len(self)} steps (must be below)")
-        return getattr(self, str(index % len(self)))
+        return _at(self, index, "steps")
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., C) -> (..., C') of the last step"""

@@ -176,8 +176,9 @@ class Layer:
         self.load(state)
 
     def zero_grad(self) -> None:
-        """Zero the gradients of all parameters."""
-        self.parameters().zero_grad()
+        """Zero the gradients of the parameters here and below, wherever they live."""
+        for _, param in self.named_parameters():
+            param.zero_grad()
 
     def check_state(self, state: Mapping[str, Array]) -> None:
         """Refuse what `load` cannot take."""

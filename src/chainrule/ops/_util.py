@@ -73,11 +73,11 @@ def centered(x: Array, axis: int) -> tuple[Array, Array, Array]:
     y = x - mean
     with np.errstate(over="ignore"):  # the row becomes NaN (`rstd_of`)
         var = (y * y).mean(axis=axis, keepdims=True)
-    far = np.abs(mean) > FAR * np.sqrt(var)
-    if far.any():
-        mean = np.where(far, mean + y.mean(axis=axis, keepdims=True), mean)
-        y = x - mean
-        var = (y * y).mean(axis=axis, keepdims=True)
+        far = np.abs(mean) > FAR * np.sqrt(var)
+        if far.any():
+            mean = np.where(far, mean + y.mean(axis=axis, keepdims=True), mean)
+            y = x - mean
+            var = (y * y).mean(axis=axis, keepdims=True)
     return y, mean, var
 
 

@@ -36,6 +36,7 @@ class Optimizer:
         self.params = as_block(self._name, params, inspect.signature(type(self)).parameters)
         self.lr = self._rate(lr)
         self.steps = 0
+        self._compiled = False  # asked once a step: a list of tensors must look at all of them
         values = self.params.data
         self.arrays = {slot: native.zeros(values.size, values.dtype) for slot in self.slots}
         self._scratch = np.empty(CHUNK, values.dtype)
@@ -48,6 +49,7 @@ class Optimizer:
         self._check_block()
         rate = self.lr if lr is None else self._rate(lr)
         self.steps += 1
+        self._compiled = self.params.kernels() is not None
         for piece in self.params.pieces():
             if piece[-1]:
                 self._in_group(piece, rate)
@@ -68,11 +70,12 @@ class Optimizer:
     def _in_group(self, piece: Piece, rate: float) -> None:
         """Update a piece with the settings of its group."""
         settings = dict(piece[-1])
-        own = settings.pop("lr", self.lr)
+        if (own := settings.pop("lr", None)) is not None:
+            rate = rate * own / self.lr if self.lr else own
         before = {name: getattr(self, name) for name in settings}
         vars(self).update(settings)
         try:
-            self._move(piece, rate * own / self.lr if self.lr else own)
+            self._move(piece, rate)
         finally:
             vars(self).update(before)
 
@@ -125,8 +128,8 @@ class Optimizer:
 
     @property
     def kernels(self) -> Any:
-        """The C++ kernels if they can do the step, else None. They give the same bits as NumPy."""
-        return self.params.kernels()
+        """The C++ kernels if they can do this step, else None. They give the same bits as NumPy."""
+        return native.kernels() if self._compiled else None
 
     @property
     def _name(self) -> str:

@@ -14,6 +14,7 @@ from chainrule.suggest import hinted
 Array: TypeAlias = npt.NDArray[Any]
 
 GROUP_SETTINGS = ("lr", "weight_decay")
+RULE = "must be tensors: model.parameters(), a list of tensors, or groups {'params': [...], 'lr': ...}"
 
 
 # Values and gradients in one row each; where the optimizer keeps its state of them; whether they decay; the settings of
@@ -56,15 +57,17 @@ def as_block(owner: str, params: Learned, known: Iterable[str]) -> Block:
     """The block itself, or a list of tensors or groups as one; `known` are the settings of the optimizer."""
     if hasattr(params, "pieces"):
         return params  # type: ignore[return-value]
-    listed: list[Any] = [params] if hasattr(params, "requires_grad") else list(params)
+    given: Any = params
+    if not isinstance(given, Iterable):
+        raise ConfigError(f"{owner}: got a {type(given).__name__} ({RULE})")
+    listed: list[Any] = [given] if hasattr(given, "requires_grad") else list(given)
     if not listed:
         raise ConfigError(f"{owner}: got no parameters (must be at least one, such as model.parameters())")
     groups = [_group(owner, g, known) if isinstance(g, Mapping) else ([g], {}) for g in listed]
     tensors = [tensor for members, _ in groups for tensor in members]
     for tensor in tensors:
         if not hasattr(tensor, "requires_grad"):
-            rule = "must be tensors: model.parameters(), a list of tensors, or groups {'params': [...], 'lr': ...}"
-            raise ConfigError(f"{owner}: got a {type(tensor).__name__} among the parameters ({rule})")
+            raise ConfigError(f"{owner}: got a {type(tensor).__name__} among the parameters ({RULE})")
         if tensor.record is not None:
             raise ConfigError(
                 f"{owner}: {tensor.name} is computed (must be a leaf: a Param, or a Tensor of your own)"
@@ -85,13 +88,14 @@ def _group(owner: str, group: Mapping[str, Any], known: Iterable[str]) -> tuple[
         if name != "params" and name not in allowed:
             rule = hinted(f"a group may have params, {', '.join(allowed)}", name, allowed)
             raise ConfigError(f"{owner}: {name!r} in a group ({rule})")
-    settings = {name: float(value) for name, value in group.items() if name != "params"}
-    for name, value in settings.items():
-        if not 0 <= value < np.inf:
+    given = {name: value for name, value in group.items() if name != "params"}
+    for name, value in given.items():
+        number = isinstance(value, int | float | np.integer | np.floating)
+        if not number or not 0 <= value < np.inf:
             raise ConfigError(
                 f"{owner}: {name} of a group is {value!r} (must be a finite number, at least 0)"
             )
-    members = group["params"]
+    members, settings = group["params"], {name: float(value) for name, value in given.items()}
     return ([members] if hasattr(members, "requires_grad") else list(members)), settings
 
 
@@ -117,8 +121,11 @@ class Tensors:
         return _joined([np.zeros_like(t.array) if t.grad is None else t.grad for t, _ in self.members])
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """The tensors with their names, or numbers."""
-        return ((tensor.name or str(i), tensor) for i, (tensor, _) in enumerate(self.members))
+        """The tensors with their names; with numbers unless each has a name of its own."""
+        names = [tensor.name for tensor, _ in self.members]
+        if not all(names) or len(set(names)) < len(names):
+            names = [str(i) for i in range(len(names))]
+        return ((name, tensor) for name, (tensor, _) in zip(names, self.members, strict=True))
 
     def pieces(self) -> Iterator[Piece]:
         """Each tensor that has a gradient. In a group with a weight decay of its own all of them decay."""
@@ -127,6 +134,7 @@ class Tensors:
                 start = self.offsets[id(tensor)]
                 matrix = getattr(tensor, "decay", tensor.ndim >= 2)
                 decays = bool(settings["weight_decay"]) if "weight_decay" in settings else matrix
+                tensor.array, tensor.grad = _in_rows(tensor.array), _in_rows(tensor.grad)
                 values, grads = tensor.array.reshape(-1), tensor.grad.reshape(-1)
                 yield values, grads, slice(start, start + tensor.size), decays, settings
 
@@ -149,6 +157,11 @@ class Tensors:
     def moved(self) -> str:
         """Nothing can move: the tensors are read where they are."""
         return ""
+
+
+def _in_rows(array: Array) -> Array:
+    """The array, or a copy of one in another order: `reshape` would give a copy, and changes of it would be lost."""
+    return np.require(array, requirements=["C", "W"])
 
 
 def _joined(arrays: list[Array]) -> Array:

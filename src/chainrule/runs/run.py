@@ -246,7 +246,9 @@ class Run:
         """Before the first step: what can be known already, and a checkpoint to resume from. Later: what was said."""
         trainer = self.trainer
         if trainer.steps and trainer.eval_batches:
-            deque(trainer.monitor.recall(read(self.files.log)), maxlen=0)  # no finding is printed twice
+            records = read(self.files.log)
+            deque(trainer.monitor.recall(records), maxlen=0)  # no finding is printed twice
+            trainer.bounds.recall(records)
         elif not trainer.steps:
             if self.task.baseline:
                 self._tell_baseline(log)

@@ -75,7 +75,7 @@ def embed_words(model: Model, tokenizer: Tokenizer, path: str | Path) -> int:
     """Let the tokens of a new BERT that are words begin with vectors of these words; returns how many there are.
 
     Vectors of a run of word2vec or of a text file know already which words are alike, which a BERT is slow to find out.
-    They are shifted and scaled to the mean and the spread of the rows that they replace.
+    They are shifted to a mean of 0 and scaled to the spread of the rows that they replace.
     """
     body, name = body_of(model), "embeddings.word_embeddings.weight"
     if body is None:
@@ -92,8 +92,10 @@ def embed_words(model: Model, tokenizer: Tokenizer, path: str | Path) -> int:
             f" {path} has vectors of {vectors.shape[1]} numbers, the embeddings {rows.shape[1]} ({rule})",
         )
     encoded = [tokenizer.encode(word) for word in words]
-    known = {int(ids[0]): place for place, ids in enumerate(encoded) if len(ids) == 1}
-    known = {id: place for id, place in known.items() if id not in tokenizer.special_ids.values()}
+    known: dict[int, int] = {}
+    for place, ids in enumerate(encoded):  # of "the" and "The" the first, which is the more frequent one
+        if len(ids) == 1 and int(ids[0]) not in tokenizer.special_ids.values():
+            known.setdefault(int(ids[0]), place)
     if not known:
         raise DataError(f"{path}: none of {len(words):,} words is a token (must be vectors of such words)")
     found = vectors[list(known.values())]

@@ -137,12 +137,16 @@ class LanguageModelingTask(Task):
         if len(self.validation) < 2:
             found = f"{len(self.validation)} token{'s' * (len(self.validation) != 1)}"
             raise DataError(f"validation text: {found} (must be at least 2: the first is only read)")
-        T = min(self.window or model.training_window, len(self.validation) - 1)
+        T = self._eval_window(model)
         return list(windows(self.validation, batch_size=batch_size, block_size=T, limit=limit))
 
     def eval_rows(self, model: LanguageModel) -> int:
         """Windows of the validation text, side by side."""
-        return max(1, (len(self.validation) - 1) // model.training_window)
+        return (len(self.validation) - 1) // self._eval_window(model)
+
+    def _eval_window(self, model: LanguageModel) -> int:
+        """Tokens of a window to evaluate on, at least 1."""
+        return max(1, min(self.window or model.training_window, len(self.validation) - 1))
 
     def scores(self, model: LanguageModel, batches: EvalBatches) -> dict[str, float | None]:
         """How many tokens were predicted."""

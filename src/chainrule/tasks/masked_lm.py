@@ -74,8 +74,8 @@ class MaskedLMTask(Task):
         return [batches.batch(step) for step in range(count)]
 
     def eval_rows(self, model: BERTPretraining) -> int:
-        """Windows of the validation text."""
-        return len(self._batches(self.validation, model, 1, seed=0).starts)
+        """Rows of windows of the validation text."""
+        return self._batches(self.validation, model, 1, seed=0).order.count
 
     def _batches(
         self, documents: Encoded, model: BERTPretraining, batch_size: int, seed: int

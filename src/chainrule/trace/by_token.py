@@ -64,9 +64,9 @@ def _token_axis(node: Node, found: list[int | None], tokens: int) -> int | None:
     if not alone:
         return None
     if kind == "getitem":  # some of the features, or the tokens after a prefix
-        cut = cut_axis(node)
-        whole = node.shapes[0][axis] == tokens
-        return axis if cut is not None and (cut[0] != axis or whole) else None
+        place, part = cut_axis(node) or (0, slice(None))
+        after = part.stop is None and node.shapes[0][axis] == tokens
+        return axis if place and (place != axis or after) else None
     if kind == "transpose":
         order = node.constants["axes"] or range(len(node.shapes[0]))[::-1]
         return [n % len(order) for n in order].index(axis % len(order)) - len(order)

@@ -15,7 +15,7 @@ import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import Op, Param, scope
-from chainrule.autograd.call import FLOAT32, as_arrays, as_floats
+from chainrule.autograd.call import FLOAT32, operands
 from chainrule.autograd.mode import mode
 from chainrule.autograd.types import Array
 from chainrule.machine import one_blas_thread
@@ -235,7 +235,7 @@ def _computed(layer: str, op: Op, args: list[Any], constants: dict[str, Any]) ->
         with scope(layer):
             return op(*args, **constants)
     if not all(x is None or (type(x) is np.ndarray and x.dtype is FLOAT32) for x in args):
-        args = as_floats(as_arrays(args, op.name), op.integers)
+        args = operands(args, op.name, op.integers)
     return op.run_forward(args, constants)[0]
 
 

@@ -94,6 +94,7 @@ class Trainer:
         if self.finished:
             validation = self.evaluate()
             check_sound(self.model, self.config, self.steps, validation if self.eval_batches else 0.0)
+            self.bounds.check_end(self.monitor.losses, self.config)
             return Result(self.steps, validation, self.seconds, False, self.best)
         check_causality(self.model)
         keep_freed_memory()

@@ -43,3 +43,13 @@ def test_rows_of_documents_keep_their_numbers(tmp_path: Path) -> None:
     found = list(read_documents(path, tell=lambda reading: told.append(str(reading))))
     assert [document.text for document in found] == ["one", "", "three"]
     assert told == ["a.csv: text is 'body'; the first row names the columns; 3 rows, 3 kept, none dropped"]
+
+
+def test_space_around_a_label_makes_no_other_label(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text, label\nfoo, good\nbar,good\n baz ,bad \n")
+    assert [tuple(row[:2]) for row in labeled_rows(path)[0]] == [
+        ("foo", "good"),
+        ("bar", "good"),
+        (" baz ", "bad"),
+    ]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 from pathlib import Path
 
 import pytest
 
 from chainrule.data import Columns, labeled_rows, load_pairs
+from chainrule.data.read.reading import read_rows
+from chainrule.data.read.table import Table
 from chainrule.errors import DataError
 
 
@@ -47,3 +51,35 @@ def test_a_ragged_table_names_the_row_and_the_count(tmp_path: Path) -> None:
         match=r"row 3, in line 4, has 3 cells, the first row 2 \(must be equal, and a cell with ','",
     ):
         labeled_rows(path)
+
+
+@pytest.mark.parametrize(
+    ("names", "place"),
+    [
+        (["0", "1", "2"], 0),  # as pandas numbers columns: their names are not their places
+        (["0", "1", "2"], 1),
+        (["Text", " text"], 1),
+        (["a,b", "c"], 0),
+        (["1", "a", "a"], 2),
+        (["text", "label "], 1),
+    ],
+)
+def test_the_columns_of_a_run_are_found_again(tmp_path: Path, names: list[str], place: int) -> None:
+    path = tmp_path / "a.csv"
+    rows = [[f"{name.strip()} of row {i}" for name in names] for i in range(4)]
+    for i, row in enumerate(rows):
+        row[place] = f"wanted {i}"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([names, *rows])
+    table = Table.open(path, Columns(header=True))
+    again = Columns((table.spoken(place),), header=True)
+    assert [text for (text,) in read_rows(path, ("text",), again)[0]] == [row[place] for row in rows]
+
+
+def test_the_case_of_an_ending_means_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "A.CSV"
+    path.write_text("text,label\none two,x\nthree,y\n")
+    assert [row.text for row in labeled_rows(path)[0]] == ["one two", "three"]
+    packed = tmp_path / "A.Csv.GZ"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert labeled_rows(packed)[0] == labeled_rows(path)[0]

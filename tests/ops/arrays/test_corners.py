@@ -25,6 +25,7 @@ def test_derivatives_on_the_corner() -> None:
 def test_integers_stay_integers_where_they_can() -> None:
     assert cr.ops.abs(np.array([-2, 3])).dtype.kind == "i"
     assert cr.ops.clip(np.arange(5), min=1, max=3).tolist() == [1, 1, 2, 3, 3]
+    assert cr.ops.clip(np.arange(3), min=0.5, max=1.5).tolist() == [0.5, 1.0, 1.5]
     assert cr.ops.logsumexp(np.arange(3)).dtype == cr.ops.exp(np.arange(3)).dtype == np.float32
 
 

@@ -28,6 +28,14 @@ def test_an_element_read_twice_gets_both_gradients() -> None:
     assert y.grad is not None and y.grad.tolist() == [4.0, 3.0]
 
 
+def test_ids_broadcast_along_the_other_axes() -> None:
+    y = cr.Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    found = cr.ops.take_along_axis(y, ids=[[1]])
+    found.sum().backward()
+    assert found.tolist() == [[2.0], [4.0]]
+    assert y.grad is not None and y.grad.tolist() == [[0.0, 1.0], [0.0, 1.0]]
+
+
 def test_sort_and_topk_pass_the_gradient_check() -> None:
     data = np.random.default_rng(0).normal(size=(3, 4))
     cr.gradcheck(lambda t: t.sort(axis=0)[0] * cr.Tensor(np.arange(4.0)), data)

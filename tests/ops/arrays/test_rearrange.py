@@ -62,6 +62,13 @@ def test_values_are_those_of_numpy() -> None:
     np.testing.assert_allclose(ops.einsum("ij,jk", data[0], data[0].T), data[0] @ data[0].T)
 
 
+def test_integers_are_filled_with_what_is_asked_for() -> None:
+    ids, mask = np.array([[1, 2], [3, 4]]), np.array([[True, False], [False, False]])
+    for y in (ops.masked_fill(ids, mask, 7), ops.tril(ids), ops.pad(ids, (1, 0), value=7)):
+        assert y.dtype == ids.dtype
+    assert ops.pad(ids[0], (1, 0), value=0.5).tolist() == [0.5, 1.0, 2.0]
+
+
 def test_std_of_equal_numbers_has_gradient_0() -> None:
     x = cr.ones(3, requires_grad=True)
     x.std().backward()
@@ -75,6 +82,7 @@ def test_std_of_equal_numbers_has_gradient_0() -> None:
         (lambda x: x.split([1, 1], axis=1), "must add up to 3"),
         (lambda x: x.repeat(2), "one for each axis"),
         (lambda x: x.pad((1, 2, 3)), "must be pairs"),
+        (lambda x: x.pad(((1, 2),)), "1 pairs for shape .* one per axis"),
         (lambda x: x.var(correction=24), "24 elements, correction 24"),
         (lambda x: ops.einsum("ij,jk->ik", x, x), "'ij' for an array of 3 axes"),
         (lambda x: ops.einsum("aij,ajk->ik", x, x), "axis 'j' must have one size"),

@@ -118,3 +118,12 @@ def test_a_number_has_no_axis() -> None:
     assert ops.sum(np.array(3.0)) == ops.max(np.array(3.0)) == ops.logsumexp(np.array(3.0), axis=None) == 3
     with pytest.raises(ShapeError, match=r"sum: axis 0 for shape \(\) \(a number has no axis\)"):
         ops.sum(np.array(3.0), axis=0)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_the_product_of_nothing_is_1_and_has_a_gradient(axis: int | None) -> None:
+    x = Tensor(np.ones((0, 3)), requires_grad=True)
+    y = ops.prod(x, axis=axis)
+    assert (y == 1).all()
+    y.backward(np.ones(y.shape))
+    assert x.grad is not None and x.grad.shape == (0, 3)

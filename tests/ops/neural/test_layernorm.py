@@ -197,6 +197,14 @@ def test_a_constant_row_far_from_0_is_normalized_to_0(kind: str, C: int) -> None
         assert (columns == 0).all()
 
 
+def test_an_overflow_beside_a_row_far_from_0_says_nothing() -> None:
+    x = np.full((2, 8), 1e6, np.float32)
+    x[1] = np.geomspace(1e18, 1e30, 8)
+    with cr.backend("reference"), np.errstate(over="raise"):
+        y = cr.ops.layernorm(x, np.ones(8, np.float32), np.zeros(8, np.float32))
+    assert (y[0] == 0).all() and np.isnan(y[1]).all()
+
+
 @pytest.mark.parametrize("kind", ["native", "reference"])
 def test_a_row_whose_squares_overflow_is_not_hidden(kind: str) -> None:
     C = 33

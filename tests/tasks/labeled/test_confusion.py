@@ -45,3 +45,19 @@ def test_rows_are_right_and_columns_were_given() -> None:
         "f1": pytest.approx(2 / 3),
         "count": 1,
     }
+
+
+def test_thousands_of_labels_take_no_more_memory_than_their_answers() -> None:
+    """A matrix of them would have 40 billion numbers."""
+    C, rng = 200_000, np.random.default_rng(0)
+    right = rng.integers(C, size=1000)
+    given_ = np.where(rng.random(1000) < 0.5, right, right[0])
+    found = Confusion.of([(given_, right)], tuple(map(str, range(C))))
+    assert found.accuracy == pytest.approx(np.mean(given_ == right))
+    assert 0 < found.f1 < 1 and "confusion" not in found.details()
+
+
+def test_the_commonest_mistakes_come_first() -> None:
+    predicted, right = np.array([0, 1, 1, 2, 2, 2]), np.array([0, 0, 0, 1, 2, 0])
+    found = Confusion.of([(predicted, right)], ("a", "b", "c")).details()
+    assert found["mistakes"] == [("a", "b", 2), ("a", "c", 1), ("b", "c", 1)]

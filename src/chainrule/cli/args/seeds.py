@@ -12,7 +12,7 @@ from chainrule.cli.args.reader import read
 from chainrule.cli.args.resume import same_folder
 from chainrule.cli.args.training import TrainOptions
 from chainrule.errors import ConfigError, Setting
-from chainrule.runs.folder import RunFolder, free_folder, make_empty
+from chainrule.runs.folder import RunFolder, make_empty, make_free
 from chainrule.runs.seeds import folder_of, folders, seed_of
 from chainrule.validate import Check
 
@@ -35,9 +35,10 @@ def parent_of(asked: TrainOptions) -> Path | None:
     if asked.resume is not None:
         said = f" is {asked.seeds}, {asked.resume} is a single run (leave it out)"
         raise ConfigError("resume: ", Setting("seeds"), said)
-    parent = asked.out or free_folder(Path("runs", asked.family))
-    make_empty(parent)
-    return parent
+    if asked.out is None:
+        return make_free(Path("runs", asked.family))
+    make_empty(asked.out)
+    return asked.out
 
 
 def each_seed(asked: T, parent: Path) -> Iterator[T]:

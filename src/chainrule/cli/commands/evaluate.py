@@ -67,10 +67,12 @@ class Command:
         if self.json:
             show(found, True)
             return
-        labels, counts = found.pop("labels", {}), found.pop("confusion", [])
+        of_labels: dict[str, Any] = {
+            name: found.pop(name) for name in ("labels", "mistakes", "confusion") if name in found
+        }
         show(in_words(found), False)
-        if labels:
-            print("\n".join(by_label(labels, counts)))
+        if of_labels:
+            print("\n".join(by_label(of_labels)))
 
     def _choose(self, progress: Progress) -> dict[str, Any]:
         """How often the right choice is the one that the model expects most."""

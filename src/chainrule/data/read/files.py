@@ -20,6 +20,11 @@ LIMIT = "CHAINRULE_UNPACK_LIMIT"
 LONGEST_LINE = 16 * 2**20  # bytes; a file with a longer line is not meant to be read by lines
 
 
+def is_packed(path: Path) -> bool:
+    """Whether the name says that the file is compressed."""
+    return path.suffix.lower() == ".gz"
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[BufferedIOBase]:
     """The bytes of a file, decompressed if its name ends in .gz; errors become a DataError."""
@@ -27,7 +32,7 @@ def reading(path: Path) -> Iterator[BufferedIOBase]:
         what = "not a regular file" if path.exists() else "no such file"
         raise DataError(f"{path}: {what} (must be a text file)")
     try:
-        if path.suffix == ".gz":
+        if is_packed(path):
             with gzip.open(path) as packed, BufferedReader(_Unpacked(path, packed)) as file:
                 yield file
         else:

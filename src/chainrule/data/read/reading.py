@@ -92,8 +92,9 @@ def cells(
             for place in chosen:
                 if (row[place] is None or row[place] != row[place]) and not empty:  # NaN is not itself
                     continue
-                name = repr(table.names[place])
-                parts.append(as_text(row[place], where, name, number=role == "label"))
+                is_label = role == "label"
+                text = as_text(row[place], where, repr(table.names[place]), number=is_label)
+                parts.append(text.strip() if is_label else text)  # "good" and " good" are one class
             found.append(BETWEEN.join(filter(str.strip, parts)) if len(parts) > 1 else "".join(parts))
         yield number, tuple(text if empty or text.strip() else None for text in found)
 

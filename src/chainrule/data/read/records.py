@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.data.read.dialect import dialect
-from chainrule.data.read.files import lines, reading, too_large, unpack_limit
+from chainrule.data.read.files import is_packed, lines, reading, too_large, unpack_limit
 from chainrule.errors import ConfigError, DataError
 
 Record = dict[str, Any]
 
 
 def kind(path: Path) -> str:
-    """The suffix that names the format: .jsonl for a.jsonl.gz."""
-    return Path(path.stem if path.suffix == ".gz" else path.name).suffix
+    """The suffix that names the format, in lower case: .jsonl for a.jsonl.gz, .csv for A.CSV."""
+    return Path(path.stem if is_packed(path) else path.name).suffix.lower()
 
 
 def records(path: Path) -> Iterator[tuple[int, Record]]:

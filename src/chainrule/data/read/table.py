@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from chainrule.columns import CHOSEN, Columns
-from chainrule.data.read.columns import ROLES, Places, parted, plain
+from chainrule.data.read.columns import ROLES, Places, parted, place_of, plain
 from chainrule.data.read.header import FEW, names_columns
 from chainrule.data.read.records import kind, objects, parquet, parquet_names, rows
 from chainrule.errors import DataError
@@ -81,8 +81,14 @@ class Table:
     def spoken(self, place: int) -> str:
         """How a command line or a run names a column, so that it is found again."""
         name = self.names[place]
-        safe = name.strip() and self.names.count(name) == 1 and not name.isdecimal()
-        return name if safe else str(place + 1)
+        return next((said for said in (name.strip(), str(place + 1)) if self._finds(said, place)), name)
+
+    def _finds(self, said: str, place: int) -> bool:
+        """Whether this finds the column. Its name may be that of others too, and its number the name of another."""
+        try:
+            return place_of(self, said) == place
+        except DataError:
+            return False
 
     def column(self, place: int) -> list[str]:
         """The cells of the first rows, without empty ones."""

@@ -68,7 +68,7 @@ def _number(path: Path, columns: Columns, role: str) -> int | None:
     asked = columns.asked(role)
     if not asked:
         return None
-    if len(asked) > 1 or not asked[0].isdecimal() or asked[0] == "0":
+    if len(asked) > 1 or not asked[0].isdecimal() or not int(asked[0]):
         said = f" is {','.join(asked)!r} (must be a number from 1: lines of words and tags name no columns)"
         raise DataError(f"{path}: ", Setting(flag(role)), said)
     return int(asked[0]) - 1

@@ -12,7 +12,7 @@ import numpy as np
 
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import saves_inputs
-from chainrule.autograd.types import Array, Grads, Needs, Result, Saved
+from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, is_float
 from chainrule.errors import ConfigError
 from chainrule.ops._util import away_from_zero, examples, normal, shapes, unbroadcast
 
@@ -89,6 +89,8 @@ def clip_forward(x: Array, *, min: Any = None, max: Any = None) -> Result:
     """y = x, at least `min` and at most `max`; the gradient passes where x lies between them, bounds included"""
     if min is None and max is None:
         raise ConfigError("clip: min and max are both None (must be one bound at least)")
+    if not is_float(x) and any(bound is not None and is_float(np.asarray(bound)) for bound in (min, max)):
+        x = x.astype(np.float32)  # a bound of 0.5 is not 0
     low, high = (None if bound is None else np.asarray(bound, x.dtype) for bound in (min, max))
     inside = np.ones(x.shape, bool)
     if low is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from chainrule import native
 from chainrule.autograd import Example, Op
 from chainrule.autograd.abstract import saves_inputs, saves_output, saves_shapes
-from chainrule.autograd.types import Array, Grads, Needs, Result, Saved
+from chainrule.autograd.types import Array, Grads, Needs, Result, Saved, is_float
 from chainrule.ops._util import away_from_zero, examples, normal, shapes, unbroadcast
 
 
@@ -206,6 +206,8 @@ sqrt = Op("sqrt", sqrt_forward, sqrt_backward, _positives, abstract=saves_output
 
 def pow_forward(x: Array, p: Array) -> Result:
     """y = xᵖ; the exponent may be a number or an array and has a gradient too (x > 0 there)"""
+    if not is_float(x) and (p < 0).any():  # 2⁻¹ is no integer
+        x = x.astype(np.float32)
     with np.errstate(divide="ignore", invalid="ignore"):
         y = x**p
     return y, (x, p, y)

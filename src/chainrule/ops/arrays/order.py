@@ -19,7 +19,7 @@ from chainrule.ops._util import check_axis, normal
 
 
 def take_forward(x: Array, *, ids: Any, axis: int = -1) -> Result:
-    """y[..., i, ...] = x[..., ids[..., i, ...], ...] along `axis`; `ids` has as many axes as x"""
+    """y[..., i, ...] = x[..., ids[..., i, ...], ...] along `axis`; `ids` has as many axes as x, others broadcast"""
     axis = check_axis("take_along_axis", axis, x.shape)
     ids = np.array(ids)
     if ids.dtype.kind not in "iu":
@@ -38,14 +38,9 @@ def take_forward(x: Array, *, ids: Any, axis: int = -1) -> Result:
 def take_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     ids, axis, shape = saved
     dx = np.zeros(shape, dy.dtype)
-    places = [
-        np.arange(n).reshape([-1 if i == j else 1 for j in range(len(shape))])
-        for i, n in enumerate(ids.shape)
-    ]
+    places = list(np.ogrid[tuple(slice(n) for n in shape)])  # of the other axes; sizes of 1 broadcast
     places[axis] = ids
-    np.add.at(
-        dx, tuple(places), dy
-    )  # forward was: y[i] = x[ids[i]], elements may repeat                [OR.1]
+    np.add.at(dx, tuple(places), dy)  # forward was: y[i] = x[ids[i]], elements may repeat          [OR.1]
     return (dx,)
 
 
@@ -53,6 +48,8 @@ def take_example(rng: np.random.Generator) -> Iterator[Example]:
     yield Example((normal(rng, 3, 4),), {"ids": rng.integers(0, 4, size=(3, 2))})
     yield Example((normal(rng, 2, 3, 4),), {"ids": rng.integers(0, 3, size=(2, 5, 4)), "axis": 1})
     yield Example((normal(rng, 7),), {"ids": [6, 0, -1], "axis": 0})
+    yield Example((normal(rng, 3, 4),), {"ids": [[2, 0, 2]]})
+    yield Example((normal(rng, 1, 4),), {"ids": rng.integers(0, 4, size=(3, 2))})
 
 
 take_along_axis = Op("take_along_axis", take_forward, take_backward, take_example, integers=True)

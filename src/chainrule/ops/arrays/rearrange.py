@@ -123,9 +123,10 @@ def pad(x: Tensor, widths: Sequence[int] | Sequence[tuple[int, int]], *, value: 
     Widths are (left, right) of the last axis, then of the one before it, and so on, as in PyTorch; or one pair per axis
     from the first on, as in NumPy: `pad(x, (1, 2))`, `pad(x, ((0, 0), (1, 2)))`.
     """
-    y = x
+    fits = x.dtype.kind == "f" or float(value).is_integer()  # beside integers 0.5 is not 0
+    y, kind = x, x.dtype if fits else np.float32
     for axis, (before, after) in enumerate(_pairs(x.shape, widths)):
-        sides = [np.full((*y.shape[:axis], n, *y.shape[axis + 1 :]), value, x.dtype) for n in (before, after)]
+        sides = [np.full((*y.shape[:axis], n, *y.shape[axis + 1 :]), value, kind) for n in (before, after)]
         if before or after:
             y = concat(sides[0], y, sides[1], axis=axis)
     return y
@@ -138,6 +139,8 @@ def _pairs(shape: Shape, widths: Sequence[int] | Sequence[tuple[int, int]]) -> l
         rule = "must be pairs of sizes, at most one per axis"
         raise ShapeError(f"pad: widths {short(widths)} for shape {shape} ({rule})")
     pairs = [(int(a), int(b)) for a, b in flat.reshape(-1, 2)]
+    if flat.ndim == 2 and len(pairs) != len(shape):
+        raise ShapeError(f"pad: {len(pairs)} pairs for shape {shape} (must be one per axis)")
     missing = [(0, 0)] * (len(shape) - len(pairs))
     return missing + (pairs if flat.ndim == 2 else pairs[::-1])
 

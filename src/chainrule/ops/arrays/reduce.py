@@ -123,7 +123,8 @@ def prod_backward(dy: Array, saved: Saved, needs: Needs) -> Grads:
     x, axes = saved
     kept = tuple(i for i in range(x.ndim) if i not in axes)
     order = (*kept, *axes)
-    rows = x.transpose(order).reshape(*(x.shape[i] for i in kept), -1)  # (..., n)
+    n = math.prod(x.shape[i] for i in axes)
+    rows = x.transpose(order).reshape(*(x.shape[i] for i in kept), n)  # (..., n)
     ones = np.ones_like(rows[..., :1])
     before = np.cumprod(np.concatenate([ones, rows[..., :-1]], axis=-1), axis=-1)
     after = np.cumprod(np.concatenate([ones, rows[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]

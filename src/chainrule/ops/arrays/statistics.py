@@ -15,25 +15,24 @@ from chainrule.ops.arrays.shape import reshape
 def var(x: Tensor, *, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
     """Variance Σ (x - mean)² / (n - correction) over `axis`; with correction 1 unbiased (PyTorch's default)."""
     centered = _centered(x, axis)
-    freedom = _freedom("var", x, axis, correction)
     squares = sum(elementwise.mul(centered, centered), axis=axis, keepdims=keepdims)
-    return elementwise.div(squares, freedom)
+    return elementwise.div(squares, _freedom("var", x, squares, correction))
 
 
 @Composition
 def std(x: Tensor, *, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
     """Standard deviation over `axis`, the root of `var`; the subgradient where all x are equal is 0."""
-    freedom = _freedom("std", x, axis, correction)
-    return elementwise.div(norm(_centered(x, axis), axis=axis, keepdims=keepdims), freedom**0.5)
+    length = norm(_centered(x, axis), axis=axis, keepdims=keepdims)
+    return elementwise.div(length, _freedom("std", x, length, correction) ** 0.5)
 
 
 def _centered(x: Tensor, axis: Axis) -> Tensor:
     return elementwise.sub(x, mean(x, axis=axis, keepdims=True))
 
 
-def _freedom(name: str, x: Tensor, axis: Axis, correction: float) -> float:
-    """The number of elements that are averaged, less the correction."""
-    n = x.size // max(1, mean(x, axis=axis).size)
+def _freedom(name: str, x: Tensor, reduced: Tensor, correction: float) -> float:
+    """The number of elements of x that each of the reduced ones is made of, less the correction."""
+    n = x.size // max(1, reduced.size)
     if not n > correction:
         raise ShapeError(f"{name}: {n} elements, correction {correction} (must be fewer)")
     return n - correction

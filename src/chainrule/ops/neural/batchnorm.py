@@ -22,7 +22,8 @@ from chainrule.ops._composition import Composition
 from chainrule.ops._util import centered, check_features, examples, normal, rstd_of, shapes
 from chainrule.ops.arrays import reduce
 from chainrule.ops.arrays.elementwise import add, div, mul, sqrt, sub
-from chainrule.ops.arrays.shape import reshape
+from chainrule.ops.arrays.shape import reshape, transpose
+from chainrule.ops.neural.layernorm import layernorm
 
 
 def batchnorm_forward(x: Array, gamma: Array, beta: Array, *, eps: float = 1e-5) -> Results:
@@ -183,13 +184,14 @@ def fold_batchnorm(
 def groupnorm(x: Tensor, gamma: Tensor, beta: Tensor, *, groups: int, eps: float = 1e-5) -> Tensor:
     """Normalize over the positions of one example and the channels of one group; `groups=C` is instance norm.
 
-    x (B, ..., C), gamma (C,), beta (C,) -> y (B, ..., C), a composition of small ops.
+    x (B, ..., C), gamma (C,), beta (C,) -> y (B, ..., C), a layer norm of each group.
     """
     B, *positions, C = x.shape
     if groups < 1 or C % groups:
         raise ShapeError(f"groupnorm: {C} channels in {groups} groups (must divide)")
-    split = reshape(x, shape=(B, math.prod(positions), groups, C // groups))
-    centered = sub(split, reduce.mean(split, axis=(1, 3), keepdims=True))
-    var = reduce.mean(mul(centered, centered), axis=(1, 3), keepdims=True)
-    xhat = reshape(div(centered, sqrt(add(var, eps))), shape=x.shape)
-    return add(mul(xhat, gamma), beta)
+    N, size = math.prod(positions), C // groups
+    apart = transpose(reshape(x, shape=(B, N, groups, size)), axes=(0, 2, 1, 3))  # (B, G, N, C/G)
+    one, zero = np.ones(N * size, x.dtype), np.zeros(N * size, x.dtype)
+    xhat = layernorm(reshape(apart, shape=(B, groups, N * size)), one, zero, eps=eps)
+    together = transpose(reshape(xhat, shape=(B, groups, N, size)), axes=(0, 2, 1, 3))  # (B, N, G, C/G)
+    return add(mul(reshape(together, shape=x.shape), gamma), beta)

@@ -159,6 +159,20 @@ def test_an_encoder_begins_with_word_vectors(capsys: pytest.CaptureFixture[str])
     main(["train", "bert-classifier", "labels.tsv", *some, *begin, "--out", "c"])
 
 
+def test_of_words_that_are_one_token_the_first_counts() -> None:
+    """Files of vectors list the frequent word first: a tokenizer without case reads "The" and "the" alike."""
+    write_labels("labels.tsv", 300)
+    numbers = {"the": "1 0 0 0", "film": "0 1 0 0", "was": "0 0 1 0", "The": "0 0 0 9"}
+    lines = [f"{word} {' '.join([four] * 8)}\n" for word, four in numbers.items()]
+    Path("vectors.txt").write_text(f"4 32\n{''.join(lines)}")
+    some = [*TINY, "--max-steps", "1", "--lr", "1e-9", "--warmup", "0", "--init-embeddings", "vectors.txt"]
+    main(["train", "bert", "labels.tsv", *some, "--text-column", "1", "--out", "b"])
+    model, tokenizer = load("b")
+    rows = model.bert.embeddings.word_embeddings.weight.array
+    the, film = (rows[int(tokenizer.encode(word)[0])][:4] for word in ("the", "film"))
+    assert the.argmax() == 0 and film.argmax() == 1
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

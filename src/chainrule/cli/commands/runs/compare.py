@@ -85,8 +85,9 @@ def settings_of(members: Sequence[cr.runs.History]) -> dict[str, Any]:
 
 
 def over_seeds(singles: Sequence[cr.runs.History]) -> list[dict[str, Any]]:
-    """Runs that were given one by one and differ only in the seed, together."""
-    groups = [group for group in cr.runs.seeds.alike(singles) if len(group) > 1]
+    """Runs that were given one by one and differ only in the seed, together; the same seed twice measures nothing."""
+    found = ((group, {repr(h.settings.get("seed")) for h in group}) for group in cr.runs.seeds.alike(singles))
+    groups = [group for group, seeds in found if len(group) == len(seeds) > 1]
     return [
         {"runs": [str(history.folder) for history in group]}
         | {name: vars(spread) for name, spread in cr.runs.seeds.together(group).items()}
