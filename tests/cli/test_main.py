@@ -195,7 +195,7 @@ BAD = {
     "full directory": (["train", "gpt", "text.txt", "--out", "."], "the directory is not empty"),
     "file in the way": (
         ["train", "gpt", "text.txt", "--out", "text.txt/run"],
-        "text.txt/run: cannot be used",
+        "text.txt/run: cannot be written",
     ),
     "no such memory": (
         ["train", "gpt", "text.txt", "--n-embd", "4000000000"],
