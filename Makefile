@@ -22,7 +22,7 @@ export MPLCONFIGDIR := $(CURDIR)/build/matplotlib
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo check test test-peers test-reference sanitize reliability bench lint format conformance docs clean fresh
+.PHONY: help install demo check test test-peers test-reference test-pythons test-selection kernels mutants sanitize reliability bench lint format conformance docs clean fresh
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,29 @@ test-reference: $(REFERENCE)/installed  ## Run the battery on an install without
 	@$(REFERENCE)/bin/python -c "from chainrule import native; assert not native.available()"
 	@OPENBLAS_NUM_THREADS=1 $(REFERENCE)/bin/python -m pytest -q -n $(JOBS) tests/battery tests/test_package.py
 
+# With the kernels on the newest, without them on the others. VERSION: what environments are named after.
+VERSION := -c 'import sys; print("%d.%d" % sys.version_info[:2])'
+test-pythons: $(VENV)/installed  ## Run a quick selection of the tests on each other Python that is found
+	@found=$$($(BIN)/python tools/pythons.py); newest=$$(echo "$$found" | tail -n 1); \
+	[ -n "$$found" ] || echo "No other Python from 3.11 on is installed: only $$($(BIN)/python --version) was tried"; \
+	for python in $$found; do \
+	  native=OFF; [ $$python != $$newest ] || native=ON; \
+	  CHAINRULE_NATIVE=$$native $(MAKE) --no-print-directory PYTHON=$$python VENV=$(VENV)-$$($$python $(VERSION)) \
+	    test-selection || exit 1; \
+	done
+
+# What differs between versions of Python: its own texts, its messages, files and processes, NumPy's releases.
+test-selection: kernels
+	@$(PYTEST) tests/battery tests/test_docs.py tests/text tests/models tests/runs/test_families.py
+
+# A build without the kernels is no error for a user; where there is a compiler it would hide one.
+kernels: $(VENV)/installed
+	@[ "$$CHAINRULE_NATIVE" = OFF ] || ! command -v $(CXX) > /dev/null || \
+	  $(BIN)/python -c "from chainrule import native; assert native.available(), native.why_missing()"
+
+mutants: $(VENV)/installed  ## Which mistakes would no test notice? Tries 60 in each of four rooms (an hour)
+	@$(BIN)/python -m tools.mutate ops optim generate train
+
 # The kernels compiled with checks of every access, on the inputs of their tests; the pool with checks for races.
 sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and UBSan, the pool under ThreadSanitizer
 	@mkdir -p build
@@ -58,8 +81,8 @@ sanitize: $(SANITIZE)/installed  ## Run the kernels under AddressSanitizer and U
 	  -o build/pool-test -pthread && build/pool-test
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
-	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/battery tests/text --ignore=tests/text/chat \
-	  -k 'not memory'  # the store is bypassed there, and limits on memory leave the sanitizer no room (so in chat)
+	  $(SANITIZE)/bin/python -m pytest -q -n $(JOBS) -p no:cacheprovider tests/kernels tests/battery tests/text \
+	  -k 'not memory'  # limits on memory leave the sanitizer no room, and it has its own store
 
 reliability: $(VENV)/installed-data  ## Kill, damage, fuzz and misuse the program thousands of times (half an hour; QUICK=1: a minute)
 	@$(BIN)/python -m benchmarks.reliability $(if $(QUICK),--quick)
@@ -91,7 +114,7 @@ clean:  ## Remove what was built
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 fresh: clean  ## Remove the environments as well
-	rm -rf $(VENV) $(REFERENCE) $(SANITIZE)
+	rm -rf $(VENV) $(VENV)-3.* $(REFERENCE) $(SANITIZE)
 
 # An editable install: changes of Python files need no new one, changes of C++ files do.
 $(VENV)/installed: $(VENV)/created pyproject.toml $(NATIVE_SOURCES)

@@ -12,7 +12,7 @@ from tests.runs.helpers import new_run
 from tests.runs.survivors import write_data
 
 from benchmarks.harness import progress
-from benchmarks.reliability.tries import Tally, attempt, command
+from benchmarks.reliability.tries import Ended, Tally, attempt, command
 
 EVERY = 100
 SMALL = "--max-steps 2 --n-layer 1 --n-head 2 --n-embd 8 --block-size 8 --batch-size 2"
@@ -40,12 +40,27 @@ RIGHT = [
         "diagnose run --json",
         "replay run --step 1",
         "doctor run",
+        f"train gpt text.txt --tokenizer bpe:300 {SMALL} --out out",
+        f"train seq2seq pairs.jsonl {SMALL} --tokenizer char --out out",
+        "tokenize show text.txt --trace --merges 2 --words 3",
+        "tokenize show text.txt --length 20",
+        "tokenize decode text.txt --json",
+        "chat run --temperature 0.5 --max-new-tokens 3",
+        "import run --out out",
+        "embed run text.txt --n 2",
+        "vectors run the --n 3 --analogy a b c",
+        "runs report run --out out.html",
+        "data dedup text.txt --near 0.9 --out out.jsonl",
+        "figures histograms --out out",
+        "ladder text.txt --steps 1 --order 2 --json",
     )
 ]
+CAN_FAIL = ("train",)  # commands whose work can fail after a right call
 ABSURD = (
     "", "-1", "0", "99999999999999999999", "1e400", "nan", "inf", "-inf", "x", "--", "-", "1.5", "0x10", "None", "[]",
     "/dev/null", "/dev", ".", "nope", "pipe", "a=b", "é", "\ud800", "true", "1e-320", "'", "--json",
-    "--nope", "-x", "%s",
+    "--nope", "-x", "%s", "--epochs", "--learning-rate", "--model", "finetune", "serve", "help", "bpe:3",
+    "text.txt", "run",
 )  # fmt: skip
 
 
@@ -62,13 +77,20 @@ def campaign(count: int, seed: int, folder: Path) -> Tally:
     while tally.tries < count:
         words = _wrong(draw)
         ended = attempt(command(words), place, scratch)
-        tally.add(" ".join(map(repr, words)), ended)
+        tally.add(" ".join(map(repr, words)), ended, _misjudged(words, ended))
         for path in place.iterdir():
             if path.name not in before:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         if tally.tries % EVERY == 0:
             progress(f"{tally.tries} command lines, {len(tally.problems)} problems")
     return tally
+
+
+def _misjudged(words: list[str], ended: Ended) -> str:
+    """Wrong use is exit code 2; 1 is for work that failed, as a training that diverges does."""
+    if ended.code != 1 or words[0] in CAN_FAIL:
+        return ""
+    return f"exit code 1: {ended.err.strip()}"
 
 
 def _wrong(draw: random.Random) -> list[str]:

@@ -25,6 +25,7 @@ from chainrule.errors import (
 
 if TYPE_CHECKING:
     from chainrule import (
+        align,
         data,
         doctor,
         foundations,
@@ -106,7 +107,7 @@ def save(model: nn.Layer | Mapping[str, Array], path: str | PathLike[str]) -> No
 # Imported on first use, so that the command line starts fast.
 _find = lazy.names(
     __name__,
-    "autograd data doctor foundations generate inspect io lessons models native nn ops optim random runs scalar "
+    "align autograd data doctor foundations generate inspect io lessons models native nn ops optim random runs scalar "
     "scaling tasks text train",
     autograd="Op Param Parameters Tensor arange backend capture checkpoint gradcheck gradcheck_model no_grad ones "
     "precision randn scope zeros",
@@ -134,9 +135,8 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "ChainruleError", "CheckpointError", "ConfigError", "DataError", "FormatError", "GradientError",
-    "GraphError", "Op", "Param", "Parameters", "ShapeError", "Tensor", "arange", "backend", "capture", "checkpoint",
-    "data", "doctor", "foundations", "generate", "get_threads", "gradcheck", "gradcheck_model", "inspect",
-    "io", "lessons", "load", "models", "nn", "no_grad", "ones", "ops", "optim", "precision", "randn", "runs",
-    "save", "scalar",
-    "scaling", "scope", "seed", "set_threads", "tasks", "text", "train", "zeros"
+    "GraphError", "Op", "Param", "Parameters", "ShapeError", "Tensor", "align", "arange", "backend", "capture",
+    "checkpoint", "data", "doctor", "foundations", "generate", "get_threads", "gradcheck", "gradcheck_model",
+    "inspect", "io", "lessons", "load", "models", "nn", "no_grad", "ones", "ops", "optim", "precision", "randn",
+    "runs", "save", "scalar", "scaling", "scope", "seed", "set_threads", "tasks", "text", "train", "zeros"
 ]  # fmt: skip

@@ -8,11 +8,12 @@ import resource
 import sys
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
-
-from threadpoolctl import ThreadpoolController
+from typing import TYPE_CHECKING, Any
 
 from chainrule.errors import ConfigError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 # glibc's malloc.h
 M_TRIM_THRESHOLD = -1
@@ -46,6 +47,8 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 @cache
 def _libraries() -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()  # searches all loaded libraries, so do it once
 
 

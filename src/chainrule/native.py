@@ -17,14 +17,12 @@ import math
 import os
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from chainrule.errors import ConfigError
-
-Array: TypeAlias = npt.NDArray[Any]
+from chainrule.types import Array
 
 MOST_THREADS = 1024
 LINE = 64  # bytes of a cache line

@@ -1,4 +1,4 @@
-"""Types shared by data, models and tasks: token ids, and the target that does not count."""
+"""Types that all rooms share: arrays, token ids, and the target that does not count."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+Array: TypeAlias = npt.NDArray[Any]
 Ids: TypeAlias = npt.NDArray[np.integer[Any]]
 IGNORE = -1  # a target that does not count, such as padding
 

@@ -146,6 +146,46 @@ BAD = {
     "no minutes": (["demo", "--minutes", "nan"], "--minutes is nan"),
     "negative seed": (["demo", "--seed", "-1"], "seed is -1 (must be from 0 to 2**64 - 1)"),
     "nearly a subcommand": (["data", "gett"], "'data gett': no such command (did you mean data get?)"),
+    "a group alone": (["runs"], "runs: no command alone (there are runs list, runs compare, runs report)"),
+    "a value for a switch by its place": (
+        ["train", "gpt", "text.txt", "--bias", "false"],
+        "'false': one argument too many (a switch has no value: --name turns it on, --no-name off)",
+    ),
+    "no name at all": (["train", "gpt", ""], "DATA: got '' (must not be empty)"),
+    "half a pair": (
+        ["sample", "run", "--logit-bias", "3", "x"],
+        "--logit-bias: got '3 x' (must be pairs: an integer, then a number)",
+    ),
+    "options of sampling for chat": (
+        ["chat", "run", "--temperature", "-1"],
+        "error: chat: --temperature is -1.0",
+    ),
+    "a name of a hub": (["import", "gpt2"], "gpt2: no such directory or file (nothing is downloaded;"),
+    "an empty directory": (
+        ["train", "gpt", "nothing"],
+        "nothing: an empty directory (must be a text file, or",
+    ),
+    "a file for a directory of runs": (
+        ["runs", "list", "text.txt"],
+        "text.txt: is a file (must be a directory with",
+    ),
+    "pairs that are not there": (
+        ["train", "seq2seq", "nope.txt"],
+        "nope.txt: no such file (must be a file of pairs",
+    ),
+    "a ragged table": (
+        ["train", "bert-classifier", "ragged.csv"],
+        "row 3, in line 3, has 3 cells, the first row 2",
+    ),
+    "a text for a file": (
+        ["tokenize", "encode", "hello world"],
+        "'hello world': no such file (a text itself comes from standard input: echo TEXT | chainrule COMMAND -)",
+    ),
+    "words without a trace": (
+        ["tokenize", "show", "--words", "3"],
+        "--words is given without trace (leave it out)",
+    ),
+    "a text for a model": (["eval", "text.txt"], "text.txt: not a known model format"),
     "no command of a group": (
         ["tokenize", "foo"],
         "(there are tokenize train, tokenize encode, tokenize decode",
@@ -181,7 +221,7 @@ BAD = {
     "missing file": (["train", "gpt", "none.txt"], "none.txt: no such file"),
     "directory for a file": (
         ["train", "gpt", "."],
-        "holds no meta.json (must be written by chainrule data build)",
+        ".: a directory without token shards (must be a file, or made by: chainrule data build .",
     ),
     "directory for a text": (["ladder", "."], "not a regular file"),
     "empty file": (["train", "gpt", "empty.txt"], "empty.txt: no text in 0 bytes"),
@@ -220,6 +260,8 @@ def test_help_for_a_group_of_commands(capsys: pytest.CaptureFixture[str]) -> Non
 def test_bad_input_is_one_line_and_exit_code_2(
     folder: Path, capfd: pytest.CaptureFixture[str], case: str
 ) -> None:
+    Path("nothing").mkdir()
+    Path("ragged.csv").write_text("text,label\na,b\nc,d,e\n")
     Path("empty.txt").write_bytes(b"")
     Path("binary.txt").write_bytes(b"\x7fELF\n\0")
     Path("latin.txt").write_bytes("un\ndeux\nd\xe9j\xe0".encode("latin-1"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainrule.data import IGNORE, Document, DocumentBatches, Encoded, Split, read_documents
+from chainrule.data import IGNORE, Document, DocumentBatches, Encoded, Split, read_documents, split
 from chainrule.errors import ConfigError
 from chainrule.models import Additive, NGram
 from chainrule.text import CharTokenizer
@@ -103,3 +103,9 @@ def test_shares_must_leave_some_for_training(shares: tuple[float, float]) -> Non
 def test_a_seed_must_be_one() -> None:
     with pytest.raises(ConfigError, match="seed"):
         Split(seed=-1)
+
+
+def test_a_text_is_split_by_its_length() -> None:
+    assert split("0123456789") == ("012345678", "9")
+    with pytest.raises(ConfigError, match="fraction 1"):
+        split("0123456789", 1.0)

@@ -92,9 +92,16 @@ def test_nothing_to_write_is_the_empty_text() -> None:
         ({"n_best": 5}, r"n_best is 5 \(must be an integer, from 1 to 4\)"),
         ({"max_new_tokens": -1}, "max_new_tokens is -1"),
         ({"length_penalty": float("nan")}, "length_penalty is nan"),
-        ({"stop_tokens": (11,)}, "stop_tokens has token 11"),
+        ({"stop_tokens": (V,)}, f"stop_tokens has token {V}"),
+        ({"stop_tokens": (0, -1)}, "stop_tokens has token -1"),
     ],
 )
 def test_impossible_searches_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         beam_search(model_of("gpt"), [3], **options)
+
+
+@pytest.mark.parametrize("end", [0, V - 1])
+def test_the_first_and_the_last_token_may_stop_it(end: int) -> None:
+    (found,) = beam_search(model_of("gpt"), [3], width=V, max_new_tokens=3, stop_tokens=(end,))
+    assert end not in found.tokens

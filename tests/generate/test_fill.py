@@ -10,14 +10,16 @@ from chainrule import ops
 from chainrule.data import SpecialIds
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate import fill_masks
-from chainrule.text import CharTokenizer, WordPieceTokenizer
+from chainrule.text import BPETokenizer, CharTokenizer, WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer.train("the cat sat on the mat. the dog ran to the door.", 60)
 SPECIAL = SpecialIds.of(TOKENIZER.special_ids)
 
 
-def bert(*, next_sentence: bool = True, dropout: float = 0.0) -> cr.models.BERTPretraining:
-    size = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16, "vocab_size": TOKENIZER.vocab_size}
+def bert(
+    *, next_sentence: bool = True, dropout: float = 0.0, vocab_size: int = TOKENIZER.vocab_size
+) -> cr.models.BERTPretraining:
+    size = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 16, "vocab_size": vocab_size}
     model = cr.models.make("bert", **size, next_sentence=next_sentence, dropout=dropout)
     rng = np.random.default_rng(3)
     model.load({name: rng.normal(0, 0.5, value.shape) for name, value in model.state().items()})
@@ -53,6 +55,17 @@ def test_guesses_are_without_dropout_and_leave_the_mode_alone() -> None:
     model = bert(dropout=0.5).train()
     assert fill_masks(model, TOKENIZER, ["a [MASK]"]) == fill_masks(model, TOKENIZER, ["a [MASK]"])
     assert model.training and fill_masks(model, TOKENIZER, []) == []
+
+
+def test_a_gap_of_roberta_stands_for_the_space_before_it_too() -> None:
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    tokenizer = BPETokenizer.train("the cat sat on the mat. " * 3, 275, special_tokens=special)
+    model = bert(vocab_size=tokenizer.vocab_size)
+    (joined,) = fill_masks(model, tokenizer, ["the<mask> sat on<mask>. ok "])
+    assert len(joined.gaps) == 2
+    assert fill_masks(model, tokenizer, ["the <mask> sat on [MASK]. ok "]) == [joined]
+    assert fill_masks(model, tokenizer, ["the<mask> sat on<mask>. ok"]) != [joined]  # the end stays as it is
+    assert fill_masks(model, tokenizer, ["the<mask>sat on<mask>. ok "]) != [joined]
 
 
 def test_texts_that_cannot_be_filled() -> None:

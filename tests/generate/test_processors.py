@@ -191,7 +191,7 @@ def test_broken_scores_are_noticed(broken: float) -> None:
     [
         ({"max_new_tokens": -1}, "max_new_tokens is -1"),
         ({"max_new_tokens": 2.5}, "max_new_tokens is 2.5"),
-        ({"max_new_tokens": 10**12}, "max_new_tokens is 1000000000000"),
+        ({"max_new_tokens": 10**9 + 1}, "max_new_tokens is 1000000001"),
         ({"temperature": float("nan")}, "temperature is nan"),
         ({"temperature": float("inf")}, "temperature is inf"),
         ({"top_k": 0}, "top_k is 0"),
@@ -237,3 +237,9 @@ def test_the_defaults_of_a_model_give_way_to_what_is_given() -> None:
 def test_top_p_stops_where_the_mass_is_reached_exactly(share: float, kept: int) -> None:
     """Four tokens of a quarter each: two of them are a half, and no third is needed."""
     assert np.isfinite(p.top_p(np.zeros(4), share)).sum() == kept
+
+
+def test_options_at_the_edge_of_what_is_possible() -> None:
+    assert Sampling(max_new_tokens=10**9).max_new_tokens == 10**9
+    for name, edge in {"top_k": 1, "top_p": 0.0, "min_p": 1.0, "typical": 1.0, "temperature": 0.0}.items():
+        assert getattr(Sampling(**{name: edge}), name) == edge

@@ -230,3 +230,16 @@ def test_many_texts_are_written_a_few_at_a_time() -> None:
         model_of("gpt"), CharTokenizer("abcdefghij\n"), ["b"], Sampling(max_new_tokens=2, seed=3)
     )
     assert first[3].tokens == alone[0].tokens
+    taken.clear()
+    next(completions(model_of("gpt"), CharTokenizer("abcdefghij\n"), asked(), together=1))
+    assert taken == [0]
+    with pytest.raises(ConfigError, match=r"together is 0 \(must be at least 1\)"):
+        next(completions(model_of("gpt"), CharTokenizer("abcdefghij\n"), asked(), together=0))
+
+
+def test_log_probabilities_are_kept_only_if_asked_for() -> None:
+    plain, scored = Request([1], Sampling(), V), Request([1], Sampling(), V, scored=True)
+    for request in (plain, scored):
+        request.advance(np.zeros(V))
+    assert plain.logprobs is None
+    assert scored.logprobs == pytest.approx([-np.log(V)])

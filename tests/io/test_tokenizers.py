@@ -338,7 +338,7 @@ def test_values_of_other_types_never_crash(kind: str, hugging_face: bool, tmp_pa
 def test_a_directory_without_tokenizer_and_a_file_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(ChainruleError, match="holds no tokenizer"):
         load_tokenizer(tmp_path)
-    with pytest.raises(ChainruleError, match=r"none.json: cannot be read \(No such file"):
+    with pytest.raises(ChainruleError, match=r"none\.json: no such file"):
         load_tokenizer(tmp_path / "none.json")
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):

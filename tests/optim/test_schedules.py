@@ -74,6 +74,24 @@ def test_warm_up_stable_decay() -> None:
     assert rates[100] == pytest.approx(0.1)
 
 
+def test_without_a_final_rate_they_fall_to_nothing() -> None:
+    assert [cosine(1.0, 9)(9), linear(1.0, 9)(9), wsd(1.0, 9, decay=3)(9)] == [0.0, 0.0, 0.0]
+    assert [cosine(1.0, 9)(0), linear(1.0, 9)(0), wsd(1.0, 9, decay=3)(0)] == [1.0, 1.0, 1.0]  # no warm-up
+
+
+def test_settings_at_the_edge_of_what_is_allowed() -> None:
+    assert constant(0.0)(5) == 0
+    assert step_decay(1.0, 10, at=0.0, factor=0.5)(0) == 2.0
+    assert [step_decay(1.0, 10, at=1.0)(s) for s in (9, 10)] == [1.0, 0.1]
+    assert [step_decay(1.0, 10)(s) for s in (8, 9)] == [1.0, 0.1]
+    assert linear(0.5, 10, final=0.5)(7) == 0.5
+    assert wsd(1.0, 10, warmup=4, decay=6)(7) == pytest.approx(0.5)
+    assert wsd(1.0, 10, decay=1)(9) == 1.0
+    assert cosine(1.0, 5, warmup=4)(3) == pytest.approx(0.8)
+    assert inverse_sqrt(1, 1, scale=2.0)(1) == 2.0
+    assert inverse_sqrt(4)(4000) == pytest.approx(0.5 * 4000**-0.5)
+
+
 def test_constant() -> None:
     assert [constant(0.3)(s) for s in (0, 10, 10**9)] == [0.3] * 3
 
@@ -96,6 +114,7 @@ def test_transfer_vector() -> None:
         (lambda: cosine(0.1, 10, warmup=10), r"cosine: warmup is 10, steps 10 \(must be fewer"),
         (lambda: linear(0.1, 10, final=0.2), r"linear: final is 0\.2, lr 0\.1"),
         (lambda: wsd(0.1, 10, warmup=5, decay=6), "wsd: decay is 6 of 5 steps"),
+        (lambda: wsd(0.1, 10, decay=0), "wsd: decay is 0 of 10 steps"),
         (lambda: transfer(0.1, 8, params=0, to_params=1), "transfer: sizes 0 and 1"),
     ],
 )

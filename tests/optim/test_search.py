@@ -124,6 +124,10 @@ def test_bad_choices_are_refused() -> None:
         choose(sweep(lambda rate: 1.0, 2.0), percentile=0)
     with pytest.raises(DataError, match="3 finite losses, a window of 5"):
         choose(Sweep(np.arange(1.0, 4.0), np.ones(3), 2.0))
+    with pytest.raises(DataError, match="1 finite losses, a window of 1"):
+        choose(Sweep(np.ones(1), np.ones(1), 2.0), window=1)
+    two = choose(Sweep(np.array([1.0, 2.0]), np.array([1.5, 1.0]), 2.0), window=1, percentile=100)
+    assert two.best == 2.0
 
 
 @pytest.mark.requirement("R-137")
@@ -146,6 +150,12 @@ def test_early_stopping_ignores_small_gains_and_nan() -> None:
         True,
     ]
     assert stop.best_step == 2
+
+
+def test_early_stopping_stops_where_no_loss_was_ever_a_number() -> None:
+    stop = EarlyStopping(2)
+    assert [stop(step, math.nan) for step in range(2)] == [False, True]
+    assert stop.best_step == -1
 
 
 @pytest.mark.parametrize(("patience", "delta"), [(0, 0.0), (1, -0.1)])

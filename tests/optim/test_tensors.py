@@ -151,3 +151,12 @@ def test_wrong_parameters_are_refused(params, message: str) -> None:
 def test_a_group_takes_no_decay_where_the_optimizer_has_none() -> None:
     with pytest.raises(cr.ConfigError, match="'weight_decay' in a group"):
         optim.Adam([{"params": [cr.ones(1, requires_grad=True)], "weight_decay": 0.1}])
+
+
+def test_a_step_between_forward_and_backward_is_noticed() -> None:
+    leaf = cr.Tensor(np.ones(3), requires_grad=True)
+    (leaf * 2).sum().backward()
+    pending = (leaf * leaf).sum()
+    optim.SGD([leaf], 0.5).step()
+    with pytest.raises(cr.GraphError, match="changed"):
+        pending.backward()

@@ -154,9 +154,7 @@ def test_shards_that_cannot_be_trained_on_are_refused(tmp_path: Path) -> None:
     ):
         LanguageModelingTask.of(shards(tmp_path, validation=0))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(
-        DataError, match=r"empty: holds no meta.json \(must be written by chainrule data build\)"
-    ):
+    with pytest.raises(DataError, match=r"empty: an empty directory \(must be a text file, or a directory"):
         LanguageModelingTask.find(tmp_path / "empty")
 
 

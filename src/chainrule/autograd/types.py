@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+from chainrule.types import Array as Array
 
-Array: TypeAlias = npt.NDArray[Any]
 Saved: TypeAlias = tuple[Any, ...]  # kept by forward for backward: arrays, None or small constants
 Result: TypeAlias = tuple[Array, Saved]  # of a forward pass: y, and what backward needs
 Results: TypeAlias = tuple[tuple[Array, ...], Saved]  # the same with several outputs
@@ -38,9 +36,6 @@ class Into:
 
     def __init__(self, array: Array) -> None:
         self.array = array
-
-
-FLOATS = (np.float32, np.float64)
 
 
 def is_float(array: Array) -> bool:

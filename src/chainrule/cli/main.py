@@ -10,6 +10,7 @@ import importlib
 import io
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
+from chainrule.cli.args.familiar import command_hint
 from chainrule.errors import ChainruleError, ConfigError, Failure, Setting
 from chainrule.suggest import closest
 
@@ -170,7 +172,10 @@ def _dispatch(args: list[str]) -> None:
         return
     words = next((n for n in (2, 1) if " ".join(args[:n]) in COMMANDS), 0)
     if not words:
-        raise ConfigError(f"{' '.join(args[:2])!r}: no such command ({_suggestion(args)})")
+        group = any(name.startswith(f"{args[0]} ") for name in COMMANDS)
+        if group and len(args) == 1:
+            raise ConfigError(f"{args[0]}: no command alone ({_suggestion(args)})")
+        raise ConfigError(f"{' '.join(args[: 1 + group])!r}: no such command ({_suggestion(args)})")
     _run(" ".join(args[:words]), args[words:])
 
 
@@ -202,6 +207,7 @@ def _run(name: str, words: list[str]) -> None:
         made = read(command, options, words)
         check_outputs(options, made)
     except ChainruleError as error:
+        _answer_for(error, name)
         about_options = isinstance(error, UsageError) or any(isinstance(part, Setting) for part in error.args)
         see = f"; see {program} --help" if about_options else ""
         _refuse(f"{error.spelled(spell)}{see}")
@@ -210,7 +216,15 @@ def _run(name: str, words: list[str]) -> None:
     try:
         made.run()
     except ChainruleError as error:
+        _answer_for(error, name)
         _refuse(error.spelled(spell), _code(error))
+
+
+def _answer_for(error: ChainruleError, name: str) -> None:
+    """A command answers by its own name: options of sampling are those of `chat` too."""
+    owner, commands = getattr(error, "owner", ""), {word for each in COMMANDS for word in each.split()}
+    if owner in commands and owner not in name.split():
+        error.args = (f"{name}: ", *error.args[1:])
 
 
 def _lifted(words: list[str]) -> list[str]:
@@ -223,8 +237,9 @@ def _lifted(words: list[str]) -> list[str]:
             rest.append(word)
             continue
         value = value if equals else next(given, "")
-        if not value:
-            raise ConfigError("--unpack-limit: is missing its value (must be a number of bytes, such as 10G)")
+        if not re.fullmatch(r"\d{1,12}[kMGT]?B?", value):
+            said = f"got {value!r}" if value else "is missing its value"
+            raise ConfigError(f"--unpack-limit: {said} (must be a number of bytes, such as 800M or 10G)")
         os.environ["CHAINRULE_UNPACK_LIMIT"] = value
     return rest
 
@@ -266,6 +281,8 @@ def _suggestion(args: list[str]) -> str:
     known = [name for name, (_, about) in COMMANDS.items() if about]
     group = {name.partition(" ")[2]: name for name in known if name.split()[0] == args[0]}
     meant = group or {name: name for name in (*known, "--help", "--version")}
+    if not group and (hint := command_hint(args[0])):
+        return hint
     for said in args[1:2] if group else (" ".join(args[:2]), args[0]):
         if near := closest(said, meant):
             return f"did you mean {meant[near[0]]}?"

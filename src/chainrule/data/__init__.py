@@ -14,11 +14,12 @@ from chainrule.data.batches.segmented import Segmented, segmented
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.batches.streams import Streams
 from chainrule.data.batches.tagged import TaggedBatches, encode_words
-from chainrule.data.batches.windows import Batches, split, windows
+from chainrule.data.batches.windows import Batches, windows
 from chainrule.data.clean.dedup import Cleaner, Report
 from chainrule.data.clean.quality import RULES, Rule
 from chainrule.data.corpora import BUILT_IN, Corpus, available, load
 from chainrule.data.encoded import Encoded
+from chainrule.data.labels import LabelCorpus, load_labels, load_tags
 from chainrule.data.mixing import Mixture, balanced
 from chainrule.data.order import Order, spread
 from chainrule.data.read.documents import Document, read_documents
@@ -28,19 +29,18 @@ from chainrule.data.read.parallel import PairCorpus, load_pairs
 from chainrule.data.read.questions import Question, read_questions
 from chainrule.data.read.reading import Reading
 from chainrule.data.read.tagged import Tagged, read_tagged
-from chainrule.data.shards import Shards, build
-from chainrule.data.splits import Parts, Split
+from chainrule.data.shards import Shards, build, load_text
+from chainrule.data.splits import Parts, Split, split
 from chainrule.text.special_tokens import SpecialIds
 from chainrule.types import IGNORE
 
 __all__ = [
     "BUILT_IN", "CHOSEN", "IGNORE", "RULES", "Bag", "BagBatches", "BatchSource", "Batches", "Cleaner", "Columns",
-    "Corpus", "Document", "DocumentBatches", "Encoded", "Labeled", "LabeledBatches", "Masked", "MaskedBatches",
-    "MaskingRule", "Mixture", "NGrams", "Names", "Order", "PackedBatches", "Pair", "PairBatches",
+    "Corpus", "Document", "DocumentBatches", "Encoded", "LabelCorpus", "Labeled", "LabeledBatches", "Masked",
+    "MaskedBatches", "MaskingRule", "Mixture", "NGrams", "Names", "Order", "PackedBatches", "Pair", "PairBatches",
     "PairCorpus", "Parts", "Question", "Reading", "Report", "Rule", "Segmented", "Shards", "SpecialIds", "Split",
-    "Streams", "Tagged", "TaggedBatches", "TwinBatches", "Twins", "available", "balanced", "build",
-    "encode_words", "label_ids", "labeled_rows", "load", "load_pairs", "pad", "padded", "read_documents",
-    "read_labeled", "read_names", "read_questions", "read_tagged", "segment_mask", "segmented", "shift", "split",
-    "spread",
-    "windows"
+    "Streams", "Tagged", "TaggedBatches", "TwinBatches", "Twins", "available", "balanced", "build", "encode_words",
+    "label_ids", "labeled_rows", "load", "load_labels", "load_pairs", "load_tags", "load_text", "pad", "padded",
+    "read_documents", "read_labeled", "read_names", "read_questions", "read_tagged", "segment_mask", "segmented",
+    "shift", "split", "spread", "windows"
 ]  # fmt: skip

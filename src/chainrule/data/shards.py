@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable
@@ -22,7 +23,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from chainrule.columns import CHOSEN, Columns
+from chainrule.data.corpora import BUILT_IN, Corpus, load
 from chainrule.data.encoded import Encoded
+from chainrule.data.read.columns import no_table
 from chainrule.data.read.documents import Document
 from chainrule.data.splits import Split
 from chainrule.errors import ConfigError, DataError, FormatError
@@ -144,8 +148,7 @@ class Shards:
     def __init__(self, folder: Path, *, verify: bool = False) -> None:
         self.folder = folder
         if not (folder / META).is_file():
-            what = f"holds no {META}" if folder.is_dir() else "no such directory"
-            raise DataError(f"{folder}: {what} (must be written by chainrule data build)")
+            raise DataError(_no_shards(folder))
         self.meta = _read_json(folder / META)
         if self.meta.get("format") != FORMAT:
             raise FormatError(f"{folder / META}: format {self.meta.get('format')!r} (must be {FORMAT})")
@@ -228,6 +231,16 @@ def _write_json(path: Path, value: dict[str, Any]) -> dict[str, Any]:
     return {path.name: _sums(path)}
 
 
+def _no_shards(folder: Path) -> str:
+    """What a directory is instead, and how to come from its texts to shards."""
+    if not folder.is_dir():
+        return f"{folder}: no such directory (must be written by chainrule data build)"
+    if not any(folder.iterdir()):
+        return f"{folder}: an empty directory (must be a text file, or a directory that chainrule data build wrote)"
+    build = f"chainrule data build {folder} --validation 0.05 --out shards"
+    return f"{folder}: a directory without token shards (must be a file, or made by: {build})"
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(regular_bytes(path))
@@ -236,3 +249,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FormatError(f"{path}: holds a {type(value).__name__} (must be an object)")
     return value
+
+
+def load_text(name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus | Shards:
+    """What `load` finds by this name, or the shards in this directory."""
+    if name not in BUILT_IN and Path(name).is_dir():
+        no_table(name, columns)
+        return Shards(Path(name))
+    return load(name, columns)

@@ -1,16 +1,22 @@
 """Splits into train, validation and test: the hash of a document decides its part.
 
 So a document keeps its part when others are added, its copies land in the same part, and nothing has to be stored.
+A text without documents is split by its length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from chainrule.data.hashing import digest
 from chainrule.data.read.documents import Document
+from chainrule.errors import ConfigError
+from chainrule.types import Ids
 from chainrule.validate import Check
+
+Row = TypeVar("Row", Ids, str)
 
 
 @dataclass(frozen=True)
@@ -64,3 +70,14 @@ class Split:
         for document in documents:
             place[self.part(document.text)].append(document)
         return parts
+
+
+def split(row: Row, fraction: float = 0.1) -> tuple[Row, Row]:
+    """ids (n,) or a text -> (training, validation): the last `fraction` of it is for validation.
+
+    The split depends only on the length, so all runs on a text are validated on the same part.
+    """
+    if not 0 < fraction < 1:
+        raise ConfigError(f"split: fraction {fraction} (must be between 0 and 1)")
+    first = len(row) - round(fraction * len(row))
+    return row[:first], row[first:]

@@ -38,8 +38,6 @@ SHOWN = 5  # labels or tokens that are named
 LONG = 0.5  # seconds: the first pass is slow, so a step is computed up to three times within this time
 STOP = re.compile(r"end|eos|/s>", re.IGNORECASE)  # in the names of tokens that end a text
 
-Batches = list[tuple[Any, Array]]  # inputs and targets of each
-
 
 def examine(
     model: Model,
@@ -92,7 +90,7 @@ def sample(ids: Array) -> Array:
     return np.concatenate([ids[start : start + size] for start in starts])
 
 
-def _targets(model: Model, batches: Batches) -> Finding:
+def _targets(model: Model, batches: list[tuple[Any, Array]]) -> Finding:
     """Has every row something to learn, in any part of the loss?"""
     rows = [
         (step, row, any(model.counts(take(inputs, slice(row, row + 1)), targets[row : row + 1])))
@@ -144,7 +142,9 @@ def _fits(config: Any, tokenizer: Tokenizer | None, rows: dict[str, Array]) -> F
     return finding(Code.VOCABULARY_OK, size=size)
 
 
-def _stop(tokenizer: Tokenizer, rows: dict[str, Array], batches: Batches) -> Iterator[Finding]:
+def _stop(
+    tokenizer: Tokenizer, rows: dict[str, Array], batches: list[tuple[Any, Array]]
+) -> Iterator[Finding]:
     """Does the token that ends a text occur, and does it count?"""
     for name, id in tokenizer.special_ids.items():
         if not STOP.search(name):

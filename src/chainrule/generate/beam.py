@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from chainrule import ops
 from chainrule.errors import ChainruleError, ConfigError, Setting
+from chainrule.generate.healing import Prompt
 from chainrule.generate.processors import best
 from chainrule.generate.sample import Model
 from chainrule.generate.sampling import check_prompt
@@ -120,18 +121,25 @@ def ranked(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     return sorted(hypotheses, key=lambda h: -h.score)
 
 
-def search(texts: Session, starts: Sequence[Sequence[int]], beam: Beam) -> list[list[Hypothesis]]:
+def search(texts: Session, starts: Sequence[Sequence[int] | Prompt], beam: Beam) -> list[list[Hypothesis]]:
     """starts: the first tokens of B texts -> for each the best texts that follow, the best first
 
     `texts` can hold B width texts and has read nothing yet; that of an encoder-decoder has read B sources.
+    A `Prompt` begins with the space that was taken back.
     """
+    begun = [Prompt.of(start) for start in starts]
     searches = [Search() for _ in starts]
-    pieces: list[Sequence[int]] = list(starts)
+    pieces: list[Sequence[int]] = [prompt.ids for prompt in begun]
     for _ in range(beam.max_new_tokens):
         logits = texts.read(pieces)
         logprobs = ops.log_softmax(logits)
         if np.isnan(logprobs[:, 0]).any():  # one that is NaN makes its whole row so
             raise ChainruleError("beam: the model's logits are not finite (its training diverged)")
+        written = (
+            (prompt, text) for prompt, one in zip(begun, searches, strict=True) for text, _ in one.live
+        )
+        for row, (prompt, text) in enumerate(written):
+            logprobs[row] = prompt.limit(logprobs[row], text)
         ids = best(logprobs, beam.candidates)  # (rows, n)
         likeliest = list(zip(ids.tolist(), np.take_along_axis(logprobs, ids, axis=1).tolist(), strict=True))
         rows: list[int] = []
@@ -150,7 +158,12 @@ def search(texts: Session, starts: Sequence[Sequence[int]], beam: Beam) -> list[
 
 
 def beam_search(
-    model: Model, ids: npt.ArrayLike, beam: Beam | None = None, *, weights: str = "fp32", **options: Any
+    model: Model,
+    ids: npt.ArrayLike | Prompt,
+    beam: Beam | None = None,
+    *,
+    weights: str = "fp32",
+    **options: Any,
 ) -> list[Hypothesis]:
     """ids (t,) -> the texts that a language model finds likeliest after them; the options are the fields of `Beam`
 
@@ -161,7 +174,8 @@ def beam_search(
     """
     beam = beam or Beam(**options)
     V = vocab_size(model)
-    prompt = check_prompt(ids, V)
+    prompt = Prompt.of(ids)
+    check_prompt(prompt.ids, V)
     for token in beam.stop_tokens:
         if not 0 <= token < V:
             rule = f"must be from 0 to {V - 1}"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from chainrule import ops
+from chainrule.generate.healing import Prompt
 from chainrule.generate.processors import Logits, choose
 from chainrule.generate.sampling import Sampling, check_prompt
 from chainrule.generate.session import Session
@@ -23,8 +24,8 @@ Finish = Literal["length", "stop"]
 class Request:
     """A prompt, what has been written after it, and why it ended.
 
-    `prompt` are ids; with a tokenizer there is text too, and stop strings count. With `scored` it keeps
-    log-probabilities, with `show_special` special tokens are part of the text.
+    `prompt` are ids, or a `Prompt` whose last space is healed. With a tokenizer there is text too, and stop strings
+    count. With `scored` it keeps log-probabilities, with `show_special` special tokens are part of the text.
     """
 
     def __init__(
@@ -38,7 +39,8 @@ class Request:
         show_special: bool = False,
     ) -> None:
         sampling.check(vocab_size)
-        self.prompt = check_prompt(prompt, vocab_size)
+        self._begun = Prompt.of(prompt)
+        self.prompt = check_prompt(self._begun.ids, vocab_size)
         self.sampling = sampling
         self.tokens: list[int] = []
         """Written so far. A stop token is not among them; those of a stop string are."""
@@ -52,12 +54,14 @@ class Request:
         """Why no token follows, if none does."""
         self._stream = None
         if tokenizer is not None:
-            self._stream = StopText(tokenizer, sampling.stop, self.prompt, special=show_special)
+            typed = self._begun.typed
+            self._stream = StopText(tokenizer, sampling.stop, self.prompt, special=show_special, typed=typed)
 
     def advance(self, logits: Logits) -> None:
         """logits (V,) of what follows -> one more token, or the end"""
         rng = generator("sample", len(self.tokens), seed=self.sampling.seed)
-        token = choose(logits, rng, self.sampling, self.prompt, self.tokens)
+        possible = self._begun.limit(logits, self.tokens)
+        token = choose(possible, rng, self.sampling, self.prompt, self.tokens)
         self.piece = ""
         if token in self.sampling.stop_tokens:
             self._end("stop")

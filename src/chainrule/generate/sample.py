@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError
 from chainrule.generate.engine.weights import check_format
+from chainrule.generate.healing import Prompt, healed
 from chainrule.generate.requests import Request, run
 from chainrule.generate.sampling import Sampling
 from chainrule.generate.session import Session, session, vocab_size
@@ -74,12 +75,14 @@ def write(
 ) -> Iterator[str]:
     """The text of at most n tokens that follow `prompt`, piece by piece; an empty prompt is as in `encoded`
 
+    A space at the end of the prompt becomes part of the first token (`generate.healing`), and is not given again.
+
     A piece is empty while a character is not complete, or while it may become a stop string. With `special` the names
     of special tokens in the prompt are these tokens; those that the model writes are left out unless `show_special`.
     """
     sampling = Sampling(max_new_tokens=n, **options)
-    ids = encoded(tokenizer, prompt, special)
-    request = Request(ids, sampling, vocab_size(model), tokenizer, show_special=show_special)
+    begun = prompted(tokenizer, prompt, special)
+    request = Request(begun, sampling, vocab_size(model), tokenizer, show_special=show_special)
     check_format(weights)
     return (request.piece for _ in run(session(model, weights), [request]))
 
@@ -105,7 +108,7 @@ def complete(
     options = [sampling] * len(prompts) if isinstance(sampling, Sampling) else sampling
     if len(options) != len(prompts):
         raise ConfigError(f"complete: {len(prompts)} prompts, {len(options)} samplings (must be equal)")
-    rows = [encoded(tokenizer, prompt, special) for prompt in prompts]
+    rows = [prompted(tokenizer, prompt, special) for prompt in prompts]
     asked = zip(rows, options, strict=True)
     return list(
         completions(
@@ -118,7 +121,7 @@ def complete(
 def completions(
     model: Model,
     tokenizer: Tokenizer,
-    asked: Iterable[tuple[Ids, Sampling]],
+    asked: Iterable[tuple[Ids | Prompt, Sampling]],
     *,
     weights: str = "fp32",
     scored: bool = False,
@@ -126,20 +129,25 @@ def completions(
     together: int = TOGETHER,
     tell: Callable[[int], None] = lambda tokens: None,
 ) -> Iterator[Request]:
-    """Continue each row of ids by its sampling, in order; only `together` of them are held at a time."""
+    """Continue each prompt by its sampling, in order; only `together` of them are held at a time."""
     if together < 1:
         raise ConfigError(f"complete: together is {together} (must be at least 1)")
     V, rest, tokens = vocab_size(model), iter(asked), 0
     texts: Session | None = None
     while some := list(islice(rest, together)):
         requests = [
-            Request(ids, how, V, tokenizer, scored=scored, show_special=show_special) for ids, how in some
+            Request(begun, how, V, tokenizer, scored=scored, show_special=show_special) for begun, how in some
         ]
         texts = texts or session(model, weights, batch=len(requests))
         for _ in run(texts, requests):
             tokens += 1
             tell(tokens)
         yield from requests
+
+
+def prompted(tokenizer: Tokenizer, prompt: str, special: bool = False) -> Prompt:
+    """A prompt to continue: its ids as `encoded` gives them, but a space at its end is left to the first token."""
+    return healed(tokenizer, prompt, encoded(tokenizer, prompt, special))
 
 
 def encoded(tokenizer: Tokenizer, prompt: str, special: bool = False) -> Ids:

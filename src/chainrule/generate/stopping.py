@@ -11,7 +11,8 @@ class StopText:
     """Takes ids one by one and gives the text that is certain: whole characters, and no beginning of a stop string.
 
     Of several stop strings the one that is complete first counts, of those the longest; so it does not matter how the
-    text is cut into tokens. `after` are the ids of the prompt; `special` shows special tokens.
+    text is cut into tokens. `after` are the ids of the prompt; `special` shows special tokens. The text begins with
+    `typed`, which was typed already: it is not given again.
 
     >>> from chainrule.generate.stopping import StopText
     >>> from chainrule.text import CharTokenizer
@@ -28,9 +29,11 @@ class StopText:
         after: Iterable[int] = (),
         *,
         special: bool = False,
+        typed: str = "",
     ) -> None:
         self._stream = TextStream(tokenizer, after, special=special)
         self._stop = tuple(stop)
+        self._typed = typed
         self._held = ""  # may be the beginning of a stop string
         self.stopped = False
 
@@ -47,6 +50,7 @@ class StopText:
         return text + held
 
     def _next(self, new: str) -> str:
+        new, self._typed = new[len(self._typed) :], self._typed[len(new) :]
         text = self._held + new
         found = [(at + len(stop), at) for stop in self._stop if (at := text.find(stop)) >= 0]
         if found:

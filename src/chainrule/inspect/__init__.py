@@ -3,23 +3,28 @@
 Nothing here draws, prints, interprets or changes a model. `doctor` says what the numbers mean.
 """
 
-from chainrule.inspect import recurrence
-from chainrule.inspect.activations import (
-    Distribution,
-    Histogram,
-    LayerReport,
-    dead_units,
-    gradient_map,
-    saturated_fraction,
-    saturation_point,
-)
-from chainrule.inspect.attention import Pattern, maps, pattern, patterns
-from chainrule.inspect.embedding_space import anisotropy, clusters, concept_direction, embedding_space
-from chainrule.inspect.generalization import exposure, split_losses
-from chainrule.inspect.gradients import ParameterReport, trial_step
-from chainrule.inspect.links import Link, attends, focus, strongest
-from chainrule.inspect.losses import curve, expected_loss, output_entropy
-from chainrule.inspect.spectrum import Spectrum, attention_spectra, recurrent_spectra, spectrum
+from typing import TYPE_CHECKING
+
+from chainrule import lazy
+
+if TYPE_CHECKING:
+    from chainrule.inspect import recurrence
+    from chainrule.inspect.activations import (
+        Distribution,
+        Histogram,
+        LayerReport,
+        dead_units,
+        gradient_map,
+        saturated_fraction,
+        saturation_point,
+    )
+    from chainrule.inspect.attention import Pattern, maps, pattern, patterns
+    from chainrule.inspect.embedding_space import anisotropy, clusters, concept_direction, embedding_space
+    from chainrule.inspect.generalization import exposure, split_losses
+    from chainrule.inspect.gradients import ParameterReport, trial_step
+    from chainrule.inspect.links import Link, attends, focus, strongest
+    from chainrule.inspect.losses import curve, expected_loss, output_entropy
+    from chainrule.inspect.spectrum import Spectrum, attention_spectra, recurrent_spectra, spectrum
 
 __all__ = [
     "Distribution", "Histogram", "LayerReport", "Link", "ParameterReport", "Pattern", "Spectrum",
@@ -28,3 +33,16 @@ __all__ = [
     "pattern", "patterns", "recurrence", "recurrent_spectra", "saturated_fraction", "saturation_point",
     "spectrum", "split_losses", "strongest", "trial_step"
 ]  # fmt: skip
+
+__getattr__ = lazy.names(
+    __name__,
+    rooms="activations attention embeddings generalization gradients links losses probe recurrence",
+    activations="Distribution Histogram LayerReport dead_units gradient_map saturated_fraction saturation_point",
+    attention="Pattern maps pattern patterns",
+    embedding_space="anisotropy clusters concept_direction embedding_space",
+    generalization="exposure split_losses",
+    gradients="ParameterReport trial_step",
+    links="Link attends focus strongest",
+    losses="curve expected_loss output_entropy",
+    spectrum="Spectrum attention_spectra recurrent_spectra spectrum",
+)

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError, ShapeError
 from chainrule.suggest import did_you_mean
+from chainrule.types import Array
 
-Array = npt.NDArray[Any]
 Found = list[tuple[str, float]]
 
 BATCH = 512  # analogies answered by one matmul

@@ -49,9 +49,7 @@ def load_tokenizer(path: str | Path, *, pattern: str | None = None) -> Tokenizer
     if path.is_dir():
         path = _find(path)
     if not path.exists():
-        raise DataError(
-            f"{path}: cannot be read (No such file or directory; must be a tokenizer's file, or a run)"
-        )
+        raise DataError(f"{path}: no such file (must be a tokenizer's file, or a run; nothing is fetched)")
     check_regular(path)
     try:
         return _read(path, pattern)

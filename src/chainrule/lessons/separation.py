@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from chainrule import ops, random
 from chainrule.autograd import Tensor, no_grad
 from chainrule.nn import MLP
 from chainrule.optim import Adam
-
-Array = npt.NDArray[Any]
+from chainrule.types import Array
 
 XOR = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.float32)
 LABELS = np.array([0, 1, 1, 0])

@@ -154,10 +154,6 @@ class GPT(TransformerLM):
     def embedding(self) -> Embedding | SoftPrompt:
         return self.wte
 
-    @property
-    def head(self) -> Embedding | SoftPrompt | Linear:
-        return self.wte if self.config.tied else self.lm_head
-
     def hidden(self, ids: Array) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C)"""
         hidden = self.wte(self.checked(ids))

@@ -35,9 +35,16 @@ class LanguageModel(Model):
         """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets that count, in nats"""
         return ops.cross_entropy(self(inputs), targets=targets, ignore_index=IGNORE)
 
+    def logprobs(self, inputs: Array, targets: Array) -> Tensor:
+        """inputs (B, T), targets (B, T) -> ln P of each target (B, T), 0 where it does not count"""
+        return -ops.cross_entropy(self(inputs), targets=targets, ignore_index=IGNORE, reduction="none")
+
 
 class TransformerLM(LanguageModel):
     """A model of text whose loss needs no stored logits: they would be the largest array by far."""
+
+    lm_head: Linear
+    """The head of a model that is not `tied`."""
 
     @property
     def embedding(self) -> Embedding | SoftPrompt:
@@ -51,7 +58,7 @@ class TransformerLM(LanguageModel):
     @property
     def head(self) -> Embedding | SoftPrompt | Linear:
         """Whose matrix turns the last hidden row into logits."""
-        raise NotImplementedError
+        return self.embedding if self.config.tied else self.lm_head
 
     def hidden(self, ids: Array) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C)"""
@@ -78,3 +85,8 @@ class TransformerLM(LanguageModel):
         """inputs (B, T), targets (B, T) -> mean negative log-likelihood of the targets, in nats"""
         hidden = self.hidden(inputs)
         return ops.linear_cross_entropy(hidden, self.head.weight, targets=targets, ignore_index=IGNORE)
+
+    def logprobs(self, inputs: Array, targets: Array) -> Tensor:
+        """inputs (B, T), targets (B, T) -> ln P of each target (B, T), 0 where it does not count"""
+        hidden, W = self.hidden(inputs), self.head.weight
+        return -ops.linear_cross_entropy(hidden, W, targets=targets, ignore_index=IGNORE, reduction="none")

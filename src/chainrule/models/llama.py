@@ -188,10 +188,6 @@ class Llama(TransformerLM):
     def embedding(self) -> Embedding | SoftPrompt:
         return self.embed_tokens
 
-    @property
-    def head(self) -> Embedding | SoftPrompt | Linear:
-        return self.embed_tokens if self.config.tied else self.lm_head
-
     def hidden(self, ids: Array) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C)"""
         hidden = self.embed_tokens(self.checked(ids))  # (B, T, C)

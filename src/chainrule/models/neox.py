@@ -141,10 +141,6 @@ class NeoX(TransformerLM):
     def embedding(self) -> Embedding | SoftPrompt:
         return self.embed_in
 
-    @property
-    def head(self) -> Embedding | SoftPrompt | Linear:
-        return self.embed_in if self.config.tied else self.lm_head
-
     def hidden(self, ids: Array) -> Tensor:
         """ids (B, T) -> what the head reads (B, T, C)"""
         hidden = self.embed_in(self.checked(ids))  # (B, T, C)

@@ -33,7 +33,7 @@ class Family(NamedTuple):
     lr: float = 3e-3
     """Highest learning rate."""
     reads: str = "characters"
-    """What a token is unless a tokenizer is given: characters, word pieces or words."""
+    """What a token is unless a tokenizer is given: characters, byte pairs, word pieces or words."""
 
 
 FAMILIES = {  # language models
@@ -47,8 +47,8 @@ FAMILIES = {  # language models
     "lstm": Family(LSTMLM, RecurrentConfig),
 }
 PAIRS = {  # what reads one sequence and writes another
-    "seq2seq": Family(Seq2Seq, Seq2SeqConfig, lr=1e-3),
-    "t5": Family(T5, T5Config, lr=1e-3),
+    "seq2seq": Family(Seq2Seq, Seq2SeqConfig, lr=1e-3, reads="byte pairs"),
+    "t5": Family(T5, T5Config, lr=1e-3, reads="byte pairs"),
 }
 ENCODERS = {  # what reads in both directions
     "bert": Family(BERTPretraining, BERTPretrainingConfig, lr=2e-3, reads="word pieces"),

@@ -11,8 +11,8 @@ import numpy as np
 
 from chainrule import native
 from chainrule.errors import CheckpointError, ConfigError, GraphError, ShapeError
-from chainrule.optim.tensors import Array as Array
 from chainrule.optim.tensors import Learned, Piece, as_block
+from chainrule.types import Array
 
 Betas = tuple[float, float]  # how much two averages keep of the past, each from 0 to below 1
 

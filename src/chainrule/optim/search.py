@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chainrule.errors import ConfigError, DataError
-from chainrule.optim.optimizer import Array
+from chainrule.types import Array
 
 
 @dataclass(frozen=True)

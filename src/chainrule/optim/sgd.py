@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from chainrule.optim.optimizer import Array, Optimizer
+from chainrule.optim.optimizer import Optimizer
 from chainrule.optim.tensors import Learned
+from chainrule.types import Array
 
 
 class SGD(Optimizer):

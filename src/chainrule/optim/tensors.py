@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from chainrule.errors import ConfigError
 from chainrule.suggest import hinted
-
-Array: TypeAlias = npt.NDArray[Any]
+from chainrule.types import Array
 
 GROUP_SETTINGS = ("lr", "weight_decay")
 RULE = "must be tensors: model.parameters(), a list of tensors, or groups {'params': [...], 'lr': ...}"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chainrule import random
-from chainrule.models import make
 from chainrule.tasks.registry import task_of
+from chainrule.tasks.setup import Setup
 from chainrule.tasks.task import Task
 from chainrule.train.config import TrainConfig, defaults
 from chainrule.train.log import Logger
@@ -19,19 +19,15 @@ def baseline_of(task: Task, limit: int, tell: Callable[[str], None]) -> Mapping[
     """What the family `task.baseline` reaches on the `limit` validation examples that the run is evaluated on."""
     family = task.baseline
     kind = task_of(family)
-    simple = kind.of(task.corpus)
     suited = kind.suited(task.corpus, trained=False, frozen=False)
     settings = defaults(family)
     assert isinstance(settings, TrainConfig)
-    config = replace(settings, **suited.training)
+    config = replace(settings, **suited.training, eval_windows=limit)
     with random.seeded(config.seed):
-        model = make(family, **suited.sizes, **simple.sizes())
-        simple.prepare(model)
-    batches = simple.batches(model, batch_size=config.batch_size, seed=config.seed)
+        simple, model, batches, held_out = Setup.new(family, task.corpus, None, config, **suited.sizes)
     if Trainer(model, batches, [], config).run(_Told(config.max_steps, tell)).interrupted:
         raise KeyboardInterrupt
-    batches_of_eval = simple.eval_batches(model, batch_size=config.batch_size, limit=limit)
-    found = simple.evaluate(model, batches_of_eval)
+    found = simple.evaluate(model, held_out)
     return {name: value for name, value in found.items() if value is None or isinstance(value, float)}
 
 

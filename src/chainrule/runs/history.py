@@ -110,7 +110,8 @@ def histories(folder: str | Path) -> list[History]:
     """Every run in a folder and the folders in it, by name."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such directory (must hold runs)")
+        what = "is a file" if folder.exists() else "no such directory"
+        raise ConfigError(f"{folder}: {what} (must be a directory with runs in it)")
     logs = sorted(folder.rglob(RunFolder(folder).log.name))
     return [History.of(log.parent) for log in logs if not log.parent.name.startswith(".")]
 

@@ -26,7 +26,8 @@ from chainrule.runs.folder import RunFolder
 from chainrule.tasks.registry import task_of
 from chainrule.tasks.task import Data
 from chainrule.tasks.word_vectors import known_vectors
-from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.text import Tokenizer
+from chainrule.text.training.recipe import Recipe
 from chainrule.train.best import Best
 from chainrule.train.config import TrainConfig
 
@@ -167,10 +168,11 @@ def build(saved: Checkpoint) -> tuple[Model, Tokenizer]:
 
 
 def is_tokenizer(asked: Tokenizer | str | None, tokenizer: Tokenizer) -> bool:
-    """No other one is asked for, by its path, as char, or itself."""
-    if asked is None or asked == "char":
-        return asked is None or isinstance(tokenizer, CharTokenizer)
-    return tokenizer == (io.load_tokenizer(asked) if isinstance(asked, str) else asked)
+    """No other one is asked for, by its path, as char or bpe:4000, or itself."""
+    if asked is None or isinstance(asked, Tokenizer):
+        return asked is None or tokenizer == asked
+    recipe = Recipe.of(asked)
+    return recipe.fits(tokenizer) if recipe else tokenizer == io.load_tokenizer(asked)
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from chainrule.runs import checkpoint
 from chainrule.runs.folder import RunFolder
 from chainrule.runs.load import load_checkpoint
 from chainrule.runs.run import Run
+from chainrule.tasks.setup import Setup
 from chainrule.text import Tokenizer
 from chainrule.train.log import read
 from chainrule.train.skips import Skips
@@ -125,7 +126,7 @@ def _run_before(folder: Path, step: int, last: int) -> Run:
     with random.seeded(run.trainer.config.seed):
         model = type(run.model)(run.model.config)
         run.task.prepare(model)
-    return Run(folder, run.task, model, run.trainer.config)
+    return Run(folder, Setup.of(run.task, model, run.trainer.config), run.trainer.config)
 
 
 def _rate(run: Run, records: dict[int, dict[str, Any]]) -> float:

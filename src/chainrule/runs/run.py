@@ -10,18 +10,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from chainrule.data import CHOSEN, BatchSource, Columns, Shards
+from chainrule.data import CHOSEN, Columns, Shards
 from chainrule.doctor import Code
 from chainrule.errors import ConfigError, Setting
 from chainrule.io import load_tokenizer, write_vectors
 from chainrule.io.hf import pretrained
-from chainrule.machine import check_memory
-from chainrule.models import Model, describe, make, n_params
-from chainrule.models import family as family_of
+from chainrule.models import Model, describe
 from chainrule.random import seed
 from chainrule.runs import checkpoint, environment
 from chainrule.runs.baseline import baseline_of
@@ -29,24 +25,19 @@ from chainrule.runs.checkpoint import Checkpoint
 from chainrule.runs.folder import RunFolder, make_free
 from chainrule.runs.load import build, load_checkpoint, trained_on, unchanged
 from chainrule.runs.progress import flat, progress_of, restore
-from chainrule.runs.warm_start import (
-    begun_with,
-    check_family,
-    check_frozen,
-    check_vectors,
-    embed_words,
-    freeze_body,
-    load_start,
-    own_tokenizer,
-)
+from chainrule.runs.warm_start import check_family, check_vectors, embed_words, load_start, own_tokenizer
 from chainrule.tasks.registry import task_of, task_of_model
-from chainrule.tasks.task import Data, Task, facts_of
+from chainrule.tasks.setup import Setup
+from chainrule.tasks.task import Data, facts_of
 from chainrule.text import Tokenizer
 from chainrule.train.config import TrainConfig, WordTrainConfig, defaults
 from chainrule.train.log import Log, read, score_in_words
 from chainrule.train.plan import Plan
 from chainrule.train.trainer import Result, Trainer
 from chainrule.train.word_vectors import word_trainer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 AnyConfig = TrainConfig | WordTrainConfig
 
@@ -59,13 +50,12 @@ class Run:
     >>> run.train()  # doctest: +SKIP
     """
 
-    def __init__(self, folder: Path, task: Task, model: Model, config: AnyConfig) -> None:
+    def __init__(self, folder: Path, setup: Setup, config: AnyConfig) -> None:
         self.folder = folder
         self.files = RunFolder(folder)
-        self.corpus: Data = task.corpus
-        self.task = task.fitted(model)
+        self.task, self.model, batches, held_out = setup
+        self.corpus: Data = self.task.corpus
         self.tokenizer = self.task.tokenizer
-        self.model: Any = model
         self.from_seed = True  # or from the weights of another model, which no seed gives again
         self.embedded = 0  # tokens that began with vectors of words
         self.forecast: tuple[float, float, int] | None = None
@@ -76,13 +66,8 @@ class Run:
         if isinstance(config, WordTrainConfig):
             self.trainer = word_trainer(self.task, self.model, config)  # type: ignore[arg-type]
         else:
-            if config.freeze == "body":
-                freeze_body(model)
-            held_out = self.task.eval_batches(model, batch_size=config.batch_size, limit=config.eval_windows)
             scores = self.task.scores if self.task.scored else None
-            self.trainer = Trainer(
-                model, self._batches(config), held_out, config, self.tokenizer, scores=scores
-            )
+            self.trainer = Trainer(self.model, batches, held_out, config, self.tokenizer, scores=scores)
 
     @classmethod
     def new(
@@ -103,12 +88,12 @@ class Run:
         """Start in an empty or new directory.
 
         `data` may be a name or a path, `model` is the name of a family, `size` the fields of its config but for those
-        that the data decide, such as the vocabulary. `tokenizer` may be the path of one; without, or with "char", every
-        character of a corpus is a token; shards have their own. With `start`, a model or the path of one, the run
-        begins with its weights, or with its body and a new head; with `vectors` of words, a file or a run, tokens of a
-        BERT that are words begin with these. Without `config` the settings, and sizes that are not given, suit the
-        amount of data. `columns` are those of a table. Of a draft nothing is written. A `numbered` run takes the next
-        name, folder-2, if there is one already.
+        that the data decide, such as the vocabulary. `tokenizer` may be the path of one, or char, bpe, bpe:4000,
+        unigram or wordpiece to learn one; without, every character of a corpus is a token; shards have their own. With
+        `start`, a model or the path of one, the run begins with its weights, or with its body and a new head; with
+        `vectors` of words, a file or a run, tokens of a BERT that are words begin with these. Without `config` the
+        settings, and sizes that are not given, suit the amount of data. `columns` are those of a table. Of a draft
+        nothing is written. A `numbered` run takes the next name, folder-2, if there is one already.
         """
         if not (draft or numbered):
             RunFolder(folder).check_free()
@@ -118,33 +103,18 @@ class Run:
             check_family(start, model)
             check_vectors(vectors)
         kind = task_of(model)
-        options = {name: size.pop(name) for name in kind.options if name in size}
-        found = kind.find(data, columns) if isinstance(data, str | os.PathLike) else data
+        found: Any = kind.find(data, columns) if isinstance(data, str | os.PathLike) else data
         if isinstance(tokenizer, str):
             if isinstance(found, Shards):
                 raise own_tokenizer(tokenizer, data)
-            tokenizer = None if tokenizer == "char" else load_tokenizer(tokenizer)
-        task = kind.of(found, tokenizer, **options)
+            tokenizer = kind.learned(found, tokenizer) or load_tokenizer(tokenizer)
         if config is None:
-            suited = task.suited(task.corpus, trained=start is not None, frozen=False)
+            suited = kind.suited(found, trained=start is not None, frozen=False)
             config, size = replace(defaults(model), **suited.training), suited.sizes | size
-        check_frozen(config, start)
-        sizes = size | task.sizes()
         seed(config.seed)
-        if start is None:
-            check_memory(n_params({"model_type": model} | sizes))
-            task.check(family_of(model).config(**sizes), config)
-            made = make(model, **sizes)
-            task.prepare(made)
-            embedded = 0 if vectors is None else embed_words(made, task.tokenizer, vectors)
-        else:
-            made, embedded = begun_with(start, model, sizes), 0
-            if type(start) is not type(made):  # the head is new
-                task.prepare(made)
-            if "block_size" not in size:
-                task = task.for_start(made, config)
-            task.check(made.config, config)
-        run = cls(Path(folder), task, made, config)
+        setup = Setup.new(model, found, tokenizer, config, start, **size)
+        embedded = 0 if vectors is None else embed_words(setup.model, setup.task.tokenizer, vectors)
+        run = cls(Path(folder), setup, config)
         run.from_seed, run.embedded = start is None and vectors is None, embedded
         if not draft:
             if numbered:
@@ -164,11 +134,11 @@ class Run:
     def restored(cls, folder: str | Path, saved: Checkpoint) -> Run:
         """The run in `folder` as it was when `saved` was made."""
         model, tokenizer = build(saved)
-        task = task_of_model(model)
-        origin, config = trained_on(saved, folder, WordTrainConfig if task.by_epoch else TrainConfig)
-        data = unchanged(folder, task.find, origin)
-        options: dict[str, Any] = {name: saved.training.get(name) for name in task.options}
-        run = cls(Path(folder), task.of(data, tokenizer, **options), model, config)
+        kind = task_of_model(model)
+        origin, config = trained_on(saved, folder, WordTrainConfig if kind.by_epoch else TrainConfig)
+        data = unchanged(folder, kind.find, origin)
+        options: dict[str, Any] = {name: saved.training.get(name) for name in kind.options}
+        run = cls(Path(folder), Setup.of(kind.of(data, tokenizer, **options), model, config), config)
         restore(run.trainer, saved, folder)
         run.from_seed = saved.training.get("from_seed", True)
         return run
@@ -186,12 +156,9 @@ class Run:
             raise ConfigError("resume: ", Setting("max_steps"), said)
         trainer.config = replace(trainer.config, max_steps=max_steps, budget=None)
         trainer.plan = Plan(trainer.config)
-        trainer.batches = self._batches(trainer.config)
+        size, seed = trainer.config.batch_size, trainer.config.seed
+        trainer.batches = self.task.batches(self.model, batch_size=size, seed=seed, steps=max_steps)
         trainer.best_so_far.waited = 0  # asked to continue, it is patient again
-
-    def _batches(self, config: TrainConfig) -> BatchSource:
-        steps = config.max_steps if config.budget is None else None
-        return self.task.batches(self.model, batch_size=config.batch_size, seed=config.seed, steps=steps)
 
     @property
     def family(self) -> str:

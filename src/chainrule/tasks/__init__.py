@@ -1,7 +1,7 @@
 """What a model is trained on and evaluated by: data, split, tokenizer, batches, metric.
 
 One class per kind of training, one file each; those on labeled texts in `labeled/`, on pairs of texts in `pairs/`.
-`registry` says which family of models has which task.
+`registry` says which family of models has which task; `setup` makes of data a task, a model and batches.
 """
 
 from chainrule.tasks.answer_options import AnswerOptions

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from chainrule.data import (
-    BUILT_IN,
-    CHOSEN,
-    Batches,
-    BatchSource,
-    Columns,
-    Corpus,
-    Shards,
-    Streams,
-    load,
-    split,
-    windows,
-)
+from chainrule.data import Batches, BatchSource, Corpus, Shards, Streams, load_text, split, windows
 from chainrule.data.batches.windows import check_length
 from chainrule.data.encoded import Encoded
-from chainrule.data.read.columns import no_table
 from chainrule.errors import ConfigError, DataError, FormatError
 from chainrule.generate import Beam, beam_search, score, write
-from chainrule.generate.sample import completions, encoded
+from chainrule.generate.sample import completions, prompted
+from chainrule.generate.stopping import StopText
 from chainrule.models import LanguageModel
 from chainrule.tasks.answer_options import (
     DEFAULTS,
@@ -42,7 +28,7 @@ from chainrule.tasks.answer_options import (
 from chainrule.tasks.baselines import count_baselines
 from chainrule.tasks.memory import check_memory, longest_window
 from chainrule.tasks.task import EvalBatches, Task
-from chainrule.text import CharTokenizer, TextStream, Tokenizer, prompt_ids
+from chainrule.text import CharTokenizer, Tokenizer, prompt_ids
 from chainrule.types import Ids
 
 SAMPLE = 100  # tokens
@@ -53,6 +39,7 @@ FEWEST = 8  # tokens of a window: a text of fewer teaches nothing
 class LanguageModelingTask(Task):
     """Tokens to train on, tokens to evaluate on, and the tokenizer that made them."""
 
+    find = staticmethod(load_text)
     default: ClassVar[str] = "pydoc"
     model: ClassVar[str] = "a language model"
     writes: ClassVar[bool] = True
@@ -65,14 +52,6 @@ class LanguageModelingTask(Task):
     """Of the validation text in UTF-8, before any tokenizer lost some of it."""
     window: int | None = None
     """Tokens in a row of a batch, if they are fewer than the context of the model."""
-
-    @classmethod
-    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus | Shards:
-        """What `data.load` finds by this name, or the shards in this directory."""
-        if name not in BUILT_IN and Path(name).is_dir():
-            no_table(name, columns)
-            return Shards(Path(name))
-        return load(name, columns)
 
     @classmethod
     def of(
@@ -101,6 +80,10 @@ class LanguageModelingTask(Task):
         size = len(validation.encode("utf-8", "surrogatepass"))
         learned, others = (prompt_ids(tokenizer, part) for part in (training, validation))
         return cls(data, tokenizer, learned, others, size, window)
+
+    @classmethod
+    def texts(cls, data: Corpus, *, held_out: bool) -> list[str]:
+        return [data.text if held_out else split(data.text)[0]]
 
     def check(self, sizes: Any, training: Any) -> None:
         """A row has more tokens than a window, and a step fits into memory."""
@@ -187,11 +170,11 @@ class LanguageModelingTask(Task):
         if options.beam:
             yield from _searched(model, tokenizer, prompts, options.beam, options)
             return
-        rows = [encoded(tokenizer, prompt, options.special) for prompt in prompts]
+        rows = [prompted(tokenizer, prompt, options.special) for prompt in prompts]
         requests = completions(
             model,
             tokenizer,
-            ((ids, sampling) for ids in rows for sampling in options.samplings),
+            ((begun, sampling) for begun in rows for sampling in options.samplings),
             weights=options.weights,
             scored=options.logprobs,
             show_special=options.show_special,
@@ -250,9 +233,10 @@ def _searched(
     model: LanguageModel, tokenizer: Tokenizer, prompts: Prompts, beam: Beam, options: AnswerOptions
 ) -> Iterator[Answer]:
     for prompt in prompts:
-        ids = encoded(tokenizer, prompt, options.special)
-        for found in beam_search(model, ids, beam, weights=options.weights):
-            stream = TextStream(tokenizer, after=ids, special=options.show_special)
+        begun = prompted(tokenizer, prompt, options.special)
+        ids = begun.ids.tolist()
+        for found in beam_search(model, begun, beam, weights=options.weights):
+            stream = StopText(tokenizer, after=ids, special=options.show_special, typed=begun.typed)
             text = "".join([*map(stream.push, found.tokens), stream.close()])
             logs = score(model, [*ids, *found.tokens])[len(ids) - 1 :].tolist() if options.logprobs else None
             yield searched(tokenizer, prompt, text, found, logs)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from chainrule.autograd import no_grad
-from chainrule.data import CHOSEN, Columns, Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, split
+from chainrule.data import Corpus, Encoded, Masked, MaskedBatches, Shards, SpecialIds, load_text, split
 from chainrule.generate import fill_masks
 from chainrule.models import BERTPretraining
 from chainrule.tasks.answer_options import Answer, AnswerOptions
@@ -16,6 +15,7 @@ from chainrule.tasks.language_modeling import LanguageModelingTask, shard_parts
 from chainrule.tasks.memory import check_memory
 from chainrule.tasks.task import EvalBatches, Task, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.text.wordpiece import SPECIAL
 from chainrule.types import Ids
 
 VOCABULARY = 4096  # tokens of a vocabulary made for a text that has none
@@ -26,19 +26,16 @@ GUESSES = 5  # words for each gap
 class MaskedLMTask(Task):
     """Documents to train on, documents to evaluate on, and the tokenizer that made them."""
 
+    find = staticmethod(load_text)
     default: ClassVar[str] = LanguageModelingTask.default
     unit: ClassVar[str] = "nats"  # per hidden word, and with next sentence per pair, added up
     model: ClassVar[str] = "a BERT"
     reads: ClassVar[tuple[str, ...]] = ("top_k",)
+    special_tokens: ClassVar[tuple[str, ...]] = SPECIAL
     corpus: Corpus | Shards
     tokenizer: Tokenizer
     training: Encoded
     validation: Encoded
-
-    @classmethod
-    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus | Shards:
-        """As for language models: a corpus, a file, or shards."""
-        return LanguageModelingTask.find(name, columns)
 
     @classmethod
     def of(
@@ -55,35 +52,32 @@ class MaskedLMTask(Task):
         parts = [Encoded.of([tokenizer.encode(text)]) for text in (training, validation)]
         return cls(data, tokenizer, *parts)
 
+    @classmethod
+    def texts(cls, data: Corpus, *, held_out: bool) -> list[str]:
+        return LanguageModelingTask.texts(data, held_out=held_out)
+
     def check(self, sizes: Any, training: Any) -> None:
         """A batch is drawn whole, however few windows the text has."""
         check_memory(sizes, training)
-
-    def batches(
-        self, model: BERTPretraining, *, batch_size: int, seed: int = 0, steps: int | None = None
-    ) -> MaskedBatches:
-        """Windows in random order; other words are hidden in each epoch."""
-        return self._batches(self.training, model, batch_size, seed)
 
     def eval_batches(
         self, model: BERTPretraining, *, batch_size: int, limit: int
     ) -> list[tuple[Masked, Ids]]:
         """Windows of the validation text, always with the same words hidden."""
-        batches = self._batches(self.validation, model, batch_size, seed=0)
+        batches = self.cut(self.validation, model, batch_size)
         count = max(1, min(limit, batches.order.count) // batch_size)
         return [batches.batch(step) for step in range(count)]
 
     def eval_rows(self, model: BERTPretraining) -> int:
         """Rows of windows of the validation text."""
-        return self._batches(self.validation, model, 1, seed=0).order.count
+        return self.cut(self.validation, model, 1).order.count
 
-    def _batches(
-        self, documents: Encoded, model: BERTPretraining, batch_size: int, seed: int
-    ) -> MaskedBatches:
+    def cut(self, rows: Encoded, model: BERTPretraining, batch_size: int, seed: int = 0) -> MaskedBatches:
+        """Windows in random order; other words are hidden in each epoch."""
         special, marks = SpecialIds.of(self.tokenizer.special_ids), map(self.tokenizer.encode, ".?!")
         ends = [int(ids[0]) for ids in marks if len(ids) == 1]  # a mark may be several tokens
         return MaskedBatches(
-            documents, special=special, ends=ends, vocab_size=self.tokenizer.vocab_size, batch_size=batch_size,
+            rows, special=special, ends=ends, vocab_size=self.tokenizer.vocab_size, batch_size=batch_size,
             block_size=model.config.block_size, next_sentence=model.config.next_sentence, seed=seed,
         )  # fmt: skip
 

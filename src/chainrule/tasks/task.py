@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from chainrule.data import CHOSEN, BatchSource, Columns
+from chainrule.data import BatchSource, spread
 from chainrule.errors import ConfigError
 from chainrule.models.suited import Suited
 from chainrule.tasks.answer_options import DEFAULTS, Answer, AnswerOptions, Prompts, Tell, show_text, silent
 from chainrule.text import Tokenizer
+from chainrule.text.training.recipe import Recipe
 from chainrule.types import IGNORE, Ids
 
 EvalBatches = Sequence[tuple[Any, Ids]]
@@ -64,6 +64,8 @@ class Task:
     An object holds data. What needs none, such as answering a prompt, is a class method.
     """
 
+    find: ClassVar[Callable[..., Any]]
+    """The function of `data` that reads the data of a name or path, of a table these columns."""
     default: ClassVar[str]
     """The data that are there without a download."""
     options: ClassVar[tuple[str, ...]] = ()
@@ -92,20 +94,32 @@ class Task:
     """What a rate counts. Where it is not tokens, a step reads `batch_size` of them."""
     by_epoch: ClassVar[bool] = False
     """Training reads all data in each step, not a batch."""
+    special_tokens: ClassVar[tuple[str, ...]] = ()
+    """What a tokenizer must have beside the tokens of texts."""
     corpus: Any
     tokenizer: Tokenizer
+    training: Any
+    validation: Any
 
     # -- data ------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Data:
-        """The data of this name or path; of a table these columns."""
+    def of(cls, data: Any, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
+        """The task with data as `find` reads them; with `eval_only` all of them are for evaluation."""
         raise NotImplementedError
 
     @classmethod
-    def of(cls, data: Any, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
-        """The task with data as `find` gives them; with `eval_only` all of them are for evaluation."""
+    def texts(cls, data: Any, *, held_out: bool) -> list[str]:
+        """The texts to train on, with `held_out` also those to evaluate on, of data as `find` gives them."""
         raise NotImplementedError
+
+    @classmethod
+    def learned(cls, data: Any, name: str) -> Tokenizer | None:
+        """The tokenizer of this name, such as bpe:4000, learned from the data; None if it is the name of a file."""
+        recipe = Recipe.of(name)
+        if recipe is None:
+            return None
+        return recipe.learn(cls.texts(data, held_out=recipe.kind == "char"), cls.special_tokens)
 
     def sizes(self) -> dict[str, Any]:
         """The fields of a model's config that follow from the data, with their values."""
@@ -142,15 +156,23 @@ class Task:
 
     def batches(self, model: Any, *, batch_size: int, seed: int = 0, steps: int | None = None) -> BatchSource:
         """Training batches; `steps` is the length of the training, None while it is not known."""
-        raise NotImplementedError
+        return self.cut(self.training, model, batch_size, seed)
 
     def eval_batches(self, model: Any, *, batch_size: int, limit: int) -> EvalBatches:
         """Evaluation batches, of at most `limit` windows or examples."""
+        return list(self.cut(self.eval_examples(limit), model, batch_size).once())
+
+    def eval_examples(self, limit: int) -> list[Any]:
+        """Examples to evaluate on, from everywhere in the data: their beginning may be of one kind."""
+        return [self.validation[i] for i in spread(len(self.validation), limit)]
+
+    def cut(self, rows: Any, model: Any, batch_size: int, seed: int = 0) -> Any:
+        """Batches of these examples, in random order or `once`, as long as the model reads them."""
         raise NotImplementedError
 
     def eval_rows(self, model: Any) -> int:
         """How many windows or examples there are to evaluate on."""
-        raise NotImplementedError
+        return len(self.validation)
 
     def share(self, model: Any, batches: EvalBatches) -> Share:
         """How much of the evaluation data these batches are."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -10,10 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from chainrule.data import CHOSEN, Columns, Corpus, load
+from chainrule.data import Corpus, load
 from chainrule.errors import DataError, Setting
 from chainrule.models import NOTHING, Word2Vec
-from chainrule.tasks.task import EvalBatches, Task
+from chainrule.tasks.task import Task
 from chainrule.text import LowercaseWordTokenizer
 
 MIN_COUNT = 5
@@ -23,6 +22,7 @@ MIN_COUNT = 5
 class WordVectorsTask(Task):
     """A text as the ids of its words. All of it is trained on: vectors are evaluated by what people know of words."""
 
+    find = staticmethod(load)
     default: ClassVar[str] = "pydoc"
     options: ClassVar[tuple[str, ...]] = ("min_count",)
     by_epoch: ClassVar[bool] = True
@@ -34,11 +34,6 @@ class WordVectorsTask(Task):
     ids: npt.NDArray[np.int32]
     min_count: int | None
     """How often a word of the vocabulary occurs at least; older checkpoints do not say."""
-
-    @classmethod
-    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> Corpus:
-        """What `data.load` finds by this name."""
-        return load(name, columns)
 
     @classmethod
     def of(
@@ -67,10 +62,6 @@ class WordVectorsTask(Task):
     def facts(self) -> dict[str, Any]:
         """How the vocabulary was made."""
         return {"min_count": self.min_count}
-
-    def eval_batches(self, model: Any, *, batch_size: int, limit: int) -> EvalBatches:
-        """None: a text gives no batches to evaluate vectors on."""
-        return []
 
     def vectors(self, model: Word2Vec) -> tuple[list[str], npt.NDArray[Any]]:
         """Words and matrix (V, C), without the unknown word."""

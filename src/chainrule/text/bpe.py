@@ -164,6 +164,14 @@ class BPETokenizer(Tokenizer):
             return self._encoder.decode(np.ascontiguousarray(array, np.int32))
         return b"".join(self.tokens[id] for id in array)
 
+    def piece(self, id: int) -> str:
+        """One token, to be printed; bytes that are a part of a character as \\xc3."""
+        return self.tokens[id].decode("utf-8", "backslashreplace")
+
+    @property
+    def spellings(self) -> list[bytes]:
+        return self.tokens
+
     def to_dict(self) -> dict[str, Any]:
         """A description for JSON, which `from_dict` reads; bytes are written as in GPT-2's files."""
         return {

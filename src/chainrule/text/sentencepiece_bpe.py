@@ -97,6 +97,10 @@ class SentencePieceBPETokenizer(VocabularyTokenizer):
         """ids (n,) -> UTF-8, including the space before the text"""
         return b"".join(self._contents[id] for id in self.check_ids(ids))
 
+    @property
+    def spellings(self) -> list[bytes]:
+        return self._contents
+
     def to_dict(self) -> dict[str, Any]:
         merges = [[left, right, rank] for rank, left, right in self.merges]
         description = {"type": self.kind, "prefix": self.prefix, "start": self.start, "merges": merges}

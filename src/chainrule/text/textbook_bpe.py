@@ -195,8 +195,8 @@ def trace(
         yield Step(pair, count, pieces.words, list(pieces.frequency), len(known))
 
 
-def trace_table(steps: Iterable[Step]) -> str:
-    """The merges as a printed table.
+def trace_table(steps: Iterable[Step], words: int | None = None) -> str:
+    """The merges as a printed table, with this many of the most frequent words; without a number, all.
 
     >>> print(trace_table(trace(["low", "lower", "lowest"], 2)))
     merge  pair    count  new token  vocabulary  words
@@ -205,12 +205,15 @@ def trace_table(steps: Iterable[Step]) -> str:
     """
     rows = [("merge", "pair", "count", "new token", "vocabulary", "words")]
     for number, step in enumerate(steps, 1):
-        words = (
-            " ".join(word) + (f" ({count}x)" if count > 1 else "")
-            for word, count in zip(step.words, step.frequency, strict=True)
-        )
-        pair, new = " + ".join(step.pair), "".join(step.pair)
-        rows.append((str(number), pair, str(step.count), new, str(step.vocab_size), " | ".join(words)))
+        by_frequency = sorted(zip(step.words, step.frequency, strict=True), key=lambda row: -row[1])
+        shown = [
+            " ".join(map(_visible, word)) + (f" ({count}x)" if count > 1 else "")
+            for word, count in by_frequency[:words]
+        ]
+        if left := len(by_frequency) - len(shown):
+            shown.append(f"{left:,} more")
+        pair, new = " + ".join(map(_visible, step.pair)), _visible("".join(step.pair))
+        rows.append((str(number), pair, str(step.count), new, str(step.vocab_size), " | ".join(shown)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     numbers = (0, 2, 4)  # right-aligned columns
     cells = (
@@ -218,3 +221,11 @@ def trace_table(steps: Iterable[Step]) -> str:
         for row in rows
     )
     return "\n".join("  ".join(row).rstrip() for row in cells)
+
+
+def _visible(token: str) -> str:
+    """A token in one line: white space as it is written in Python, a space as ␣."""
+    return "".join(
+        "␣" if character == " " else character if character.isprintable() else repr(character)[1:-1]
+        for character in token
+    )

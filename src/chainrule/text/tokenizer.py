@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ import numpy.typing as npt
 from chainrule.errors import DataError, FormatError
 from chainrule.text.conventions import Conventions
 from chainrule.types import Ids
+
+Spelling: TypeAlias = str | bytes
 
 
 class Tokenizer(ABC):
@@ -41,6 +43,11 @@ class Tokenizer(ABC):
     def special_ids(self) -> Mapping[str, int]:
         """Ids of tokens that no text encodes to, by name."""
         return {}
+
+    @property
+    def spellings(self) -> Sequence[Spelling] | None:
+        """How each token is spelled, where the tokens of a text joined are the text; None where words are put apart."""
+        return None
 
     @property
     def conventions(self) -> Conventions:

@@ -119,6 +119,10 @@ class UnigramTokenizer(VocabularyTokenizer):
         """ids (n,) -> UTF-8, including the space before the text"""
         return b"".join(self._contents[id] for id in self.check_ids(ids))
 
+    @property
+    def spellings(self) -> list[bytes]:
+        return self._contents
+
     def to_dict(self) -> dict[str, Any]:
         description = {"type": self.kind, "prefix": self.prefix, "scores": list(self.scores)}
         return description | self.vocabulary.to_dict()

@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from chainrule.errors import ConfigError, DataError
 from chainrule.files import is_number, plain, regular_bytes, write
 from chainrule.machine import clock
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 REFRESH = 0.1  # seconds between updates of the live line
 PLAIN = 10.0  # seconds between plain lines
@@ -84,6 +83,8 @@ class Log(Logger):
         tell: Callable[[str], None] | None = None,
     ) -> None:
         self.tell = tell
+        from rich.console import Console  # here, because reading a log needs no terminal
+
         self.console = console or Console(highlight=False)
         self.per_step, self.unit = per_step, unit  # for the pace: tokens, texts or pairs
         self.scores: list[str] = []  # of the last evaluation
@@ -99,6 +100,8 @@ class Log(Logger):
         self.said = time.monotonic()
 
     def __enter__(self) -> Log:
+        from rich.live import Live
+
         terminal = self.console.is_terminal and not self.console.is_dumb_terminal and not self.tell
         self.live = Live(console=self.console, auto_refresh=False, transient=True) if terminal else None
         if self.live:
@@ -175,6 +178,8 @@ class Log(Logger):
     def _say(self, text: str) -> None:
         if self.live:
             with self._heard():
+                from rich.text import Text
+
                 self.live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
         else:
             self._print(text)

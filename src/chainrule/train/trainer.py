@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -29,14 +29,14 @@ from chainrule.train.best import Best
 from chainrule.train.bounds import Bounds
 from chainrule.train.config import TrainConfig
 from chainrule.train.interrupt import Interrupt
-from chainrule.train.log import Logger
+from chainrule.train.log import Logger, Scores
 from chainrule.train.plan import Plan
 from chainrule.train.skips import check_sound, noted
 from chainrule.train.step import GoingOn, GradientStep, Step
 
 ENTROPY_TARGETS = 256  # enough for a mean, and next to nothing beside an evaluation
 
-Scores = Callable[[Any, EvalBatches], Mapping[str, float | None]]
+Measure = Callable[[Any, EvalBatches], Scores]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Trainer:
         config: TrainConfig,
         tokenizer: Tokenizer | None = None,
         step: Step | None = None,
-        scores: Scores | None = None,
+        scores: Measure | None = None,
     ) -> None:
         self.model = model
         self.eval_batches = eval_batches
@@ -107,7 +107,7 @@ class Trainer:
                 return not asked_to_stop()
 
             def asked_to_stop() -> bool:
-                return interrupt.asked or log.closed
+                return interrupt.asked or (log.closed and self.steps > 0)  # of no steps nothing would be kept
 
             self.going_on = going_on
             while not self.finished and not asked_to_stop():
@@ -248,7 +248,7 @@ class Trainer:
         with precision(self.config.precision), self.step.averaged():
             return self.model.mean_loss(self.eval_batches)
 
-    def scores(self) -> Mapping[str, float | None]:
+    def scores(self) -> Scores:
         """What else is measured on the evaluation batches, by name; nothing if no `scores` were given."""
         if not (self.eval_batches and self.measure):
             return {}

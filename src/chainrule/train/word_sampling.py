@@ -8,14 +8,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule.random import from_key
-
-Array = npt.NDArray[Any]
+from chainrule.types import Array
 
 
 def keep_probability(counts: Array, sample: float) -> Array:

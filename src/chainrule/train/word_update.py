@@ -11,15 +11,13 @@ the negatives, drawn once for the whole window) and G = lr (label - σ(x yᵀ)) 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule import native, ops
 from chainrule.train.word_sampling import AliasTable, random_words
-
-Array = npt.NDArray[Any]
+from chainrule.types import Array
 
 
 @dataclass(frozen=True)

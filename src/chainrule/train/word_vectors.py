@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,7 @@ from chainrule.train.step import GoingOn, Step
 from chainrule.train.trainer import Trainer
 from chainrule.train.word_sampling import AliasTable, keep_probability, noise
 from chainrule.train.word_update import Stretch, learn
-
-Array = npt.NDArray[Any]
+from chainrule.types import Array
 
 STRETCH = 1 << 14  # centers with one learning rate, and between two reports of progress
 COUNT, LANES = 32, 8  # centers per chunk; chunks per round, at most

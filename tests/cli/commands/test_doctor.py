@@ -51,9 +51,9 @@ def test_options_that_would_be_ignored_are_refused(capsys: pytest.CaptureFixture
     Path("run").mkdir()
     Path("run/log.jsonl").touch()
     for words, message in [
-        (["doctor", "run", "--family=lstm"], "--family is given with a run, which has its own"),
-        (["doctor", "run", "--text-column=a"], "--text-column is given with a run"),
-        (["doctor", "--family=lstm"], "--family is given without DATA"),
+        (["doctor", "run", "--family=lstm"], "--family is given without data"),
+        (["doctor", "run", "--text-column=a"], "--text-column is given without data"),
+        (["doctor", "--family=lstm"], "--family is given without data"),
     ]:
         with pytest.raises(SystemExit) as stop:
             main(words)

@@ -177,7 +177,7 @@ def test_a_tokenizer_from_elsewhere_brings_its_conventions(tmp_path: Path) -> No
             ["import", "HuggingFaceTB/SmolLM2", "--out", "x"],
             "HuggingFaceTB/SmolLM2: no such directory or file (nothing is downloaded; give a directory or a file)",
         ),
-        (["import", "{run}/log.jsonl", "--tokenizer", "nowhere", "--out", "x"], "nowhere: cannot be read"),
+        (["import", "{run}/log.jsonl", "--tokenizer", "nowhere", "--out", "x"], "nowhere: no such file"),
         (["import", "{run}/log.jsonl", "--out", "x"], "not a known model format"),
         (["import", "{empty}", "--out", "x"], "empty.gguf: is empty (must be a directory, .gguf"),
         (["export", "{run}", "--out", "{run}"], "exists already"),

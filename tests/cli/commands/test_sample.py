@@ -158,7 +158,8 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["".join(rng.choice(list("abcd"), size=rng.integers(2, 6))) for _ in range(200)]
     (folder / "pairs.tsv").write_text("".join(f"{word}\t{word.upper()}\n" for word in words))
     size = ["--n-layer", "1", "--n-head", "2", "--n-embd", "16", "--block-size", "8", "--max-steps", "40"]
-    main(["train", "seq2seq", str(folder / "pairs.tsv"), *size, "--lr", "0.01", "--out", str(folder / "run")])
+    size += ["--lr", "0.01", "--tokenizer", "char"]
+    main(["train", "seq2seq", str(folder / "pairs.tsv"), *size, "--out", str(folder / "run")])
     return folder / "run"
 
 

@@ -90,7 +90,8 @@ def test_flags_that_would_be_ignored_are_refused(
     [
         ("classifier", ["--prompt", "snow", "--top-k", "3"], "--top-k is given for a classifier"),
         ("bert", ["--prompt", "snow is white"], "'snow is white' has no [MASK]"),
-        ("bert", [], "'' has no [MASK]"),
+        ("bert", [], "sample: --prompt is not given for a BERT (must be a text for it to read)"),
+        ("bert", ["--prompt", ""], "'' has no [MASK]"),
         ("bert", ["--prompt", "[MASK]", "--top-k", "0"], "--top-k is 0"),
     ],
 )

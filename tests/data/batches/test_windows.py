@@ -84,5 +84,3 @@ def test_sizes_must_be_positive() -> None:
         Batches(IDS, batch_size=0, block_size=8)
     with pytest.raises(ConfigError, match="block_size is 0"):
         Batches(IDS, batch_size=1, block_size=0)
-    with pytest.raises(ConfigError, match="fraction 1"):
-        split(IDS, 1.0)

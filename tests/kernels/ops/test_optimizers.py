@@ -103,6 +103,18 @@ def test_global_norm(n: int) -> None:
     assert len(norms) == 1 and norms.pop() == pytest.approx(want, rel=1e-12)
 
 
+@pytest.mark.parametrize("isa", native.isas())
+@pytest.mark.parametrize("n", [1, 15, 17, 65])
+def test_global_norm_of_a_list_counts_what_fills_no_vector(n: int, isa: str) -> None:
+    """A block is padded with zeros; a tensor by itself is not."""
+    param = Param(np.zeros(n))
+    params = Parameters([("a", param)])
+    param.grad[...] = np.arange(1.0, n + 1)
+    assert extension.set_isa(isa) and params.kernels() is not None
+    want = math.sqrt(n * (n + 1) * (2 * n + 1) / 6)
+    assert [global_norm([param]), global_norm(params)] == pytest.approx([want, want], rel=1e-12)
+
+
 def test_clipping_gives_the_bits_of_numpy() -> None:
     params = Parameters([("a", Param(np.zeros(70_000)))])
     before = np.random.default_rng(0).normal(size=params.grad.shape).astype(np.float32)

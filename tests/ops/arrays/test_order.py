@@ -17,6 +17,11 @@ def test_equal_values_keep_their_order() -> None:
     assert x.argmax(axis=1).tolist() == [0, 1] and x.argmin().item() == 5
 
 
+def test_without_an_axis_the_last_one_is_sorted() -> None:
+    assert cr.ops.sort(x)[1].tolist() == [[1, 0, 2], [2, 0, 1]]
+    assert cr.ops.topk(x, 2)[1].tolist() == [[0, 2], [1, 0]]
+
+
 def test_arrays_give_arrays() -> None:
     values, ids = cr.ops.sort(np.array([2.0, 1.0]))
     assert isinstance(values, np.ndarray) and isinstance(ids, np.ndarray)

@@ -86,6 +86,9 @@ def test_std_of_equal_numbers_has_gradient_0() -> None:
         (lambda x: x.var(correction=24), "24 elements, correction 24"),
         (lambda x: ops.einsum("ij,jk->ik", x, x), "'ij' for an array of 3 axes"),
         (lambda x: ops.einsum("aij,ajk->ik", x, x), "axis 'j' must have one size"),
+        (lambda x: ops.einsum("aij->a", x, x), r"einsum: subscripts 'aij->a' for 2 arrays \(must be letters"),
+        (lambda x: ops.einsum("ai1->a", x), r"einsum: subscripts 'ai1->a' for 1 arrays \(must be letters"),
+        (lambda x: ops.einsum(3, x), r"einsum: subscripts 3 \(must be letters"),
         (lambda x: x[0, 0].tril(), "at least two axes"),
         (lambda x: x.transpose(1, 2), r"swapaxes\(1, 2\) swaps two"),
     ],
@@ -93,3 +96,11 @@ def test_std_of_equal_numbers_has_gradient_0() -> None:
 def test_errors(call, message: str) -> None:
     with pytest.raises(cr.ShapeError, match=message):
         call(cr.Tensor(data))
+
+
+def test_a_triangle_keeps_the_diagonal() -> None:
+    square = np.arange(1.0, 10.0).reshape(3, 3)
+    for ours, theirs in ((ops.tril, np.tril), (ops.triu, np.triu)):
+        np.testing.assert_array_equal(ours(square), theirs(square))
+        for k in (-1, 1):
+            np.testing.assert_array_equal(ours(square, k), theirs(square, k))

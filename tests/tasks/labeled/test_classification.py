@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chainrule.data import Labeled
+from chainrule.data import LabelCorpus, Labeled
 from chainrule.errors import DataError
 from chainrule.models import make
-from chainrule.tasks.labeled.classification import SPLIT, ClassificationTask, LabelCorpus
+from chainrule.tasks.labeled.classification import SPLIT, ClassificationTask
 
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "block_size": 64}
 FEW = {"batch_size": 4, "limit": 8}

@@ -9,6 +9,7 @@ import pytest
 
 from chainrule import native
 from chainrule.data import load
+from chainrule.errors import DataError
 from chainrule.text import UnigramTokenizer
 from chainrule.text.training.unigram import Settings, best_cut, digamma, expect, train
 from tests.text.reference import without_extension
@@ -24,6 +25,14 @@ def test_native_training_equals_the_reference(pieces: int) -> None:
         plain = UnigramTokenizer.train(text, pieces, byte_fallback=False)
     assert fast.vocabulary.tokens == plain.vocabulary.tokens
     np.testing.assert_allclose(fast.scores, plain.scores, rtol=1e-9)
+
+
+@pytest.mark.parametrize("texts", ["", [], [""]])
+def test_no_text_is_refused_with_and_without_a_compiler(texts: str | list[str]) -> None:
+    with pytest.raises(DataError, match="unigram: no text to learn from"):
+        UnigramTokenizer.train(texts, 300)
+    with without_extension(), pytest.raises(DataError, match="unigram: no text to learn from"):
+        UnigramTokenizer.train(texts, 300)
 
 
 def test_expected_counts_are_those_of_all_cuts() -> None:

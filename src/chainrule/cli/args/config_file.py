@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from chainrule.cli.args.familiar import option_hint
 from chainrule.cli.args.options import Option
 from chainrule.errors import ConfigError
 from chainrule.files import regular_bytes
@@ -57,7 +58,7 @@ def _value(value: Any) -> str:
 def _checked(path: Path, name: str, value: Any, known: Mapping[str, Option]) -> Any:
     """The value as its field holds it."""
     if name not in known:
-        hint = did_you_mean(name, known)
+        hint = did_you_mean(name, known) or option_hint(name, [option.flag for option in known.values()])
         raise ConfigError(f"{path}: unknown option {name!r}{hint and f' ({hint})'}")
     kind = known[name].kind
     if not kind.takes(value):

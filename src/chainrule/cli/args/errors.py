@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from chainrule.cli.args.familiar import option_hint
 from chainrule.errors import ConfigError
 from chainrule.suggest import did_you_mean
 
@@ -15,9 +16,13 @@ class UsageError(ConfigError):
 
 
 class UnknownOption(UsageError):
+    """`known` are the flags of the command, and the names of what is given by its place."""
+
     def __init__(self, word: str, known: Iterable[str]) -> None:
         self.word = word
-        self.hint = did_you_mean(word.partition("=")[0], known, likeness=ALIKE)
+        flag, known = word.partition("=")[0], list(known)
+        flags = [name for name in known if name.startswith("-")]
+        self.hint = option_hint(flag, known) or did_you_mean(flag, flags, likeness=ALIKE)
         super().__init__(f"{word}: unknown option{self.hint and f' ({self.hint})'}")
 
 
@@ -44,4 +49,7 @@ class MissingArgument(UsageError):
 class ExtraArgument(UsageError):
     def __init__(self, word: str) -> None:
         self.word = word
-        super().__init__(f"{word!r}: one argument too many (leave it out; an option is written --name)")
+        rule = "leave it out; an option is written --name"
+        if word.lower() in ("true", "false", "yes", "no", "on", "off"):
+            rule = "a switch has no value: --name turns it on, --no-name off"
+        super().__init__(f"{word!r}: one argument too many ({rule})")

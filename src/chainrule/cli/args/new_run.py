@@ -18,9 +18,11 @@ from chainrule.models.registry import KNOWN
 from chainrule.models.suited import SHAPE
 from chainrule.runs import Run, RunFolder
 from chainrule.scaling.budget import choose
+from chainrule.suggest import hinted
 from chainrule.tasks.memory import step_bytes
 from chainrule.tasks.registry import task_of
 from chainrule.text import CharTokenizer, Tokenizer
+from chainrule.text.training.recipe import KINDS, Recipe
 from chainrule.train.config import TrainConfig
 
 
@@ -30,21 +32,44 @@ def new_run(asked: TrainOptions, *, draft: bool = False) -> Run:
     if asked.out and not draft:
         RunFolder(asked.out).check_free()  # before sizes are chosen, which takes a while
     reads = KNOWN[family].reads
-    if asked.tokenizer == "char" and reads != "characters":
+    if asked.tokenizer == "char" and reads not in ("characters", "byte pairs"):
         why = "which has no [CLS]" if reads == "word pieces" else "which has no words"
         rule = f"must be {reads} for a {family}: leave it out"
         raise ConfigError("train: ", Setting("tokenizer"), f" is char, {why} ({rule})")
+    _check_name(asked.tokenizer)
     run = (
         _for_budget(asked, folder, draft)
         or _for_data(asked, folder, draft)
         or _as_given(asked, folder, draft)
     )
+    if told := _learned(asked, run):
+        asked.say(told)
     if run.embedded:
         tokens = f"{run.embedded:,} of {run.tokenizer.vocab_size:,} tokens"
         asked.say(f"{tokens} begin with the vectors of {asked.init_embeddings}")
     if not draft:
         write(run.files.settings, _record(asked, run).encode())
     return run
+
+
+def _check_name(tokenizer: str | None) -> None:
+    """A word that is neither a tokenizer to learn nor a file; what is no path is a name."""
+    if tokenizer is None or Recipe.of(tokenizer) or Path(tokenizer).exists() or not tokenizer.isalnum():
+        return
+    listed = f"{', '.join(KINDS)}, with a size as in bpe:4000, or the path of a tokenizer's file; nothing is fetched"
+    rule = hinted(f"must be {listed}", tokenizer, KINDS)
+    raise ConfigError("train: ", Setting("tokenizer"), f" is {tokenizer} ({rule})")
+
+
+def _learned(asked: TrainOptions, run: Run) -> str:
+    """Which tokenizer was learned, if one was asked for by name or the family has one by default."""
+    recipe = Recipe.of(asked.tokenizer)
+    byte_pairs = asked.tokenizer is None and asked.init is None and KNOWN[asked.family].reads == "byte pairs"
+    if not byte_pairs and (recipe is None or recipe.kind == "char"):
+        return ""
+    kind = "bpe" if recipe is None else recipe.kind
+    other = "" if recipe else "; --tokenizer bpe:SIZE or char for another"
+    return f"tokenizer: {kind} of {run.tokenizer.vocab_size:,} tokens, learned from the data{other}"
 
 
 def _begin(

@@ -38,6 +38,8 @@ def from_words(options: Sequence[Option], words: Sequence[str]) -> dict[str, Any
             places = [] if many else places[1:]
         if option.name in texts:
             said = texts[option.name]
+            if option.argument and "" in said:
+                raise BadValue(option.flag, "", "must not be empty")
             values[option.name] = said if isinstance(said, bool) else option.kind.value(option.flag, said)
     if places:
         raise ExtraArgument(places[0])
@@ -61,7 +63,7 @@ def _sorted(options: Sequence[Option], words: list[str]) -> tuple[dict[str, Any]
         flag = written.replace("_", "-")
         option = flags.get(flag) or off.get(flag)
         if option is None:
-            raise UnknownOption(word, flags)
+            raise UnknownOption(word, [option.flag for option in options])
         if option.kind.words == 0:
             if equals:
                 raise BadValue(flag, value, f"must stand alone: leave out ={value}")
@@ -77,7 +79,10 @@ def _following(kind: Kind, flag: str, words: list[str]) -> list[str]:
     found = list(takewhile(lambda word: not _is_flag(word), words[:1] if kind.words == 1 else words))
     pairs = kind.words is None and kind.gather is not tuple
     if pairs:
-        found = [*found[:1], *takewhile(_is_number, found[1:])]
+        numbers = 1 + len(list(takewhile(_is_number, found[1:])))
+        found = found[
+            : numbers + numbers % 2
+        ]  # of half a pair also the word that is no number: the error shows it
     if not found and (pairs or kind.words is not None):
         raise MissingValue(flag)
     del words[: len(found)]

@@ -14,6 +14,7 @@ from chainrule.errors import ConfigError, Setting
 from chainrule.files import alone, write
 from chainrule.runs import Run, RunFolder
 from chainrule.runs.load import is_tokenizer
+from chainrule.text.training.recipe import Recipe
 
 # Settings that may change when a run is resumed: the highest rate, and when to look, save and stop.
 FREE = ("lr", "on_nan", "eval_every", "save_every", "sample_every", "keep", "patience")
@@ -27,11 +28,12 @@ def resumed(asked: TrainOptions, folder: Path) -> Run:
             f"resume: {folder} is a run of {run.family}, not of {asked.family} (resume with: {command_for(run)})"
         )
     same_folder(asked.out, folder)
-    if asked.init is not None and str(asked.init) != _begun_with(folder):
+    if asked.init is not None and str(asked.init) != _recorded(folder, "init"):
         own = f" is {asked.init}, the run in {folder} continues with its own weights"
         raise ConfigError("resume: ", Setting("init"), own, " (leave out one of the two)")
     same_data(run, asked.data, asked.columns)
-    if not is_tokenizer(asked.tokenizer, run.tokenizer):
+    learned = Recipe.of(asked.tokenizer) is not None and asked.tokenizer == _recorded(folder, "tokenizer")
+    if not learned and not is_tokenizer(asked.tokenizer, run.tokenizer):
         other = f" is {asked.tokenizer}, the run has another (leave it out)"
         raise ConfigError("resume: ", Setting("tokenizer"), other)
     said = vars(asked) | vars(asked.sizes) | vars(asked.training)
@@ -61,10 +63,10 @@ def same_data(run: Run, name: str, asked: Columns) -> None:
         raise ConfigError(f"resume: {said}, in the run {reading or run.corpus.name} (leave it out)")
 
 
-def _begun_with(folder: Path) -> str | None:
-    """The initial weights that the settings of a run name."""
+def _recorded(folder: Path, name: str) -> Any:
+    """A setting that a run was started with; None if it was not given."""
     settings = RunFolder(folder).settings
-    return read_settings(settings).get("init") if settings.exists() else None
+    return read_settings(settings).get(name) if settings.exists() else None
 
 
 def renew_settings(run: Run) -> None:

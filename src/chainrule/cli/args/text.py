@@ -19,6 +19,9 @@ def read_input(source: str) -> str:
     path = Path(source)
     if source == "-":
         content = sys.stdin.buffer.read()
+    elif len(source.split()) > 1 and not path.exists():
+        rule = "a text itself comes from standard input: echo TEXT | chainrule COMMAND -"
+        raise DataError(f"{source!r}: no such file ({rule})")
     elif source in cr.data.BUILT_IN or not path.is_file():
         return cr.data.load(source).text
     else:
@@ -35,10 +38,17 @@ def read_input(source: str) -> str:
 def find_tokenizer(
     vocab: str | Path | None, texts: Iterable[str] | None = None, *, pattern: str | None = None
 ) -> cr.text.Tokenizer:
-    """The tokenizer in a file; for none, or `char`, the characters of the texts, or of the built-in one.
+    """The tokenizer in a file, or learned from the texts by its name; for none, or `char`, their characters.
+
+    Without texts the characters are those of the built-in one.
 
     `pattern` splits words for a file of tiktoken's ranks.
     """
+    from chainrule.text.training.recipe import Recipe
+
+    recipe = Recipe.of(str(vocab)) if texts is not None else None
+    if texts is not None and recipe and recipe.kind != "char":
+        return recipe.learn(list(texts))
     if vocab is not None and vocab != "char":
         return cr.io.load_tokenizer(vocab, pattern=pattern)
     if pattern is not None:

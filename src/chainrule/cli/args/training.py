@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -55,8 +56,9 @@ class TrainOptions:
     """The options with a flag or a line in the file, default or not."""
 
     def say(self, words: str) -> None:
-        """Progress: on stderr if stdout is for machines."""
-        print(words, file=sys.stderr if self.json else sys.stdout)
+        """Progress: on stderr if stdout is for machines. If nobody reads it the log notices, and the run is saved."""
+        with suppress(BrokenPipeError):
+            print(words, file=sys.stderr if self.json else sys.stdout)
 
     @property
     def planned(self) -> TrainConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,10 @@ class Command:
         folder = self.out or Path("runs/demo")
         run = cr.runs.Run.new(folder, corpus, config, numbered=self.out is None, **SIZE)
         characters = f"{len(corpus.text):,} characters"
-        print(f"Corpus  {characters} of Python's help topics ({corpus.version}), no download")
-        print(f"Model   {size(run.model)}, weights random")
-        print(f"Run     {run.folder}, {self.minutes:g} minutes of training; Ctrl-C ends it early\n")
+        with suppress(BrokenPipeError):  # the log notices it too, and saves the run
+            print(f"Corpus  {characters} of Python's help topics ({corpus.version}), no download")
+            print(f"Model   {size(run.model)}, weights random")
+            print(f"Run     {run.folder}, {self.minutes:g} minutes of training; Ctrl-C ends it early\n")
         result = run.train()
         baselines = run.baselines()
         print_losses(result, baselines)

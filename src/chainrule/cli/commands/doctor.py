@@ -36,24 +36,24 @@ class Command:
     """Directory of a run, or what `chainrule train` takes: a text file, a corpus, a directory of shards."""
     family: str = "gpt"
     """Family of the model that the data are for."""
-    tokenizer: Path | None = None
-    """File of a tokenizer for the data. Default: every character is a token; shards have their own."""
+    tokenizer: str | None = None
+    """Tokenizer for the data, as `chainrule train` takes it: a file, or bpe:4000. Default: that of the family."""
     columns: Annotated[Columns, Without(("other_column",))] = field(default_factory=Columns)
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
+        of_data = self.subject is not None and not cr.runs.RunFolder(Path(self.subject)).log.exists()
+        if not of_data:
+            refuse("doctor", self, "without data (leave it out)", but=("subject", "json"))
         if self.subject is None:
-            refuse("doctor", self, "without DATA (must be with it, or left out)", but=("json",))
             show(report(), self.json)
             return
         with Progress("examining") as progress:
-            if cr.runs.RunFolder(Path(self.subject)).log.exists():
-                why = "with a run, which has its own (leave it out)"
-                refuse("doctor", self, why, but=("subject", "json"))
-                title, findings = of_run(Path(self.subject))
-            else:
+            if of_data:
                 title, findings = self._of_data(self.subject, progress)
+            else:
+                title, findings = of_run(Path(self.subject))
         if self.json:
             print(json.dumps({"of": title, "findings": [finding.to_dict() for finding in findings]}))
         else:
@@ -64,11 +64,10 @@ class Command:
         from chainrule.data.read.table import Table, is_table
         from chainrule.train.trials import overfit
 
-        tokenizer = None if self.tokenizer is None else cr.io.load_tokenizer(self.tokenizer)
         if Path(name).is_file() and is_table(Path(name)):
             print("\n".join(overview(Table.open(Path(name), self.columns))), file=sys.stderr)
         run = cr.runs.Run.new(
-            "", name, cr.train.TrainConfig(), self.family, tokenizer, columns=self.columns, draft=True
+            "", name, cr.train.TrainConfig(), self.family, self.tokenizer, columns=self.columns, draft=True
         )
         say_reading(getattr(run.corpus, "reading", None))
         findings = [*run.trainer.examine(), overfit(run.trainer, said=progress.say)]

@@ -99,6 +99,7 @@ class Command:
         why = "without choices (must be with it, or left out)"
         refuse("eval", self, why, but=(*ALWAYS, "batch_size", "beam", *COLUMNS))
         if self.data is None and not is_run(self.run_folder):
+            open_model(self.run_folder)  # which says what is no model at all
             raise ConfigError(f"{self.run_folder}: a model without its training (must be given data)")
         model, tokenizer, saved = open_model(self.run_folder)
         kind = cr.tasks.task_of_model(model)
@@ -111,6 +112,7 @@ class Command:
             if saved:  # as it was evaluated in training
                 own = {option: saved.training[option] for option in kind.options if option in saved.training}
         else:
+            self._no_questions(kind, Path(self.data))
             data = kind.find(self.data, as_before(self.data, self.columns, origin.columns, origin.name))
             self._say_if_trained_on(data, origin)
         say_reading(getattr(data, "reading", None))
@@ -132,6 +134,20 @@ class Command:
         share = task.share(model, batches)
         counts = {"evaluated": share.used, "available": share.total, "unit": share.unit}
         return {"run": str(self.run_folder), "data": self.data or origin.name} | counts | found
+
+    def _no_questions(self, kind: type[cr.tasks.Task], path: Path) -> None:
+        """A file of multiple-choice questions is not a text."""
+        from chainrule.data.read.questions import are_questions
+        from chainrule.data.read.table import is_table
+
+        if (
+            kind is cr.tasks.LanguageModelingTask
+            and path.is_file()
+            and is_table(path)
+            and are_questions(path)
+        ):
+            rule = ("must be with ", Setting("choices"), ", or name a text with ", Setting("text_column"))
+            raise ConfigError(f"{path}: has multiple-choice questions (", *rule, ")")
 
     def _no_columns(self) -> None:
         """The data of a run are read as when it began."""

@@ -28,8 +28,8 @@ class Command:
 
     source: Annotated[Path, Argument("SOURCE")]
     """A directory with config.json, model.safetensors and tokenizer.json; a .gguf or .bin file, or its directory."""
-    out: Annotated[Path, New]
-    """Directory to write, new or empty."""
+    out: Annotated[Path | None, New] = None
+    """Directory to write, new or empty. Default: models/NAME, by the name of the source."""
     tokenizer: Path | None = None
     """A tokenizer's file, for weights that come without one or with one that is not read."""
     json: bool = False
@@ -39,17 +39,20 @@ class Command:
         if cr.runs.RunFolder(self.source).checkpoints.is_dir():
             fix = "sample, eval, chat and export take it as it is; to copy the model: export"
             raise ConfigError(f"{self.source}: a run of ours (must be a model of another program; {fix})")
-        with Progress(f"write {self.out}"):
-            model, tokenizer = cr.io.convert(self.source, self.out, self.tokenizer)
+        out = self.out or Path(
+            "models", self.source.stem if self.source.is_file() else self.source.resolve().name
+        )
+        with Progress(f"write {out}"):
+            model, tokenizer = cr.io.convert(self.source, out, self.tokenizer)
         facts = found(model, tokenizer)
         if self.json:
-            print(json.dumps({"out": str(self.out)} | facts))
+            print(json.dumps({"out": str(out)} | facts))
             return
-        print(f"{size(model)}; in {self.out}")
+        print(f"{size(model)}; in {out}")
         print(f"tokenizer: {facts['tokenizer']}, {tokenizer.vocab_size:,} tokens", end="")
         print(f"; end tokens: {' '.join(facts['end_tokens']) or 'none'}", end="")
         print(f"; chat template: {'yes' if facts['chat_template'] else 'no'}")
-        for what, words in uses(model, tokenizer, self.out):
+        for what, words in uses(model, tokenizer, out):
             print(f"{what} with: {command_line()} {words}")
 
 

@@ -76,12 +76,19 @@ class Command:
             else prompts_in(self.prompts_file, self.prompt, self.columns)
         )
         Check("sample", self).whole(1, MOST_SAMPLES, "num_samples")
+        if self.prompts_file is None:
+            refuse(
+                "sample", self.columns, "without prompts_file (must be with a table of prompts, or left out)"
+            )
         model, tokenizer = cr.runs.load(self.run_folder)
         used(self.run_folder)
         task = cr.tasks.task_of_model(model)
         options = self._options(task)
         if isinstance(model, cr.models.LanguageModel):
             options = self._for_model(options, tokenizer, prompts)
+        elif not {"prompt", "prompts_file"} & self.given:
+            what = "must be a text to translate" if task.writes else "must be a text for it to read"
+            raise ConfigError("sample: ", Setting("prompt"), f" is not given for {task.model} ({what})")
         elif self.special is not None:
             raise ConfigError("sample: ", Setting("special"), f" is given for {task.model} (leave it out)")
         one = len(prompts) * self.num_samples == 1 and not (self.logprobs or self.json or self.beam)

@@ -22,7 +22,8 @@ def help_text(command: type[Any], program: str, options: Sequence[Option]) -> st
     by_data = command.by_data() if hasattr(command, "by_data") else {}
     options = [_with_default(option, by_data) for option in options]
     arguments = [option for option in options if option.argument]
-    usage = " ".join(["usage:", program, *map(_place, arguments), "[OPTIONS]"])
+    first = [command.first] if hasattr(command, "first") else []
+    usage = " ".join(["usage:", program, *first, *map(_place, arguments), "[OPTIONS]"])
     about = inspect.cleandoc(command.__doc__ or "")
     lines = [usage, "", *_wrapped(about, width)]
     if arguments:

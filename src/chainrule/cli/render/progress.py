@@ -31,14 +31,21 @@ class Progress:
     """
 
     def __init__(self, what: str, console: Console | None = None) -> None:
-        from rich.console import Console
-
         self.what = what
         self.done = ""
-        self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = console
         self.status: Status | None = None
         self.over = threading.Event()
         self.teller = threading.Thread(target=self._tell, daemon=True)
+
+    @property
+    def console(self) -> Console:
+        """Where it is told; most commands are over before there is anything to tell."""
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        return self._console
 
     def __enter__(self) -> Progress:
         self.began = time.monotonic()

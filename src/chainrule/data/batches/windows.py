@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
 
 import numpy as np
 
 from chainrule.data.batches.source import BatchSource
 from chainrule.data.order import check_sizes, spread
-from chainrule.errors import ConfigError, DataError, Setting
+from chainrule.errors import DataError, Setting
 from chainrule.random import generator
 from chainrule.types import Ids
-
-Row = TypeVar("Row", Ids, str)
-
-
-def split(row: Row, fraction: float = 0.1) -> tuple[Row, Row]:
-    """ids (n,) or a text -> (training, validation): the last `fraction` of it is for validation.
-
-    The split depends only on the length, so all runs on a text are validated on the same part.
-    """
-    if not 0 < fraction < 1:
-        raise ConfigError(f"split: fraction {fraction} (must be between 0 and 1)")
-    first = len(row) - round(fraction * len(row))
-    return row[:first], row[first:]
 
 
 class Batches(BatchSource):

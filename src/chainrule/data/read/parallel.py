@@ -10,6 +10,7 @@ docstrings            built in: functions of the standard library and what they 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -44,7 +45,7 @@ class PairCorpus:
         return hashed.hexdigest()
 
 
-def load_pairs(name: str | Path = "docstrings", columns: Columns = CHOSEN) -> PairCorpus:
+def load_pairs(name: str | os.PathLike[str] = "docstrings", columns: Columns = CHOSEN) -> PairCorpus:
     """The pairs of a file, of two files A+B, or the built-in docstrings, without duplicates.
 
     `columns` says which columns of a table they are.
@@ -75,9 +76,9 @@ def load_pairs(name: str | Path = "docstrings", columns: Columns = CHOSEN) -> Pa
     return PairCorpus(where, version, found, reading)
 
 
-def _files(name: str | Path) -> list[Path]:
+def _files(name: str | os.PathLike[str]) -> list[Path]:
     """One file, or two as A+B; a file may have a + in its name."""
-    parts = [name] if Path(name).exists() else str(name).split("+")
+    parts = [name] if Path(name).exists() else os.fspath(name).split("+")
     if len(parts) > 2:
         raise DataError(f"{name}: {len(parts)} files (must be one, or two as A+B without another +)")
     return [Path(part) for part in parts]

@@ -21,7 +21,7 @@ from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 from chainrule.data.read.records import Record, kind, records, some
-from chainrule.errors import DataError
+from chainrule.errors import ChainruleError, DataError
 
 QUESTIONS = ("question", "prompt", "ctx", "question_stem", "stem", "goal")
 LISTS = ("choices", "endings", "options")
@@ -49,6 +49,17 @@ def read_questions(path: Path) -> list[Question]:
     if not found:
         raise DataError(f"{path}: no questions (must have a header, and a question per row)")
     return found
+
+
+def are_questions(path: Path) -> bool:
+    """Is the first record of a file a multiple-choice question?"""
+    try:
+        for _, record in records(path):
+            _question(record, str(path), True)
+            return True
+    except ChainruleError:
+        pass
+    return False
 
 
 def _question(record: Record, where: str, from_0: bool) -> Question:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import DataError
-
-Array = npt.NDArray[Any]
+from chainrule.types import Array
 
 
 class Terminals(NamedTuple):

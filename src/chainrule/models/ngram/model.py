@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from chainrule.errors import ConfigError, DataError
-from chainrule.models.ngram.grams import Array, Level, Terminals, count, find, listed
+from chainrule.models.ngram.grams import Level, Terminals, count, find, listed
 from chainrule.models.ngram.smoothing import Additive, Smoothing, Weights
 from chainrule.random import generator
+from chainrule.types import Array
 
 ONE_TERMINAL = Terminals(0, 0)
 

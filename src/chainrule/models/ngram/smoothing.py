@@ -18,7 +18,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from chainrule.errors import ConfigError
-from chainrule.models.ngram.grams import Array, Level
+from chainrule.models.ngram.grams import Level
+from chainrule.types import Array
 
 
 class Weights(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from chainrule.data import Bag, BagBatches, NGrams
+from chainrule.data import Bag, BagBatches, LabelCorpus, NGrams
 from chainrule.models import BagOfWords
 from chainrule.models.suited import Suited, for_bag_of_words
-from chainrule.tasks.labeled.classification import ClassificationTask, LabelCorpus, training_texts
+from chainrule.tasks.labeled.classification import ClassificationTask, training_texts
 from chainrule.text import Tokenizer, WordTokenizer
 
 VOCABULARY = 50_000  # words at most
@@ -21,6 +21,7 @@ class BagOfWordsTask(ClassificationTask):
     """Texts to train on and texts to evaluate on, as bags of words; the same ones as for any other classifier."""
 
     baseline: ClassVar[str] = ""
+    special_tokens: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """Any tokenizer will do."""
@@ -43,7 +44,8 @@ class BagOfWordsTask(ClassificationTask):
     def _tokens(self, model: BagOfWords, rows: list[Any]) -> list[Any]:
         return [self.tokenizer.encode(row.text)[: model.config.block_size] for row in rows]
 
-    def _batches(self, rows: list[Any], model: BagOfWords, batch_size: int, seed: int = 0) -> BagBatches:
+    def cut(self, rows: list[Any], model: BagOfWords, batch_size: int, seed: int = 0) -> BagBatches:
+        """Bags of features."""
         return BagBatches(
             self._tokens(model, rows),
             [self.names[row.label] for row in rows],

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from chainrule import ops
 from chainrule.autograd import no_grad
-from chainrule.data import (
-    CHOSEN,
-    Columns,
-    Labeled,
-    LabeledBatches,
-    Reading,
-    SpecialIds,
-    Split,
-    label_ids,
-    labeled_rows,
-    load_pairs,
-    segmented,
-    spread,
-)
+from chainrule.data import LabelCorpus, LabeledBatches, SpecialIds, Split, label_ids, load_labels, segmented
 from chainrule.data.batches.padded import Bucketed
 from chainrule.data.batches.segmented import text_limit
-from chainrule.data.read.columns import no_table
 from chainrule.data.read.suspect import refuse_columns
 from chainrule.errors import DataError
 from chainrule.models.suited import Suited, for_bert
@@ -39,7 +21,7 @@ from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.labeled.confusion import Confusion
 from chainrule.tasks.task import EvalBatches, Task
 from chainrule.text import Tokenizer, WordPieceTokenizer
-from chainrule.types import Ids
+from chainrule.text.wordpiece import SPECIAL
 
 SPLIT = Split(validation=0.1, test=0.0)
 VOCABULARY = 30_000  # words at most
@@ -47,27 +29,10 @@ SHOWN = 10  # labels that are named with their counts
 
 
 @dataclass(frozen=True)
-class LabelCorpus:
-    """Labeled texts, the name by which they are found again, and their hash."""
-
-    name: str
-    version: str
-    texts: tuple[Any, ...] = field(repr=False)
-    """`Labeled` or `Tagged`: what has a `text` and `labels`."""
-    reading: Reading | None = field(default=None, repr=False, compare=False)
-    """How a table was read."""
-
-    @cached_property
-    def sha256(self) -> str:
-        """Of all texts and labels in order."""
-        rows = "\0".join("\0".join((*row.labels, row.text)) for row in self.texts)
-        return hashlib.sha256(rows.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-@dataclass(frozen=True)
 class ClassificationTask(Task):
     """Texts to train on and texts to evaluate on, chosen by their hash."""
 
+    find = staticmethod(load_labels)
     default: ClassVar[str] = "docstrings"
     unit: ClassVar[str] = "nats_per_label"
     perplexity: ClassVar[bool] = False
@@ -76,26 +41,13 @@ class ClassificationTask(Task):
     counted: ClassVar[str] = "texts"
     scored: ClassVar[str] = "accuracy"
     baseline: ClassVar[str] = "bow-classifier"
+    special_tokens: ClassVar[tuple[str, ...]] = SPECIAL
     corpus: LabelCorpus
     tokenizer: Tokenizer
     names: dict[str, int]
     """The number of each label."""
     training: list[Any]
     validation: list[Any]
-
-    @classmethod
-    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> LabelCorpus:
-        """A file that `data.labeled_rows` reads; `docstrings` is built in: which text is code, which is prose?"""
-        if name == cls.default:
-            no_table(name, columns)
-            heads, summaries = zip(*load_pairs(name).pairs, strict=True)
-            rows = [Labeled(t, "code") for t in heads] + [Labeled(t, "prose") for t in summaries]
-            return LabelCorpus(str(name), load_pairs(name).version, tuple(dict.fromkeys(rows)))
-        path = Path(name)
-        if not path.exists():
-            raise DataError(f"{path}: no such file (must be texts with labels, or docstrings)")
-        rows, reading = labeled_rows(path, columns)
-        return LabelCorpus(str(path.absolute()), "file", tuple(rows), reading)
 
     @classmethod
     def of(cls, data: LabelCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
@@ -114,6 +66,10 @@ class ClassificationTask(Task):
         tokenizer = tokenizer or cls.vocabulary([row.text for row in parts["train"]])
         return cls(data, tokenizer, names, parts["train"], parts["validation"])
 
+    @classmethod
+    def texts(cls, data: LabelCorpus, *, held_out: bool) -> list[str]:
+        return [row.text for row in data.texts if held_out or SPLIT.part(row.text) == "train"]
+
     def __post_init__(self) -> None:
         SpecialIds.of(self.tokenizer.special_ids)  # refuses a tokenizer without them
 
@@ -125,7 +81,7 @@ class ClassificationTask(Task):
     def prepare(self, model: Any) -> None:
         """How rare each feature of its bag of words is, if it has one."""
         if model.config.buckets:
-            batches = (inputs for inputs, _ in self._batches(self.training, model, 256).once())
+            batches = (inputs for inputs, _ in self.cut(self.training, model, 256).once())
             rows = (zip(*model.features(x.ids, x.mask), strict=True) for x in batches)
             model.bag.count_texts(np.unique(ids[there > 0]) for some in rows for ids, there in some)
 
@@ -150,16 +106,8 @@ class ClassificationTask(Task):
             )
         return replace(self, names={name: number for number, name in enumerate(known)})
 
-    def batches(self, model: Any, *, batch_size: int, seed: int = 0, steps: int | None = None) -> Bucketed:
-        """Texts in random order, of like lengths."""
-        return self._batches(self.training, model, batch_size, seed)
-
-    def eval_batches(self, model: Any, *, batch_size: int, limit: int) -> list[tuple[Any, Ids]]:
-        """Texts to evaluate on, at most `limit` of them, short ones and long ones."""
-        rows = [self.validation[i] for i in spread(len(self.validation), limit)]
-        return list(self._batches(rows, model, batch_size).once())
-
-    def _batches(self, rows: list[Any], model: Any, batch_size: int, seed: int = 0) -> Bucketed:
+    def cut(self, rows: list[Any], model: Any, batch_size: int, seed: int = 0) -> Bucketed:
+        """Texts of like lengths."""
         return LabeledBatches(
             [self.tokenizer.encode(row.text) for row in rows],
             [self.names[row.label] for row in rows],
@@ -169,10 +117,6 @@ class ClassificationTask(Task):
             seed=seed,
             pool=8,
         )
-
-    def eval_rows(self, model: Any) -> int:
-        """Texts that are held back."""
-        return len(self.validation)
 
     def confusion(self, model: Any, batches: EvalBatches) -> Confusion:
         """Which labels the model scores highest, and which are right."""

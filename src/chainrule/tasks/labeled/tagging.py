@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import io
-import keyword
-import os
-import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from chainrule import ops
-from chainrule.data import (
-    CHOSEN,
-    Columns,
-    SpecialIds,
-    Tagged,
-    TaggedBatches,
-    encode_words,
-    load_pairs,
-    read_tagged,
-    segmented,
-)
+from chainrule.data import LabelCorpus, SpecialIds, Tagged, TaggedBatches, encode_words, load_tags, segmented
 from chainrule.data.batches.segmented import text_limit
-from chainrule.data.read.columns import no_table
-from chainrule.data.read.tagged import reading_of
 from chainrule.errors import DataError
 from chainrule.models import BERTClassifier
 from chainrule.models.suited import Suited
 from chainrule.tasks.answer_options import Answer, AnswerOptions
-from chainrule.tasks.labeled.classification import ClassificationTask, LabelCorpus, label_names
+from chainrule.tasks.labeled.classification import ClassificationTask, label_names
 from chainrule.tasks.masked_lm import VOCABULARY
 from chainrule.text import Tokenizer, WordPieceTokenizer
 
@@ -39,25 +22,11 @@ from chainrule.text import Tokenizer, WordPieceTokenizer
 class TaggingTask(ClassificationTask):
     """Sentences to train on and sentences to evaluate on, chosen by their hash."""
 
+    find = staticmethod(load_tags)
     model: ClassVar[str] = "a tagger"
     what: ClassVar[str] = "sentences"
     counted: ClassVar[str] = "sentences"
     baseline: ClassVar[str] = ""
-
-    @classmethod
-    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> LabelCorpus:
-        """A file that `data.read_tagged` reads; `docstrings` is built in: heads of functions, and what each word is."""
-        if name == cls.default:
-            no_table(name, columns)
-            pairs = load_pairs(name)
-            heads = [Tagged(*zip(*_python(head), strict=True)) for head, _ in pairs.pairs]
-            return LabelCorpus(str(name), pairs.version, tuple(dict.fromkeys(heads)))
-        path = Path(name)
-        if not path.exists():
-            raise DataError(f"{path}: no such file (must be sentences with tags, or docstrings)")
-        found = read_tagged(path, columns)
-        reading = reading_of(path, columns, found)
-        return LabelCorpus(str(path.absolute()), "file", tuple(dict.fromkeys(found)), reading)
 
     @classmethod
     def vocabulary(cls, texts: Sequence[str]) -> Tokenizer:
@@ -72,9 +41,8 @@ class TaggingTask(ClassificationTask):
         """Every word is an example: the usual sizes will do."""
         return Suited({}, {})
 
-    def _batches(
-        self, rows: list[Tagged], model: BERTClassifier, batch_size: int, seed: int = 0
-    ) -> TaggedBatches:
+    def cut(self, rows: list[Tagged], model: BERTClassifier, batch_size: int, seed: int = 0) -> TaggedBatches:
+        """Sentences of like lengths."""
         return TaggedBatches(
             [
                 (*encode_words(self.tokenizer, row.words), [self.names[label] for label in row.labels])
@@ -115,11 +83,3 @@ class TaggingTask(ClassificationTask):
     def show(cls, answer: Answer, number: int, options: AnswerOptions) -> str:
         """Each word with its tag."""
         return " ".join(f"{word['word']}/{word['tag']}" for word in answer["words"])
-
-
-def _python(code: str) -> Iterator[tuple[str, str]]:
-    """The words of a line of Python, and what each is."""
-    for token in tokenize.generate_tokens(io.StringIO(code).readline):
-        if token.string.strip():
-            kind = "keyword" if keyword.iskeyword(token.string) else tokenize.tok_name[token.type].lower()
-            yield token.string, kind

@@ -9,16 +9,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from chainrule.autograd import no_grad
-from chainrule.data import PairCorpus, SpecialIds, TwinBatches, Twins, segmented, spread
+from chainrule.data import PairCorpus, SpecialIds, TwinBatches, Twins, segmented
 from chainrule.data.batches.segmented import text_limit
 from chainrule.errors import ConfigError
 from chainrule.models import BERTEmbedder
 from chainrule.models.bert.pooling import unit
 from chainrule.tasks.answer_options import Answer, AnswerOptions
 from chainrule.tasks.masked_lm import VOCABULARY
-from chainrule.tasks.pairs.pair_task import PairTask, held_back
+from chainrule.tasks.pairs.pair_task import Pairs, PairTask, held_back, texts_of
 from chainrule.tasks.task import EvalBatches, accuracy
 from chainrule.text import Tokenizer, WordPieceTokenizer
+from chainrule.text.wordpiece import SPECIAL
 from chainrule.types import Ids
 
 
@@ -30,27 +31,19 @@ class EmbeddingTask(PairTask):
     perplexity: ClassVar[bool] = False
     model: ClassVar[str] = "an embedder"
     used_by: ClassVar[str] = "embed"
+    special_tokens: ClassVar[tuple[str, ...]] = SPECIAL
 
     @classmethod
     def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
         """Without a tokenizer a vocabulary of word pieces is made of the texts to train on."""
         training, validation = ([], list(data.pairs)) if eval_only else held_back(data, least=2)
-        texts = [text for pair in training for text in pair]
-        tokenizer = tokenizer or WordPieceTokenizer.train(texts, VOCABULARY)
+        tokenizer = tokenizer or WordPieceTokenizer.train(texts_of(training), VOCABULARY)
         SpecialIds.of(tokenizer.special_ids)
         return cls(data, tokenizer, training, validation)
 
-    def sizes(self) -> dict[str, Any]:
-        """The tokenizer decides the vocabulary."""
-        return {"vocab_size": self.tokenizer.vocab_size}
-
-    def batches(
-        self, model: BERTEmbedder, *, batch_size: int, seed: int = 0, steps: int | None = None
-    ) -> TwinBatches:
+    def cut(self, rows: Pairs, model: BERTEmbedder, batch_size: int, seed: int = 0) -> TwinBatches:
         """Pairs in random order; the larger a batch, the harder it is to find the partner."""
-        texts, partners = (
-            [self.tokenizer.encode(t) for t in side] for side in zip(*self.training, strict=True)
-        )
+        texts, partners = ([self.tokenizer.encode(t) for t in side] for side in zip(*rows, strict=True))
         special = SpecialIds.of(self.tokenizer.special_ids)
         return TwinBatches(
             texts, partners, special=special, batch_size=batch_size, block_size=longest_text(model), seed=seed
@@ -58,7 +51,7 @@ class EmbeddingTask(PairTask):
 
     def eval_batches(self, model: BERTEmbedder, *, batch_size: int, limit: int) -> list[tuple[Twins, Ids]]:
         """Pairs to evaluate on, at most `limit` of them, in batches of the same size but for the last."""
-        pairs = [self.validation[i] for i in spread(len(self.validation), limit)]
+        pairs = self.eval_examples(limit)
         longest, special = text_limit(longest_text(model), 1), SpecialIds.of(self.tokenizer.special_ids)
         found: list[tuple[Twins, Ids]] = []
         for first in range(0, len(pairs), batch_size):
@@ -86,12 +79,6 @@ class EmbeddingTask(PairTask):
     ) -> list[Answer]:
         """There is nothing to answer."""
         raise without_head(model)
-
-    def amount(self) -> str:
-        """How much data there are, in words."""
-        return (
-            f"{len(self.training):,} pairs of {self.corpus.name} and {len(self.validation):,} to evaluate on"
-        )
 
 
 def longest_text(model: BERTEmbedder) -> int:

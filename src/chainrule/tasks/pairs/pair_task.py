@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from chainrule.data import CHOSEN, Columns, PairCorpus, Split, load_pairs
+from chainrule.data import PairCorpus, Split, load_pairs
 from chainrule.data.read.suspect import refuse_pairs
 from chainrule.errors import DataError
 from chainrule.tasks.task import Task
@@ -21,6 +19,7 @@ Pairs = list[tuple[str, str]]
 class PairTask(Task):
     """Pairs of texts; a twentieth of them, chosen by the hash of the first text, is for evaluation."""
 
+    find = staticmethod(load_pairs)
     default: ClassVar[str] = "docstrings"
     counted: ClassVar[str] = "pairs"
     corpus: PairCorpus
@@ -29,13 +28,18 @@ class PairTask(Task):
     validation: Pairs
 
     @classmethod
-    def find(cls, name: str | os.PathLike[str], columns: Columns = CHOSEN) -> PairCorpus:
-        """The pairs of this name, file, or two files A+B."""
-        return load_pairs(name if isinstance(name, str) else Path(name), columns)
+    def texts(cls, data: PairCorpus, *, held_out: bool) -> list[str]:
+        return texts_of(list(data.pairs) if held_out else held_back(data)[0])
 
-    def eval_rows(self, model: Any) -> int:
-        """Pairs that are held back."""
-        return len(self.validation)
+    def amount(self) -> str:
+        """How much data there are, in words."""
+        held_out = f"{len(self.validation):,} to evaluate on"
+        return f"{len(self.training):,} pairs of {self.corpus.name} and {held_out}"
+
+
+def texts_of(pairs: Pairs) -> list[str]:
+    """Both sides of each pair."""
+    return [text for pair in pairs for text in pair]
 
 
 def held_back(data: PairCorpus, least: int = 1) -> tuple[Pairs, Pairs]:

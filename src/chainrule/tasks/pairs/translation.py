@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
-from chainrule.data import Pair, PairBatches, PairCorpus, spread
+from chainrule.data import PairBatches, PairCorpus
 from chainrule.errors import ConfigError, Setting
 from chainrule.generate import Sampling, Translator
 from chainrule.models import EncoderDecoder
 from chainrule.tasks.answer_options import Answer, AnswerOptions, Prompts, Tell, show_text, silent
-from chainrule.tasks.pairs.pair_task import PairTask, held_back
+from chainrule.tasks.pairs.pair_task import Pairs, PairTask, held_back, texts_of
 from chainrule.tasks.pairs.scheduled_sampling import ScheduledSampling
 from chainrule.tasks.pairs.translating import translate_texts, translations
 from chainrule.tasks.task import EvalBatches
-from chainrule.text import CharTokenizer, Marks, Tokenizer
-from chainrule.types import Ids
+from chainrule.text import Marks, Tokenizer
+from chainrule.text.training.recipe import Recipe
 
 POOL = 32  # batches' worth of pairs that are sorted by length, so that little is padded
 TOGETHER = 64  # sources that are translated at a time
@@ -31,22 +31,17 @@ class TranslationTask(PairTask):
     model: ClassVar[str] = "an encoder-decoder"
     writes: ClassVar[bool] = True
     likeliest: ClassVar[bool] = True
+    special_tokens: ClassVar[tuple[str, ...]] = ("<s>", "</s>")
     beam: int = 1
     """Width of the search for the translations that are scored; 1 takes the likeliest token again and again."""
 
     @classmethod
     def of(cls, data: PairCorpus, tokenizer: Tokenizer | None = None, *, eval_only: bool = False) -> Self:
-        """Every character of both sides is a token unless a tokenizer says otherwise."""
+        """Without a tokenizer byte pairs are learned from both sides of the pairs to train on."""
+        training, validation = ([], list(data.pairs)) if eval_only else held_back(data)
         if tokenizer is None:
-            text = "".join({character for pair in data.pairs for side in pair for character in side})
-            tokenizer = CharTokenizer.train(text, ("<s>", "</s>"))
-        if eval_only:
-            return cls(data, tokenizer, [], list(data.pairs))
-        return cls(data, tokenizer, *held_back(data))
-
-    def sizes(self) -> dict[str, Any]:
-        """Both sides share a vocabulary."""
-        return {"vocab_size": self.tokenizer.vocab_size}
+            tokenizer = Recipe("bpe").learn(texts_of(training or validation), cls.special_tokens)
+        return cls(data, tokenizer, training, validation)
 
     def fitted(self, model: EncoderDecoder) -> Self:
         """Both sides have the tokens of one tokenizer."""
@@ -58,15 +53,11 @@ class TranslationTask(PairTask):
         Marks.of(self.tokenizer.special_ids, model.config.target_start)
         return self
 
-    def amount(self) -> str:
-        held_out = f"{len(self.validation):,} to evaluate on"
-        return f"{len(self.training):,} pairs of {self.corpus.name} and {held_out}"
-
     def batches(
         self, model: EncoderDecoder, *, batch_size: int, seed: int = 0, steps: int | None = None
     ) -> PairBatches | ScheduledSampling:
         """Pairs in random order, of like lengths."""
-        pairs = self._batches(self.training, model, batch_size, seed)
+        pairs = self.cut(self.training, model, batch_size, seed)
         fraction = model.config.scheduled_sampling
         if not fraction:
             return pairs
@@ -77,19 +68,10 @@ class TranslationTask(PairTask):
             )
         return ScheduledSampling(pairs, model, fraction=fraction, steps=steps, seed=seed)
 
-    def eval_batches(self, model: EncoderDecoder, *, batch_size: int, limit: int) -> list[tuple[Pair, Ids]]:
-        """Pairs to evaluate on, at most `limit` of them."""
-        return list(self._batches(self._eval_pairs(limit), model, batch_size).once())
-
-    def _eval_pairs(self, limit: int) -> list[tuple[str, str]]:
-        """Pairs from everywhere in the file: its beginning may be of one kind."""
-        return [self.validation[i] for i in spread(len(self.validation), limit)]
-
-    def _batches(
-        self, pairs: list[tuple[str, str]], model: EncoderDecoder, batch_size: int, seed: int = 0
-    ) -> PairBatches:
+    def cut(self, rows: Pairs, model: EncoderDecoder, batch_size: int, seed: int = 0) -> PairBatches:
+        """Pairs of like lengths."""
         sources, targets = (
-            [self.tokenizer.encode(text) for text in side] for side in zip(*pairs, strict=True)
+            [self.tokenizer.encode(text) for text in side] for side in zip(*rows, strict=True)
         )
         marks = Marks.of(self.tokenizer.special_ids, model.config.target_start)
         sources = [marks.around(source, model.config.block_size) for source in sources]
@@ -98,7 +80,7 @@ class TranslationTask(PairTask):
 
     def measures(self, nats: float, batches: EvalBatches) -> dict[str, float]:
         """In bits per byte of the targets in these batches, the same unit for every tokenizer."""
-        targets = [target for _, target in self._eval_pairs(_rows(batches))]
+        targets = [target for _, target in self.eval_examples(_rows(batches))]
         tokens = sum(len(self.tokenizer.encode(target)) + 1 for target in targets)
         size = sum(len(target.encode("utf-8", "surrogatepass")) for target in targets)
         return {"bits_per_byte": nats / math.log(2) * tokens / size}
@@ -114,7 +96,7 @@ class TranslationTask(PairTask):
         The same source may have several targets: any of them will do. `cut` counts pairs with a side that is longer
         than the context.
         """
-        pairs = self._eval_pairs(_rows(batches))
+        pairs = self.eval_examples(_rows(batches))
         wanted: dict[str, list[str]] = {}
         for source, target in pairs:
             wanted.setdefault(source, []).append(target)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ SECONDS, WAIT = 2, 20  # of CPU, and by the clock, where a busy machine may take
 MEMORY = 1 << 29  # bytes of addresses, of which Python itself takes a part
 SIZE = 1 << 22  # characters of a rendered conversation
 TOGETHER = 1000  # conversations in one process
+# What Python needs to start, and how dates are written. No secrets, and no preloaded libraries, which may take more
+# memory than the limit allows.
+ENVIRONMENT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "LANG", "LC_ALL", "LC_TIME", "TZ")
 
 
 class ChatTemplate:
@@ -69,6 +72,8 @@ def refuse_template(why: str) -> FormatError:
 
 def check_jinja() -> None:
     """jinja2 must be installed, in a version whose sandbox is safe."""
+    from importlib import metadata  # takes longer than all the rest of this file
+
     try:
         found = metadata.version("jinja2")
     except metadata.PackageNotFoundError:
@@ -88,8 +93,10 @@ def _installed() -> list[str]:
 def _ask(request: dict[str, Any]) -> dict[str, Any]:
     """The answer of a process of its own, or what became of it."""
     command = [sys.executable, "-I", str(WORKER)]
+    given = json.dumps(request).encode()
+    kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     try:
-        done = subprocess.run(command, input=json.dumps(request).encode(), capture_output=True, timeout=WAIT)
+        done = subprocess.run(command, input=given, capture_output=True, timeout=WAIT, env=kept)
         answer = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError):  # killed before it had an answer
         return {"error": f"takes more than {SECONDS} s or {MEMORY >> 20} MB to render"}

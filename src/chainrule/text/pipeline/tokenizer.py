@@ -17,7 +17,7 @@ from chainrule.text.pipeline import decoders, normalizers, pretokenizers
 from chainrule.text.pipeline.added import AddedToken, Finder
 from chainrule.text.pipeline.decoders import Decoder
 from chainrule.text.pipeline.model_files import read_model
-from chainrule.text.pipeline.models import Model
+from chainrule.text.pipeline.models import Model, WordPiece
 from chainrule.text.pipeline.normalizers import Normalizer
 from chainrule.text.pipeline.pretokenizers import PreTokenizer
 from chainrule.text.tokenizer import Tokenizer
@@ -103,6 +103,10 @@ class PipelineTokenizer(Tokenizer):
         """ids (n,) -> text"""
         tokens = [self.tokens[id] for id in self.check_ids(ids)]
         return " ".join(tokens) if self.decoder is None else "".join(self.decoder(tokens))
+
+    @property
+    def spellings(self) -> list[str] | None:
+        return None if self.decoder is None or isinstance(self.model, WordPiece) else self.tokens
 
     def to_dict(self) -> dict[str, Any]:
         parts = {name: getattr(self, name) for name in PARTS}

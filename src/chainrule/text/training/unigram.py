@@ -49,9 +49,11 @@ class Settings:
 
 
 def train(texts: Iterable[str], settings: Settings) -> Scores:
-    """Pieces and their log probabilities, the most probable first."""
+    """Pieces and their log probabilities, the most probable first; none if there is no text."""
     units = Counter(unit for text in texts for unit in UNIT.findall(text))
     letters = frequent_letters(units, settings.coverage)
+    if not letters:
+        return {}
     words = cut_at_unknown(units, letters)
     counts = letters | frequent_strings(words, settings)
     total = math.log(sum(counts.values()))

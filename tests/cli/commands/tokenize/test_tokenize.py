@@ -158,6 +158,26 @@ def test_the_merge_table_of_the_seed(capsys: pytest.CaptureFixture[str]) -> None
     assert [step["count"] for step in json.loads(said(capsys))["merges"]] == [3, 3]
 
 
+def test_the_trace_of_a_long_text_shows_ten_words_in_a_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("words.txt").write_text("\n".join(f"word{i} the" for i in range(50)))
+    main(["tokenize", "show", "words.txt", "--trace", "--merges", "3"])
+    lines = said(capsys).splitlines()
+    assert len(lines) == 1 + 3 and all(line.count(" | ") == 10 for line in lines[1:])
+    assert "␣ (50x)" in lines[1] and "\\n (49x)" in lines[1] and lines[1].endswith("43 more")
+    main(["tokenize", "show", "words.txt", "--trace", "--merges", "1", "--words", "2"])
+    assert said(capsys).endswith("␣ (50x) | t he (50x) | 51 more\n")
+
+
+def test_bytes_inside_a_character_are_shown_in_hex(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["tokenize", "train", "text.txt", "--vocab-size", "256", "--out", "bytes.json"])
+    Path("e.txt").write_text("é!", encoding="utf-8")
+    said(capsys)
+    main(["tokenize", "show", "e.txt", "--vocab", "bytes.json"])
+    assert said(capsys).startswith(r"[\xc3][\xa9][!]")
+
+
 def test_pieces_are_shown_in_brackets_where_there_is_no_color(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -189,7 +209,7 @@ BAD = {
     ),
     "unwritable": (["train", "text.txt", "--kind", "char", "--out", "text.txt/a"], "cannot be written"),
     "not UTF-8": (["encode", "latin.txt"], "latin.txt: line 2 is not UTF-8, byte 0xe9"),
-    "no vocab": (["encode", "text.txt", "--vocab", "none"], "none: cannot be read (No such file"),
+    "no vocab": (["encode", "text.txt", "--vocab", "none"], "none: no such file (must be a tokenizer's file"),
     "no tokenizer": (["encode", "text.txt", "--vocab", "."], "holds no tokenizer"),
     "a text as vocab": (["encode", "text.txt", "--vocab", "bad.json"], "bad.json: line 1 is not JSON"),
     "prose as vocab": (
@@ -220,7 +240,11 @@ BAD = {
         ["encode", "text.txt", "--pattern", "gpt2"],
         "--pattern without a file of tiktoken",
     ),
-    "trace of nothing": (["show", "--trace"], "belong together"),
+    "a kind without its trace": (
+        ["show", "--kind", "plain-bpe"],
+        "--kind is plain-bpe without trace (must be with",
+    ),
+    "no words": (["show", "--trace", "--words", "0"], "--words is 0 (must be at least 1)"),
     "no length": (["show", "--length", "0"], "--length is 0 (must be at least 1)"),
 }
 

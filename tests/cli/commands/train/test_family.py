@@ -139,7 +139,7 @@ def test_a_tokenizer_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str
             ["train", "rnn", "--resume", "run", "--tokenizer", "char"],
             "tokenizer is char, the run has another",
         ),
-        (["train", "rnn", "text.txt", "--tokenizer", "none.json"], "none.json: cannot be read"),
+        (["train", "rnn", "text.txt", "--tokenizer", "none.json"], "none.json: no such file"),
         (["train", "rnn", "text.txt", "--tokenizer", "text.txt"], "text.txt: "),
     ]:
         with pytest.raises(SystemExit) as stop:
@@ -174,6 +174,22 @@ def test_shards_have_a_tokenizer_already(folder: Path, capsys: pytest.CaptureFix
         error = capsys.readouterr().err
         assert stop.value.code == 2 and message in error and error.count("\n") == 1
     assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+def test_a_run_is_saved_even_if_its_reader_leaves_at_once(tmp_path: Path, lines: int) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("one two three. " * 200)
+    command = [sys.executable, "-m", "chainrule.cli", "train", "ngram", str(text), "--max-steps", "600000"]
+    reader = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "run")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert reader.stdout is not None
+    for _ in range(lines):  # as `| head -1` does, or `| true`
+        reader.stdout.readline()
+    reader.stdout.close()
+    assert reader.wait(60) == 141
+    assert Run.resume(tmp_path / "run").trainer.steps > 0
 
 
 def test_training_ends_saved_when_its_reader_has_gone(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from chainrule.cli import main
+from chainrule.data import LabelCorpus
 from chainrule.models.suited import for_bag_of_words, for_bert
 from chainrule.runs import Run, load, replay
-from chainrule.tasks.labeled.classification import ClassificationTask, LabelCorpus, training_texts
+from chainrule.tasks.labeled.classification import ClassificationTask, training_texts
 from chainrule.train.log import read
 from tests.cli.commands.train.test_family_tasks import refused, result
 

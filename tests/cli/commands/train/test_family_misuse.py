@@ -132,7 +132,7 @@ def test_a_text_too_short_to_judge_by(capsys: pytest.CaptureFixture[str]) -> Non
 def test_what_does_not_fit_is_refused_before_the_model_is_made(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("chainrule.runs.run.make")
+    monkeypatch.delattr("chainrule.tasks.setup.make")
     assert message in refused("train", "gpt", "text.txt", *TINY, *words, "--out", "run", capsys=capsys)
     assert not Path("run").exists()
 
@@ -143,7 +143,7 @@ def test_memory_that_is_not_there_is_named_without_shapes(
     def greedy(*_: object, **__: object) -> None:
         np.empty(1 << 58, np.uint8)
 
-    monkeypatch.setattr("chainrule.runs.run.make", greedy)
+    monkeypatch.setattr("chainrule.tasks.setup.make", greedy)
     err = refused("train", "gpt", "text.txt", *TINY, "--out", "run", capsys=capsys)
     assert err == (
         "error: not enough memory: 256 PiB more were asked for (make the model, the batch or the context smaller)\n"
@@ -166,7 +166,7 @@ def test_a_report_of_a_run_on_a_budget_names_no_steps_that_were_not_planned() ->
 def test_a_batch_of_hidden_words_that_does_not_fit_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("chainrule.runs.run.make")
+    monkeypatch.delattr("chainrule.tasks.setup.make")
     words = [*TINY, "--batch-size", "100000000", "--out", "run"]
     err = refused("train", "bert", "text.txt", *words, capsys=capsys)
     assert "--batch-size is 100000000, --block-size 16: a step takes " in err and not Path("run").exists()

@@ -51,6 +51,7 @@ def test_pairs_are_learned_and_judged(capsys: pytest.CaptureFixture[str]) -> Non
     write_pairs("pairs.tsv", 900, seed=1)
     write_pairs("others.tsv", 60, seed=2)
     options = [*TINY, "--max-steps", "350", "--lr", "5e-3", "--dropout", "0", "--eval-every", "100"]
+    options += ["--tokenizer", "char"]  # words of random letters
     found = result(
         "train", "seq2seq", "pairs.tsv", *options, "--sample-every", "300", "--out", "s", capsys=capsys
     )
@@ -110,7 +111,7 @@ def test_eval_says_what_it_could_not_judge(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_pairs("pairs.tsv", 200, seed=1)
-    main(["train", "seq2seq", "pairs.tsv", *TINY, "--max-steps", "1", "--out", "s"])
+    main(["train", "seq2seq", "pairs.tsv", *TINY, "--tokenizer", "char", "--max-steps", "1", "--out", "s"])
     sides = ("ab", "AB"), ("a" * 16, "B" * 15), ("a" * 17, "B"), ("a", "B" * 16)  # the last two do not fit
     Path("long.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in sides))
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
@@ -342,7 +343,7 @@ def test_the_context_may_be_another_where_no_weight_belongs_to_a_position(
 def test_the_help_names_the_tokenizer_of_the_family(capsys: pytest.CaptureFixture[str]) -> None:
     for family, default in (
         ("gpt", "Default: char"),
-        ("seq2seq", "Default: char"),
+        ("seq2seq", "Default: bpe, of a size that suits the amount of text"),
         ("bert", "Default: word pieces"),
     ):
         with pytest.raises(SystemExit):

@@ -24,7 +24,8 @@ class Command:
 
     sources: Sources = field(default_factory=Sources)
     tokenizer: str = "char"
-    """File of a tokenizer, or char: every character of the documents is a token."""
+    """File of a tokenizer; char: every character of the documents is a token; or bpe, bpe:4000, unigram, wordpiece:
+    learned from the documents."""
     out: Annotated[Path | None, New] = None
     """The new directory. Default: shards/data, or the next of shards/data-2, shards/data-3, ... that is free."""
     end: str | None = None

@@ -22,7 +22,8 @@ class Command:
 
     sources: Sources = field(default_factory=Sources)
     tokenizer: str = "char"
-    """File of a tokenizer, or char: every character of the documents is a token."""
+    """File of a tokenizer; char: every character of the documents is a token; or bpe, bpe:4000, unigram, wordpiece:
+    learned from the documents."""
     near: float = 0.8
     """Jaccard similarity of 12-byte shingles from which two documents count as near copies."""
     json: bool = False

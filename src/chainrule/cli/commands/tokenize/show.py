@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 import chainrule as cr
 from chainrule.cli.args.options import Argument
 from chainrule.cli.args.text import find_tokenizer, read_input
-from chainrule.errors import ConfigError
+from chainrule.cli.args.unused import refuse
+from chainrule.errors import ConfigError, Setting
 from chainrule.validate import Check
 
 COLORS = (
@@ -39,20 +40,24 @@ class Command:
     length: int = 600
     """Characters to show."""
     kind: Literal["plain-bpe"] | None = None
-    """With --trace: the tokenizer whose training is shown."""
+    """With --trace: the tokenizer whose training is shown; there is only this one."""
     trace: bool = False
     """Show the merges that training makes, one a line: the pair, its count, and the words after it."""
     merges: int = 20
     """With --trace: how many merges to show."""
+    words: int = 10
+    """With --trace: how many words to show after each merge, the most frequent ones; with --json all are there."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
-        if self.trace != (self.kind is not None):
-            raise ConfigError(
-                "tokenize show: --kind plain-bpe and --trace belong together (give both or none)"
-            )
-        Check("tokenize show", self).at_least(1, "length", "merges")
+        if self.kind is not None and not self.trace:
+            rule = "must be with --trace, which shows how it learns; a text is shown by --vocab FILE"
+            raise ConfigError("tokenize show: ", Setting("kind"), f" is {self.kind} without trace ({rule})")
+        own = ("merges", "words") if self.trace else ("vocab", "pattern", "length")
+        why = f"{'with' if self.trace else 'without'} trace (leave it out)"
+        refuse("tokenize show", self, why, but=("file", "kind", "trace", "json", *own))
+        Check("tokenize show", self).at_least(1, "length", "merges", "words")
         if self.trace:
             self._merges()
         else:
@@ -61,8 +66,10 @@ class Command:
     def _merges(self) -> None:
         text = SEED.split() if self.file is None else read_input(self.file)
         steps = list(islice(cr.text.textbook_bpe.trace(text), self.merges))
-        table = cr.text.textbook_bpe.trace_table
-        print(json.dumps({"merges": [asdict(step) for step in steps]}) if self.json else table(steps))
+        if self.json:
+            print(json.dumps({"merges": [asdict(step) for step in steps]}))
+        else:
+            print(cr.text.textbook_bpe.trace_table(steps, self.words))
 
     def _pieces(self) -> None:
         from rich.console import Console
@@ -80,6 +87,9 @@ class Command:
         for place, piece in enumerate(pieces):
             visible = piece.replace("\n", "⏎\n") if console.is_terminal else f"[{piece}]"
             shown.append(visible, COLORS[place % len(COLORS)])
-        console.print(shown)
+        if console.is_terminal:
+            console.print(shown)
+        else:
+            print(shown.plain)  # which ends as other commands do if nobody reads it
         each = len(text) / max(len(ids), 1)
-        console.print(f"{len(ids):,} tokens for {len(text):,} characters, {each:.2f} each")
+        print(f"{len(ids):,} tokens for {len(text):,} characters, {each:.2f} each")

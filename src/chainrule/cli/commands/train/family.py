@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 # What a run needs is imported when there is one: the help is there without it.
 
 TOKENS = {  # the help of --tokenizer, by what a family reads
-    "characters": "char: each character is a token; or the path of a tokenizer's file. Default: char, or that of the "
-    "shards.",
-    "word pieces": "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]. Default: word "
-    "pieces that are learned from the data, or the tokenizer of the shards.",
-    "words": "The path of a tokenizer's file. Default: the words of the data in lower case.",
+    "characters": "char: each character is a token; bpe, bpe:4000, unigram or wordpiece: learned from the data, of "
+    "this size; or the path of a tokenizer's file. Default: char, or that of the shards.",
+    "byte pairs": "bpe, bpe:4000, unigram or wordpiece: learned from both sides, of this size; char; or the path of a "
+    "tokenizer's file. Default: bpe, of a size that suits the amount of text.",
+    "word pieces": "The path of a tokenizer's file, which must have [CLS], [SEP], [MASK] and [PAD]; or wordpiece:4000, "
+    "bpe:4000 or unigram:4000. Default: word pieces that are learned from the data, or the tokenizer of the shards.",
+    "words": "The path of a tokenizer's file, or bpe:4000, unigram:4000 or wordpiece:4000. Default: the words of the "
+    "data in lower case.",
 }
 
 VECTORS = (
@@ -134,14 +137,20 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
 
     Without a family it is gpt, but a first word that is not data either was meant to be one.
     """
-    if not family:
+    default = not family
+    if default:
         refuse_family(words[0] if words else "")
         family = "gpt"
     config, kind = KNOWN[family].config, DATA.get(family, TEXT)
-    others = ", ".join(name for name in NAMES if name != family)
+    others = ", ".join(name for name in [*NAMES, "word2vec"] if name != family)
     steps = "" if kind.chosen else " --max-steps 5000"
     about = (
-        f"Train a model of the family {family}. Other families: {others}, word2vec, each with options of its own.\n\n"
+        (
+            f"Train a model. FAMILY is {family} if it is left out; others are {others}. Each has options of its own: "
+            "chainrule train FAMILY --help.\n\n"
+            if default
+            else f"Train a model of the family {family}. Other families: {others}, each with options of its own.\n\n"
+        )
         + (kind.chosen and f"{kind.chosen}\n\n")
         + f"Example: chainrule train {family} {kind.example}{steps} --out runs/mine"
     )
@@ -155,7 +164,7 @@ def command(family: str, words: Sequence[str] = ()) -> type[Train]:
     ]
     if family in ENCODERS:
         more.append(("init_embeddings", Annotated[Path | None, Help(VECTORS)], field(default=None)))
-    shared: dict[str, Any] = {"family": family, "__doc__": about}
+    shared: dict[str, Any] = {"family": family, "__doc__": about} | ({"first": "[FAMILY]"} if default else {})
     return make_dataclass("Command", more, bases=(Train,), namespace=shared, frozen=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -71,7 +72,8 @@ class Command:
         self._say_next(run, made["interrupted"])
 
     def _say(self, text: str) -> None:
-        print(text, file=sys.stderr if self.json else sys.stdout)
+        with suppress(BrokenPipeError):  # the vectors are written all the same; the end of the command tells
+            print(text, file=sys.stderr if self.json else sys.stdout)
 
     def _say_next(self, run: cr.runs.Run, interrupted: bool) -> None:
         if not interrupted:

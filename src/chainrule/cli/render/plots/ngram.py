@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from chainrule.cli.render.plots.canvas import GOOD, Figure, canvas
 from chainrule.models import NGram, Terminals
 from chainrule.ops import one_hot as one_hot_rows
-
-Array = npt.NDArray[Any]
+from chainrule.types import Array
 
 
 class Edge(NamedTuple):

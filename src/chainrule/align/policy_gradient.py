@@ -1,0 +1,225 @@
+"""Policy gradients: a policy writes answers, a reward judges them, and what was better than expected becomes likelier.
+
+    maximize  E_π[r(x, y)] - β KL(π(·|x) ‖ π_ref(·|x))
+
+`PolicyGradient` is the loop that all methods share: roll out, score, estimate advantages, update a few times. A method
+is a small class that says how advantages are estimated and what is minimized: `PPO`, `Reinforce`, `GRPO`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from chainrule import ops, random
+from chainrule.align.advantages import Mask, Rows, kl_estimate
+from chainrule.align.rollouts import Prompts, Rollout, roll_out
+from chainrule.autograd import Tensor
+from chainrule.errors import ChainruleError, ConfigError
+from chainrule.models import LanguageModel
+from chainrule.nn import Layer
+from chainrule.optim import AdamW, clip_global_norm
+from chainrule.random import generator
+from chainrule.validate import Check
+
+Reward = Callable[[Rollout], Sequence[float] | Rows]
+"""Scores (B,) of the answers of a rollout."""
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """What all methods have in common."""
+
+    beta: float = 0.05
+    """How much an answer costs per nat that it is likelier than under the reference."""
+    max_new_tokens: int = 32
+    lr: float = 1e-5
+    epochs: int = 4
+    """Updates on each rollout."""
+    minibatches: int = 1
+    clip: float = 0.2
+    """How far the ratio of probabilities may move from 1 in one step before it stops paying."""
+    grad_clip: float = 1.0
+    end: int | None = None
+    """The token that ends an answer."""
+    temperature: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check = Check(type(self).__name__, self)
+        check.not_negative("beta")
+        check.positive("lr", "clip", "grad_clip", "temperature")
+        check.at_least(1, "max_new_tokens", "epochs", "minibatches")
+
+
+@dataclass
+class Experience:
+    """What a rollout has taught: arrays of one row per answer, (B, T) where not said otherwise."""
+
+    rollout: Rollout
+    scores: Rows
+    """Of the reward (B,)"""
+    logs: Rows
+    """ln π of each token when it was written"""
+    reference: Rows
+    """ln π_ref"""
+    advantages: Rows
+    values: Rows
+    """What was expected, 0 without a value head"""
+    returns: Rows
+    """What came"""
+
+    @property
+    def mask(self) -> Mask:
+        return self.rollout.mask
+
+
+class PolicyGradient:
+    """A policy, its frozen reference, a reward, and an optimizer.
+
+    `step` makes one rollout and its updates, and returns what is usually watched; write your own loop around it.
+    """
+
+    group = 1
+    """Answers to each prompt."""
+
+    def __init__(
+        self, policy: LanguageModel, reference: LanguageModel, reward: Reward, config: PolicyConfig
+    ) -> None:
+        if policy is reference:
+            raise ConfigError(
+                "policy: is the reference itself (must be a copy: it changes, the reference does not)"
+            )
+        self.policy = policy
+        self.reference = reference.freeze().eval()
+        self.reward = reward
+        self.config = config
+        self.beta = config.beta
+        self.learner: Layer = self.learning()
+        self.optimizer = AdamW(self.learner.parameters(), config.lr, weight_decay=0.0)
+
+    def learning(self) -> Layer:
+        """What the optimizer changes."""
+        return self.policy
+
+    # -- one step ----------------------------------------------------------------------------------------------
+
+    def step(self, prompts: Prompts, number: int = 0, lr: float | None = None) -> dict[str, float]:
+        """Answers to the prompts, `group` of each, and the updates they lead to; number makes the draws its own."""
+        began = time.perf_counter()
+        rollout = self.roll_out([prompt for prompt in prompts for _ in range(self.group)], number)
+        rolled = time.perf_counter()
+        experience = self.experience(rollout)
+        scored = time.perf_counter()
+        metrics = self.update(experience, number, self.config.lr if lr is None else lr)
+        ended = time.perf_counter()
+        times = {"rollout": rolled - began, "scoring": scored - rolled, "update": ended - scored}
+        return self.summary(experience) | metrics | {f"time/{name}": value for name, value in times.items()}
+
+    def roll_out(self, prompts: Prompts, number: int) -> Rollout:
+        config = self.config
+        return roll_out(
+            self.policy, prompts, max_new_tokens=config.max_new_tokens, end=config.end,
+            temperature=config.temperature, seed=config.seed, number=number,
+        )  # fmt: skip
+
+    def experience(self, rollout: Rollout) -> Experience:
+        """Scores and log-probabilities of a rollout, and the advantages of its tokens."""
+        scores = np.asarray(self.reward(rollout), np.float64)
+        if scores.shape != (len(rollout.answers),) or not np.isfinite(scores).all():
+            raise ChainruleError(
+                f"reward: gave {scores.shape} for {len(rollout.answers)} answers (must be one finite number each)"
+            )
+        logs, values = self.before(rollout)
+        with self.reference.answering():
+            reference = self.reference.logprobs(rollout.ids, rollout.targets).numpy()
+        nothing = np.zeros_like(logs)
+        found = Experience(rollout, scores, logs, reference, nothing, values, nothing)
+        self.estimate(found)
+        return found
+
+    def before(self, rollout: Rollout) -> tuple[Rows, Rows]:
+        """ln π of each token, by the pass that training makes, so that the first ratio is 1; and values."""
+        with self.policy.answering():
+            logs = self.policy.logprobs(rollout.ids, rollout.targets).numpy()
+        return logs, np.zeros_like(logs)
+
+    def update(self, experience: Experience, number: int, lr: float) -> dict[str, float]:
+        """`epochs` passes over the rollout, in minibatches; the means of what each update measured."""
+        parameters, config = self.learner.parameters(), self.config
+        seen: list[dict[str, float]] = []
+        self.learner.train()
+        for epoch in range(config.epochs):
+            order = generator("minibatches", number, epoch, seed=config.seed).permutation(
+                len(experience.scores)
+            )
+            for part in np.array_split(order, min(config.minibatches, len(order))):
+                parameters.zero_grad()
+                with random.step(number):
+                    loss, measured = self.loss(experience, np.sort(part))
+                    loss.backward()
+                norm = clip_global_norm(parameters, config.grad_clip)
+                if not np.isfinite(loss.item() + norm):
+                    raise ChainruleError(
+                        f"step {number}: loss {loss.item()}, gradient norm {norm} (must be finite: lower lr)"
+                    )
+                self.optimizer.step(lr)
+                seen.append(measured | {"loss/total": loss.item(), "policy/grad_norm": float(norm)})
+        self.learner.eval()
+        return {name: float(np.mean([each[name] for each in seen])) for name in seen[0]}
+
+    # -- what a method decides ----------------------------------------------------------------------------------
+
+    def estimate(self, experience: Experience) -> None:
+        """Fill in the advantages (B, T)."""
+        raise NotImplementedError
+
+    def loss(self, experience: Experience, rows: Any) -> tuple[Tensor, dict[str, float]]:
+        """The loss of these rows, and what is to be watched."""
+        raise NotImplementedError
+
+    # -- numbers ------------------------------------------------------------------------------------------------
+
+    def summary(self, experience: Experience) -> dict[str, float]:
+        """How good the answers are, before the updates."""
+        mask = experience.mask
+        kl = (np.where(mask, kl_estimate(experience.logs, experience.reference), 0.0)).sum(axis=1)
+        ended = experience.rollout.ended(self.config.end)
+        return {
+            "objective/scores": float(experience.scores.mean()),
+            "objective/kl": float(kl.mean()),
+            "objective/entropy": float(-np.where(mask, experience.logs, 0.0).sum(axis=1).mean()),
+            "objective/non_score_reward": float(-self.beta * kl.mean()),
+            "objective/rlhf_reward": float(experience.scores.mean() - self.beta * kl.mean()),
+            "objective/beta": self.beta,
+            "val/num_eos_tokens": float(ended.sum()),
+            "val/answer_length": float(mask.sum(axis=1).mean()),
+        }
+
+
+def clipped_surrogate(
+    logs: Tensor, before: Rows, advantages: Rows, mask: Mask, clip: float
+) -> tuple[Tensor, dict[str, float]]:
+    """-min(ρ A, clip(ρ, 1-ε, 1+ε) A), ρ = π/π_old, the mean over tokens that count (Schulman et al. 2017)
+
+    Where a ratio has moved far enough in the direction that pays, it gets no gradient; in the other direction it does.
+    """
+    ratio = ops.exp(logs - before)
+    losses = ops.maximum(ratio * -advantages, ops.clip(ratio, min=1 - clip, max=1 + clip) * -advantages)
+    r, drift = ratio.numpy(), (logs.numpy() - before)[mask]
+    beyond = (ops.clip(r, min=1 - clip, max=1 + clip) * -advantages > r * -advantages)[mask]
+    return masked_mean(losses, mask), {
+        "policy/clipfrac": float(beyond.mean()),
+        "policy/approxkl": float(0.5 * (drift**2).mean()),
+        "val/ratio": float(r[mask].mean()),
+        "val/ratio_var": float(r[mask].var()),
+    }
+
+
+def masked_mean(x: Tensor, mask: Mask) -> Tensor:
+    """The mean over the places where the mask is True."""
+    return (x * mask.astype(x.dtype)).sum() * (1 / max(1, int(mask.sum())))

@@ -1,0 +1,141 @@
+"""What a training begins with: of data a task, of its sizes a model, of both the batches.
+
+A model may be new, or begin with the weights of another one, or with its body and a new head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+from chainrule.data import BatchSource
+from chainrule.errors import ConfigError, Setting
+from chainrule.machine import check_memory
+from chainrule.models import Model, describe, fine_tune, make, n_params
+from chainrule.models import family as family_of
+from chainrule.models.bert.heads import body_of
+from chainrule.tasks.registry import task_of
+from chainrule.tasks.task import Data, EvalBatches, Task
+from chainrule.text import Tokenizer
+
+HEAD = ("classes", "labels")  # what the head of a classifier follows from
+
+# Fields of a model's config that say how it learns, not what it computes once it has learned.
+LEARNING = {"dropout", "label_smoothing", "scheduled_sampling"}
+
+
+class Setup(NamedTuple):
+    """A task and a model that fit each other, and the batches that are cut for the model."""
+
+    task: Task
+    model: Any
+    batches: BatchSource | None
+    """None if a step reads all data."""
+    eval_batches: EvalBatches
+
+    @classmethod
+    def new(
+        cls,
+        family: str,
+        data: Data,
+        tokenizer: Tokenizer | None,
+        training: Any,
+        start: Model | None = None,
+        **size: Any,
+    ) -> Self:
+        """For a model of a family, new or with the weights of `start`; `size` are fields of its config.
+
+        The order is given: the vocabulary follows from the text, the size of the model from the vocabulary, and how
+        examples are cut from the model.
+        """
+        kind = task_of(family)
+        options = {name: size.pop(name) for name in kind.options if name in size}
+        task = kind.of(data, tokenizer, **options)
+        check_frozen(training, start)
+        sizes = size | task.sizes()
+        if start is None:
+            check_memory(n_params({"model_type": family} | sizes))
+            task.check(family_of(family).config(**sizes), training)
+            model = make(family, **sizes)
+        else:
+            model = begun_with(start, family, sizes)
+            if "block_size" not in size:
+                task = task.for_start(model, training)
+            task.check(model.config, training)
+        if type(start) is not type(model):  # it is new, or its head is
+            task.prepare(model)
+        return cls.of(task, model, training)
+
+    @classmethod
+    def of(cls, task: Task, model: Any, training: Any) -> Self:
+        """With a model that is there, as when a run is resumed."""
+        task = task.fitted(model)
+        if task.by_epoch:
+            return cls(task, model, None, [])
+        if training.freeze == "body":
+            freeze_body(model)
+        size, steps = training.batch_size, training.max_steps if training.budget is None else None
+        held_out = task.eval_batches(model, batch_size=size, limit=training.eval_windows)
+        batches = task.batches(model, batch_size=size, seed=training.seed, steps=steps)
+        return cls(task, model, batches, held_out)
+
+
+def check_frozen(config: Any, start: Model | None) -> None:
+    """What does not learn must have learned before."""
+    freeze = getattr(config, "freeze", "none")
+    if start is None and freeze != "none":
+        raise ConfigError.of(
+            "train", {"freeze": freeze}, "must be none without init: a new body knows nothing"
+        )
+
+
+def begun_with(start: Model, family: str, sizes: Mapping[str, Any]) -> Model:
+    """A model of a family with the weights of `start`: the same one, or its body with a new head.
+
+    What only says how it learns may differ, and the context where no weight belongs to a position. All else must be
+    the same: the weights would not fit, or would fit and mean something else, as with another number of heads.
+    """
+    start, sizes = _with_labels(start, sizes), _with_rows(start, sizes)
+    kind = family_of(family).model
+    # A new head reads the body in its own way.
+    free = LEARNING if type(start) is kind else LEARNING | {"pooling"}
+    for name, value in sizes.items():
+        there = getattr(start.config, name, value)
+        if there != value and name not in free and not _context_alone(start, name, value):
+            said = f" is {value}, in the model to begin with {there} (must be the same)"
+            raise ConfigError("train: ", Setting(name), said)
+    if type(start) is not kind:
+        return fine_tune(start, kind, **sizes)
+    model = kind(replace(start.config, **sizes))
+    model.load(start.state())
+    return model
+
+
+def _with_rows(start: Model, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes with the vocabulary of the model, which may have more rows than there are tokens."""
+    rows, tokens = getattr(start.config, "vocab_size", 0), sizes.get("vocab_size", 0)
+    return dict(sizes) | ({"vocab_size": rows} if rows > tokens > 0 else {})
+
+
+def _context_alone(model: Model, name: str, value: Any) -> bool:
+    """It is the context that differs, and the model has as many weights with the other one."""
+    there = describe(model)
+    return name == "block_size" and n_params(there | {name: value}) == n_params(there)
+
+
+def _with_labels(start: Model, sizes: Mapping[str, Any]) -> Model:
+    """The model itself if its head tells these labels apart, else its body with a new head for them."""
+    head = {name: sizes[name] for name in HEAD if name in sizes and hasattr(start.config, name)}
+    same = all(getattr(start.config, name) == value for name, value in head.items())
+    return start if same else fine_tune(start, type(start), **head)
+
+
+def freeze_body(model: Model) -> None:
+    """Let the head learn alone: a classifier on what a trained body says of a text."""
+    body = body_of(model)
+    if body is None or body is model:
+        rule = f"must be none for a {type(model).__name__}: only a head on a BERT has a body"
+        raise ConfigError.of("train", {"freeze": "body"}, rule)
+    body.embeddings.freeze()
+    body.encoder.freeze()
