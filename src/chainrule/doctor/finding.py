@@ -19,6 +19,8 @@ class Code(StrEnum):
     # Before the first step: the data, the first loss, the cost.
     TARGETS_OK = auto()
     TARGETS_MISSING = auto()
+    LABELS_OK = auto()
+    LABELS_FEW = auto()
     LENGTH_OK = auto()
     LENGTH_CUT = auto()
     VOCABULARY_OK = auto()

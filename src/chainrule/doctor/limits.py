@@ -59,6 +59,9 @@ the default of 1, and Adam divides a common factor out."""
 
 # -- data --
 
+EXAMPLES = 2
+"""Of a label, to train on: what one example has in common with the others of its label is not to be seen."""
+
 UNUSED = 0.3
 """Fraction of the vocabulary that never occurs. Tokens that were merged into longer ones are often left unused: a
 quarter of a WordPiece vocabulary of 4,000. Beyond that the tokenizer was made for another text."""

@@ -87,6 +87,19 @@ def test_a_model_is_not_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert stop.value.code == 2 and "model: a model, not data" in capsys.readouterr().err
 
 
+def test_options_that_would_be_ignored_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run").mkdir()
+    Path("run/log.jsonl").touch()
+    for words, message in [
+        (["doctor", "run", "--family=lstm"], "--family is given without data"),
+        (["doctor", "run", "--text-column=a"], "--text-column is given without data"),
+        (["doctor", "--family=lstm"], "--family is given without data"),
+    ]:
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert stop.value.code == 2 and message in capsys.readouterr().err
+
+
 def test_a_checkpoint_with_a_broken_weight(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "gpt", "text.txt", *SMALL, "--max-steps=3", "--out=run"])
     saved = checkpoint.load(Path("run"))

@@ -16,7 +16,7 @@ from chainrule.files import write
 from chainrule.machine import memory
 from chainrule.models.registry import KNOWN
 from chainrule.models.suited import SHAPE
-from chainrule.runs import Run
+from chainrule.runs import Run, RunFolder
 from chainrule.scaling.budget import choose
 from chainrule.suggest import hinted
 from chainrule.tasks.memory import step_bytes
@@ -32,6 +32,8 @@ def new_run(asked: TrainOptions, *, draft: bool = False, tell: Callable[[str], N
     What takes its time, other than reading, is told to `tell`.
     """
     family, folder = asked.family, asked.out or Path("runs", asked.family)
+    if asked.out and not draft:
+        RunFolder(asked.out).check_free()  # before sizes are chosen, which takes a while
     reads = KNOWN[family].reads
     if asked.tokenizer == "char" and reads not in ("characters", "byte pairs"):
         why = "which has no [CLS]" if reads == "word pieces" else "which has no words"

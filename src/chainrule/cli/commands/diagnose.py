@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import chainrule as cr
 from chainrule.cli.args.options import Argument
+from chainrule.cli.args.outputs import Folder
 from chainrule.cli.render.findings import words
 from chainrule.cli.render.progress import Progress
 
@@ -26,7 +27,7 @@ class Command:
     """Directory of a run; its newest checkpoint is examined on a batch of its data."""
     json: bool = False
     """Print everything as one JSON object, histograms included."""
-    plot: Path | None = None
+    plot: Annotated[Path | None, Folder] = None
     """Draw layers.png and parameters.png into this directory."""
 
     def run(self) -> None:
